@@ -278,8 +278,11 @@ func (s *site) mounting(dir, path string) (all []holder) {
 		for _, init := range strings.Fields(string(child)) {
 			at := "/proc/" + init + "/root" + path
 			var fs syscall.Statfs_t
-			if sameFile(at, dir) && syscall.Statfs(at, &fs) == nil && fs.Flags&syscall.MS_RDONLY == 0 {
-				all = append(all, holder{namespace(init), "mounted in " + filepath.Base(filepath.Dir(file))})
+			if !sameFile(at, dir) || syscall.Statfs(at, &fs) != nil || fs.Flags&syscall.MS_RDONLY != 0 {
+				continue
+			}
+			if node := namespace(init); node != "" {
+				all = append(all, holder{node, "mounted in " + filepath.Base(filepath.Dir(file))})
 			}
 		}
 	}
@@ -293,13 +296,17 @@ func (s *site) working(dir string) (all []holder) {
 			continue
 		}
 		process := filepath.Dir(file)
-		if sameFile(process+"/cwd", dir+"/15/main") {
-			all = append(all, holder{namespace(filepath.Base(process)), "server " + filepath.Base(process)})
+		if !sameFile(process+"/cwd", dir+"/15/main") {
+			continue
+		}
+		if node := namespace(filepath.Base(process)); node != "" { // else it has ended
+			all = append(all, holder{node, "server " + filepath.Base(process)})
 		}
 	}
 	return all
 }
 
+// namespace tells the node of a process; "": the process has ended.
 func namespace(pid string) string {
 	name, _ := os.Readlink("/proc/" + pid + "/ns/pid")
 	return name

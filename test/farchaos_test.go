@@ -46,6 +46,7 @@ func TestFarChaos(t *testing.T) {
 	}
 	h := hosts.Up(t, hosts.Options{Count: farChaosHosts, Programs: map[string]string{"orrery": path}, Store: filepath.Join(need.State(), "store")})
 	ended := map[string]int{}
+	t.Run("planted", func(t *testing.T) { planted(t, []hosts.Host{h.At(1), h.At(2)}) })
 	for seed := first; seed < first+runs && !t.Failed(); seed++ {
 		c := &farChaos{site: s, random: rand.New(rand.NewPCG(seed, 0)), home: 2, ended: ended}
 		for i := 1; i <= farChaosHosts; i++ {
@@ -83,8 +84,10 @@ func (c *farChaos) write() {
 			fmt.Fprintf(&b, "[host.%s]\naddress = %q\nunderlay = %q\n", h.Name(), address, h.Address())
 		}
 		for i, node := range []string{"a", "b", "c"} {
-			home := []int{1, 2, c.home}[i]
-			fmt.Fprintf(&b, "[node.%s]\nid = %d\nmemory = \"256MiB\"\nhost = \"sv%d\"\nroles = [\"keeper\"]\n", node, 11+i, home)
+			fmt.Fprintf(&b, "[node.%s]\nid = %d\nmemory = \"256MiB\"\nroles = [\"keeper\"]\n", node, 11+i)
+			if home := []int{1, 0, c.home}[i]; home > 0 { // b is anywhere, and moves
+				fmt.Fprintf(&b, "host = \"sv%d\"\n", home)
+			}
 		}
 		dir := filepath.Join(c.dir, "chaos")
 		for name, text := range map[string]string{
@@ -112,7 +115,7 @@ func (c *farChaos) history(t *testing.T) {
 		}
 	})
 	c.write()
-	watch := watchHolders(c.t, farChaosName, "lan", []string{"a", "b", "c"}, []int{0, 701, 702}, c.hosts)
+	watch := watchHolders(c.t, farChaosName, "lan", []string{"a", "b", "c"}, []int{0, 701, 702}, c.hosts).begin()
 	defer watch.end()
 	c.steer(1, "up")
 	for range farChaosVerbs {
@@ -125,12 +128,23 @@ func (c *farChaos) history(t *testing.T) {
 			c.Errorf("sv%d plans after up: %s%s", i+1, r.out, r.errs)
 		}
 	}
+	for i, h := range c.hosts {
+		if _, err := h.Output("test", "-e", "/root/backups/backups"); err != nil {
+			continue // none was taken there
+		}
+		if r := c.steer(i+1, "backup", "verify", "/root/backups"); r.status != 0 {
+			c.Errorf("backups on %s: %s%s", h.Name(), r.out, r.errs)
+		}
+		if _, err := h.Output("rm", "-rf", "/root/backups"); err != nil {
+			c.Error(err)
+		}
+	}
 	if r := c.steer(1, "exec", "all", "--", "ping", "-c1", "-W5", "10.99.236.13"); r.status != 0 {
 		c.Errorf("nodes do not reach one another: %s%s", r.out, r.errs)
 	}
 	c.converge("down", "--volumes", "--yes-volumes", farChaosName)
 	for _, h := range c.hosts {
-		const traces = `ip -br link | grep -E "orb|orv|orx"; ls -A /var/lib/orrery/sites/` + farChaosName + `/nodes; nft list tables | grep orrery; grep orrery/sites /proc/mounts | grep -v "^tmpfs /run"; pgrep -a lxc-start; true`
+		const traces = `ip -br link | grep -E "orb|orv|orx"; cd /var/lib/orrery/sites/` + farChaosName + `; ls -A nodes; ls -dA arrivals/* volumes/*/* 2>/dev/null; nft list tables | grep orrery; grep orrery/sites /proc/mounts | grep -v "^tmpfs /run"; pgrep -a lxc-start; true`
 		if out, err := h.Output("/bin/sh", "-c", traces); err != nil || out != "" {
 			c.Errorf("left on %s is %s (%v)", h.Name(), out, err)
 		}
@@ -145,8 +159,13 @@ func (c *farChaos) act() {
 	c.Helper()
 	control := 1 + c.random.IntN(len(c.hosts))
 	release := []string{"701", "702"}[c.random.IntN(2)]
-	verb := [][]string{{"up"}, {"up"}, {"down"}, {"stage", "--release", release}, {"switch", "--release", release}, {"rollback"}, {"stop", "b"}, {"snapshot"}, {"rehome"}, {"up", "--without"}}[c.random.IntN(10)]
-	if verb[0] == "rehome" {
+	verb := [][]string{{"up"}, {"up"}, {"down"}, {"stage", "--release", release}, {"switch", "--release", release}, {"rollback"}, {"stop", "b"}, {"snapshot"}, {"rehome"}, {"up", "--without"}, {"move", "b"}, {"move", "b"}, {"backup", "/root/backups/"}}[c.random.IntN(13)]
+	if verb[0] == "move" {
+		verb = append(verb, "--to", c.hosts[c.random.IntN(len(c.hosts))].Name())
+	} else if verb[0] == "switch" && c.random.IntN(4) > 0 { // else there is seldom one to switch to
+		c.steer(control, "up")
+		c.steer(control, "stage", "--release", release)
+	} else if verb[0] == "rehome" {
 		c.home = 5 - c.home
 		c.write()
 		verb = []string{"up"}
@@ -159,7 +178,7 @@ func (c *farChaos) act() {
 // befall lets something befall a host while a verb is under way.
 func (c *farChaos) befall(control int, verb []string) {
 	c.Helper()
-	at := time.Duration(c.random.Float64() * float64(1500*time.Millisecond))
+	at := time.Duration(c.random.Float64() * float64(time.Second))
 	lasts := time.Duration(c.random.Float64() * float64(4*time.Second))
 	victim := c.hosts[c.random.IntN(len(c.hosts))]
 	far := c.hosts[(control+c.random.IntN(len(c.hosts)-1))%len(c.hosts)]
@@ -204,7 +223,8 @@ func (c *farChaos) befall(control int, verb []string) {
 	go func() { _ = cmd.Wait(); close(done) }()
 	if at > 0 {
 		select {
-		case <-done: // nothing befell it
+		case <-done:
+			fault += ", too late"
 			mend = func() error { return nil }
 		case <-time.After(at):
 			if killed {

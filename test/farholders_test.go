@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,22 +25,27 @@ import (
 // Two looks are at two moments on two hosts. So two holders are two that both were seen, one of them again after the other.
 type holderWatch struct {
 	t      *testing.T
+	tell   func(format string, args ...any) // of two holders
 	key    string
 	bridge string
 	links  map[string]string // the host's end of a link -> node
 	hosts  []hosts.Host
 	stop   chan struct{}
 	all    sync.WaitGroup
-	looks  int
+	looks  atomic.Int64
 }
 
 func watchHolders(t *testing.T, key, network string, nodes []string, releases []int, on []hosts.Host) *holderWatch {
-	w := &holderWatch{t: t, key: key, bridge: model.BridgeName(key, network), links: map[string]string{}, hosts: on, stop: make(chan struct{})}
+	w := &holderWatch{t: t, tell: t.Errorf, key: key, bridge: model.BridgeName(key, network), links: map[string]string{}, hosts: on, stop: make(chan struct{})}
 	for _, node := range nodes {
 		for _, r := range releases {
 			w.links[spec.HostEnd(key, r, node, network)] = node
 		}
 	}
+	return w
+}
+
+func (w *holderWatch) begin() *holderWatch {
 	w.all.Go(w.watch)
 	return w
 }
@@ -47,8 +53,8 @@ func watchHolders(t *testing.T, key, network string, nodes []string, releases []
 func (w *holderWatch) end() {
 	close(w.stop)
 	w.all.Wait()
-	if w.looks < 10 {
-		w.t.Errorf("the holders of addresses and volumes were looked at only %d times", w.looks)
+	if w.looks.Load() < 5 {
+		w.t.Errorf("the holders of addresses and volumes were looked at only %d times", w.looks.Load())
 	}
 }
 
@@ -74,11 +80,11 @@ func (w *holderWatch) watch() {
 		for what, by := range now {
 			still := slices.DeleteFunc(slices.Sorted(maps.Keys(by)), func(name string) bool { return !before[what][name] })
 			if len(by) > 1 && len(still) > 1 {
-				w.t.Errorf("%s is held by %s", what, strings.Join(still, " and "))
+				w.tell("%s is held by %s", what, strings.Join(still, " and "))
 			}
 		}
 		before = now
-		w.looks++
+		w.looks.Add(1)
 	}
 }
 
@@ -121,8 +127,63 @@ func (w *holderWatch) volumes(hold func(what, by string)) {
 			}
 			groups, _ := os.ReadFile(p + "/cgroup")
 			if group := volumeOf.FindString(string(groups)); group != "" {
-				hold("volume "+fields[2]+fields[3], group)
+				_, of, _ := strings.Cut(fields[3], w.key+"/volumes/")
+				hold("volume "+of, group+" on disk "+fields[2]) // each host has a disk of its own
 			}
 		}
 	}
+}
+
+// planted shows that two holders are seen, and that one is none too many: a host has the address and the volume of a node, and then another one, too.
+func planted(t *testing.T, on []hosts.Host) {
+	t.Helper()
+	const key = "it-planted"
+	told := make(chan string, 1000)
+	w := watchHolders(t, key, "lan", []string{"b"}, []int{0, 701}, on)
+	w.tell = func(format string, args ...any) {
+		select {
+		case told <- fmt.Sprintf(format, args...):
+		default:
+		}
+	}
+	w.begin()
+	script := fmt.Sprintf(`set -e
+ip link add %[1]s type bridge; ip link set %[1]s up
+ip link add "$1" type veth peer name planted; ip link set "$1" master %[1]s up
+dir=/var/lib/orrery/sites/%[2]s/volumes/data/b
+for group in /sys/fs/cgroup/pids /sys/fs/cgroup; do [ ! -d $group ] || break; done
+group=$group/orrery/%[2]s/$2
+mkdir -p $dir $group /srv/data
+nohup unshare -m sh -c "mount --bind $dir /srv/data; echo \$\$ >$group/cgroup.procs; exec sleep 600" >/dev/null 2>&1 &
+echo $! >/run/planted`, w.bridge, key)
+	plant := func(at hosts.Host, release, id int) {
+		if out, err := at.Command("/bin/sh", "-c", script, "sh", spec.HostEnd(key, release, "b", "lan"), fmt.Sprint(id)).CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		t.Cleanup(func() {
+			_, _ = at.Output("/bin/sh", "-c", "kill -9 $(cat /run/planted); ip link del planted; ip link del "+w.bridge+"; sleep 0.1; rm -rf /var/lib/orrery/sites/"+key+"; true")
+		})
+	}
+	plant(on[0], 0, 12)
+	looked := w.looks.Load()
+	for w.looks.Load() < looked+3 {
+		time.Sleep(10 * time.Millisecond)
+	}
+	select {
+	case text := <-told:
+		t.Errorf("of one holder, it is told that %s", text)
+	default:
+	}
+	plant(on[1], 701, 701*1000+12)
+	seen := map[string]bool{"the address of b": false, "volume data/b": false}
+	for deadline := time.After(10 * time.Second); !seen["the address of b"] || !seen["volume data/b"]; {
+		select {
+		case text := <-told:
+			what, _, _ := strings.Cut(text, " is held by ")
+			seen[what] = true
+		case <-deadline:
+			t.Fatalf("of two holders, what is seen is %v", seen)
+		}
+	}
+	w.end()
 }

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"orrery/test/hosts"
 	"orrery/test/need"
@@ -22,6 +23,7 @@ subnet = "10.99.251.0/24"
 suite = "bookworm"
 [volume.data]
 mirror = "/srv/orrery-copy"
+every = "1h"
 [secret.both]
 generate = 24
 [secret.alone]
@@ -57,13 +59,7 @@ func TestFarState(t *testing.T) {
 	}
 	s.do("image", "build") // hosts have no way out to packages
 	h := hosts.Up(t, hosts.Options{Count: 2, Programs: map[string]string{"orrery": program}, Store: filepath.Join(need.State(), "store")})
-	for i, addresses := range map[int][]string{1: {"local", hosts.AddressOf(2)}, 2: {hosts.AddressOf(1), "local"}} {
-		text := strings.NewReplacer("SV1", addresses[0], "SV2", addresses[1]).Replace(stateSite)
-		if err := os.WriteFile(filepath.Join(s.dir, "site.toml"), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		s.carry(h.At(i), "/root/state")
-	}
+	s.carryBoth(h.At, "/root/state", stateSite, hosts.AddressOf(2))
 	says := func(on int, script string, words ...string) string {
 		t.Helper()
 		return s.ask(h.At(on), "/root/state", script, words...)
@@ -101,7 +97,27 @@ func TestFarState(t *testing.T) {
 	// Volumes: each host has its own, and mirrors them where it says.
 	says(2, "orrery volume ls --json", `"host": "sv1"`, `"host": "sv2"`, `"there": true`, "status 0")
 	says(1, "orrery volume mirror && cat /srv/orrery-copy/a/mark && ssh sv2 cat /srv/orrery-copy/b/mark", "data of a: ", "data of b: ", "then\nthen\nstatus 0")
+	says(2, "echo old > /srv/orrery-copy/b/mark; ls /srv/orrery-copy; cd /; orrery volume mirror --key it-farstate data; cat /srv/orrery-copy/b/mark", "b\ndata of b: ", "then\nstatus 0")
+	says(1, "orrery volume ls --without sv2", "data    a", "volumes on host sv2 are left out", "status 0")
 	says(2, "echo rot > /srv/orrery-copy/b/mark; orrery volume verify", "data of a: /srv/orrery-copy/a is the same", "data of b: /srv/orrery-copy/b differs", "status 11")
 	says(1, "ls -A "+kept+"/../snapshots > /root/own; ssh sv2 ls -A "+kept+"/../snapshots | diff - /root/own && ! grep '^[.]' /root/own", "status 0")
-	says(2, "orrery down", "status 0")
+
+	// Backups: one of both hosts, of which a second takes what has changed; put back on both, whichever was lost, with the secrets.
+	began := time.Now()
+	says(1, mark("kept")+" && echo pass > /root/phrase && orrery backup /root/backups/ --secrets-passphrase-file /root/phrase", "2 nodes and 2 volumes", "The nodes stood still for", "status 0")
+	says(1, "orrery backup /root/backups/ --json", `"nodes": 2`, "status 0")
+	says(1, mark("lost")+" && orrery restore /root/backups --dir .", "its hosts already have: 2 nodes and 2 volumes of it-farstate; nothing was done", "status 9")
+	says(1, "orrery backup prune /root/backups --keep 2 && orrery backup verify /root/backups", "is whole", "status 0")
+	says(1, "id=$(ls /root/backups/backups | head -n 1); orrery restore /root/backups@${id%.json} --dir . --replace --yes-replace it-farstate --secrets-passphrase-file /root/phrase", "restored from", "status 0")
+	says(2, marks, "4 kept\nstatus 0")
+	says(1, mark("lost")+" && id=$(ls /root/backups/backups | head -n 1); orrery restore /root/backups@${id%.json} --node b --replace --yes-replace it-farstate", "status 0")
+	says(2, marks, "2 kept\n2 lost\nstatus 0")
+	const from = "id=$(ls /root/backups/backups | head -n 1); orrery restore /root/backups@${id%.json} --dir . --secrets-passphrase-file /root/phrase "
+	says(1, from+"--to past", "it-farstate.past: restored from", "status 0")
+	says(2, strings.Replace(marks, "orrery", "orrery --twin past", 1)+"; orrery twin destroy past", "4 kept\n", "status 0")
+	says(1, mark("lost")+" && "+from+"--replace --yes-replace it-farstate --without sv2", "not restored, because they may be on sv2, of which nothing is known: b", "restored from", "status 0")
+	says(2, marks, "2 kept\n2 lost\nstatus 0")
+	says(1, "sha256sum -c /root/sum && ! ls -d "+kept+"/../restore", "status 0")
+	t.Logf("backups took %s", time.Since(began).Round(100*time.Millisecond))
+	says(2, "orrery down && ! ls "+kept+"/../mirroring.json", "status 0")
 }

@@ -20,7 +20,7 @@ func TestFarSwitch(t *testing.T) {
 	s.do("image", "build") // hosts have no way out to packages
 	h := hosts.Up(t, hosts.Options{Count: 2, Programs: map[string]string{"orrery": program}, Store: filepath.Join(need.State(), "store")})
 	for i, local := range map[int]string{1: `"local"`, 2: fmt.Sprintf("%q", hosts.AddressOf(2))} {
-		text := spanSite("it-farsw", "gateway = \"10.99.243.1\"\n", []string{"a", "b"}, 11) + "[release.700]\n[release.701]\n"
+		text := spanSite("it-farsw", "gateway = \"10.99.243.1\"\n", []string{"a", "b"}, 11) + "[release.700]\n[release.701]\n[hook.page]\non = [\"trial-ended\"]\ncommand = [\"/bin/sh\", \"-c\", \"cat >>/tmp/page\"]\n"
 		if i == 2 {
 			text = strings.NewReplacer(`"local"`, fmt.Sprintf("%q", hosts.AddressOf(1)), local, `"local"`).Replace(text)
 		}
@@ -70,7 +70,8 @@ func TestFarSwitch(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := 1; i <= 2; i++ {
-		says(i, "for i in $(seq 300); do grep -q '\"trial\"\\|\"switch\"' /var/lib/orrery/sites/it-farsw/releases.json || break; sleep 0.1; done; cat /var/lib/orrery/log/later-trial-it-farsw.log; grep -c reverted /var/lib/orrery/sites/it-farsw/releases.json", "nobody confirmed it in time", "1")
+		says(i, "cd /var/lib/orrery; for i in $(seq 300); do ! grep -q '\"trial\"\\|\"switch\"' sites/it-farsw/releases.json && grep -q 'in time' log/later-trial-it-farsw.log && break; sleep 0.1; done; cat /var/lib/orrery/log/later-trial-it-farsw.log; grep -c reverted /var/lib/orrery/sites/it-farsw/releases.json", "nobody confirmed it in time", "1")
+		says(i, "for i in $(seq 100); do grep reverted /tmp/page && break; sleep 0.1; done", `"event":"trial-ended"`, `"host":"`+hosts.NameOf(i)+`"`, `"release":700`)
 	}
 	if err := h.At(1).Join(); err != nil {
 		t.Fatal(err)
@@ -90,7 +91,7 @@ func TestFarSwitch(t *testing.T) {
 	if err := h.At(2).Kill(); err != nil {
 		t.Fatal(err)
 	}
-	t.Log(says(1, "for i in $(seq 300); do pgrep -x orrery > /dev/null || break; sleep 0.1; done; cat /tmp/out", "status 0"))
+	t.Log(says(1, "for i in $(seq 300); do pgrep -f '^orrery ' > /dev/null || break; sleep 0.1; done; cat /tmp/out", "status 0"))
 	if err := h.At(2).Boot(); err != nil {
 		t.Fatal(err)
 	}

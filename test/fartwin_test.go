@@ -19,8 +19,15 @@ func TestFarTwin(t *testing.T) {
 	s := newExample(t, "minimal", "it-fartw", "10.77.1.", "10.99.242.")
 	s.do("image", "build") // hosts have no way out to packages
 	h := hosts.Up(t, hosts.Options{Count: 2, Programs: map[string]string{"orrery": program}, Store: filepath.Join(need.State(), "store")})
+	if err := os.MkdirAll(filepath.Join(s.dir, "roles/keeper"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(s.dir, "roles/keeper/role.toml"), []byte("[[volume]]\nname = \"data\"\npath = \"/data\"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	for i, local := range map[int]string{1: `"local"`, 2: fmt.Sprintf("%q", hosts.AddressOf(2))} {
 		text := spanSite("it-fartw", "gateway = \"10.99.243.1\"\n", []string{"a", "b"}, 11)
+		text = strings.ReplaceAll(text, "memory =", "roles = [\"keeper\"]\nmemory =") + "[volume.data]\n"
 		if i == 2 {
 			text = strings.NewReplacer(`"local"`, fmt.Sprintf("%q", hosts.AddressOf(1)), local, `"local"`).Replace(text)
 		}
@@ -34,8 +41,10 @@ func TestFarTwin(t *testing.T) {
 		return s.ask(h.At(on), "/root/fleet", script, words...)
 	}
 	says(1, "orrery up", "status 0")
-	says(1, "orrery twin create . dev --nat --expires 1h", "a ", "sv2", "running", "status 0")
+	says(1, "orrery exec all -- sh -c 'hostname >/data/whose'", "status 0")
+	says(1, "orrery twin create . dev --volumes snapshot --nat --expires 1h", "a ", "sv2", "running", "status 0")
 	says(2, "orrery twin ls", "sv1+sv2", "2 of 2 run", "status 0")
+	says(2, "orrery --twin dev exec all -- cat /data/whose", "a | a", "b | b", "status 0")
 	says(2, "orrery --twin dev plan", "nothing to do", "status 0")
 	for _, pair := range [][2]string{{"orrery --twin dev", "orrery"}, {"orrery", "orrery --twin dev"}} {
 		counted := pair[1] + " exec b -- sh -c 'grep ^Icmp: /proc/net/snmp | cut -d\" \" -f10'" // echo requests

@@ -1,9 +1,7 @@
 package test
 
 import (
-	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"orrery/test/hosts"
@@ -47,13 +45,7 @@ func TestFleet(t *testing.T) {
 	if err := h.At(2).AddUser("ada", true); err != nil {
 		t.Fatal(err)
 	}
-	for i, addresses := range map[int][]string{1: {"local", "ada@" + hosts.AddressOf(2)}, 2: {hosts.AddressOf(1), "local"}} {
-		text := strings.NewReplacer("SV1", addresses[0], "SV2", addresses[1]).Replace(fleetSite)
-		if err := os.WriteFile(filepath.Join(s.dir, "site.toml"), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		s.carry(h.At(i), "/root/fleet")
-	}
+	s.carryBoth(h.At, "/root/fleet", fleetSite, "ada@"+hosts.AddressOf(2))
 	says := func(on int, script string, words ...string) {
 		t.Helper()
 		s.ask(h.At(on), "/root/fleet", script, words...)
@@ -63,10 +55,20 @@ func TestFleet(t *testing.T) {
 	says(1, "orrery up", "b ", "sv2", "running", "status 0")
 	says(1, "orrery plan", "nothing to do", "status 0")
 	says(1, "orrery exec all -- hostname", "a | a", "b | b", "status 0")
+
+	// The connection is that of the run before, unless nobody keeps any.
+	says(1, "kept() { pgrep -x ssh; }; was=$(kept); orrery plan; [ -n \"$was\" ] && [ \"$was\" = \"$(kept)\" ] && echo the same", "nothing to do", "the same", "status 0")
+	says(1, "was=$(pgrep -x ssh); ORRERY_KEEP=0 orrery plan; kill -0 $was && echo untouched", "nothing to do", "untouched", "status 0")
+	says(1, "ORRERY_KEEP=soon orrery plan", "ORRERY_KEEP", "a number of seconds", "status 2")
+	says(1, "kill -9 $(pgrep -x ssh); orrery plan", "nothing to do", "status 0")
+	says(2, "pgrep -f '/orrery host-helper$' > /tmp/stands && kill -STOP $(cat /tmp/stands)", "status 0") // sshd answers, and the helper does not
+	says(1, "orrery plan", "nothing to do", "status 0")
+	says(2, "kill -9 $(cat /tmp/stands); true", "status 0")
 	says(1, "orrery logs all", "a | ==> journal of node a", "b | ==> journal of node b", "status 0")
+	says(1, "orrery graph", "host sv1: 1 node. host sv2, ada@10.8.1.2: 1 node.", "status 0")
 	says(2, "orrery journal --steps -n 1", "sv1, sv2  root: orrery up", "sv1    node a", "sv2    node b", "sv1, sv2  ended after", "status 0")
 	says(2, "orrery journal --json", `"hosts": [`, "status 0")
-	says(1, "orrery backup /tmp/vault", "other hosts than this machine", "status 4")
+	says(1, "orrery backup /tmp/vault", "2 nodes and 0 volumes", "status 0")
 	says(2, "orrery plan", "nothing to do", "status 0") // the truth is on the hosts
 
 	// A control point is killed, and leaves neither a lock nor half a node.
@@ -80,7 +82,7 @@ func TestFleet(t *testing.T) {
 	if err := h.At(2).Pause(); err != nil {
 		t.Fatal(err)
 	}
-	says(1, "for i in $(seq 300); do pgrep -x orrery > /dev/null || break; sleep 0.1; done; cat /tmp/out", "host sv2", "0 of 1 nodes")
+	says(1, "for i in $(seq 300); do pgrep -f '^orrery ' > /dev/null || break; sleep 0.1; done; cat /tmp/out", "host sv2", "0 of 1 nodes")
 	says(1, "orrery status", "unknown", "--without sv2", "status 11")
 	says(1, "orrery journal -n 1", "sv1  root: orrery up", "host sv2", "--without sv2", "status 1")
 	says(1, "orrery journal --without sv2 -n 1", "sv1  root: orrery", "host sv2 is left out", "status 0")
@@ -90,6 +92,18 @@ func TestFleet(t *testing.T) {
 	if err := h.At(2).Resume(); err != nil {
 		t.Fatal(err)
 	}
+
+	// A host loses its power, and brings up what it has by itself.
+	says(1, "for i in $(seq 100); do orrery up && break; sleep 0.2; done", "status 0")
+	if err := h.At(2).Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.At(2).Boot(); err != nil {
+		t.Fatal(err)
+	}
+	says(2, "mv /root/fleet /root/elsewhere; cd /; orrery resume; mv /root/elsewhere /root/fleet", "host sv2: started b", "status 0")
+	says(1, "orrery plan", "nothing to do", "status 0")
+	says(1, "orrery exec all -- hostname", "a | a", "b | b", "status 0")
 	says(1, "for i in $(seq 100); do orrery down && break; sleep 0.2; done", "taken down", "status 0")
 	for i := 1; i <= 2; i++ {
 		out, err := h.At(i).Output("/bin/sh", "-c", "ip -br link | grep orb; ls -A /var/lib/orrery/sites/it-fleet/nodes; nft list tables | grep orrery; true")

@@ -112,6 +112,15 @@ func (s *site) carry(to hosts.Host, dir string) {
 	}
 }
 
+// carryBoth takes the site directory to two hosts, either of which steers from then on: SV1 and SV2 in the site file are how it reaches them. Second is how the first one reaches the other.
+func (s *site) carryBoth(at func(int) hosts.Host, dir, file, second string) {
+	s.Helper()
+	for i, addresses := range map[int][]string{1: {"local", second}, 2: {hosts.AddressOf(1), "local"}} {
+		s.write("site.toml", strings.NewReplacer("SV1", addresses[0], "SV2", addresses[1]).Replace(file))
+		s.carry(at(i), dir)
+	}
+}
+
 // ask runs a script on a host, in a directory of a site, which prints all of these words; the last of what it gives is the status.
 func (s *site) ask(on hosts.Host, dir, script string, words ...string) string {
 	s.Helper()

@@ -1,7 +1,6 @@
 package test
 
 import (
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -32,6 +31,7 @@ roles = ["keep"]
 id = 12
 memory = "256MiB"
 host = "sv2"
+[release.700]
 `
 
 const keepRole = `[[volume]]
@@ -47,19 +47,8 @@ func TestMove(t *testing.T) {
 	s := newExample(t, "minimal", "it-move", "10.77.1.", "10.99.248.")
 	s.do("image", "build") // hosts have no way out to packages
 	h := hosts.Up(t, hosts.Options{Count: 2, Programs: map[string]string{"orrery": program}, Store: filepath.Join(need.State(), "store")})
-	if err := os.MkdirAll(filepath.Join(s.dir, "roles/keep"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(s.dir, "roles/keep/role.toml"), []byte(keepRole), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	for i, addresses := range map[int][]string{1: {"local", hosts.AddressOf(2)}, 2: {hosts.AddressOf(1), "local"}} {
-		text := strings.NewReplacer("SV1", addresses[0], "SV2", addresses[1]).Replace(moveSite)
-		if err := os.WriteFile(filepath.Join(s.dir, "site.toml"), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		s.carry(h.At(i), "/root/move")
-	}
+	s.write("roles/keep/role.toml", keepRole)
+	s.carryBoth(h.At, "/root/move", moveSite, hosts.AddressOf(2))
 	says := func(on int, script string, words ...string) string {
 		t.Helper()
 		return s.ask(h.At(on), "/root/move", script, words...)
@@ -74,10 +63,12 @@ func TestMove(t *testing.T) {
 	says(1, "orrery move a --to sv2 --plan", "copy       node a: moves here from host sv1", "receive    node a", "status 0")
 	says(1, "orrery exec b -- ping -c1 -W5 10.99.248.11", "1 received", "status 0")
 
+	says(2, "echo nameserver 10.99.0.53 > /etc/resolv.conf", "status 0")
 	moved := says(1, "orrery move a --to sv2", "a is on host sv2; it was away for ", "status 0")
 	t.Log(regexp.MustCompile(`a is on host.*`).FindString(moved))
 	const kept = `orrery exec a -- sh -c 'cat /root/g; ls /etc/motd 2>&1; sha256sum -c /data/sum; stat -c "%b %s" /data/holes'`
 	says(1, kept, "written", "No such file", "big: OK", "0 1073741824", "status 0")
+	says(1, "orrery exec a -- cat /etc/resolv.conf", "nameserver 10.99.0.53", "status 0")
 	if is := says(1, who, "status 0"); is != was {
 		t.Errorf("it is\n%s\nand was\n%s", is, was)
 	}
@@ -120,6 +111,22 @@ func TestMove(t *testing.T) {
 		says(on, "orrery plan", "nothing to do", "status 0")
 		says(on, kept, "written", "big: OK", "0 1073741824", "status 0")
 	}
+
+	// What of other releases stands beside it goes with it: what is staged, and what a rollback returns to.
+	says(1, "orrery move a --to sv1", "status 0")
+	says(1, "orrery stage --release 700", "status 0")
+	says(1, "orrery exec --release 700 a -- sh -c 'echo staged > /root/g'", "status 0")
+	for i, verb := range []string{"switch --release 700", "rollback"} {
+		says(1, "orrery move a --to "+to[i], "stands still there in quarantine", "status 0")
+		says(2, "orrery plan", "nothing to do", "status 0")
+		says(2, "orrery "+verb, "status 0")
+		says(1, "orrery plan", "nothing to do", "status 0")
+		says(1, "orrery exec a -- sh -c 'cat /root/g; sha256sum -c /data/sum'", []string{"staged", "written"}[i], "big: OK", "status 0")
+	}
+	says(1, "sh -c 'echo $$ > /tmp/move.pid; exec orrery move a --to sv2' 2>&1 | while read -r line; do case \"$line\" in *\"giving away node a\"*) kill -9 $(cat /tmp/move.pid) 2>/dev/null;; esac; done; true", "status 0")
+	says(1, "for i in $(seq 100); do orrery move a --to sv2 && break; sleep 0.2; done", "status 0")
+	says(1, "orrery plan", "nothing to do", "status 0")
+	says(1, kept, "written", "big: OK", "status 0")
 	says(2, "orrery down --volumes --yes-volumes it-move", "status 0")
 	for i := 1; i <= 2; i++ {
 		out, err := h.At(i).Output("/bin/sh", "-c", "ip -br link | grep orb; ls -A /var/lib/orrery/sites/it-move/nodes /var/lib/orrery/sites/it-move/arrivals 2>/dev/null | grep -v :; nft list tables | grep orrery; true")

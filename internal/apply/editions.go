@@ -7,8 +7,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// names gives the names of the hosts.
-func (f *Fleet) names() (names []string) {
+// Names gives the names of the hosts.
+func (f *Fleet) Names() (names []string) {
 	for _, h := range f.All {
 		names = append(names, h.Name)
 	}
@@ -36,7 +36,7 @@ func (f *Fleet) records() (all []observe.Releases, newest int, behind []int, err
 		}
 		return all, 0, nil, nil
 	}
-	newest, behind, err = observe.Newest(f.names(), all)
+	newest, behind, err = observe.Newest(f.Names(), all)
 	return all, newest, behind, err
 }
 
@@ -94,7 +94,7 @@ func (f *Fleet) agree(hosts []observe.Host) error {
 		}
 		return nil
 	}
-	newest, behind, err := observe.Newest(f.names(), all)
+	newest, behind, err := observe.Newest(f.Names(), all)
 	for _, i := range behind {
 		hosts[i].Releases = all[newest]
 		hosts[i].Releases.Staged = all[i].Staged

@@ -93,7 +93,7 @@ func (h *Steered) fetch(ctx context.Context, s *plan.Step, say func(string)) (er
 	say("cannot be fetched, and is built here: " + err.Error())
 	build := *s
 	build.Kind = plan.BuildLayer
-	failed := h.Host.Do(ctx, &build, say)
+	failed := h.build(ctx, &build, say)
 	if failed == nil {
 		h.fleet.doubt("host %s has built layer %s itself, as it could not be fetched: %v", h.Name, s.Layer.Title, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
+	"orrery/internal/plan/stand"
 	"orrery/internal/site"
 )
 
@@ -23,6 +24,7 @@ type Fleet struct {
 	traffic traffic
 	mutex   sync.Mutex
 	doubts  []string
+	origin  string // id of the site as hosts are to have it on record; "": as they have it
 }
 
 // Alone gives the fleet of one host.
@@ -95,6 +97,9 @@ func (f *Fleet) Observe(ctx context.Context) ([]observe.Host, error) {
 		return err
 	})
 	if err == nil {
+		err = f.recognise(hosts)
+	}
+	if err == nil {
 		err = f.agree(hosts)
 	}
 	for _, name := range f.Unknown {
@@ -129,7 +134,7 @@ func (f *Fleet) Redact(text string) string {
 // Workers gives who does the steps, by the names of hosts.
 func (f *Fleet) Workers() map[string]Worker {
 	all := map[string]Worker{}
-	moving := &haul{sent: map[string]string{}, given: map[string]string{}}
+	moving := &haul{sent: map[int]string{}, given: map[int]string{}, apart: map[[2]string]bool{}}
 	f.traffic = traffic{}
 	for _, h := range f.All {
 		h.fleet = f
@@ -171,5 +176,5 @@ func (f *Fleet) Live(s *site.Site) (*site.Site, error) {
 	if err != nil {
 		return nil, err
 	}
-	return plan.Released(s, []observe.Host{{Releases: r}}, f.Releases())
+	return stand.Released(s, []observe.Host{{Releases: r}}, f.Releases())
 }

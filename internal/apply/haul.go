@@ -2,19 +2,17 @@ package apply
 
 import (
 	"context"
-	"errors"
-	"io"
 	"sync"
 
 	"orrery/internal/plan"
-	"orrery/internal/problem"
 )
 
 // A haul is what is known of nodes that move in one run.
 type haul struct {
 	mutex sync.Mutex
-	sent  map[string]string // sums of what was sent of nodes that stand still,
-	given map[string]string // and of those that were given
+	sent  map[int]string     // sums of what was sent of nodes that stand still, by their ids,
+	given map[int]string     // and of those that were given
+	apart map[[2]string]bool // pairs of hosts that do not reach one another: it is not tried again while a node stands still
 }
 
 // A hauler is a host that does steps which take another one, too.
@@ -26,23 +24,26 @@ type hauler struct {
 
 // Do does one step.
 func (h hauler) Do(ctx context.Context, s *plan.Step, say func(string)) error {
+	if err := h.fleet.mark(ctx, h.Steered); err != nil {
+		return err
+	}
 	as := *s
 	switch s.Kind {
 	case plan.CopyNode, plan.SendNode:
-		sum, err := h.fleet.haul(ctx, s, say)
+		sum, err := h.send(ctx, s, say)
 		if err == nil && s.Kind == plan.SendNode {
-			h.haul.put(h.haul.sent, s.Subject, sum)
+			put(h.haul, h.haul.sent, s.Was.ID, sum)
 		}
 		return err
 	case plan.GiveNode:
-		as.Sum = h.haul.get(h.haul.sent, s.Subject)
+		as.Sum = get(h.haul, h.haul.sent, s.Was.ID)
 		err := h.Steered.Do(ctx, &as, say)
 		if err == nil {
-			h.haul.put(h.haul.given, s.Subject, as.Sum)
+			put(h.haul, h.haul.given, s.Was.ID, as.Sum)
 		}
 		return err
 	case plan.ReceiveNode: // by the word of the host that has given it: in this run, or as it was seen before
-		if sum := h.haul.get(h.haul.given, s.Subject); sum != "" {
+		if sum := get(h.haul, h.haul.given, s.Was.ID); sum != "" {
 			as.Sum = sum
 		}
 		return h.Steered.Do(ctx, &as, say)
@@ -50,64 +51,29 @@ func (h hauler) Do(ctx context.Context, s *plan.Step, say func(string)) error {
 	return h.Steered.Do(ctx, s, say)
 }
 
-func (h *haul) put(into map[string]string, node, sum string) {
+func put[K comparable, V any](h *haul, into map[K]V, what K, is V) {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
-	into[node] = sum
+	into[what] = is
 }
 
-func (h *haul) get(from map[string]string, node string) string {
+func get[K comparable, V any](h *haul, from map[K]V, what K) V {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
-	return from[node]
+	return from[what]
 }
 
-// A both is a stream of which the two directions are apart.
-type both struct {
-	io.Reader
-	io.Writer
-}
-
-// haul lets one host send to another what a node has written. It goes through here.
-func (f *Fleet) haul(ctx context.Context, s *plan.Step, say func(string)) (sum string, err error) {
-	from, known := f.Host(s.Peer)
-	to, both2 := f.Host(s.Host)
-	if !known || !both2 {
-		return "", problem.New(problem.Failed, "nobody works on hosts %s and %s", s.Peer, s.Host)
-	}
-	there, sent := io.Pipe()
-	here, answered := io.Pipe()
-	end := func(why error) {
-		for _, half := range []*io.PipeWriter{sent, answered} {
-			half.CloseWithError(why) //nolint:errcheck // it gives none
-		}
-		for _, half := range []*io.PipeReader{there, here} {
-			half.CloseWithError(why) //nolint:errcheck // it gives none
-		}
-	}
-	defer context.AfterFunc(ctx, func() { end(context.Cause(ctx)) })()
-	received := make(chan error, 1)
-	go func() {
-		err := to.Receive(ctx, s, both{there, answered})
-		if err != nil {
-			end(errNotTaken)
-		}
-		answered.Close() //nolint:errcheck // it gives none
-		received <- err
-	}()
-	sum, err = from.Send(ctx, s, both{here, sent}, say)
+// send lets one host send to another what a node has written, and gives the sum of all that the other one has then.
+func (h hauler) send(ctx context.Context, s *plan.Step, say func(string)) (string, error) {
+	text, err := plan.Encode(s)
 	if err != nil {
-		end(errNotSent)
+		return "", err
 	}
-	sent.Close() //nolint:errcheck // it gives none
-	bad := <-received
-	if bad != nil && (err == nil || !errors.Is(bad, errNotSent)) {
-		return "", bad
+	pair := [2]string{s.Peer, s.Host}
+	c := carriage{errand: Errand{Node: &NodeErrand{Step: text}}, from: s.Peer, to: s.Host, say: say, apart: get(h.haul, h.haul.apart, pair)}
+	err = c.carry(ctx, h.fleet)
+	if c.apart {
+		put(h.haul, h.haul.apart, pair, true)
 	}
-	return sum, err
+	return c.sum, err
 }
-
-var (
-	errNotTaken = errors.New("the other host takes no more")
-	errNotSent  = errors.New("the other host sends no more")
-)

@@ -25,6 +25,8 @@ type Host interface {
 	Keeper
 	Shelf
 	Cellar
+	Storeroom
+	Ferry
 
 	// Hold takes the site's lock on the host, which all need who change anything. If somebody else has it, that is a Locked problem that names them.
 	Hold(ctx context.Context, by host.Holder) (letGo func(), err error)
@@ -34,6 +36,8 @@ type Host interface {
 	Observe(ctx context.Context, engines []string) (observe.Host, error)
 	// PublicKey gives the public key with which others encrypt what networks of the site send to the host, which makes it if there is none. That the host cannot is an Unable problem.
 	PublicKey(ctx context.Context) (string, error)
+	// Mark takes down of which site the nodes are that the host has, or will have: its id tells it from others of that name. Observe gives it.
+	Mark(ctx context.Context, origin string) error
 	// Drained gives the mark on the host that no node of the site comes to it any more; nil: they may.
 	Drained(ctx context.Context) (*observe.Drain, error)
 	// SetDrained puts the mark on the host that no node of the site comes to it any more, or takes it away: nil.
@@ -64,23 +68,25 @@ type Host interface {
 	Editions(ctx context.Context, of []int) (map[int]string, error)
 	// Edition opens the copy from which a release was staged, see package edition. If the host has none, that is fs.ErrNotExist.
 	Edition(ctx context.Context, release int) (io.ReadCloser, error)
+	// Receive keeps a file from which a layer is to be built there, which is what its digest says, see package imported.
+	Receive(ctx context.Context, digest string, from io.Reader) error
 	// KeepEdition keeps such a copy, which appears as a whole in the place of a former one.
 	KeepEdition(ctx context.Context, release int, from io.Reader) error
 
 	// KeepWayBack keeps what the host needs to go back by itself when the time of a trial is over, and lets somebody watch over that from now on.
 	KeepWayBack(ctx context.Context, w WayBack) error
+	// KeepBoot keeps what the host does by itself after a reboot.
+	KeepBoot(ctx context.Context, b Boot) error
 
 	// Twins gives the records of all twins of which the host has something.
 	Twins(ctx context.Context) ([]twin.Record, error)
 	// KeepTwin keeps the record of the site, which is a twin, and lets the host end by itself what it has of it when its time is over.
 	KeepTwin(ctx context.Context, r twin.Record) error
+	// FillTwin gives a twin of the site what its volumes begin with there, unless it has got that: copies of volumes of the site, whose writers stand still meanwhile, with the secrets
+	// that were generated for the site. It gives what is not in the copies.
+	FillTwin(ctx context.Context, name string, of []Share) (left []string, err error)
 	// ForgetTwin removes all that is kept of the site, which is a twin that has ended.
 	ForgetTwin(ctx context.Context) error
-
-	// Send sends what a node has written to another host, along a stream, and of one that stands still (plan.SendNode) the rest. It gives the sum of all that the other one has then.
-	Send(ctx context.Context, s *plan.Step, way io.ReadWriter, say func(string)) (sum string, err error)
-	// Receive takes that in, until the stream ends. What comes is not believed.
-	Receive(ctx context.Context, s *plan.Step, way io.ReadWriter) error
 
 	// Clock tells how far the clock of the host is ahead of this machine's, and how long asking took: the answer may be wrong by half of that.
 	Clock(ctx context.Context) (ahead, took time.Duration, err error)

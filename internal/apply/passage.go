@@ -19,6 +19,13 @@ import (
 // either end in package local (Worker.give, Worker.Take).
 type Errand struct {
 	Layer *LayerErrand `json:"layer,omitempty"`
+	Node  *NodeErrand  `json:"node,omitempty"`
+	Copy  *CopyErrand  `json:"copy,omitempty"`
+}
+
+// A NodeErrand is what a node has written, for the host to which it moves.
+type NodeErrand struct {
+	Step []byte `json:"step"` // plan.CopyNode or plan.SendNode, as plan.Encode has it
 }
 
 // A LayerErrand is a layer for the store of a host.
@@ -26,6 +33,16 @@ type LayerErrand struct {
 	Layer   *spec.Layer `json:"layer"`
 	Content string      `json:"content"` // digest of what must be in it
 	From    []Giver     `json:"from"`
+}
+
+// A CopyErrand is a file or directory of a node, for another node.
+type CopyErrand struct {
+	Host    string     `json:"host"` // that gives
+	From    *spec.Node `json:"from"`
+	To      *spec.Node `json:"to"`
+	Path    string     `json:"path"`
+	Into    string     `json:"into"`
+	Several bool       `json:"several,omitempty"` // Into is a directory
 }
 
 // A Giver is a host that gives.
@@ -38,8 +55,8 @@ type Giver struct {
 type Passing interface {
 	// Word says what is in a layer that the host has; fs.ErrNotExist: it has not got it.
 	Word(ctx context.Context, layer string) (image.Word, error)
-	// Give does what a host that gives does for an errand, along one lane. Meet gets its card, and gives that of the host that takes.
-	Give(ctx context.Context, e Errand, at Spot, meet func(lane.Card) (lane.Card, error)) error
+	// Give does what a host that gives does for an errand, along one lane. Meet gets its card, and gives that of the host that takes. Sum is of all that the other one has then, if the errand has one.
+	Give(ctx context.Context, e Errand, at Spot, meet func(lane.Card) (lane.Card, error), say func(detail string)) (sum string, err error)
 	// Take does what the host that takes does.
 	Take(ctx context.Context, e Errand, with Meeting, say func(detail string)) error
 	// Dial connects on the host itself.
@@ -58,6 +75,8 @@ type Meeting interface {
 	Meet(ctx context.Context, peer string, mine lane.Card) (lane.Card, error)
 	// Relay connects the two ends by way of whoever steers.
 	Relay(ctx context.Context, mine lane.Card) error
+	// Moved tells him how many bytes more have come.
+	Moved(bytes int64)
 	// Doubt tells whoever steers of a host that gives something else than it should, or nothing.
 	Doubt(text string)
 }
@@ -82,13 +101,33 @@ func Along(ctx context.Context, m Meeting, peer string) (net.Conn, error) {
 	return end.Relayed(ctx, theirs)
 }
 
+// From takes something from one host that gives.
+func From(ctx context.Context, m Meeting, peer string, take func(net.Conn) error) error {
+	c, err := Along(ctx, m, peer)
+	if err != nil {
+		return err
+	}
+	defer c.Close() //nolint:errcheck // all has come, or nothing more does
+	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
+	return lane.Cut(take(lane.Unhurried(c)))
+}
+
 // Pass lets a host take something from others. Each of them opens its end when that one asks for it; all of that ends with this call.
 func (f *Fleet) Pass(ctx context.Context, e Errand, to *Steered, from []string, say func(string)) error {
+	p, end := f.passage(ctx, e, to, from)
+	defer end()
+	return to.Take(p.ctx, e, p, say)
+}
+
+// passage begins one. Its end ends all that it has begun.
+func (f *Fleet) passage(ctx context.Context, e Errand, to *Steered, from []string) (p *passage, end func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	p := &passage{ctx: ctx, fleet: f, errand: e, to: to, from: from, met: map[string]met{}}
-	defer p.all.Wait()
-	defer cancel()
-	return to.Take(ctx, e, p, say)
+	p = &passage{ctx: ctx, fleet: f, errand: e, to: to, from: from, met: map[string]met{}, most: mostLanes}
+	p.said, p.given = func(string) {}, func(string, error) {}
+	return p, func() {
+		cancel()
+		p.all.Wait()
+	}
 }
 
 // passage is one call of Pass.
@@ -98,10 +137,18 @@ type passage struct {
 	errand Errand
 	to     *Steered
 	from   []string
+	most   int  // lanes
+	apart  bool // it is known that the hosts do not reach one another
 	all    sync.WaitGroup
 
-	mutex sync.Mutex
-	met   map[string]met // by the fingerprint of the end that takes
+	said  func(detail string)         // what those say that give,
+	given func(sum string, err error) // and how that has ended
+	moved func(bytes int64)           // nil: nobody asks
+
+	mutex   sync.Mutex
+	asked   int            // how often to meet somebody
+	met     map[string]met // by the fingerprint of the end that takes
+	relayed bool
 }
 
 type met struct {
@@ -122,20 +169,24 @@ func (p *passage) Meet(ctx context.Context, peer string, mine lane.Card) (theirs
 		return theirs, strange(p.to, err)
 	}
 	p.mutex.Lock()
-	many := len(p.met) >= mostLanes
+	many := p.asked >= p.most
+	p.asked++
 	p.mutex.Unlock()
 	if many {
 		return theirs, strange(p.to, errors.New("it asks for too many"))
 	}
 	spot := Spot{Own: giver.place()}
-	if !spot.Own.IsValid() && giver.local() {
+	switch {
+	case p.apart:
+		spot = Spot{}
+	case !spot.Own.IsValid() && giver.local():
 		spot.Toward = p.to.place()
 	}
 	ctx, cancel := context.WithTimeout(ctx, lane.Patience)
 	defer cancel()
 	opened, failed := make(chan lane.Card, 1), make(chan error, 1)
 	p.all.Go(func() {
-		err := giver.Give(p.ctx, p.errand, spot, func(card lane.Card) (lane.Card, error) {
+		sum, err := giver.Give(p.ctx, p.errand, spot, func(card lane.Card) (lane.Card, error) {
 			own := spot.Own
 			if giver.local() {
 				own = card.At.Addr()
@@ -149,7 +200,8 @@ func (p *passage) Meet(ctx context.Context, peer string, mine lane.Card) (theirs
 			default:
 				return mine, strange(giver, errors.New("it says more than one"))
 			}
-		})
+		}, p.said)
+		p.given(sum, err)
 		if err == nil {
 			err = errors.New("it has opened nothing")
 		}
@@ -176,6 +228,7 @@ func strange(h *Steered, err error) error {
 func (p *passage) Relay(ctx context.Context, mine lane.Card) error {
 	p.mutex.Lock()
 	m, ok := p.met[mine.Print]
+	p.relayed = true
 	p.mutex.Unlock()
 	if !ok {
 		return strange(p.to, errors.New("nobody has met it"))
@@ -193,6 +246,20 @@ func (p *passage) Relay(ctx context.Context, mine lane.Card) error {
 	}
 	p.all.Go(func() { lane.Join(p.ctx, a, b) })
 	return nil
+}
+
+// Moved tells how many bytes more have come.
+func (p *passage) Moved(bytes int64) {
+	if p.moved != nil && bytes > 0 {
+		p.moved(bytes)
+	}
+}
+
+// lanes tells whether the host that takes has asked to meet another one, and whether it did not reach that.
+func (p *passage) lanes() (met, relayed bool) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return p.asked > 0, p.relayed
 }
 
 // place gives the address by which others reach a host; the zero one: the site does not say.

@@ -30,7 +30,7 @@ type secrets struct {
 
 // Value gives the value of a secret. One that is generated is kept on the host before it is used there: whatever becomes of others, it is known where it was used.
 func (s secrets) Value(ctx context.Context, name string) (string, error) {
-	if !s.host.mayNeed(name) { // whatever nodes it says it has
+	if !s.host.MayNeed(name) { // whatever nodes it says it has
 		return "", problem.New(problem.Unable, "no node on host %s needs secret %s", s.host.Name, name)
 	}
 	v, err := s.Keyring.Value(ctx, name)
@@ -73,7 +73,7 @@ func (f *Fleet) Assembled() {
 func (f *Fleet) Generated(ctx context.Context, s *site.Secret) (string, error) {
 	var may, others []*Steered
 	for _, h := range f.All {
-		if h.mayNeed(s.Name) {
+		if h.MayNeed(s.Name) {
 			may = append(may, h)
 		} else {
 			others = append(others, h)
@@ -121,8 +121,8 @@ func agreed(ctx context.Context, name string, hosts []*Steered) (value string, w
 	return value, who, nil
 }
 
-// mayNeed reports whether a node that needs a secret is on the host, or may come there.
-func (h *Steered) mayNeed(name string) bool {
+// MayNeed reports whether a node that needs a secret is on the host, or may come there.
+func (h *Steered) MayNeed(name string) bool {
 	if len(h.Site.Hosts) < 2 {
 		return true
 	}

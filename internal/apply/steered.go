@@ -20,10 +20,14 @@ import (
 type Steered struct {
 	Host
 	*pack.Packer
-	Name    string // what the site calls it
+	Name    string            // what the site calls it
+	Files   map[string]string // of this machine, by their digests, from which images of the site are made
 	keys    *secret.Keyring
 	told    map[string]bool // generated secrets of which it keeps a copy; keeping: while one is given to it
 	keeping sync.Mutex
+
+	marking sync.Mutex
+	marked  string // whose its nodes are by its record, as far as that is known
 
 	fleet *Fleet   // whose plan is carried out; nil: none is
 	meets *meeting // with other hosts; nil: there are none
@@ -81,6 +85,9 @@ func (h *Steered) Do(ctx context.Context, s *plan.Step, say func(string)) error 
 	whole, err := h.Pack(s, h.Live)
 	if err != nil {
 		return err
+	}
+	if s.Kind == plan.BuildLayer {
+		return h.build(ctx, whole, say)
 	}
 	if s.Kind == plan.MoveLinks && h.meets != nil {
 		at := *whole

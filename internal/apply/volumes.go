@@ -2,8 +2,11 @@ package apply
 
 import (
 	"context"
+	"path/filepath"
+	"time"
 
 	"orrery/internal/host"
+	"orrery/internal/problem"
 	"orrery/internal/site/spec"
 	"orrery/internal/volume"
 )
@@ -14,8 +17,14 @@ type Cellar interface {
 	Volumes(ctx context.Context, of []Directory) ([]Contents, error)
 	// MirrorVolumes brings the mirrors of directories up to date, as the host reaches these. Each is told of when it has been tried, also if that failed, which is an error, too.
 	MirrorVolumes(ctx context.Context, of []Directory, with MirrorRun, each func(volume.Mirrored)) error
+	// KeepMirrors lets the host bring mirrors of its own volumes up to date by itself, again and again, or no more. It gives what a user should know of that.
+	KeepMirrors(ctx context.Context, m Mirrors) (notes []string, err error)
 	// VerifyVolumes compares directories with their mirrors.
 	VerifyVolumes(ctx context.Context, of []Directory) ([][]volume.Deviation, error)
+	// Adoptions gives what a node is to take over there from another. That there is no such data is a Usage problem.
+	Adoptions(ctx context.Context, of Heritage) ([]Adoption, error)
+	// AdoptVolumes gives it that, unless a node that runs uses some of it. What it gives has been adopted, also if there is an error.
+	AdoptVolumes(ctx context.Context, of Heritage) ([]Adopted, error)
 }
 
 // A Directory is that of a volume on a host.
@@ -24,6 +33,8 @@ type Directory struct {
 	Mount  spec.Mount `json:"mount"`
 	Path   string     `json:"path,omitempty"` // of one that no node uses; else it follows from the rest
 	Mirror string     `json:"mirror,omitempty"`
+
+	Every time.Duration `json:"every,omitempty"` // how often that is brought up to date by itself; 0: it is not
 }
 
 // At gives where a directory is.
@@ -42,12 +53,58 @@ func (d Directory) Name() string {
 	return d.Node
 }
 
+// A Share is a volume of a node of which its twin gets a copy.
+type Share struct {
+	Node string     `json:"node"`
+	From spec.Mount `json:"from"`
+	To   spec.Mount `json:"to"` // of the twin
+}
+
+// A Heritage is the data of a node that is to be another's.
+type Heritage struct {
+	Former string    `json:"former"`
+	Heir   spec.Node `json:"heir"`
+	Named  []string  `json:"named,omitempty"` // volumes, as WAS=IS if they were called otherwise; none: all that the heir uses
+}
+
+// An Adoption is a directory that is to be another node's.
+type Adoption struct {
+	Volume string   `json:"volume"`          // as it was called
+	As     string   `json:"as"`              // as the heir calls it
+	Users  []string `json:"users,omitempty"` // nodes that run and use it, or what is in its place
+}
+
+// InUse says that a volume cannot change hands.
+func InUse(node, volume string) error {
+	return problem.New(problem.Refused, "node %s runs and uses volume %s; nothing was done", node, volume).Try("orrery stop %s", node)
+}
+
+// Adopted is one that is.
+type Adopted struct {
+	Volume string `json:"volume"` // of the former node
+	To     string `json:"to"`     // where it is now
+	Kept   string `json:"kept"`   // where that is which the node had itself; "": it had nothing
+}
+
 // Contents is what is in a directory of a volume.
 type Contents struct {
 	Path  string           `json:"path"`
 	Size  volume.Size      `json:"size"`
 	There bool             `json:"there,omitempty"`
 	Last  *volume.Mirrored `json:"last,omitempty"` // how its mirror was brought up to date; nil: it never was
+	Next  time.Time        `json:"next,omitzero"`  // when it will be, by itself
+	Idle  string           `json:"idle,omitempty"` // why it will not, although the site file says so
+}
+
+// Mirrors are the directories of a site, on whichever host they are, whose mirrors are brought up to date by themselves. Each host does that for those of its own nodes.
+type Mirrors struct {
+	Host string      `json:"host"` // what the site calls the host
+	Of   []Directory `json:"of"`
+}
+
+// MirrorsPath is where a host keeps those of a site.
+func MirrorsPath(dirs host.Dirs, key string) string {
+	return filepath.Join(dirs.Site(key), "mirroring.json")
 }
 
 // A MirrorRun says how mirrors are brought up to date.

@@ -3,10 +3,13 @@ package apply
 import (
 	"encoding/json"
 	"path/filepath"
+	"slices"
 
 	"orrery/internal/host"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
+	"orrery/internal/plan/pack"
+	"orrery/internal/site"
 )
 
 // A WayBack is how a host returns by itself to what was live before a trial, when nobody has confirmed it in time: the steps on this host, each with all that doing it takes. It was planned
@@ -16,6 +19,7 @@ type WayBack struct {
 	Intent observe.Switch    `json:"intent"`
 	Steps  []json.RawMessage `json:"steps"`
 	Checks []Want            `json:"checks,omitempty"` // of what is on trial here
+	Hooks  []site.Hook       `json:"hooks,omitempty"`  // who is told on this host that it has gone back, if nodes of it have
 }
 
 // WayBackPath is where a host keeps that of a site.
@@ -26,23 +30,19 @@ func WayBackPath(dirs host.Dirs, key string) string {
 // WatchName is what the process is known by that watches over a trial of a site.
 func WatchName(key string) string { return "trial-" + key }
 
-// StepsOn gives the steps of a plan that are on one host. What they need on others is taken for done.
+// StepsOn gives the steps of a plan that are on one host.
 func StepsOn(p *plan.Plan, name string) []*plan.Step {
-	numbers := map[int]int{}
-	var all []*plan.Step
-	for _, s := range p.Steps {
-		if s.Host != name {
-			continue
+	return pack.Alone(slices.DeleteFunc(slices.Clone(p.Steps), func(s *plan.Step) bool { return s.Host != name }))
+}
+
+// Decoded gives steps that plan.Encode has encoded.
+func Decoded(steps []json.RawMessage) (all []*plan.Step, err error) {
+	for _, text := range steps {
+		s, err := plan.Decode(text)
+		if err != nil {
+			return nil, err
 		}
-		one := *s
-		one.N, one.Needs = len(all), nil
-		for _, need := range s.Needs {
-			if n, here := numbers[need]; here {
-				one.Needs = append(one.Needs, n)
-			}
-		}
-		numbers[s.N] = one.N
-		all = append(all, &one)
+		all = append(all, s)
 	}
-	return all
+	return all, nil
 }

@@ -18,8 +18,16 @@ import (
 // manifestAside is the manifest of the backup, beside what was laid down of it.
 const manifestAside = "manifest.json"
 
-// Interrupted gives the restore of a site that was interrupted; nil: none was.
+// Interrupted gives the restore of a site that was interrupted; nil: none was, or it is of several hosts, and whoever steers them goes on with it.
 func Interrupted(dirs host.Dirs, store *image.Store, key string) (*Restore, error) {
+	r, err := interrupted(dirs, store, key)
+	if err != nil || r == nil || r.plan.Apart {
+		return nil, err
+	}
+	return r, nil
+}
+
+func interrupted(dirs host.Dirs, store *image.Store, key string) (*Restore, error) {
 	at := Aside(dirs, key)
 	if !tree.Exists(at) {
 		return nil, nil
@@ -46,7 +54,7 @@ func readProgress(dirs host.Dirs, key string) (progress, error) {
 
 // take goes on from where another run has come to.
 func (r *Restore) take(p progress) {
-	r.plan, r.ID, r.Title = p, p.ID, p.From
+	r.plan, r.ID, r.Title, r.Without = p, p.ID, p.From, p.Without
 	r.SiteDir, r.Twin, r.Was, r.Replace = p.SiteDir, p.Twin, p.Was, r.Replace || p.Replace
 }
 

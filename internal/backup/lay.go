@@ -20,7 +20,7 @@ import (
 // whatever the list says.
 type layer struct {
 	ctx   context.Context
-	from  *vault.Pieces
+	from  Contents
 	of    *vault.Tree
 	shut  bool // users of the host cannot come to it
 	saw   func(int64)
@@ -28,7 +28,7 @@ type layer struct {
 }
 
 // lay lays a tree down in a new directory; its parent is there.
-func lay(ctx context.Context, from *vault.Pieces, t *vault.Tree, dir string, saw func(int64), lacks func(string)) error {
+func lay(ctx context.Context, from Contents, t *vault.Tree, dir string, saw func(int64), lacks func(string)) error {
 	shut, err := closed(filepath.Dir(dir))
 	if err != nil {
 		return err

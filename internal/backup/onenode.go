@@ -107,7 +107,7 @@ func (p *Pick) whole(ctx context.Context, t *vault.Tree, dir, place string) erro
 	if err != nil {
 		return err
 	}
-	l := layer{ctx: ctx, from: vault.NewPieces(p.From), of: t, shut: shut, saw: p.Saw, lacks: func(what string) { p.Lacked[what]++ }}
+	l := layer{ctx: ctx, from: p.From, of: t, shut: shut, saw: p.Saw, lacks: func(what string) { p.Lacked[what]++ }}
 	return l.lay(dir)
 }
 

@@ -28,7 +28,7 @@ import (
 // A Pick takes single files, or what one node has, out of a backup, and touches nothing of a site. It reads and compares no more than it takes: so it brings
 // back what is whole in a backup that is damaged elsewhere.
 type Pick struct {
-	From     vault.Vault
+	From     Contents
 	Manifest *vault.Manifest
 	Saw      func(bytes int64)
 
@@ -195,7 +195,7 @@ func (p *Pick) build(ctx context.Context, of part, top string, shut bool) error 
 	if err := b.Add(&tree.Made{Path: ".", Mode: unix.S_IFDIR | 0o700, Uid: os.Geteuid(), Gid: os.Getegid()}, nil); err != nil {
 		return unpicked(top, err)
 	}
-	from := vault.NewPieces(p.From)
+	from := p.From
 	c := cutting{
 		layer: layer{ctx: ctx, from: from, of: of.of, shut: shut, saw: p.Saw, lacks: lacks},
 		part:  of, pick: p, tree: b, linked: map[vault.Name]bool{}, outer: map[vault.Name]*vault.Entry{}, here: map[vault.Name]vault.Name{},

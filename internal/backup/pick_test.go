@@ -28,7 +28,7 @@ func pickOf(t *testing.T, where string) *Pick {
 	m.Nodes = []nodedir.Record{{Node: spec.Node{Name: "n", ID: 1, Mounts: []spec.Mount{
 		{Volume: "data", Path: "/srv/data"}, {Volume: "inner", Path: "/srv/data/inner/", Shared: true}, {Volume: "far", Path: "/far", NFS: "server:/far"},
 	}}}}
-	return &Pick{From: v, Manifest: m, Saw: func(int64) {}, Lacked: map[string]int{}}
+	return &Pick{From: vault.NewPieces(v), Manifest: m, Saw: func(int64) {}, Lacked: map[string]int{}}
 }
 
 // TestPickFile: one file comes back as it was, or a directory, with all that it is, and nothing else.

@@ -167,7 +167,7 @@ func lossOf(r *vault.Repository, m *vault.Manifest, wanted map[vault.Digest]bool
 
 // fetch looks for pieces wherever they may be.
 func (p *Repair) fetch(ctx context.Context, wanted map[vault.Digest]bool, lacking []surveyed) (wrote int64, err error) {
-	t := &Backup{Set: p.Set, Into: p.Into, Saw: p.Saw, pack: vault.NewPacker(p.Into), trees: map[string]*taken{}}
+	t := &Backup{Set: p.Set, Into: p.Into, Saw: p.Saw, pack: vault.NewPacker(p.Into), trees: forest{}}
 	t.pack.Only = wanted
 	err = t.salvage()
 	for _, v := range p.From {

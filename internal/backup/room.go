@@ -19,6 +19,10 @@ type need struct {
 
 // room wants that there is space for what is laid down, before it is: a backup may say that there is more in it than it has.
 func (r *Restore) room() error {
+	if r.Apart != nil {
+		n := need{r.Dirs.State, r.Apart.Bytes, r.Apart.Paths}
+		return n.met()
+	}
 	needs := map[uint64]*need{}
 	from := vault.NewPieces(r.From)
 	for i := range r.Manifest.Trees {

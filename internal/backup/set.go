@@ -35,7 +35,7 @@ import (
 // A Set is what of a site on this host is to be kept.
 type Set struct {
 	Site    *site.Site
-	Dir     string // the site directory
+	Dir     string // the site directory; "": the set is what one of several hosts has, and what all of them have is not in it
 	Dirs    host.Dirs
 	Engines map[string]engine.Engine
 	Store   *image.Store
@@ -63,7 +63,9 @@ func (s *Set) sources() (all []Source, nodes []nodedir.Record, left []string, er
 	if nodes, left, err = s.records(); err != nil {
 		return nil, nil, nil, err
 	}
-	all = append(all, Source{Tree: vault.Tree{Name: "site", Kind: vault.SiteTree}, Dir: s.Dir, Skip: s.unkept(), Bound: siteBound})
+	if s.Dir != "" {
+		all = append(all, s.declares())
+	}
 	for i := range nodes {
 		dir, err := s.private(&nodes[i])
 		if err != nil {
@@ -79,7 +81,9 @@ func (s *Set) sources() (all []Source, nodes []nodedir.Record, left []string, er
 		return nil, nil, nil, err
 	}
 	all, left = append(all, volumes...), append(left, more...)
-	all = append(all, s.releases(nodes)...)
+	if s.Dir != "" {
+		all = append(all, s.releases(nodes)...)
+	}
 	if s.WithSnapshots {
 		for _, dir := range below(filepath.Join(s.Dirs.Site(key), "snapshots")) {
 			all = append(all, Source{
@@ -93,6 +97,11 @@ func (s *Set) sources() (all []Source, nodes []nodedir.Record, left []string, er
 		}
 	}
 	return all, nodes, left, nil
+}
+
+// declares gives the site directory.
+func (s *Set) declares() Source {
+	return Source{Tree: vault.Tree{Name: "site", Kind: vault.SiteTree}, Dir: s.Dir, Skip: s.unkept(), Bound: siteBound}
 }
 
 // records gives what is on record of the nodes.
@@ -210,8 +219,8 @@ func (s *Set) releases(nodes []nodedir.Record) []Source {
 	return all
 }
 
-// secrets reads the secrets that go with the site.
-func (s *Set) secrets() (vault.Secrets, error) {
+// Secrets reads the secrets that go with the site.
+func (s *Set) Secrets() (vault.Secrets, error) {
 	all := vault.Secrets{}
 	key := s.Site.Key()
 	if err := collect(all, "secrets", s.Dirs.Secrets(key)); err != nil {

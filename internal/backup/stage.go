@@ -42,6 +42,10 @@ type Restore struct {
 	With        []age.Identity
 	Saw         func(bytes int64)
 
+	Without []string // hosts that have no part of it, because they were left out
+	// Apart: it is the part of one of several hosts, with what is in it from elsewhere than From, and with secrets that somebody else has decrypted.
+	Apart *Apart
+
 	Lacked map[string]int // attributes that a file system here does not take, and how often
 
 	plan progress
@@ -49,16 +53,19 @@ type Restore struct {
 
 // progress is kept beside what is laid down: how far it has come, and, once all is laid down, what is needed to go on without the backup.
 type progress struct {
-	ID      string `json:"id"` // of the backup
-	From    string `json:"from"`
-	Moves   []move `json:"moves"`
-	Staged  bool   `json:"staged"` // all is laid down
-	Opened  bool   `json:"opened"` // the secrets are among it
-	SiteDir string `json:"dir"`
-	Twin    bool   `json:"twin,omitempty"`
-	Replace bool   `json:"replace,omitempty"`
-	Was     bool   `json:"was,omitempty"`     // the site was on this host when it began
-	Cleared bool   `json:"cleared,omitempty"` // and has been taken down
+	ID      string   `json:"id"` // of the backup
+	From    string   `json:"from"`
+	Moves   []move   `json:"moves"`
+	Staged  bool     `json:"staged"` // all is laid down
+	Opened  bool     `json:"opened"` // the secrets are among it
+	SiteDir string   `json:"dir"`
+	Twin    bool     `json:"twin,omitempty"`
+	Replace bool     `json:"replace,omitempty"`
+	Was     bool     `json:"was,omitempty"`     // the site was on this host when it began
+	Cleared bool     `json:"cleared,omitempty"` // and has been taken down
+	Apart   bool     `json:"apart,omitempty"`   // it is the part of one of several hosts,
+	Going   bool     `json:"going,omitempty"`   // and all of them have laid down theirs: none goes back
+	Without []string `json:"without,omitempty"` // but these, which have none
 }
 
 // A move takes what is laid down to its place.
@@ -78,7 +85,7 @@ func (r *Restore) aside(parts ...string) string {
 // Resumes reports whether a restore of the same backup was interrupted when all was laid down.
 func (r *Restore) Resumes() bool {
 	p, err := readProgress(r.Dirs, r.Key)
-	if err != nil || p.ID != r.ID || !p.Staged || p.Opened != (len(r.With) > 0) {
+	if err != nil || p.ID != r.ID || !p.Staged || p.Opened != r.opens() {
 		return false
 	}
 	r.take(p)
@@ -94,7 +101,7 @@ func (r *Restore) Stage(ctx context.Context) error {
 	if err := r.Clear(); err != nil {
 		return err
 	}
-	r.plan = progress{ID: r.ID, From: r.Title, Opened: len(r.With) > 0, SiteDir: r.SiteDir, Twin: r.Twin, Replace: r.Replace, Was: r.Was}
+	r.plan = progress{ID: r.ID, From: r.Title, Opened: r.opens(), SiteDir: r.SiteDir, Twin: r.Twin, Replace: r.Replace, Was: r.Was, Apart: r.Apart != nil, Without: r.Without}
 	secrets, err := r.open()
 	if err != nil {
 		return err
@@ -108,7 +115,7 @@ func (r *Restore) Stage(ctx context.Context) error {
 	if err := r.room(); err != nil {
 		return errors.Join(err, r.Clear())
 	}
-	from := vault.NewPieces(r.From)
+	from := r.contents()
 	for i := range r.Manifest.Trees {
 		if err := r.tree(ctx, from, &r.Manifest.Trees[i]); err != nil {
 			err = r.explain(ctx, err)
@@ -132,7 +139,7 @@ func (r *Restore) Stage(ctx context.Context) error {
 // explain says why it was not laid down; what there was of it goes.
 func (r *Restore) explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return problem.New(problem.Interrupted, "interrupted; nothing was put in place").At(r.From.Where())
+		return problem.New(problem.Interrupted, "interrupted; nothing was put in place").At(r.source().Where())
 	}
 	var p *problem.Problem
 	if errors.As(err, &p) {
@@ -142,7 +149,7 @@ func (r *Restore) explain(ctx context.Context, err error) error {
 }
 
 // tree lays down one tree.
-func (r *Restore) tree(ctx context.Context, from *vault.Pieces, t *vault.Tree) error {
+func (r *Restore) tree(ctx context.Context, from Contents, t *vault.Tree) error {
 	lacks := func(attr string) { r.Lacked[attr]++ }
 	if t.Kind == vault.LayerTree {
 		if !r.TrustLayers {
@@ -276,6 +283,9 @@ func (r *Restore) settle() error {
 
 // open decrypts the secrets, if there is something to do so with.
 func (r *Restore) open() (vault.Secrets, error) {
+	if r.Apart != nil {
+		return r.Apart.Secrets, nil
+	}
 	if len(r.With) == 0 {
 		return nil, nil
 	}

@@ -7,20 +7,17 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"filippo.io/age"
-	"golang.org/x/sync/errgroup"
 
 	"orrery/internal/backup/vault"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/image"
 	"orrery/internal/problem"
-	"orrery/internal/tree"
 )
 
 // A Backup is made of a set by Run.
@@ -40,15 +37,8 @@ type Backup struct {
 	Still func(ctx context.Context, do func(context.Context) error) (time.Duration, error)
 
 	pack       *vault.Packer
-	trees      map[string]*taken
+	trees      forest
 	incomplete bool // the last backup lacks something
-}
-
-type taken struct {
-	source  Source
-	entries []vault.Entry
-	bytes   int64
-	left    []string // what is not in it, and why
 }
 
 // enough is how many bytes may be left to be read while the nodes stand still; most is how often it is tried to come below that.
@@ -72,14 +62,24 @@ func (t *Backup) Run(ctx context.Context) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.pack, t.trees = vault.NewPacker(t.Into), map[string]*taken{}
+	t.pack, t.trees = vault.NewPacker(t.Into), forest{}
 	var read atomic.Int64
+	m := t.manifest()
+	return t.end(ctx, t.all(ctx, sources, m, &read), m, &read)
+}
+
+// manifest gives what is known of the backup before anything was read.
+func (t *Backup) manifest() *vault.Manifest {
 	m := &vault.Manifest{
 		Format: vault.Format, Site: t.Set.Site.Name, Key: t.Set.Site.Key(), Twin: t.Set.Site.Twin, Production: t.Set.Site.Production,
 		Time: time.Now().UTC().Truncate(time.Second), By: t.By, Who: t.Who, Partial: t.Set.Nodes != nil,
 	}
 	m.Host, _ = os.Hostname()
-	err = t.all(ctx, sources, m, &read)
+	return m
+}
+
+// end writes down what is in the backup, unless something has failed.
+func (t *Backup) end(ctx context.Context, err error, m *vault.Manifest, read *atomic.Int64) (*Report, error) {
 	if err == nil {
 		err = t.salvage()
 	}
@@ -124,12 +124,8 @@ func (t *Backup) all(ctx context.Context, sources []Source, m *vault.Manifest, r
 	if err := t.first(ctx, sources, read); err != nil {
 		return err
 	}
-	moving := slices.DeleteFunc(slices.Clone(sources), func(s Source) bool { return !s.Moving })
-	for before, times := int64(0), 1; read.Load()-before > enough && times < most; times++ {
-		before = read.Load()
-		if err := t.pass(ctx, moving, read); err != nil {
-			return err
-		}
+	if err := t.trees.until(ctx, sources, t.pack, t.Saw, read); err != nil {
+		return err
 	}
 	pause, err := t.Still(ctx, func(ctx context.Context) error { return t.atOnce(ctx, m, read) })
 	if err != nil {
@@ -145,29 +141,17 @@ func (t *Backup) atOnce(ctx context.Context, m *vault.Manifest, read *atomic.Int
 	if err != nil {
 		return err
 	}
-	var again []Source
-	names := map[string]bool{}
-	for _, s := range sources {
-		names[s.Tree.Name] = true
-		if was := t.trees[s.Tree.Name]; was == nil || was.source.Dir == "" || s.Moving {
-			again = append(again, s)
-		}
-	}
-	for name := range t.trees {
-		if !names[name] {
-			delete(t.trees, name) // it is gone
-		}
-	}
+	again := t.trees.again(sources)
 	m.Nodes, m.Left = nodes, left
 	m.Releases, _ = os.ReadFile(filepath.Join(t.Set.Dirs.Site(t.Set.Site.Key()), "releases.json"))
-	if m.Layers, err = t.Set.recipes(nodes); err != nil {
+	if m.Layers, err = t.Set.Recipes(nodes); err != nil {
 		return err
 	}
 	return t.pass(ctx, again, read)
 }
 
-// recipes gives what is known of the layers that nodes stand on.
-func (s *Set) recipes(nodes []nodedir.Record) ([]image.Record, error) {
+// Recipes gives what is known of the layers that nodes stand on.
+func (s *Set) Recipes(nodes []nodedir.Record) ([]image.Record, error) {
 	var all []image.Record
 	for _, digest := range layersOf(nodes) {
 		r, err := s.Store.Portable(digest)
@@ -281,7 +265,7 @@ func (t *Backup) former(from *vault.Pieces, is *vault.Tree, used map[vault.Diges
 			note(x.Pieces)
 		}
 	}
-	t.trees[is.Name] = &taken{entries: entries}
+	t.trees[is.Name] = &taken{source: Source{Tree: vault.Tree{Host: is.Host}}, entries: entries}
 }
 
 // lacks reports whether the vault lacks a piece of an entry; then it is read anew, and so made good.
@@ -296,44 +280,23 @@ func (t *Backup) lacks(e *vault.Entry) bool {
 
 // pass goes through directories, several at once, and reads what is not as it was when it was last read.
 func (t *Backup) pass(ctx context.Context, sources []Source, read *atomic.Int64) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(max(2, runtime.NumCPU()))
-	results := make([]*taken, len(sources))
-	for i := range sources {
-		former := map[vault.Name]*vault.Entry{}
-		if was := t.trees[sources[i].Tree.Name]; was != nil {
-			for j := range was.entries {
-				former[was.entries[j].Name] = &was.entries[j]
-			}
-		}
-		group.Go(func() error {
-			w := &walk{ctx: ctx, source: &sources[i], former: former, pack: t.pack, buffer: make([]byte, vault.PieceSize), saw: t.Saw}
-			entries, err := w.run()
-			read.Add(w.read)
-			if err != nil && !errors.Is(err, tree.ErrGone) {
-				return fmt.Errorf("%s: %w", sources[i].Tree.Name, err)
-			}
-			if err == nil {
-				results[i] = &taken{sources[i], entries, w.bytes, w.left}
-			}
-			return nil
-		})
-	}
-	if err := group.Wait(); err != nil {
-		return err
-	}
-	for i, r := range results {
-		if r == nil {
-			delete(t.trees, sources[i].Tree.Name)
-			continue
-		}
-		t.trees[sources[i].Tree.Name] = r
-	}
-	return nil
+	return t.trees.pass(ctx, sources, t.pack, t.Saw, read)
 }
 
 // rest packs the lists and the secrets.
 func (t *Backup) rest(m *vault.Manifest) error {
+	if err := t.lists(m); err != nil {
+		return err
+	}
+	secrets, err := t.Set.Secrets()
+	if err != nil {
+		return err
+	}
+	return t.keep(secrets, m)
+}
+
+// lists packs the lists of what was read here.
+func (t *Backup) lists(m *vault.Manifest) error {
 	t.pack.Cut() // of content that is damaged, the lists can tell the names
 	for _, tree := range t.trees {
 		text, err := vault.WriteList(tree.entries)
@@ -352,9 +315,13 @@ func (t *Backup) rest(m *vault.Manifest) error {
 	}
 	slices.Sort(m.Left)
 	slices.SortFunc(m.Trees, func(a, b vault.Tree) int { return strings.Compare(a.Name, b.Name) })
-	secrets, err := t.Set.secrets()
-	if err != nil || len(secrets) == 0 {
-		return err
+	return nil
+}
+
+// keep packs secrets, encrypted.
+func (t *Backup) keep(secrets vault.Secrets, m *vault.Manifest) error {
+	if len(secrets) == 0 {
+		return nil
 	}
 	if len(t.To) == 0 {
 		m.Left = append(m.Left, fmt.Sprintf("secrets and SSH host keys (%d): nothing was given to encrypt them with", len(secrets)))

@@ -64,7 +64,7 @@ func must(t *testing.T, err error) {
 func kept(t *testing.T, into vault.Vault, dir string, at time.Time) (*Report, error) {
 	t.Helper()
 	backup := &Backup{Into: into, Saw: func(int64) {}, Set: &Set{}}
-	backup.pack, backup.trees = vault.NewPacker(into), map[string]*taken{}
+	backup.pack, backup.trees = vault.NewPacker(into), forest{}
 	backup.Set.Site = aSite
 	m := &vault.Manifest{Format: vault.Format, Site: "s", Key: "s", Time: at}
 	var read atomic.Int64

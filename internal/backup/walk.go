@@ -22,7 +22,7 @@ type walk struct {
 	ctx     context.Context
 	source  *Source
 	former  map[vault.Name]*vault.Entry // as the tree was when it was last read
-	pack    *vault.Packer
+	pack    Adder
 	buffer  []byte
 	entries []vault.Entry
 	left    []string            // what is not in the list, and why
@@ -30,6 +30,11 @@ type walk struct {
 	bytes   int64               // in all files
 	read    int64               // of these read now
 	saw     func(int64)
+}
+
+// An Adder takes pieces of content: a Packer of the vault, on this machine or for another one.
+type Adder interface {
+	Add(content []byte) (vault.Digest, error)
 }
 
 type file struct{ dev, ino uint64 }

@@ -30,16 +30,21 @@ type Place struct {
 // a tar archive: nodes pack and unpack by their own tar, this host does not. But one file of a node that this host can open it copies by itself, because tar and
 // the pipe would copy it twice more.
 func Transfer(ctx context.Context, from, to Place, several bool) error {
-	if path.Clean(from.Path) == "/" {
-		return problem.New(problem.Usage, "the whole of / cannot be copied").Try("name a directory below it")
-	}
 	if from.In == nil && to.In == nil {
 		return problem.New(problem.Usage, "neither %s nor %s is in a node", from.Path, to.Path).Try("NODE:PATH names a path in a node; cp(1) copies on this host")
+	}
+	return Told(ctx, from, to, func(ctx context.Context) error { return from.copyTo(ctx, to, several) })
+}
+
+// Told lets somebody copy from Place to Place, and tells what goes wrong as Transfer does.
+func Told(ctx context.Context, from, to Place, copies func(context.Context) error) error {
+	if path.Clean(from.Path) == "/" {
+		return problem.New(problem.Usage, "the whole of / cannot be copied").Try("name a directory below it")
 	}
 	called := ctx
 	ctx, stop := context.WithCancel(ctx)
 	defer stop() // whoever sends what nobody takes need not go on
-	err := from.copyTo(ctx, to, several)
+	err := copies(ctx)
 	var run *host.RunError
 	var said *problem.Problem
 	switch {
@@ -77,6 +82,16 @@ func (p Place) copyTo(ctx context.Context, to Place, several bool) error {
 		return err
 	}
 	return sent.end(to.take(ctx, sent, p, several))
+}
+
+// Pack sends what is at a Place in a node, for Lay on another host.
+func (p Place) Pack(ctx context.Context, to io.Writer) error { return p.send(ctx, to) }
+
+// Lay has a node lay down what comes from a Place in a node of another host, of which nothing is believed.
+func (p Place) Lay(ctx context.Context, sent io.Reader, from Place, several bool) error {
+	c := unpack(sent, from.name())
+	c.moved = from.Moved
+	return cmp.Or(p.relay(ctx, c, from.name(), several), c.left.problem())
 }
 
 // name is what a copy is called.

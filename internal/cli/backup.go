@@ -22,6 +22,8 @@ func (a *app) backupVerb() *cobra.Command {
 while the last changes are read. If the target is an existing directory, or its name ends with "/", it holds many backups and stores what they have
 in common only once. Otherwise the target is a single file. If a run was killed, run the same command to resume.
 
+On several hosts, all of them must answer. What a host has that is left out (--without) is not in the backup, which says so.
+
 Generated secrets and SSH host keys are included only if you say how to encrypt them.`,
 		Example: "  orrery backup /srv/backups/\n  orrery backup group=system karoo.orrery --with-layers --secrets-passphrase-file phrase",
 		Args:    cobra.MinimumNArgs(1),
@@ -39,6 +41,7 @@ Generated secrets and SSH host keys are included only if you say how to encrypt 
 	f.BoolVar(&o.Snapshots, "snapshots", false, "include the snapshots of the site")
 	f.StringArrayVar(&o.Keys, "secrets-to", nil, "encrypt secrets for this public `key` of age; may be repeated")
 	f.StringVar(&o.Passphrase, "secrets-passphrase-file", "", "encrypt secrets with the passphrase in this `file`")
+	a.withoutFlag(c)
 	c.AddCommand(a.backupList(), a.backupVerify(), a.backupRepair(), a.backupPrune())
 	return withJSON(c, "print JSON")
 }

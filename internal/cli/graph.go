@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/control"
 	"orrery/internal/control/picture"
 	"orrery/internal/host"
 	"orrery/internal/site"
@@ -20,13 +21,16 @@ func (a *app) graphVerb() *cobra.Command {
 		Short: "Draw the site as an SVG picture",
 		Long: `Draws the site as an SVG picture: hosts, networks, and nodes with their roles, addresses and health.
 If the site is up, the picture shows how its nodes are now, as "orrery status" does. Otherwise, with --declared, or if you are not root, it
-shows what the site file declares. The picture goes to standard output, or to the file that --output names. Any web browser shows it.`,
+shows what the site file declares. Nodes of other hosts are in the box of the host on which they are; a host that does not answer says so in its box. The picture goes to standard output, or to the file that --output names. Any web browser shows it.`,
 		Example: `  orrery graph > site.svg
   orrery graph --output receptors.svg role=receptor`,
 		RunE: a.onSite(func(ctx context.Context, s *site.Site, selectors []string) error {
-			p, hidden, err := picture.Of(ctx, &a.Session, s, selectors, declared)
+			p, hidden, silent, err := picture.Of(ctx, &a.Session, s, selectors, declared)
 			if err != nil {
 				return err
+			}
+			if silent != nil {
+				a.Watcher.Tell(control.Event{Kind: control.Trouble, Site: s.Key(), Text: silent.Error(), Err: silent})
 			}
 			if hidden {
 				fmt.Fprintln(a.err, "orrery: only root can see the state of nodes: the picture shows what is declared.")
@@ -40,5 +44,6 @@ shows what the site file declares. The picture goes to standard output, or to th
 	}
 	c.Flags().BoolVar(&declared, "declared", false, "show what is declared, even if the site is up")
 	c.Flags().StringVarP(&file, "output", "o", "", "write the picture to this `file`")
+	a.withoutFlag(c)
 	return c
 }

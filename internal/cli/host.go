@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"orrery/internal/cli/hostverb"
+	"orrery/internal/cli/imageverb"
 	"orrery/internal/cli/table"
-	"orrery/internal/control/here"
 	"orrery/internal/control/hosts"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -53,6 +53,10 @@ func (a *app) hostsVerb(use, short string, look func(*hosts.Call, context.Contex
 	})}, "print JSON")
 }
 
+func (a *app) imageFace() imageverb.Face {
+	return imageverb.Face{Session: &a.Session, Out: a.out, Err: a.err, Tell: func(err error) { printError(a.err, err) }, Without: a.withoutFlag, Group: group}
+}
+
 func (a *app) hostFactsVerb() *cobra.Command {
 	return withJSON(&cobra.Command{
 		Use: "facts HOST", Short: "Show what a host has that nodes need, as doctor does on this machine", Args: cobra.ExactArgs(1),
@@ -64,18 +68,6 @@ func (a *app) hostFactsVerb() *cobra.Command {
 			return a.tellFacts(facts)
 		}),
 	}, "print JSON")
-}
-
-// helperVerb does on this machine what is asked from another. It is begun there, by ssh.
-func (a *app) helperVerb() *cobra.Command {
-	return &cobra.Command{
-		Use: here.Helper, Hidden: true, Args: cobra.NoArgs,
-		Short: "Do what is asked along the standard streams, for somebody who reaches this host from another",
-		RunE: func(c *cobra.Command, _ []string) error {
-			a.WaitAgain()
-			return here.This{Dirs: a.Dirs, Version: Version}.Help(c.Context())
-		},
-	}
 }
 
 // withoutFlag lets a verb go on without some hosts.

@@ -14,7 +14,7 @@ import (
 )
 
 func (a *app) labRunVerb() *cobra.Command {
-	var to string
+	var to, on string
 	var rounds int
 	var fresh, show bool
 	c := &cobra.Command{
@@ -36,17 +36,16 @@ If a run was interrupted or killed, run the same command to resume.`,
 				_, err := a.out.Write(e.Text)
 				return err
 			}
-			if c.Flags().Changed("rounds") {
-				if rounds < 5 {
-					return problem.New(problem.Usage, "--rounds %d: fewer than 5 rounds prove nothing", rounds)
-				}
-				e.Rounds, e.Most = rounds, max(rounds, e.Most)
+			if c.Flags().Changed("rounds") && rounds < 5 {
+				return problem.New(problem.Usage, "--rounds %d: fewer than 5 rounds prove nothing", rounds)
 			}
-			made, err := lab.Run(c.Context(), &a.Session, labWatch{screen.NewExperiment(a.err), a}, lab.Options{Experiment: e, To: to, Fresh: fresh, Orrery: Version})
+			made, err := lab.RunOn(c.Context(), &a.Session, labWatch{screen.NewExperiment(a.err), a}, on,
+				lab.Options{Experiment: e, To: to, Keep: rounds, Fresh: fresh, Orrery: Version})
 			return errors.Join(err, a.tellWritten(made))
 		},
 	}
 	c.Flags().StringVar(&to, "to", "", "the `directory` of the bundle (default: one of its own where orrery lab ls looks)")
+	c.Flags().StringVar(&on, "host", "", "run it on this `host` of the site; the bundle comes here")
 	c.Flags().IntVar(&rounds, "rounds", 0, "keep at least this many rounds")
 	c.Flags().BoolVar(&fresh, "fresh", false, "start again, even if a run of this experiment was interrupted")
 	c.Flags().BoolVar(&show, "show", false, "print the experiment instead of running it")

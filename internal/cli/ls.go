@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"orrery/internal/control"
+	"orrery/internal/control/sites"
 )
 
 func (a *app) lsVerb() *cobra.Command {
@@ -15,16 +15,16 @@ func (a *app) lsVerb() *cobra.Command {
 		Long: `Lists the sites and twins on this host, up or down, with the directory that each came from. You need no site directory for this.
 "orrery down --name SITE" takes down a site whose directory is gone.`,
 		RunE: a.asRoot(func(c *cobra.Command, _ []string) error {
-			all, err := a.Sites(c.Context())
+			all, err := sites.All(c.Context(), &a.Session)
 			if err != nil {
 				return err
 			}
-			return list(a, all, "SITE\tSTATE\tNODES\tDIRECTORY", func(r control.SiteState) []any {
+			return list(a, all, "SITE\tSTATE\tNODES\tDIRECTORY", func(r sites.State) []any {
 				dir := cmp.Or(r.Dir, "-")
 				if r.Gone {
 					dir += " (gone)"
 				}
-				return []any{r.Key(), r.State(), fmt.Sprintf("%d of %d run", r.Running, r.Nodes), dir}
+				return []any{r.Key(), r.Word(), fmt.Sprintf("%d of %d run", r.Running, r.Nodes), dir}
 			})
 		}),
 	}, "print JSON")

@@ -36,7 +36,9 @@ With --file or --node, single files or what one node has are laid down in a dire
 the node has here is replaced by what it had then, its own volumes included; it is kept until the node has been proven healthy, and put back if it is not.
 
 Secrets that the backup does not hold, or for which no key is given, are made anew. A site that is on this host already is not touched, unless --replace
-is given, or --to, which restores a twin beside it.`,
+is given, or --to, which restores a twin beside it.
+
+Over several hosts, all of them must answer. Without one of them (--without), only nodes come back that are on the others now.`,
 		Example: "  orrery restore /srv/backups --dir /srv/karoo\n  orrery restore karoo.orrery --to yesterday\n  orrery restore /srv/backups --file db:/srv/data/ledger --dir /root/found\n  orrery restore /srv/backups --node db --replace",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -61,12 +63,13 @@ is given, or --to, which restores a twin beside it.`,
 	f.StringVar(&o.Identity, "secrets-identity", "", "decrypt the secrets with the secret key of age in this `file`")
 	f.StringVar(&o.Passphrase, "secrets-passphrase-file", "", "decrypt the secrets with the passphrase in this `file`")
 	parallelFlag(c, &o.Parallel)
+	a.withoutFlag(c)
 	a.productionFlag(c)
 	return c
 }
 
 func (a *app) restore(ctx context.Context, text string, o control.RestoreOptions) error {
-	r, err := a.Restore(ctx, text, o)
+	r, err := backups.Restore(ctx, &a.Session, text, o)
 	if err != nil {
 		return err
 	}
@@ -81,7 +84,7 @@ func (a *app) pick(c *cobra.Command, text string, o restoreOptions) error {
 	if o.node != "" && len(o.files) > 0 {
 		return problem.New(problem.Usage, "--file and --node cannot be used together").Try("leave one of them out")
 	}
-	for _, flag := range []string{"to", "replace", "trust-layers", "yes-paths", "yes-replace", "yes-production", "secrets-identity", "secrets-passphrase-file", "parallel"} {
+	for _, flag := range []string{"to", "replace", "trust-layers", "yes-paths", "yes-replace", "yes-production", "secrets-identity", "secrets-passphrase-file", "parallel", "without"} {
 		if c.Flags().Changed(flag) {
 			return problem.New(problem.Usage, "--%s applies to a whole site, not to --file and --node", flag).Try("leave it out")
 		}

@@ -19,6 +19,7 @@ import (
 
 	"orrery/internal/cli/bounded"
 	"orrery/internal/cli/completion"
+	"orrery/internal/cli/hostverb"
 	"orrery/internal/cli/man"
 	"orrery/internal/cli/rehearse"
 	"orrery/internal/cli/reply"
@@ -159,7 +160,8 @@ Start with "orrery init", or with one of the examples.`,
 	add("releases", a.stageVerb(), a.switchVerb(), a.confirmVerb(), a.rollbackVerb(), a.releaseVerb(), a.twinVerb(), a.ciVerb(), a.trialVerb())
 	add("nodes", a.snapshotVerb(), a.volumeVerb())
 	add("nodes", a.statusVerb(), a.shellVerb(), a.consoleVerb(), a.screenVerb(), a.execVerb(), a.cpVerb(), a.forwardVerb(), a.logsVerb(), a.journalVerb())
-	add("host", a.hostVerb(), a.helperVerb(), rehearse.Verb(&a.Session, a.in, a.out, a.err), rehearse.Witness(&a.Session, a.in, a.out), a.labVerb(), a.imageVerb(), a.mirrorVerb(), a.doctorVerb(), a.lsVerb(), a.versionVerb(), man.Verb(root, Version), a.speadVerb(), a.hookVerb())
+	add("host", a.hostVerb(), rehearse.Verb(&a.Session, a.in, a.out, a.err), rehearse.Witness(&a.Session, a.in, a.out), a.labVerb(), a.imageFace().Image(), a.imageFace().Mirror(), a.doctorVerb(), a.lsVerb(), a.versionVerb(), man.Verb(root, Version), a.speadVerb(), a.hookVerb())
+	add("host", hostverb.Inner(&a.Session)...)
 	completion.Add(root, &a.Session)
 	return root
 }

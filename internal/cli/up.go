@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -161,11 +162,17 @@ func (a *app) resumeVerb() *cobra.Command {
 		Use:   "resume",
 		Short: "Bring every site up again that was up on this host (after a reboot)",
 		Long: `Brings up again every site and twin that was up on this host and was not taken down. Twins that have expired meanwhile are destroyed.
+Of a site on several hosts, it starts the nodes of this host that are as they were when the site was last changed; it needs neither the others nor the site directory.
 A release that was on trial is watched again; if its time is over, the nodes return to the former release.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			err := a.ResumeExpiries(c.Context())
+			keys, failed := a.ResumeAlone(c.Context())
+			err = errors.Join(err, failed)
 			for _, m := range a.SitesUp() {
+				if slices.Contains(keys, m.Key()) {
+					continue
+				}
 				fmt.Fprintf(a.out, "%s from %s\n", m.Key(), m.Dir)
 				s, result, failed := a.ResumeSite(c.Context(), m)
 				err = errors.Join(err, a.tellUp(c.Context(), s, nil, result, failed))

@@ -16,7 +16,10 @@ import (
 )
 
 func (a *app) volumeVerb() *cobra.Command {
-	return group("volume", "Manage persistent data of nodes, and its mirrors", a.volumeList(), a.volumeMirror(), a.volumeVerify(), a.volumeAdopt())
+	c := group("volume", "Manage persistent data of nodes, and its mirrors", a.volumeList(), a.volumeMirror(), a.volumeVerify(), a.volumeAdopt())
+	a.withoutFlag(c)
+	c.PersistentFlags().AddFlag(c.Flags().Lookup("without")) // what is beneath it has it, too
+	return c
 }
 
 func (a *app) volumeList() *cobra.Command {
@@ -84,7 +87,7 @@ func (a *app) volumeMirror() *cobra.Command {
 		Long: `Copies what is new in volumes to the targets that the site file names, by rsync(1) over SSH, with a directory for each node. Nothing is ever removed
 from a mirror, so data survives even if the original is lost. SSH must not ask for anything: root on this host needs a key for the target, and the
 target's host key must be known. If you log in there as another user than root, owners are recorded beside the files (rsync --fake-super).
-Mirroring on a schedule (every = "1h") is set up by "orrery up".
+Mirroring on a schedule (every = "1h") is set up by "orrery up"; with several hosts, each mirrors what it has itself.
 
 New files are recognised by size and time. That misses files that have rotted in the mirror; "orrery volume verify" finds them. --contents reads and
 compares everything on both sides and takes what differs from the volume. Make sure first that the volume is the side that is intact.`,
@@ -96,6 +99,8 @@ compares everything on both sides and takes what differs from the volume. Make s
 			})
 		},
 	}
+	c.Flags().StringVar(&o.Key, "key", "", "on this host of several: what it has of the site that is known by this")
+	_ = c.Flags().MarkHidden("key")
 	c.Flags().BoolVar(&o.Contents, "contents", false, "compare contents instead of sizes and times, which repairs files that rotted in the mirror")
 	return c
 }

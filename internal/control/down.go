@@ -77,7 +77,10 @@ func (c *Session) down(ctx context.Context, s *site.Site, f *apply.Fleet, chosen
 		c.Unmark(s.Key())
 	}
 	if hosts.Far(s) {
-		return result, nil
+		if err := c.Call(s).KeepMirrors(ctx, f, nil); err != nil {
+			return result, err
+		}
+		return result, f.DropRestores(ctx)
 	}
 	if err := volume.Unschedule(ctx, s.Key()); err != nil {
 		return result, err

@@ -343,6 +343,7 @@ func TestHostileRelease(t *testing.T) {
 // TestNodeOnTwo: of a node of which two hosts say that they have it, that counts which the site wants; else nobody guesses, and nothing is sent to either.
 func TestNodeOnTwo(t *testing.T) {
 	hosts := map[string]*machine{}
+	fromElsewhere := strings.Replace(fromElsewhere, "[site]", "[site]\nid = \"a1\"", 1) // else they would be of two sites
 	for _, name := range []string{"sv1", "sv2"} {
 		d := newDesk(t)
 		d.write("site.toml", strings.Replace(fromElsewhere, "10.8.1.1", "local", 1))

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +15,7 @@ import (
 	"orrery/internal/control/hosts"
 	"orrery/internal/engine"
 	"orrery/internal/host"
+	"orrery/internal/host/later"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
 )
@@ -65,6 +69,9 @@ func TestFarTrial(t *testing.T) {
 	_, err = d.Rollback(t.Context(), d.site(), nil)
 	d.must(err)
 
+	text, err := os.ReadFile(filepath.Join(d.dir, "site.toml"))
+	d.must(err)
+	d.write("site.toml", string(text)+"\n[hook.page]\non = [\"trial-ended\"]\ncommand = [\"/bin/page\"]\n[hook.quiet]\non = [\"backup-done\"]\ncommand = [\"/bin/page\"]\n")
 	_, err = d.Switch(t.Context(), d.site(), nil, control.SwitchOptions{Release: 700, Within: hour})
 	d.must(err)
 	d.Links.Close()
@@ -74,6 +81,24 @@ func TestFarTrial(t *testing.T) {
 	d.machine.others = map[string]*machine{"sv2": other}
 	d.wantLive(0)
 	d.wantSame(0)
+	for host, m := range map[string]*machine{"sv1": d.machine, "sv2": other} { // each tells it, to who hears of that
+		letters, err := filepath.Glob(filepath.Join(m.dirs.Site("toykat"), "hooks", "*.json"))
+		d.must(err)
+		all, _ := m.Waiting()
+		if len(letters) == 0 || !slices.ContainsFunc(all, func(w later.Waiting) bool { return w.Name == "hooks-toykat" }) {
+			t.Fatalf("%s: to be told are %v, and waiting %v", host, letters, all)
+		}
+		text, err := os.ReadFile(letters[len(letters)-1])
+		d.must(err)
+		for _, want := range []string{`"event": "trial-ended"`, `"result": "reverted"`, `"release": 700`, "nobody confirmed it", "/bin/page"} {
+			if !strings.Contains(string(text), want) {
+				t.Errorf("%s: %s is not in %s", host, want, text)
+			}
+		}
+		if strings.Contains(string(text), "quiet") {
+			t.Errorf("%s: a hook of something else is told: %s", host, text)
+		}
+	}
 	_, err = d.Confirm(t.Context(), d.site(), "by hand")
 	d.wantExit(err, problem.Reverted, "nobody confirmed it")
 	d.up()
@@ -137,6 +162,8 @@ func TestFarTrialApart(t *testing.T) {
 		if p, err := d.Preview(t.Context(), nil, control.PreviewOptions{}); err != nil || !p.Empty() {
 			t.Errorf("%s: a plan afterwards: %v, %v", what, p, err)
 		}
+		_, err = d.Confirm(t.Context(), d.site(), "by hand")
+		d.wantExit(err, problem.Reverted, "nobody confirmed it")
 		d.turnTo(700)
 		d.wantSame(700)
 	}

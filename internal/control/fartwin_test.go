@@ -2,6 +2,7 @@ package control_test
 
 import (
 	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -123,9 +124,10 @@ func TestFarTwinRefused(t *testing.T) {
 	d, other := farDesk(t)
 	d.up()
 	of := twinOf("toykat", d.dir, "dev")
-	of.Volumes = site.Snapshot
+	of.Volumes = filepath.Join(d.dir, "fill")
+	d.must(os.WriteFile(of.Volumes, nil, 0o755))
 	_, _, err := d.CreateTwin(t.Context(), of)
-	d.wantExit(err, problem.Unable, "begin empty")
+	d.wantExit(err, problem.Unable, "no program fills")
 	d.Links.Close()
 	d.machine.others = nil
 	of.Volumes = site.Empty
@@ -136,4 +138,58 @@ func TestFarTwinRefused(t *testing.T) {
 			t.Error("something is there of it")
 		}
 	}
+}
+
+// TestFarTwinVolumes: each host copies the volumes of the nodes that are there, and the nodes of the twin come to them. One that has failed is asked again, and no other.
+func TestFarTwinVolumes(t *testing.T) {
+	d, other := farDesk(t)
+	d.write("roles/web/role.toml", "[[volume]]\nname = \"pages\"\npath = \"/srv/pages\"\n")
+	d.write("site.toml", strings.Replace(twoHosts, "[network.far]", "[volume.pages]\n[network.far]", 1))
+	d.up()
+	d.write("site.toml", strings.Replace(string(d.read("site.toml")), "host  = \"sv2\"\nnet.far", "net.far", 1)) // from now on they are anywhere, and stay where they are
+	at := func(m *machine, key, volume, node string) string {
+		return filepath.Join(m.dirs.Volumes(key), volume, node, "book")
+	}
+	text := func(path string) string {
+		text, _ := os.ReadFile(path)
+		return string(text)
+	}
+	for path, is := range map[string]string{at(d.machine, "toykat", "archive", "db"): "paid", at(other, "toykat", "pages", "web1"): "one", at(other, "toykat", "pages", "web2"): "two"} {
+		d.must(os.WriteFile(path, []byte(is), 0o644))
+	}
+	for _, m := range []*machine{d.machine, other} {
+		m.of("toykat.dev").Addresses = m.of("toykat").Addresses
+	}
+	other.fault.Fail("Freeze", "web2", 1, nil)
+	of := twinOf("toykat", d.dir, "dev")
+	of.Volumes = site.Snapshot
+	_, _, err := d.CreateTwin(t.Context(), of)
+	d.wantExit(err, problem.Failed, "ordered")
+	if text(at(d.machine, "toykat.dev", "archive", "db")) != "paid" || text(at(other, "toykat.dev", "pages", "web2")) != "" {
+		t.Error("a copy that failed is there, or one that did not is not")
+	}
+	d.must(os.WriteFile(at(d.machine, "toykat", "archive", "db"), []byte("paid twice"), 0o644))
+	twin := d.ofTwin("dev")
+	twin.up()
+	twin.wantNodes("db none running healthy, web1 none running -, web2 none running -")
+	if nodes, err := other.of("toykat.dev").List(t.Context(), "toykat.dev"); err != nil || len(nodes) != 2 {
+		t.Errorf("beside the volumes of web1 and web2 are %v, %v", nodes, err)
+	}
+	for path, want := range map[string]string{
+		at(d.machine, "toykat.dev", "archive", "db"): "paid", at(other, "toykat.dev", "pages", "web1"): "one", at(other, "toykat.dev", "pages", "web2"): "two", at(d.machine, "toykat.dev", "pages", "web1"): "",
+	} {
+		if is := text(path); is != want {
+			t.Errorf("%s: %q, not %q", path, is, want)
+		}
+	}
+	d.must(os.WriteFile(at(other, "toykat.dev", "pages", "web1"), []byte("of the twin"), 0o644))
+	twin.up()
+	if is := text(at(other, "toykat.dev", "pages", "web1")); is != "of the twin" {
+		t.Errorf("a second run leaves %q", is)
+	}
+	d.write("site.toml", strings.Replace(string(d.read("site.toml")), "id    = 21", "id    = 21\nhost  = \"sv1\"", 1))
+	of = twinOf("toykat", d.dir, "elsewhere")
+	of.Volumes = site.Snapshot
+	_, _, err = d.CreateTwin(t.Context(), of)
+	d.wantExit(err, problem.Unable, "node web1 is on host sv2 with its volumes", "orrery move web1 --to sv1")
 }

@@ -19,7 +19,7 @@ func (c *Session) Here(s *site.Site) (*apply.Steered, error) {
 }
 
 // farVerbs are those for which a host may be another machine.
-const farVerbs = "plan, up, down, start, stop, restart, move, renew, status, exec, shell, cp, forward, logs, journal, stage, switch, rollback, confirm, snapshot, volume ls, mirror and verify, release, twin, ci, image build, rebalance and host"
+const farVerbs = "plan, up, down, start, stop, restart, move, renew, status, graph, exec, shell, cp, forward, logs, journal, stage, switch, rollback, confirm, snapshot, backup, restore, volume, release, twin, ci, image, rebalance, host and lab run"
 
 // Bare gives this machine as the host of a site of which not much more than the key need be known.
 func (c *Session) Bare(s *site.Site) (*apply.Steered, error) {

@@ -69,7 +69,13 @@ func TestEncrypted(t *testing.T) {
 	if _, err := d.Preview(t.Context(), nil, control.PreviewOptions{}); !problem.Is(err, problem.Unable) || !strings.Contains(err.Error(), "no WireGuard") {
 		t.Errorf("a host that cannot encrypt: %v", err)
 	}
+	if all := d.Call(d.site()).Check(t.Context()); !all[0].Well() || all[1].Well() || len(all[1].Wrong) != 1 || !strings.Contains(all[1].Wrong[0], "no WireGuard") {
+		t.Errorf("the hosts are %+v", all)
+	}
 	other.of("toykat").Encrypts = nil
+	if all := d.Call(d.site()).Check(t.Context()); !all[0].Well() || !all[1].Well() {
+		t.Errorf("the hosts are %+v", all)
+	}
 	d.up()
 	keys := map[string]bool{}
 	for _, m := range []*machine{d.machine, other} {
@@ -342,7 +348,6 @@ func TestFarRefused(t *testing.T) {
 	d.write("roles/web/role.toml", "[[volume]]\nname = \"archive\"\npath = \"/srv/archive\"\n"+string(text))
 	for what, c := range map[string]struct{ volume, word string }{
 		"shared on two hosts": {"shared = true", "db and web1 share volume archive, and are, or would be, on hosts sv1 and sv2"},
-		"mirrored by itself":  {"mirror = \"/srv/copy\"\nevery = \"1h\"", "volume archive is mirrored by itself"},
 	} {
 		d.write("site.toml", strings.Replace(twoHosts, "[network.far]", "[volume.archive]\n"+c.volume+"\n[network.far]", 1))
 		_, _, err = d.Up(t.Context(), d.site(), nil, control.UpOptions{})

@@ -67,7 +67,12 @@ func (j *Job) Run(ctx context.Context) (*apply.Result, error) {
 	if err := j.recoverSwitch(ctx); err != nil {
 		return nil, err
 	}
-	p, before, err := j.look(ctx)
+	seen, err := j.Seen(ctx, j.Hosts)
+	if err != nil {
+		return nil, err
+	}
+	before := spec.Digest(observe.Lasting(seen))
+	p, err := j.plan(seen)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +80,8 @@ func (j *Job) Run(ctx context.Context) (*apply.Result, error) {
 		j.notice(j.Site.Key(), "%s", warning)
 	}
 	if p.Empty() {
-		return nil, err
+		j.keepBoot(ctx, func(context.Context) ([]observe.Host, error) { return seen, nil }) // a run that was killed may not have come to it
+		return nil, nil
 	}
 	if err := j.unfinished(p); err != nil {
 		return nil, err
@@ -89,6 +95,7 @@ func (j *Job) Run(ctx context.Context) (*apply.Result, error) {
 		}
 	}
 	r, err := j.apply(ctx, p)
+	defer j.keepBoot(context.WithoutCancel(ctx), j.Hosts.Observe) // whatever came of it
 	if err == nil && j.After != nil {
 		err = j.After(ctx)
 	}
@@ -96,6 +103,28 @@ func (j *Job) Run(ctx context.Context) (*apply.Result, error) {
 		err = j.renewWayBack(ctx)
 	}
 	return r, err
+}
+
+// keepBoot lets hosts know what they do by themselves after a reboot, from what there is now. One that does not starts nothing then that has changed.
+func (j *Job) keepBoot(ctx context.Context, look func(context.Context) ([]observe.Host, error)) {
+	s := j.Site
+	if j.Base != nil {
+		s = j.Base
+	}
+	if s.Stage != 0 {
+		return
+	}
+	if !hosts.Far(s) { // it comes up as the site directory says
+		hosts.NoBoot(j.Dirs, s.Key())
+		return
+	}
+	seen, err := look(ctx)
+	if err == nil {
+		err = j.Call(s).KeepBoot(ctx, j.Hosts, seen)
+	}
+	if err != nil {
+		j.notice(s.Key(), "hosts do not know all that they are to start by themselves after a reboot: %v", err)
+	}
 }
 
 // renewWayBack lets hosts on which a release is on trial know how they go back from what there is now.
@@ -134,19 +163,21 @@ func (j *Job) consent(ctx context.Context, p *plan.Plan, before string) error {
 	return j.unchanged(ctx, before)
 }
 
-func (j *Job) look(ctx context.Context) (*plan.Plan, string, error) {
-	hosts, err := j.Seen(ctx, j.Hosts)
-	if err != nil {
-		return nil, "", err
-	}
-	before := spec.Digest(observe.Lasting(hosts))
+// plan plans the job from what was seen, and lets the hosts know where the nodes are.
+func (j *Job) plan(seen []observe.Host) (*plan.Plan, error) {
 	if j.Probe != nil {
-		if err := j.Probe(hosts); err != nil {
-			return nil, "", err
+		if err := j.Probe(seen); err != nil {
+			return nil, err
 		}
 	}
-	p, err := j.Plan(hosts)
-	return p, before, err
+	p, err := j.Plan(seen)
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range j.Hosts.All {
+		h.Homes = p.Homes
+	}
+	return p, nil
 }
 
 // unchanged stops the run if the host is not as it was when the plan was shown.
@@ -163,9 +194,6 @@ func (j *Job) unchanged(ctx context.Context, before string) error {
 
 // apply carries out a plan, keeps the journal, and says what is left if not all of it could be done.
 func (j *Job) apply(ctx context.Context, p *plan.Plan) (*apply.Result, error) {
-	for _, h := range j.Hosts.All {
-		h.Homes = p.Homes
-	}
 	record, err := begin(j.Hosts, j.Command)
 	if err != nil {
 		return nil, err

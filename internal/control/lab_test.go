@@ -11,6 +11,7 @@ import (
 
 	"orrery/internal/control"
 	"orrery/internal/control/lab"
+	"orrery/internal/control/sites"
 	"orrery/internal/lab/experiment"
 	"orrery/internal/problem"
 )
@@ -32,7 +33,7 @@ func TestLabStand(t *testing.T) {
 	d := newDesk(t)
 	left := func(step string) {
 		t.Helper()
-		rows, err := d.Sites(t.Context())
+		rows, err := sites.All(t.Context(), d.Session)
 		d.must(err)
 		for _, r := range rows {
 			if r.Nodes > 0 {

@@ -12,6 +12,7 @@ import (
 	"orrery/internal/apply"
 	"orrery/internal/control"
 	"orrery/internal/control/nodes"
+	"orrery/internal/control/sites"
 	"orrery/internal/control/twins"
 	"orrery/internal/journal"
 	"orrery/internal/plan"
@@ -224,7 +225,7 @@ func TestTwin(t *testing.T) {
 	d.wantNodes(allUp) // of the original
 	_, _, err = d.CreateTwin(t.Context(), of)
 	d.wantExit(err, problem.Mistake, "already has a twin dev")
-	rows, err := d.Sites(t.Context())
+	rows, err := sites.All(t.Context(), d.Session)
 	d.must(err)
 	if len(rows) != 2 || !rows[1].Up || rows[1].Running != 3 {
 		t.Errorf("the sites are %+v", rows)

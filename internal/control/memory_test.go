@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -55,14 +56,18 @@ type machine struct {
 
 	others  map[string]*machine // that are reached, by the names of hosts
 	facts   doctor.Facts
-	arrives int    // bytes of a packet to another host, at most; 0: any
-	slow    func() // is called before each command in a node; nil: nobody is
+	arrives int          // bytes of a packet to another host, at most; 0: any
+	slow    func()       // is called before each command in a node; nil: nobody is
+	bench   remote.Bench // does experiments for others; nil: nobody does
 
 	mu      sync.Mutex
 	hosts   map[string]*fake.Host // by site
 	disks   map[string]*fake.Disk // of these
 	waiting []later.Waiting
 	noLater error // why nothing can be made to run later
+
+	lines  map[string]net.Conn // to others
+	served sync.WaitGroup      // of helpers at the far ends
 }
 
 func newMachine(t *testing.T) *machine {
@@ -216,7 +221,9 @@ func (m *machine) Host(name, key string, secrets apply.Secrets) apply.Host {
 
 // Reach gives the connection to a machine beside this one: a helper there, as it would be behind ssh.
 func (m *machine) Reach(ctx context.Context, h site.Host) (*remote.Link, error) {
+	m.mu.Lock()
 	other, ok := m.others[h.Name]
+	m.mu.Unlock()
 	if !ok {
 		return nil, problem.New(problem.Failed, "host %s: nobody answers", h.Name).At(h.Address).Try("see whether it runs")
 	}
@@ -233,10 +240,24 @@ func (m *machine) Reach(ctx context.Context, h site.Host) (*remote.Link, error) 
 			return nil, err
 		}
 	}
-	go remote.Serve(context.Background(), ends[1], other, other.Self()) //nolint:errcheck // it ends with the connection
+	m.mu.Lock()
+	if m.lines == nil {
+		m.lines = map[string]net.Conn{}
+	}
+	m.lines[h.Name] = ends[0]
+	m.mu.Unlock()
+	m.served.Go(func() { _ = remote.Serve(context.Background(), ends[1], other, other.Self()) }) // it ends with the connection
 	return remote.Open(ctx, h.Name, ends[0], "", func(cause error) error {
 		return problem.New(problem.Failed, "host %s: the connection has ended", h.Name).Because(cause)
 	})
+}
+
+// lose cuts the connection to another machine, which cannot be reached any more.
+func (m *machine) lose(name string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.others, name)
+	_ = m.lines[name].Close()
 }
 
 // Self tells machines apart by where their state is.
@@ -250,6 +271,14 @@ func (m *machine) Outfit(_ context.Context, _ []string, say func(string)) (packa
 	}
 	m.facts = nil
 	return packages, nil
+}
+
+// Measure does an experiment for somebody else.
+func (m *machine) Measure(ctx context.Context, x remote.Experiment, tell func(string), to io.Writer) error {
+	if m.bench == nil {
+		return errors.New("nobody measures here")
+	}
+	return m.bench.Measure(ctx, x, tell, to)
 }
 
 // Inspect says that a machine in memory lacks nothing, or what it does.

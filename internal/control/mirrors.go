@@ -4,18 +4,23 @@ import (
 	"context"
 	"os"
 
+	"orrery/internal/apply"
+	"orrery/internal/control/hosts"
 	"orrery/internal/site"
 	"orrery/internal/volume"
 )
 
-// scheduleMirrors lets the host mirror the volumes of a site as often as the site file says.
-func (c *Session) scheduleMirrors(ctx context.Context, s *site.Site) error {
+// scheduleMirrors lets hosts mirror the volumes of a site as often as the site file says.
+func (c *Session) scheduleMirrors(ctx context.Context, s *site.Site, f *apply.Fleet) error {
 	if s.Twin != "" {
 		return nil
 	}
 	mirrors, err := c.Mirrors(s)
 	if err != nil {
 		return err
+	}
+	if hosts.Far(s) {
+		return c.Call(s).KeepMirrors(ctx, f, mirrors)
 	}
 	dir, err := c.Absolute()
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"orrery/internal/apply"
+	"orrery/internal/control/hosts"
 	"orrery/internal/control/register"
 	"orrery/internal/host/later"
 	"orrery/internal/observe"
@@ -25,6 +26,27 @@ func (c *Session) ResumeExpiries(ctx context.Context) error {
 		}
 	}
 	return all
+}
+
+// ResumeAlone brings up what this host has of sites on several hosts, each by what the host itself has on record, and gives their keys. Trials of them are watched again.
+func (c *Session) ResumeAlone(ctx context.Context) (keys []string, err error) {
+	if err := c.Allowed(); err != nil {
+		return nil, err
+	}
+	for _, key := range hosts.Boots(c.Dirs) {
+		keys = append(keys, key)
+		alone := &hosts.Alone{Machine: c.machine(), Dirs: c.Dirs, Key: key, Say: func(err error) { c.trouble(key, err) }}
+		made, failed := alone.Resume(ctx)
+		if made != nil {
+			c.Outcome(key, "%s", made)
+		}
+		if failed != nil {
+			c.trouble(key, failed)
+			err = errors.Join(err, problem.New(problem.Kind(problem.Exit(failed)), "not all of site %s was brought up on this host", key).At(apply.BootPath(c.Dirs, key)))
+		}
+	}
+	hosts.WatchAgain(c.machine(), c.Dirs, c.trouble)
+	return keys, err
 }
 
 // ResumeSite brings up a site that was up. It gives the site as far as it could be read.

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"orrery/internal/apply"
+	"orrery/internal/apply/filling"
 	"orrery/internal/control/fill"
-	"orrery/internal/control/here"
 	"orrery/internal/control/hosts"
 	"orrery/internal/host/later"
 	"orrery/internal/host/twins"
@@ -76,31 +76,32 @@ func (c *Session) fillOnce(ctx context.Context, s *site.Site) error {
 	if s.Twin == "" {
 		return nil
 	}
-	if hosts.Far(s) { // whose hosts may be others than when it was made
-		r, known := c.Far[s.Key()]
-		if !known {
-			return nil
-		}
-		r.Hosts = hosts.Names(s)
-		return c.Call(s).RecordTwin(ctx, r)
+	_, known := c.Far[s.Key()]
+	if !known && hosts.Far(s) {
+		return nil
 	}
 	r, err := c.ReadTwin(s.Key())
-	if err != nil || r.Filled {
+	if err != nil {
 		return err
 	}
-	if r.Volumes != site.Empty {
-		from, err := c.Here(s.Original)
+	if known { // its hosts may be others than when it was made
+		r.Hosts = hosts.Names(s)
+		if err := c.Call(s).RecordTwin(ctx, r); err != nil {
+			return err
+		}
+	}
+	switch {
+	case r.Filled || r.Volumes == site.Empty:
+		return nil
+	case r.Volumes == site.Snapshot:
+		of, err := c.Hosts(ctx, s.Original)
 		if err != nil {
 			return err
 		}
-		near, err := here.Of(from)
-		if err != nil {
-			return err
-		}
-		f := fill.Filling{Dirs: c.Dirs, From: near, Original: s.Original, Twin: s, How: r.Volumes, Tell: func(text string) { c.Outcome(s.Original.Key(), "%s", text) }}
-		if err := f.Do(ctx); err != nil {
-			return err
-		}
+		return filling.All(ctx, of, s, func(left string) { c.Outcome(s.Original.Key(), "Not in the twin: %s", left) })
+	}
+	if err := fill.By(ctx, r.Volumes, c.Dirs, s); err != nil {
+		return err
 	}
 	r.Filled = true
 	return c.WriteTwin(r)

@@ -25,6 +25,9 @@ func (c *Session) UnderWay(s *site.Site) error {
 			return err
 		}
 		c.tellCutShort(context.Background(), s, f)
+		if r, err := f.Restores(context.Background()); err == nil && r != nil {
+			c.notice(s.Key(), "a restore of %s is under way or was interrupted; to bring it to its end: orrery restore %s", s.Key(), r.From)
+		}
 		if err := c.Call(s).TellTrial(f, r); err != nil {
 			return err
 		}

@@ -63,10 +63,7 @@ func (c *Session) up(ctx context.Context, s *site.Site, selectors []string, o Up
 	if r, err = j.Run(ctx); err != nil {
 		return r, err
 	}
-	if hosts.Far(s) { // which has no mirrors
-		return r, nil
-	}
-	return r, c.scheduleMirrors(ctx, s)
+	return r, c.scheduleMirrors(ctx, s, f)
 }
 
 // planUp plans what makes the hosts as declared.

@@ -73,6 +73,8 @@ type Keeper interface {
 // A Receiver is an engine that makes nodes of what has come of them from another host: it has Capabilities.Move.
 type Receiver interface {
 	Layered
+	// OfHost gives the paths of a node's private layer that are this host's affair and have not been changed: they do not go along, and the other one makes its own.
+	OfHost(n *spec.Node) []string
 	// Receive makes a node, stopped, of the private layer that it had there, which is as Layered.Private says, and of how far it had come; resumes notes that it is to run again.
 	Receive(ctx context.Context, n *spec.Node, layer string, m Mark, resumes bool) error
 }

@@ -129,7 +129,7 @@ func TestRounds(t *testing.T) {
 		must(t, err)
 	}
 	must(t, os.Chmod(in("etc"), 0o700))
-	sources := []Source{{"private", dir}, {"volumes/data", filepath.Join(dir, "gone")}}
+	sources := []Source{{Name: "private", Dir: dir}, {Name: "volumes/data", Dir: filepath.Join(dir, "gone")}}
 	want := func() {
 		t.Helper()
 		out := ""
@@ -270,7 +270,7 @@ func TestCut(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "f"), bytes.Repeat([]byte("x"), 1<<20), 0o600))
 	p := newPair(t)
-	r, err := p.send(true, Source{"private", dir})
+	r, err := p.send(true, Source{Name: "private", Dir: dir})
 	must(t, err)
 	near, far := net.Pipe()
 	ended := make(chan error, 1)
@@ -290,10 +290,33 @@ func TestCut(t *testing.T) {
 	if has, err := p.store.Read(); err != nil || has.Sum != "" || has.Whole {
 		t.Errorf("the store says that it has %+v (%v)", has, err)
 	}
-	if again, err := p.send(true, Source{"private", dir}); err != nil || again.Bytes != 1<<20 {
+	if again, err := p.send(true, Source{Name: "private", Dir: dir}); err != nil || again.Bytes != 1<<20 {
 		t.Errorf("anew: %+v, %v", again, err)
 	}
 	if all, err := All(filepath.Dir(p.store.Dir)); err != nil || !slices.ContainsFunc(all, func(r Record) bool { return r.Name == "db" && r.Whole }) {
 		t.Errorf("all are %+v (%v)", all, err)
+	}
+}
+
+// TestWithout: what is to stay behind does, also if it has gone along before.
+func TestWithout(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("owners need root")
+	}
+	dir := t.TempDir()
+	p := newPair(t)
+	must(t, os.Mkdir(filepath.Join(dir, "etc"), 0o755))
+	for _, name := range []string{"resolv.conf", "other"} {
+		must(t, os.WriteFile(filepath.Join(dir, "etc", name), nil, 0o644))
+	}
+	for _, without := range [][]string{{"etc/resolv.conf"}, nil, {"etc/resolv.conf"}} {
+		_, err := p.send(false, Source{Name: "private", Dir: dir, Without: without})
+		must(t, err)
+		if _, err := os.Lstat(filepath.Join(p.store.Tree("private"), "etc/resolv.conf")); (err != nil) != (without != nil) {
+			t.Errorf("without %q: %v", without, err)
+		}
+		if _, err := os.Lstat(filepath.Join(p.store.Tree("private"), "etc/other")); err != nil {
+			t.Error(err)
+		}
 	}
 }

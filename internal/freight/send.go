@@ -8,7 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"path"
-	"strings"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -20,6 +20,8 @@ import (
 type Source struct {
 	Name string
 	Dir  string // one that is not there is empty
+
+	Without []string // files that stay behind
 }
 
 // A Sender sends trees to one other host, and remembers what it has sent.
@@ -104,8 +106,9 @@ type round struct {
 	still  bool
 	buffer []byte
 
-	stack []*level
-	first map[uint64]*twin
+	stack   []*level
+	first   map[uint64]*twin
+	without []string
 }
 
 // A twin is the first name of a file that has several.
@@ -203,6 +206,7 @@ func (r *round) tree(s Source) error {
 		r.trees[s.Name] = &known{inside: map[string]*known{}}
 	}
 	r.first = map[uint64]*twin{}
+	r.without = s.Without
 	top := r.trees[s.Name]
 	r.stack = nil
 	return root.WalkSteps(r.ctx, tree.Ample, tree.Steps{
@@ -321,7 +325,7 @@ func (r *round) visit(e *tree.Entry) error {
 		return nil // nobody listens any more when it comes there
 	case tree.Device(&e.Stat) && !tree.Whiteout(&e.Stat):
 		why = "a device"
-	case above.name == "." && strings.HasPrefix(e.Name, ".orrery-"):
+	case above.name == "." && tree.Temporary(e.Name) || slices.Contains(r.without, e.Path):
 		return nil
 	}
 	if why != "" {

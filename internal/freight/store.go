@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -41,6 +42,31 @@ func (s Store) Write(r Record) error {
 
 // Tree gives where a tree arrives.
 func (s Store) Tree(name string) string { return filepath.Join(s.Dir, "trees", name) }
+
+// Files gives what is in the small files of a tree that is one directory of such, by their names; whatever else is there is nothing.
+func (s Store) Files(name string) (map[string][]byte, error) {
+	const mostFiles, mostBytes = 100, 64 << 10
+	root, err := open(s.Tree(name))
+	if root == nil {
+		return nil, err
+	}
+	defer root.Close() //nolint:errcheck // it was only read
+	names, err := root.Names(".", mostFiles)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string][]byte{}
+	for _, name := range names {
+		st, err := root.Lstat(name)
+		if err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG || !tree.Legal(name) || strings.HasPrefix(name, ".") {
+			continue
+		}
+		if all[name], err = root.ReadFile(name, mostBytes); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
 
 // Drop removes all of it.
 func (s Store) Drop() error { return tree.RemoveAll(s.Dir) }

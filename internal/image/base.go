@@ -1,7 +1,6 @@
 package image
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,14 +54,22 @@ func (g *staging) base(ctx context.Context, l *spec.Layer, m site.Mirror, log *h
 	tree, d := filepath.Join(g.dir, "tree"), distro.Of(l.Image)
 	if l.IsDisk() {
 		say("takes " + filepath.Base(l.Image.Import))
-		if err := g.takeDisk(ctx, l); err != nil {
+		from, taken, err := g.store.origin(ctx, l)
+		if err != nil {
+			return err
+		}
+		if err := taken(g.takeDisk(ctx, from)); err != nil {
 			return err
 		}
 		return g.finish(ctx, newRecord(l, begun), begun, say)
 	}
 	if l.Image.Import != "" {
 		say("imports " + filepath.Base(l.Image.Import))
-		if err := archive.Unpack(ctx, cmp.Or(l.Image.From, l.Image.Import), tree, g.dir, g.store.spare()); err != nil {
+		from, taken, err := g.store.origin(ctx, l)
+		if err != nil {
+			return err
+		}
+		if err := taken(archive.Unpack(ctx, from, tree, g.dir, g.store.spare())); err != nil {
 			return err
 		}
 		if err := g.complete(ctx, l, m, log, say); err != nil {

@@ -1,7 +1,6 @@
 package image
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -11,7 +10,6 @@ import (
 
 	"orrery/internal/image/foreign"
 	"orrery/internal/problem"
-	"orrery/internal/site/spec"
 	"orrery/internal/tree"
 )
 
@@ -38,8 +36,7 @@ func (s *Store) OpenDisk(digest string) (*os.File, *foreign.Disk, error) {
 }
 
 // takeDisk copies a disk image, as it is, into the staging of its layer.
-func (g *staging) takeDisk(ctx context.Context, l *spec.Layer) error {
-	from := cmp.Or(l.Image.From, l.Image.Import)
+func (g *staging) takeDisk(ctx context.Context, from string) error {
 	in, err := tree.OpenFile(from)
 	if err != nil {
 		return problem.New(problem.Mistake, "import %s: it cannot be read", from).Because(problem.Reason(err)).Try("correct `import` of the image in site.toml")

@@ -54,8 +54,9 @@ func (s *Store) GC(ctx context.Context, used map[string]bool) ([]Info, error) {
 	}
 	err = s.Sweep()
 	if err == nil {
-		err = s.sweepIncoming(func(string) bool { return true })
+		err = s.sweepIncoming(whichever)
 	}
+	err = errors.Join(err, s.sweepComing(s.received(), whichever, s.dropReceived))
 	return removed, errors.Join(err, s.trimCache(time.Now()))
 }
 
@@ -91,6 +92,8 @@ func (s *Store) forget(digest string) error {
 	}
 	return nil
 }
+
+func whichever(string) bool { return true }
 
 // Sweep removes what killed builders left, processes and control groups too: whatever has no live lock.
 func (s *Store) Sweep() error {

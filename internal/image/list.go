@@ -25,6 +25,12 @@ type Info struct {
 	UsedBy   []string  `json:"usedBy,omitempty"` // digests of the layers on top of it
 }
 
+// Kept is a layer in a store, and whether it has to stay there.
+type Kept struct {
+	Info
+	Used bool `json:"used"` // a node stands on it, or stood on it in a snapshot
+}
+
 // List gives the layers of the store: bases first, each kind by title, then by age.
 func (s *Store) List() ([]Info, error) {
 	whole, err := s.Layers()

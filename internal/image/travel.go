@@ -380,7 +380,15 @@ func cameFrom(came map[string]int64, took time.Duration) string {
 
 // sweepIncoming removes what has come of some layers.
 func (s *Store) sweepIncoming(gone func(digest string) bool) error {
-	entries, err := os.ReadDir(s.incoming())
+	return s.sweepComing(s.incoming(), gone, func(at, _ string) error { return removeTree(at) })
+}
+
+// half ends the name of a file that has not come as a whole.
+const half = ".new"
+
+// sweepComing removes what has come of some layers or files, called by their digests, but for what somebody is taking. Remove has the lock of each.
+func (s *Store) sweepComing(dir string, gone func(digest string) bool, remove func(at, digest string) error) error {
+	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -388,15 +396,16 @@ func (s *Store) sweepIncoming(gone func(digest string) bool) error {
 		return err
 	}
 	for _, e := range entries {
-		if !IsDigest(e.Name()) || !gone(e.Name()) {
+		digest := strings.TrimSuffix(e.Name(), half)
+		if !IsDigest(digest) || !gone(digest) {
 			continue
 		}
-		held, err := host.TryLock(s.lockOf(e.Name()), host.Alone)
+		held, err := host.TryLock(s.lockOf(digest), host.Alone)
 		if errors.Is(err, host.ErrHeld) {
 			continue
 		}
 		if err == nil {
-			err = removeTree(filepath.Join(s.incoming(), e.Name()))
+			err = remove(filepath.Join(dir, e.Name()), digest)
 			held.Release()
 		}
 		if err != nil {

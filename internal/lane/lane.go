@@ -20,11 +20,14 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"math/big"
 	"net"
 	"net/netip"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Patience is how long an end waits for the other, and Stall how long it lets a transfer stand still.
@@ -255,4 +258,34 @@ func (p *patient) Write(b []byte) (int, error) {
 		return 0, err
 	}
 	return p.Conn.Write(b)
+}
+
+// Unhurried lets a connection stand still as long as its ends like, as one that reads a large disk before it says more. If the other host is gone, or the way to it, the kernel ends it.
+func Unhurried(c net.Conn) net.Conn {
+	p, ok := c.(*patient)
+	if !ok {
+		return c
+	}
+	_ = p.SetDeadline(time.Time{}) // else it ends earlier
+	if below, ok := p.NetConn().(*net.TCPConn); ok {
+		if raw, err := below.SyscallConn(); err == nil {
+			_ = raw.Control(func(fd uintptr) {
+				_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(Stall.Milliseconds()))
+			})
+		}
+	}
+	return p.Conn
+}
+
+// ErrCut is of a transfer that has ended as the connection has: the other host has ended it, or the way there.
+var ErrCut = errors.New("the connection between the hosts was cut")
+
+// Cut tells such an error as ErrCut, and others as they are.
+func Cut(err error) error {
+	for _, end := range []error{ErrCut, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, unix.ECONNRESET, unix.EPIPE, unix.ETIMEDOUT} {
+		if errors.Is(err, end) {
+			return ErrCut
+		}
+	}
+	return err
 }

@@ -25,6 +25,7 @@ func (r rule) exprs() []expr.Any {
 		all = append(all, &expr.Fib{Register: 1, FlagSADDR: true, FlagIIF: true, ResultOIF: true}, equal(make([]byte, 4)))
 	}
 	all = append(all, addressExprs(r.dest, 16, false)...)
+	all = append(all, addressExprs(r.except, 16, true)...)
 	if r.ask {
 		const echoRequest = 8
 		all = append(all, protoExprs(unix.IPPROTO_ICMP)...)
@@ -45,6 +46,8 @@ func (r rule) exprs() []expr.Any {
 		return append(all, &expr.Masq{})
 	case notrack:
 		return append(all, &expr.Notrack{})
+	case untracked:
+		return append(all, &expr.Notrack{}, &expr.Verdict{Kind: expr.VerdictAccept})
 	case drop:
 		return append(all, &expr.Counter{}, &expr.Verdict{Kind: expr.VerdictDrop})
 	default:

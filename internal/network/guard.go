@@ -14,6 +14,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/network/vxlan"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
@@ -178,7 +179,9 @@ var (
 		KeyType: nftables.MustConcatSetType(nftables.TypeIFName, nftables.TypeEtherAddr)}
 	addressSet = &nftables.Set{Table: guardTable, Name: "addresses", Concatenation: true,
 		KeyType: nftables.MustConcatSetType(nftables.TypeIFName, nftables.TypeIPAddr)}
-	guardSets = []*nftables.Set{heldSet, macSet, addressSet}
+	ownSet = &nftables.Set{Table: guardTable, Name: "own", Concatenation: true,
+		KeyType: nftables.MustConcatSetType(nftables.TypeIFName, nftables.TypeEtherAddr, nftables.TypeIPAddr)}
+	guardSets = []*nftables.Set{heldSet, macSet, addressSet, ownSet}
 )
 
 func guardChain() *nftables.Chain {
@@ -207,7 +210,12 @@ func guardRules() []guardRule {
 		return []expr.Any{&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseLLHeader, Offset: 12, Len: 2}, equal([]byte{byte(p >> 8), byte(p)})}
 	}
 	dropped := []expr.Any{&expr.Counter{}, &expr.Verdict{Kind: expr.VerdictDrop}}
+	ip := slices.Concat(protocol(unix.ETH_P_IP), []expr.Any{link, load(expr.PayloadBaseLLHeader, 6, 6),
+		&expr.Payload{DestRegister: unix.NFT_REG32_06, Base: expr.PayloadBaseNetworkHeader, Offset: 12, Len: 4}}) // the half of register 2 that a MAC leaves free
 	rules := []guardRule{
+		// Nearly all that is sent: it need not meet the others.
+		{"other hosts", []expr.Any{link, equal([]byte(vxlan.Prefix)), &expr.Verdict{Kind: expr.VerdictAccept}}},
+		{"IP of its own", append(ip, &expr.Lookup{SourceRegister: 1, SetName: ownSet.Name, SetID: ownSet.ID}, &expr.Verdict{Kind: expr.VerdictAccept})},
 		{"not held", []expr.Any{link, notIn(heldSet), &expr.Verdict{Kind: expr.VerdictAccept}}},
 		{"MAC of another", []expr.Any{link, load(expr.PayloadBaseLLHeader, 6, 6), notIn(macSet)}},
 		{"IP of another", append(protocol(unix.ETH_P_IP), link, load(expr.PayloadBaseNetworkHeader, 12, 4), notIn(addressSet))},
@@ -260,7 +268,9 @@ func openGuards() (*guards, error) {
 		g.was[s] = map[string]bool{}
 		for _, e := range elements {
 			g.was[s][string(e.Key)] = true
-			g.read(s, e.Key)
+			if s != ownSet { // which says the same once more
+				g.read(s, e.Key)
+			}
 		}
 	}
 	return g, nil
@@ -283,12 +293,13 @@ func (g *guards) read(s *nftables.Set, key []byte) {
 
 // keys gives what shall be in the sets.
 func (g *guards) keys() map[*nftables.Set]map[string]bool {
-	held, macs, addresses := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	held, macs, addresses, own := map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for link, is := range g.held {
-		held[linkKey(link, "")] = true
+		held[linkKey(link)] = true
 		macs[linkKey(link, is.mac)], addresses[linkKey(link, is.address)] = true, true
+		own[linkKey(link, is.mac, is.address)] = true
 	}
-	return map[*nftables.Set]map[string]bool{heldSet: held, macSet: macs, addressSet: addresses}
+	return map[*nftables.Set]map[string]bool{heldSet: held, macSet: macs, addressSet: addresses, ownSet: own}
 }
 
 // commit brings the table, in one transaction, to what is held. Where there is nobody to hold there is none.
@@ -349,10 +360,12 @@ func change(s *nftables.Set, in, notIn map[string]bool, what func(*nftables.Set,
 }
 
 // linkKey gives the key of an element: the name of a link and what it is joined with, each in whole words of four bytes.
-func linkKey(link, with string) string {
-	key := make([]byte, unix.IFNAMSIZ+(len(with)+3)/4*4)
+func linkKey(link string, with ...string) string {
+	key := make([]byte, unix.IFNAMSIZ)
 	copy(key, link)
-	copy(key[unix.IFNAMSIZ:], with)
+	for _, w := range with {
+		key = append(append(key, w...), make([]byte, -len(w)&3)...)
+	}
 	return string(key)
 }
 

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/network/ends"
+	"orrery/internal/network/vxlan"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
@@ -112,7 +113,7 @@ func isOwn(name string) bool {
 		return false
 	}
 	switch name[:3] {
-	case bridgePrefix, linkPrefix, ends.RouterPrefix, "orx", "orl", "orw":
+	case bridgePrefix, linkPrefix, ends.RouterPrefix, vxlan.Prefix, "orl", "orw":
 		return true
 	}
 	return false

@@ -26,6 +26,7 @@ const (
 	drop       = "drop"
 	masquerade = "masquerade"
 	notrack    = "notrack"
+	untracked  = "notrack accept" // and no other rule of the chain looks at it
 )
 
 // A rule is one of a table, as data.
@@ -39,6 +40,7 @@ type rule struct {
 	astray  bool         // only from sources to which the way is not the one by which the packet came
 	ipv6    bool
 	dest    netip.Prefix
+	except  netip.Prefix // a part of dest that is not meant
 	ask     bool         // only what asks whether somebody is there (ping)
 	port    site.Opening // the zero Opening: any
 	replies bool         // only of connections that are there already, and errors about them
@@ -91,6 +93,9 @@ func (r rule) String() string {
 	}
 	if r.dest.IsValid() {
 		words = append(words, "ip daddr "+r.dest.String())
+	}
+	if r.except.IsValid() {
+		words = append(words, "ip daddr != "+r.except.String())
 	}
 	if r.ask {
 		words = append(words, "icmp type echo-request")

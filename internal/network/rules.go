@@ -26,6 +26,9 @@ func rules(networks []spec.Network) []rule {
 		all = append(all, seenRules(n)...)
 	}
 	for _, n := range networks {
+		all = append(all, withinRule(n))
+	}
+	for _, n := range networks {
 		all = append(all, astrayRules(n, networks)...)
 	}
 	for _, n := range networks {
@@ -66,7 +69,7 @@ func unseenRules(n spec.Network) []rule {
 	if hostAddress(n) != "" {
 		return nil
 	}
-	return []rule{{network: n.Name, chain: prerouting, why: "unseen", in: on(n), verdict: notrack}}
+	return []rule{{network: n.Name, chain: prerouting, why: "unseen", in: on(n), verdict: untracked}}
 }
 
 // ofHost stands for the network in rules that are of none.
@@ -95,11 +98,16 @@ func seenRules(n spec.Network) []rule {
 	if hostAddress(n) == "" {
 		return nil
 	}
+	var all []rule
+	if n.Kind != site.Routed {
+		// Nearly all that nodes send: it need not meet the other rules.
+		all = append(all, rule{network: n.Name, chain: prerouting, why: "within", in: on(n), source: subnet(n), dest: subnet(n), except: gateway(n), verdict: untracked})
+	}
 	forged := rule{network: n.Name, chain: prerouting, why: "forged", in: on(n), source: subnet(n), forged: true, verdict: drop}
 	if n.Spoof {
 		forged.verdict = notrack // br_netfilter shows here what nodes say to one another, which they may
 	}
-	all := []rule{forged}
+	all = append(all, forged)
 	if n.Kind == site.Routed {
 		// A link stands for an address. So says rp_filter, too, unless the host's own settings make it loose.
 		all = append(all, rule{network: n.Name, chain: prerouting, why: "forged", in: on(n), astray: true, verdict: drop})
@@ -107,8 +115,8 @@ func seenRules(n spec.Network) []rule {
 	return append(all,
 		rule{network: n.Name, chain: prerouting, why: "ping", in: on(n), dest: gateway(n), ask: true, verdict: notrack},
 		rule{network: n.Name, chain: prerouting, why: "gateway", in: on(n), dest: gateway(n), verdict: accept},
-		rule{network: n.Name, chain: prerouting, why: "within", in: on(n), dest: subnet(n), verdict: notrack},
-		rule{network: n.Name, chain: prerouting, why: "within", in: on(n), ipv6: true, verdict: notrack})
+		rule{network: n.Name, chain: prerouting, why: "within", in: on(n), dest: subnet(n), verdict: untracked},
+		rule{network: n.Name, chain: prerouting, why: "within", in: on(n), ipv6: true, verdict: untracked})
 }
 
 // maxConnections is how many connections of its own making a network may have through the host at a time, by each of the ways that lead out of it.
@@ -147,9 +155,14 @@ func astrayRules(n spec.Network, networks []spec.Network) []rule {
 // isCopy reports whether a site's networks are those of a twin or a quarantine (site.Key, site.Quarantine).
 func isCopy(key string) bool { return strings.Contains(key, ".") }
 
+// withinRule lets nodes of a network speak to one another: with br_netfilter the kernel shows frames between two ports of a bridge here, too. It comes
+// before all others, as that is most of what nodes send.
+func withinRule(n spec.Network) rule {
+	return rule{network: n.Name, chain: forward, why: "within", in: on(n), out: on(n), verdict: accept}
+}
+
 func forwardRules(n spec.Network) []rule {
-	// With br_netfilter the kernel shows frames between two nodes of a bridge here, too.
-	all := []rule{{network: n.Name, chain: forward, why: "within", in: on(n), out: on(n), verdict: accept}}
+	var all []rule
 	if n.Router {
 		all = append(all, uplinkRules(n)...)
 	} else if n.NAT {

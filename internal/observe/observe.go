@@ -46,8 +46,13 @@ type Host struct {
 	Disk    *Disk  `json:"disk,omitempty"`    // where nodes are kept; nil: nobody has looked
 	Drained *Drain `json:"drained,omitempty"` // no node of the site comes to it any more; nil: they may
 
+	Origin string `json:"origin,omitempty"` // the id of the site whose nodes are there; "": that is not on record
+	Boot   string `json:"boot,omitempty"`   // digest of what the host does by itself after a reboot; "": nothing, or nobody can read it
+
 	Given    []Given   `json:"given,omitempty"`    // nodes that are not among Nodes any more,
 	Arrivals []Arrival `json:"arrivals,omitempty"` // and such as are not among them yet
+
+	Restoring *Restoring `json:"restoring,omitempty"` // nil: nothing of it is being restored
 }
 
 // A Disk is a file system of a host, in bytes.
@@ -127,6 +132,16 @@ type Volume struct {
 	Name string `json:"name"`
 	Node string `json:"node,omitempty"` // "": shared by all
 	Path string `json:"path"`
+}
+
+// Has gives a node by its id.
+func (h *Host) Has(id int) (*Node, bool) {
+	for i := range h.Nodes {
+		if h.Nodes[i].ID == id {
+			return &h.Nodes[i], true
+		}
+	}
+	return nil, false
 }
 
 // Node gives a node by name.

@@ -1,16 +1,31 @@
 package observe
 
-import "orrery/internal/problem"
+import (
+	"slices"
 
-// Whereabouts gives, by name, the hosts that say they have a node. A host may say what it likes, so of a node that belongs to another by the site file this counts for nothing.
-func Whereabouts(hosts []Host) map[string][]string {
-	all := map[string][]string{}
+	"orrery/internal/problem"
+)
+
+// Whereabouts gives, by name, the hosts that say they have a node, for a site as it is live or for a release in quarantine (stage, 0: none). A node is where it is live, also if a move was cut short and
+// other releases of it are elsewhere. Where it is only in quarantine, it would be made live, unless it may be live on a host of which nothing is known.
+// A host may say what it likes, so of a node that belongs to another by the site file this counts for nothing.
+func Whereabouts(hosts []Host, stage int) map[string][]string {
+	all, apart := map[string][]string{}, map[string][]string{}
 	for i := range hosts {
 		for j := range hosts[i].Nodes {
-			name := hosts[i].Nodes[j].Name
-			if on := all[name]; len(on) == 0 || on[len(on)-1] != hosts[i].Name { // it may be staged there as well
-				all[name] = append(on, hosts[i].Name)
+			name, on := hosts[i].Nodes[j].Name, all
+			if hosts[i].Nodes[j].Staged {
+				on = apart
 			}
+			if had := on[name]; len(had) == 0 || had[len(had)-1] != hosts[i].Name { // of several releases
+				on[name] = append(had, hosts[i].Name)
+			}
+		}
+	}
+	for name, on := range apart {
+		mayBe := func(h Host) bool { return h.Unknown && stage == 0 }
+		if len(all[name]) == 0 && !slices.ContainsFunc(hosts, mayBe) {
+			all[name] = on
 		}
 	}
 	return all

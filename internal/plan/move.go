@@ -8,12 +8,13 @@ import (
 	"orrery/internal/observe"
 	"orrery/internal/phrase"
 	"orrery/internal/plan/place"
+	"orrery/internal/plan/stand"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
 
-// MoveNodes plans that nodes go to other hosts with all that is theirs; moves gives the host to which each goes. What they have written is copied while they run; then they stop, the rest is copied, the
+// MoveNodes plans that nodes go to other hosts with all that is theirs, and what of other releases stands beside them; moves gives the host to which each goes. What they have written is copied while they run; then they stop, the rest is copied, the
 // host that they leave gives them away, the other one receives them, and those start that ran. What the site declares of them and of the rest is as it was: nothing else is changed.
 // A move that was cut short is brought to its end first. Nodes that are there already are left alone.
 func MoveNodes(s *site.Site, hosts []observe.Host, goal Goal, moves map[string]string) (*Plan, error) {
@@ -21,7 +22,7 @@ func MoveNodes(s *site.Site, hosts []observe.Host, goal Goal, moves map[string]s
 	for name := range moves {
 		goal.Nodes[name] = true
 	}
-	released, err := Released(s, hosts, goal.Releases)
+	released, err := stand.Released(s, hosts, goal.Releases)
 	if err != nil {
 		return nil, err
 	}
@@ -30,7 +31,7 @@ func MoveNodes(s *site.Site, hosts []observe.Host, goal Goal, moves map[string]s
 	if err != nil {
 		return nil, err
 	}
-	m := &mover{before: map[string]*observe.Host{}, made: map[string][]laid{}, fixed: map[string]bool{}}
+	m := &mover{before: map[string]*observe.Host{}, made: map[string][]laid{}, fixed: map[string]bool{}, came: map[string][]int{}}
 	for i := range released.Nodes {
 		m.fixed[released.Nodes[i].Name] = released.Nodes[i].Host != ""
 	}
@@ -52,7 +53,11 @@ func MoveNodes(s *site.Site, hosts []observe.Host, goal Goal, moves map[string]s
 	}
 	m.settleMoves(cut)
 	m.warnFrames()
-	if err := m.move(all); err != nil {
+	with, err := m.companions(cut.After, moves)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.move(all, with); err != nil {
 		return nil, err
 	}
 	return m.sorted(), nil
@@ -189,6 +194,7 @@ type mover struct {
 	made   map[string][]laid        // what a host is given before anything stops
 	joins  []laid                   // what tells hosts where the nodes of a network are. It is done when those stand still that move
 	lefts  []int                    // the steps with which nodes have left their hosts
+	came   map[string][]int         // node -> the steps that receive what stands beside it
 }
 
 // A laid network is the step that makes it; the name "" is for all of them.
@@ -207,7 +213,7 @@ func on(n *site.Node, all []laid) (steps []int) {
 	return steps
 }
 
-func (m *mover) move(all []journey) error {
+func (m *mover) move(all []journey, with []*companion) error {
 	for i := range all {
 		if err := m.may(&all[i]); err != nil {
 			return err
@@ -229,6 +235,7 @@ func (m *mover) move(all []journey) error {
 			return err
 		}
 	}
+	m.bring(with)
 	for i := range all {
 		if err := m.journey(&all[i]); err != nil {
 			return err
@@ -262,11 +269,6 @@ func (m *mover) may(j *journey) error {
 		return no(cure, "%s", why)
 	}
 	upFirst := "orrery up " + n.Name + " first, then move"
-	for _, h := range m.before {
-		if i := slices.IndexFunc(h.Nodes, func(o observe.Node) bool { return o.Name == n.Name && o.Staged }); i >= 0 {
-			return no(fmt.Sprintf("orrery release prune, or orrery down --release %d %s, first", h.Nodes[i].Release, n.Name), "release %d of it stands beside it on host %s, and would not come with it", h.Nodes[i].Release, h.Name)
-		}
-	}
 	switch {
 	case j.has.State == observe.Broken:
 		return no(upFirst, "it is half made")
@@ -275,7 +277,7 @@ func (m *mover) may(j *journey) error {
 	case j.has.Engine != wanted.Engine:
 		return no(upFirst, "it is of the engine %s, and is declared with %s", j.has.Engine, wanted.Engine)
 	}
-	if why := layerChange(&j.has.Node, wanted); why != "" {
+	if why := stand.LayerChange(&j.has.Node, wanted); why != "" {
 		return no(upFirst, "it is not as it is declared, and would be made anew: %s", why)
 	}
 	for _, h := range []*observe.Host{from, to} {
@@ -344,7 +346,7 @@ func (m *mover) journey(j *journey) error {
 			Runs: j.ran, Configured: has.Configured, Active: has.Active,
 		})
 	}
-	last := step(CopyNode, j.to, j.from, "moves here from host "+j.from, "remove what has come", slices.Concat(m.layer(to, n), m.settled[j.node])...)
+	last := step(CopyNode, j.to, j.from, "moves here from host "+j.from, "remove what has come", slices.Concat(m.layer(to, n), m.settled[j.node], m.came[j.node])...)
 	if has.Runs() {
 		last = m.stop(from, has, "moves to host "+j.to, append(slices.Clone(ready), last)...)
 		m.Steps[last].Peer = j.to

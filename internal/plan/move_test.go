@@ -16,7 +16,7 @@ import (
 // paper is hosts on which steps are done on paper. It is strict: what a host must not do is an error.
 type paper struct {
 	hosts []observe.Host
-	came  map[string]bool // "host node": it has come there and has not run yet
+	came  map[string]bool // host and id: it has come there and has not run yet
 	sent  int
 }
 
@@ -79,33 +79,78 @@ func (f *paper) run(p *Plan, choose func(ready []int) int) error {
 	}
 }
 
+// beside lets a release of a node stand beside it in quarantine, and gives the site as the release makes it.
+func (f *paper) beside(s *site.Site, name string, release int) *site.Site {
+	of := *s
+	of.Nodes = slices.Clone(s.Nodes)
+	for i := range of.Nodes {
+		of.Nodes[i].Release = release
+	}
+	apart := of
+	apart.Stage = release
+	n, _ := apart.Node(name)
+	is, err := spec.NewMaker(&apart).Node(n)
+	if err != nil {
+		panic(err)
+	}
+	for i := range f.hosts {
+		h := &f.hosts[i]
+		if _, live := h.Node(name); live {
+			h.Nodes = append(h.Nodes, observe.Node{Node: *is, State: observe.Running, Configured: true})
+			for _, network := range spec.NewMaker(&apart).Networks() {
+				h.Networks = append(h.Networks, observe.Network{Network: network})
+			}
+			break
+		}
+	}
+	return &of
+}
+
+// live gives the host on which a node is live.
+func (f *paper) live(name string) (*observe.Node, string) {
+	for i := range f.hosts {
+		for j := range f.hosts[i].Nodes {
+			if n := &f.hosts[i].Nodes[j]; n.Name == name && !n.Staged {
+				return n, f.hosts[i].Name
+			}
+		}
+	}
+	return nil, ""
+}
+
 func (f *paper) host(name string) *observe.Host {
 	return &f.hosts[slices.IndexFunc(f.hosts, func(h observe.Host) bool { return h.Name == name })]
 }
 
 func (f *paper) do(s *Step) error {
 	h := f.host(s.Host)
-	has, there := h.Node(s.Subject)
-	arrival, arrives := h.Arrival(s.Subject)
-	drop := func() {
-		h.Arrivals = slices.DeleteFunc(h.Arrivals, func(a observe.Arrival) bool { return a.Name == s.Subject })
+	id := 0
+	for _, n := range []*spec.Node{s.Node, s.Was} {
+		if n != nil {
+			id = n.ID
+		}
 	}
-	given := slices.IndexFunc(h.Given, func(g observe.Given) bool { return g.Name == s.Subject })
+	has, there := h.Has(id)
+	arrival, arrives := h.Arrival(id)
+	drop := func() {
+		h.Arrivals = slices.DeleteFunc(h.Arrivals, func(a observe.Arrival) bool { return a.ID == id })
+	}
+	given := slices.IndexFunc(h.Given, func(g observe.Given) bool { return g.ID == id })
 	switch s.Kind {
 	case BuildLayer, FetchLayer:
 		h.Layers[s.Layer.Digest] = true
 	case PrepareHost:
 		h.Settings = s.Settings
 	case MakeNetwork:
-		h.Networks = slices.DeleteFunc(h.Networks, func(n observe.Network) bool { return n.Name == s.Subject })
+		h.Networks = slices.DeleteFunc(h.Networks, func(n observe.Network) bool { return n.Name == s.Subject && n.Site == s.Network.Site })
 		h.Networks = append(h.Networks, observe.Network{Network: *s.Network})
 	case RemoveNetwork:
 		for _, n := range h.Nodes {
-			if n.Runs() && stands(&n.Node, s.Network) {
+			if n.Runs() && stands(&n.Node, s.Network) && n.Staged == (s.Network.Site != n.Site) {
 				return fmt.Errorf("node %s is on it", n.Name)
 			}
 		}
-		h.Networks = slices.DeleteFunc(h.Networks, func(n observe.Network) bool { return n.Name == s.Subject })
+		h.Networks = slices.DeleteFunc(h.Networks, func(n observe.Network) bool { return n.Name == s.Subject && n.Site == s.Network.Site })
 	case WriteNames:
 		h.Names = s.Names
 	case ForgetNames:
@@ -120,7 +165,7 @@ func (f *paper) do(s *Step) error {
 			return fmt.Errorf("it is not there")
 		}
 		has.State, has.Resume = observe.Running, false
-		delete(f.came, h.Name+" "+s.Subject)
+		delete(f.came, fmt.Sprint(h.Name, id))
 	case StopNode:
 		if !there {
 			return fmt.Errorf("it is not there")
@@ -135,39 +180,39 @@ func (f *paper) do(s *Step) error {
 		has.Node = *s.Node
 		has.Config = config
 	case DestroyNode:
-		h.Nodes = slices.DeleteFunc(h.Nodes, func(n observe.Node) bool { return n.Name == s.Subject })
+		h.Nodes = slices.DeleteFunc(h.Nodes, func(n observe.Node) bool { return n.ID == id })
 	case CopyNode:
 		if there || given >= 0 {
 			return fmt.Errorf("it is there already")
 		}
-		if _, here := f.host(s.Peer).Node(s.Subject); !here {
+		if _, here := f.host(s.Peer).Has(id); !here {
 			return fmt.Errorf("it is not on host %s", s.Peer)
 		}
 		drop()
 		h.Arrivals = append(h.Arrivals, observe.Arrival{Name: s.Subject, ID: s.Node.ID, From: s.Peer})
 	case SendNode:
-		if from, here := f.host(s.Peer).Node(s.Subject); !here || from.Runs() || !arrives {
+		if from, here := f.host(s.Peer).Has(id); !here || from.Runs() || !arrives {
 			return fmt.Errorf("it runs, or nothing has come")
 		}
 		f.sent++
 		arrival.Whole, arrival.Sum = true, fmt.Sprint("sum ", f.sent)
 	case GiveNode:
-		a, whole := f.host(s.Peer).Arrival(s.Subject)
+		a, whole := f.host(s.Peer).Arrival(id)
 		if !there || has.Runs() || !whole || !a.Whole {
 			return fmt.Errorf("it runs, or not all of it has come")
 		}
 		h.Given = append(h.Given, observe.Given{Node: *has, To: s.Peer, Sum: a.Sum})
-		h.Nodes = slices.DeleteFunc(h.Nodes, func(n observe.Node) bool { return n.Name == s.Subject })
+		h.Nodes = slices.DeleteFunc(h.Nodes, func(n observe.Node) bool { return n.ID == id })
 	case ReceiveNode:
 		from := f.host(s.Peer)
-		i := slices.IndexFunc(from.Given, func(g observe.Given) bool { return g.Name == s.Subject })
+		i := slices.IndexFunc(from.Given, func(g observe.Given) bool { return g.ID == id })
 		if i < 0 || !arrives || !arrival.Whole || from.Given[i].Sum != arrival.Sum || from.Given[i].To != h.Name || there {
 			return fmt.Errorf("nobody has given it, or not all of it has come")
 		}
 		came := arrived(s.Node, &observe.Node{Node: *s.Was, Configured: s.Configured, Active: s.Active})
 		came.Resume = s.Runs
 		h.Nodes = append(h.Nodes, *came)
-		f.came[h.Name+" "+s.Subject] = true
+		f.came[fmt.Sprint(h.Name, id)] = true
 		drop()
 	case LeaveNode:
 		if given < 0 {
@@ -182,23 +227,23 @@ func (f *paper) do(s *Step) error {
 		was.State = observe.Stopped
 		h.Nodes, h.Given = append(h.Nodes, was), slices.Delete(h.Given, given, given+1)
 	case DropNode:
-		if there && !f.came[h.Name+" "+s.Subject] {
+		if there && !f.came[fmt.Sprint(h.Name, id)] {
 			return fmt.Errorf("it has run here")
 		}
-		h.Nodes = slices.DeleteFunc(h.Nodes, func(n observe.Node) bool { return n.Name == s.Subject })
+		h.Nodes = slices.DeleteFunc(h.Nodes, func(n observe.Node) bool { return n.ID == id })
 		drop()
 	case RestoreHost:
 	default:
 		return fmt.Errorf("nobody does such a step")
 	}
-	return f.one(s.Subject)
+	return f.one(id)
 }
 
 // one wants that a node has one holder: at most one host has it as its own, and while one does, none has given it that could take it back.
-func (f *paper) one(node string) error {
+func (f *paper) one(id int) error {
 	var holders []string
 	for i := range f.hosts {
-		if _, has := f.hosts[i].Node(node); has {
+		if _, has := f.hosts[i].Has(id); has {
 			holders = append(holders, f.hosts[i].Name)
 		}
 	}
@@ -279,7 +324,7 @@ func TestMoveRefused(t *testing.T) {
 			f.hosts[0].Nodes[0].Base = "other"
 			return nil
 		},
-		"release 7 of it stands beside it": func(_ *site.Site, f *paper) []observe.Host {
+		"release 7 of it stands beside it on host sv2, and cannot come with it: what it was staged from is not known": func(_ *site.Site, f *paper) []observe.Host {
 			f.hosts[1].Nodes = append(f.hosts[1].Nodes, observe.Node{Node: spec.Node{Name: "a", ID: 7011, Release: 7, Staged: true}})
 			return nil
 		},
@@ -301,6 +346,68 @@ func TestMoveRefused(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
+	}
+}
+
+// TestMoveCompany: what of other releases stands beside a node goes before it, and stands still; then the quarantine has no place on the first host any more. If only one of them is there, the other one follows.
+func TestMoveCompany(t *testing.T) {
+	s, f := movable()
+	goal := Goal{Releases: map[int]*site.Site{0: s, 7: f.beside(s, "a", 7), 8: f.beside(s, "a", 8)}}
+	to := map[string]string{"a": "sv3"}
+	p, err := MoveNodes(s, f.seen(), goal, to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := map[int]int{}
+	for _, step := range p.Steps {
+		switch step.Kind {
+		case StopNode, ReceiveNode:
+			last[step.Was.ID] = step.N
+		}
+	}
+	stops := slices.IndexFunc(p.Steps, func(s *Step) bool { return s.Kind == StopNode && !s.Was.Staged })
+	if len(last) != 3 || stops < last[7011] || stops < last[8011] {
+		t.Errorf("the steps are\n%s", told(p))
+	}
+	if err := f.run(p, func([]int) int { return 0 }); err != nil {
+		t.Fatal(err)
+	}
+	for _, release := range []int{7, 8} {
+		if n, has := f.host("sv3").Has(site.FullID(release, 11)); !has || n.State != observe.Stopped || !n.Configured || !n.Staged {
+			t.Errorf("host sv3 has %+v", n)
+		}
+	}
+	if n, on := f.live("a"); on != "sv3" || n.State != observe.Running {
+		t.Errorf("on host %s it is %+v", on, n)
+	}
+	for _, n := range f.host("sv1").Networks {
+		if n.Site != s.Key() {
+			t.Errorf("network %s of %s is still there", n.Name, n.Site)
+		}
+	}
+	if p, err := MoveNodes(s, f.seen(), goal, to); err != nil || !p.Empty() {
+		t.Errorf("afterwards there is to do (%v)\n%s", err, told(p))
+	}
+	at := f.host("sv3")
+	i := slices.IndexFunc(at.Nodes, func(n observe.Node) bool { return n.Release == 7 })
+	f.host("sv1").Nodes = append(f.host("sv1").Nodes, at.Nodes[i])
+	at.Nodes = slices.Delete(at.Nodes, i, i+1)
+	if p, err := Up(s, f.seen(), Goal{}); err != nil || !p.Empty() {
+		t.Errorf("with a release of it elsewhere, up has to do (%v)\n%s", err, told(p))
+	}
+	p, err = MoveNodes(s, f.seen(), goal, to)
+	if err != nil || len(p.Disturbed()) > 0 {
+		t.Fatalf("%v\n%s", err, told(p))
+	}
+	if err := f.run(p, func([]int) int { return 0 }); err != nil {
+		t.Fatal(err)
+	}
+	if _, has := at.Has(7011); !has {
+		t.Errorf("it has not followed\n%s", told(p))
+	}
+	at.Nodes[slices.IndexFunc(at.Nodes, func(n observe.Node) bool { return n.Release == 7 })].Base = "other"
+	if _, err := MoveNodes(s, f.seen(), goal, map[string]string{"a": "sv1"}); err == nil || !strings.Contains(err.Error(), "cannot come with it: base image changed") {
+		t.Errorf("of one that is not as its release declares it: %v", err)
 	}
 }
 
@@ -334,8 +441,13 @@ func TestMoveAfterKill(t *testing.T) {
 				moves[name] = to
 			}
 		}
+		goal := Goal{}
+		beside := rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "beside")
+		if beside != "" {
+			goal.Releases = map[int]*site.Site{0: s, 7: f.beside(s, beside, 7)}
+		}
 		ways := map[string]func(hosts []observe.Host) (*Plan, error){
-			"move": func(hosts []observe.Host) (*Plan, error) { return MoveNodes(s, hosts, Goal{}, moves) },
+			"move": func(hosts []observe.Host) (*Plan, error) { return MoveNodes(s, hosts, goal, moves) },
 			"up":   func(hosts []observe.Host) (*Plan, error) { return Up(s, hosts, Goal{}) },
 		}
 		random := func(left int) func(ready []int) int {
@@ -376,14 +488,21 @@ func TestMoveAfterKill(t *testing.T) {
 			}
 		}
 		for _, n := range s.Nodes {
-			on := ""
+			has, on := f.live(n.Name)
+			if has != nil && (has.State == observe.Running) != (n.Name != stopped) {
+				t.Fatalf("node %s is %s\nafter\n%s", n.Name, has.State, told(p))
+			}
+			holders := 0
 			for i := range f.hosts {
-				if has, ok := f.hosts[i].Node(n.Name); ok {
-					on = f.hosts[i].Name
-					if (has.State == observe.Running) != (n.Name != stopped) {
-						t.Fatalf("node %s is %s\nafter\n%s", n.Name, has.State, told(p))
+				if _, there := f.hosts[i].Has(site.FullID(7, n.ID)); there {
+					holders++
+					if last == "move" && moves[n.Name] != "" && on != f.hosts[i].Name {
+						t.Fatalf("release 7 of node %s is on host %s\nafter\n%s", n.Name, f.hosts[i].Name, told(p))
 					}
 				}
+			}
+			if (holders == 1) != (n.Name == beside) {
+				t.Fatalf("%d hosts have release 7 of node %s\nafter\n%s", holders, n.Name, told(p))
 			}
 			if on == "" || last == "move" && moves[n.Name] != "" && moves[n.Name] != on {
 				t.Fatalf("node %s is on host %q\nafter\n%s", n.Name, on, told(p))

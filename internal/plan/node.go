@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"orrery/internal/observe"
+	"orrery/internal/plan/stand"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
@@ -137,7 +138,7 @@ func (u *nodeDraft) shape() (undisturbed bool) {
 		return false
 	}
 	var changes []string
-	if why := limitsDifference(u.has.Limits, u.wanted.Limits); why != "" || u.has.Autostart != u.wanted.Autostart {
+	if why := stand.LimitsChange(u.has.Limits, u.wanted.Limits); why != "" || u.has.Autostart != u.wanted.Autostart {
 		if why == "" {
 			why = "autostart changed"
 		} else if u.has.Runs() && !u.can().LiveLimits {
@@ -166,63 +167,7 @@ func (u *nodeDraft) shape() (undisturbed bool) {
 	return true
 }
 
-// Outdated says why Up would do something to a node that runs and is configured, apart from what depends on where its links are and on
-// whether it is live; "": it is as it is declared.
-func Outdated(was, is *spec.Node) string {
-	if why := cmp.Or(layerChange(was, is), shapeChange(was, is, spec.Linked)); why != "" {
-		return why
-	}
-	switch {
-	case was.Autostart != is.Autostart:
-		return "autostart changed"
-	case !slices.Equal(was.Config.Services, is.Config.Services):
-		return "services changed"
-	case was.Config.Health != is.Config.Health:
-		return "health checks changed"
-	}
-	return cmp.Or(limitsDifference(was.Limits, is.Limits), spec.Differences(was.Config.Parts, is.Config.Parts))
-}
-
-// layerChange says why a node needs a new private layer.
-func layerChange(was, is *spec.Node) string {
-	switch {
-	case was.Base != is.Base:
-		return "base image changed"
-	case was.VM.Disk != is.VM.Disk:
-		return "private disk changed"
-	case was.Disk != is.Disk:
-		return "use of the disk image changed"
-	case was.Kernel != is.Kernel:
-		return "kernel changed"
-	case was.Layer == is.Layer:
-		return ""
-	}
-	if why := spec.Differences(was.Parts, is.Parts); why != "" {
-		return "role layer changed: " + why
-	}
-	return "role layer changed"
-}
-
-// shapeChange says why a node must be stopped to be changed. Of its interfaces, linked gives what is compared.
-func shapeChange(was, is *spec.Node, linked func(*spec.Node) []spec.NIC) string {
-	switch {
-	case was.Privileged != is.Privileged:
-		return "privileges changed"
-	case !slices.Equal(linked(was), linked(is)):
-		return "network interfaces changed"
-	case !slices.Equal(was.Mounts, is.Mounts):
-		return "volumes changed"
-	case spec.Digest(was.VM) != spec.Digest(is.VM):
-		return "virtual hardware changed"
-	case was.Xen != is.Xen:
-		return "type of the guest of Xen changed"
-	case was.MachineID != is.MachineID:
-		return "machine-id changed"
-	}
-	return ""
-}
-
-func (u *nodeDraft) replaceReason() string { return layerChange(&u.has.Node, u.wanted) }
+func (u *nodeDraft) replaceReason() string { return stand.LayerChange(&u.has.Node, u.wanted) }
 
 func (u *nodeDraft) reshapeReason() string {
 	was := u.has.Node
@@ -232,7 +177,7 @@ func (u *nodeDraft) reshapeReason() string {
 	if !u.rewire().IsZero() {
 		was.NICs = u.wanted.NICs
 	}
-	return cmp.Or(shapeChange(&was, u.wanted, u.linked), u.relinkReason())
+	return cmp.Or(stand.ShapeChange(&was, u.wanted, u.linked), u.relinkReason())
 }
 
 // replug says how the disks of a machine change while it runs; "": they do not, or it has to be started anew.
@@ -361,21 +306,4 @@ func (u *nodeDraft) checkReason() string {
 		return "health not yet proven"
 	}
 	return "prove health"
-}
-
-func limitsDifference(was, is site.Limits) string {
-	if site.SamePin(was.Pin, is.Pin) {
-		was.Pin = is.Pin
-	}
-	return spec.Differences(limitParts(was), limitParts(is))
-}
-
-func limitParts(l site.Limits) spec.Parts {
-	p := spec.Parts{
-		"cpus": fmt.Sprint(l.Cpus), "pin": l.Pin, "memory": fmt.Sprint(l.Memory), "pids": fmt.Sprint(l.Pids), "swap": "",
-	}
-	if l.Swap != nil {
-		p["swap"] = fmt.Sprint(*l.Swap)
-	}
-	return p
 }

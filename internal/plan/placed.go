@@ -3,12 +3,13 @@ package plan
 import (
 	"orrery/internal/observe"
 	"orrery/internal/plan/place"
+	"orrery/internal/plan/stand"
 	"orrery/internal/site"
 )
 
 // PlacedAsLive gives the site as Released does, with a host for every node. Those that are named are placed first.
 func PlacedAsLive(s *site.Site, hosts []observe.Host, releases map[int]*site.Site, first ...string) (*site.Site, error) {
-	released, err := Released(s, hosts, releases)
+	released, err := stand.Released(s, hosts, releases)
 	if err != nil {
 		return nil, err
 	}

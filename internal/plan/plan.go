@@ -116,7 +116,7 @@ func newDraft(s *site.Site, hosts []observe.Host, goal Goal) *draft {
 		d.blind = d.blind || hosts[i].Unknown
 	}
 	if d.blind {
-		d.there = observe.Whereabouts(hosts)
+		d.there = observe.Whereabouts(hosts, s.Stage)
 	}
 	return d
 }

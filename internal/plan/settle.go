@@ -6,6 +6,7 @@ import (
 
 	"orrery/internal/observe"
 	"orrery/internal/plan/handover"
+	"orrery/internal/plan/stand"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
@@ -19,18 +20,31 @@ func settling(s *site.Site, hosts []observe.Host, goal Goal) *handover.Ends {
 	return handover.Settle(hosts, goal.concerns, d.receivable)
 }
 
-// receivable reports whether a node can be made of what has come: it is declared, and stands on the layers on which it stood. Of one that is not, what its host says of it is all that is known,
-// and no other host makes a node by that.
+// receivable reports whether a node can be made of what has come: of one that is declared, the host has the layers.
 func (d *draft) receivable(to *observe.Host, g *observe.Given) bool {
+	n := d.receives(g)
+	return n != nil && !slices.ContainsFunc(n.Layers(), func(digest string) bool { return !to.Layers[digest] })
+}
+
+// receives gives the node that is made of what has come of one that was given: it is declared, and stands on the layers on which it stood. Of one that is not, what its host says of it is all that is
+// known, and no other host makes a node by that: nil.
+func (d *draft) receives(g *observe.Given) *spec.Node {
+	if g.Staged {
+		e, why, err := stand.Spell(&g.Node.Node, d.goal.Releases[g.Release], d.maker.MTUs)
+		if err != nil || why != "" {
+			return nil
+		}
+		return e.Node
+	}
 	n, ok := d.site.Node(g.Name)
 	if !ok {
-		return false
+		return nil
 	}
 	wanted, err := d.makerOf(n).Node(n)
-	if err != nil || wanted.ID != g.ID || wanted.Engine != g.Engine || layerChange(&g.Node.Node, wanted) != "" {
-		return false
+	if err != nil || wanted.ID != g.ID || wanted.Engine != g.Engine || stand.LayerChange(&g.Node.Node, wanted) != "" {
+		return nil
 	}
-	return !slices.ContainsFunc(wanted.Layers(), func(digest string) bool { return !to.Layers[digest] })
+	return wanted
 }
 
 // settleMoves plans the end of moves that were cut short. What is done to a node afterwards waits for that.
@@ -53,7 +67,7 @@ func (d *draft) settleMove(h *handover.Handover) {
 	s := Step{Subject: h.Node, Was: was}
 	if h.Drops {
 		s.Needs = []int{d.add(Step{Kind: DropNode, Host: h.To, Peer: h.From, Subject: h.Node, Was: was, Reason: why})}
-		d.settled[h.Node] = s.Needs
+		d.settled[h.Node] = append(d.settled[h.Node], s.Needs...)
 	}
 	if h.Given == nil {
 		return
@@ -67,11 +81,10 @@ func (d *draft) settleMove(h *handover.Handover) {
 		s.Kind, s.Host, s.Peer, s.Reason = ReclaimNode, h.From, h.To, why+": not all of it has come to host "+h.Given.To
 	case handover.Receive:
 		s.Kind, s.Host, s.Peer, s.Reason = ReceiveNode, h.To, h.From, why+": host "+h.From+" has given it, and all of it is here"
-		n, _ := d.site.Node(h.Node)
-		s.Node, _ = d.makerOf(n).Node(n) // which could be spelt out before
+		s.Node = d.receives(h.Given)
 	}
 	step := d.add(s)
-	d.settled[h.Node] = []int{step}
+	d.settled[h.Node] = append(d.settled[h.Node], step)
 	if h.End == handover.Receive {
 		d.arrivals[h.To] = append(d.arrivals[h.To], step)
 		d.leave(h.From, h.To, was, step)

@@ -14,13 +14,13 @@ func (d *draft) unknown(host string) bool {
 	return ok && h.Unknown
 }
 
-// certain reports whether it is known where a node is. As long as nothing is known of some host, that is so only of what is there on another: whatever is not may be on that host, and
-// must not be made a second time, since its addresses and volumes have one holder.
+// certain reports whether it is known where a node is. As long as nothing is known of some host, that is so only of what is there on another, or was until a restore took it down: whatever
+// is not may be on that host, and must not be made a second time, since its addresses and volumes have one holder.
 func (d *draft) certain(n *site.Node) bool {
 	if d.unknown(n.Host) || d.stuck[n.Name] {
 		return false
 	}
-	return !d.blind || len(d.there[n.Name]) > 0
+	return !d.blind || len(d.there[n.Name]) > 0 || d.hosts[n.Host].Restored(n.Name, d.hosts)
 }
 
 // warnUncertain names the nodes that are left alone for that.

@@ -7,6 +7,7 @@ import (
 	"orrery/internal/plan/kernel"
 	"orrery/internal/plan/orphan"
 	"orrery/internal/plan/place"
+	"orrery/internal/plan/stand"
 	"orrery/internal/site"
 	"orrery/internal/site/selector"
 	"orrery/internal/site/spec"
@@ -14,7 +15,7 @@ import (
 
 // Up plans what makes the hosts as declared: every node there, running, configured and healthy, and nothing that is no longer declared.
 func Up(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
-	released, err := Released(s, hosts, goal.Releases)
+	released, err := stand.Released(s, hosts, goal.Releases)
 	if err != nil {
 		return nil, err
 	}
@@ -27,19 +28,21 @@ func Up(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
 	hosts = scoped(s, hosts)
 	d := newDraft(placed, hosts, goal)
 	d.names = spec.Names(placed)
-	d.settleMoves(cut)
-	byHost, belongs := map[string][]*site.Node{}, map[string][]*site.Node{}
 	d.Homes = map[string]string{}
 	for i := range placed.Nodes {
+		d.Homes[placed.Nodes[i].Name] = placed.Nodes[i].Host
+	}
+	if err := d.span(); err != nil {
+		return nil, err
+	}
+	d.settleMoves(cut) // a node that has come is made for the networks as they are to be
+	byHost, belongs := map[string][]*site.Node{}, map[string][]*site.Node{}
+	for i := range placed.Nodes {
 		n := &placed.Nodes[i]
-		d.Homes[n.Name] = n.Host
 		belongs[n.Host] = append(belongs[n.Host], n)
 		if goal.concerns(n.Name) && d.certain(n) && !d.barred(n) {
 			byHost[n.Host] = append(byHost[n.Host], n)
 		}
-	}
-	if err := d.span(); err != nil {
-		return nil, err
 	}
 	d.warnUncertain()
 	d.warnPlaces(hosts)

@@ -16,6 +16,7 @@ import (
 // A Site is all that is declared.
 type Site struct {
 	Name       string   `toml:"name"`
+	ID         string   `toml:"id"` // tells it from other sites of that name, on any host; "": nothing does
 	Twin       string   // name of the twin that this is; "": the site itself
 	Original   *Site    // of which it is a twin: what is known there is not misspelt here, although it may be left out
 	Stage      int      // number of the release of which this is the quarantine; 0: none
@@ -145,7 +146,8 @@ type Image struct {
 	Packages     []string `toml:"packages"`   // besides those that every node needs
 	Import       string   `toml:"import"`     // absolute path of a root file system tarball, OCI archive, OCI layout or disk image, instead of Suite
 	From         string   // where that is read, if it is in the copy of a site directory that a release keeps; else empty
-	Stamp        string   // of the imported file: size and time of change, so that a new file is a new image
+	Stamp        string   // of the imported file, so that a new file is a new image: size and time of change, or see ContentStamp
+	Told         bool     `json:"-"` // another host says what is imported: no file of this machine is meant, whatever Import says
 	// Of a disk image; see Image.Disk.
 	Firmware string `toml:"firmware" json:",omitempty"`
 	Guest    string `toml:"guest" json:",omitempty"`

@@ -271,7 +271,15 @@ func (r *Root) between(from, to string, do func(old int, name string, dir int, a
 }
 
 // temporary is the name of a file until it is whole.
-func temporary() string { return ".orrery-" + rand.Text()[:12] }
+func temporary() string { return halfMade + rand.Text()[:12] }
+
+const halfMade = ".orrery-"
+
+// Temporary reports whether a path is called as one that is not whole yet.
+func Temporary(name string) bool {
+	random, is := strings.CutPrefix(name, halfMade)
+	return is && len(random) == 12 && strings.Trim(random, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") == ""
+}
 
 func syncDirectory(dir int) error {
 	if err := unix.Fsync(dir); err != nil && !errors.Is(err, unix.EINVAL) {

@@ -27,7 +27,7 @@ func NextRun(key, volume string, every time.Duration, last, now time.Time) (next
 		return last.Add(every), ""
 	}
 	table, _ := os.ReadFile(s.tablePath())
-	if !s.owns(s.tablePath()) || !strings.Contains(string(table), " volume mirror "+host.Quote(volume)+" ") {
+	if !s.owns(s.tablePath()) || !strings.Contains(string(table), " "+host.Quote(volume)+" >> ") {
 		return next, unscheduled
 	}
 	if !cronRuns() {

@@ -19,7 +19,7 @@ import (
 // A Schedule lets the volumes of a site be mirrored again and again: by timers of systemd(1) where that runs the host, else by cron(8).
 type Schedule struct {
 	Key     string // of the site
-	Dir     string // site directory, absolute
+	Dir     string // site directory, absolute; "": the host does it by what it has on record itself
 	Program string // absolute
 	Dirs    host.Dirs
 	Every   map[string]time.Duration // by volume
@@ -104,10 +104,10 @@ After=network-online.target
 
 [Service]
 Type=oneshot
-%sExecStart=%s -C %s volume mirror %s
+%sExecStart=%s
 Nice=10
 IOSchedulingClass=idle
-`, s.Key, name, s.Key, env.String(), command(s.Program), command(s.Dir), command(name))
+`, s.Key, name, s.Key, env.String(), s.line(command, name))
 		timer := fmt.Sprintf(madeFor+`[Unit]
 Description=orrery: mirror volume %s of %s every %s
 
@@ -123,6 +123,14 @@ WantedBy=timers.target
 			host.File{Path: unitPath(s.unitName(name) + ".timer"), Content: []byte(timer), Mode: 0o644})
 	}
 	return files
+}
+
+// line gives the command line that mirrors a volume, quoted for whoever runs it.
+func (s Schedule) line(quote func(string) string, name string) string {
+	if s.Dir == "" {
+		return quote(s.Program) + " volume mirror --key " + quote(s.Key) + " " + quote(name)
+	}
+	return quote(s.Program) + " -C " + quote(s.Dir) + " volume mirror " + quote(name)
 }
 
 // unitQuote quotes a word for a unit: systemd.syntax(7).
@@ -214,12 +222,12 @@ func (s Schedule) table() (f host.File, notes []string) {
 		if really != s.Every[name] {
 			notes = append(notes, fmt.Sprintf("volume %s is mirrored every %s: cron cannot say every %s", name, really, s.Every[name]))
 		}
-		words := []string{host.Quote(s.Program), "-C", host.Quote(s.Dir), "volume", "mirror", host.Quote(name)}
+		line := s.line(host.Quote, name)
 		if env := s.environment(); len(env) > 0 {
-			words = append([]string{"env", host.Quote(env[0]), host.Quote(env[1])}, words...)
+			line = "env " + host.Quote(env[0]) + " " + host.Quote(env[1]) + " " + line
 		}
 		log := filepath.Join(s.Dirs.State, "log", "mirror-"+s.Key+".log")
-		line := strings.ReplaceAll(strings.Join(words, " ")+" >> "+host.Quote(log)+" 2>&1", "%", `\%`) // crontab(5): % ends a line
+		line = strings.ReplaceAll(line+" >> "+host.Quote(log)+" 2>&1", "%", `\%`) // crontab(5): % ends a line
 		fmt.Fprintf(&text, "%s root %s\n", when, line)
 	}
 	return host.File{Path: s.tablePath(), Content: []byte(text.String()), Mode: 0o644}, notes

@@ -64,7 +64,7 @@ func TestStillSharers(t *testing.T) {
 	volumes := h.Dirs.Volumes("karoo")
 	for path, want := range map[string]string{"common/@all": "ab", "own/a": "a", "own/c": "c", "own/nobody": ""} {
 		guarded = ""
-		err := h.Still(filepath.Join(volumes, path))(t.Context(), func(context.Context) error {
+		err := h.life.still(filepath.Join(volumes, path))(t.Context(), func(context.Context) error {
 			if got := states(t, e); got != want || guarded != want {
 				t.Errorf("%s: %q stand still, guarded are %q, want %q", path, got, guarded, want)
 			}
@@ -86,11 +86,11 @@ func TestStillUnknown(t *testing.T) {
 	path := filepath.Join(h.Dirs.Volumes("karoo"), "own/a")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // the engine gives an error
-	if err := h.Still(path)(ctx, never); err == nil {
+	if err := h.life.still(path)(ctx, never); err == nil {
 		t.Error("an engine that cannot tell who runs gives no error")
 	}
 	h.Engines["fake"] = struct{ engine.Engine }{e} // one that cannot freeze
-	if err := h.Still(path)(t.Context(), never); problem.Exit(err) != int(problem.Unable) {
+	if err := h.life.still(path)(t.Context(), never); problem.Exit(err) != int(problem.Unable) {
 		t.Errorf("an engine that cannot freeze gives %v", err)
 	}
 }
@@ -101,7 +101,7 @@ func TestStillTogether(t *testing.T) {
 	var all sync.WaitGroup
 	for i, path := range []string{"own/a", "common/@all"} {
 		all.Go(func() {
-			err := h.Still(filepath.Join(h.Dirs.Volumes("karoo"), path))(t.Context(), func(context.Context) error {
+			err := h.life.still(filepath.Join(h.Dirs.Volumes("karoo"), path))(t.Context(), func(context.Context) error {
 				time.Sleep(time.Duration(20+40*i) * time.Millisecond)
 				if states(t, e) == "" {
 					t.Errorf("nobody stands still for %s", path)

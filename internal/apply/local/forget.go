@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"orrery/internal/apply"
 	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/tree"
@@ -30,6 +31,9 @@ func (w *Worker) Forget(ctx context.Context) (left []string, err error) {
 		if len(names) > 0 {
 			return nil, problem.New(problem.Surprise, "there are still %s of the site on this host: %s", what, phrase.List(names, 12)).At(dir).Try("save what is needed of them, and take them down first")
 		}
+	}
+	if _, err := w.KeepMirrors(ctx, apply.Mirrors{}); err != nil {
+		return nil, err
 	}
 	for _, dir := range []string{filepath.Join(w.Dirs.Run, "sites", w.Key), w.Dirs.Site(w.Key)} {
 		if err := tree.RemoveAll(dir); err != nil {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"orrery/internal/apply/mirrors"
 	"orrery/internal/distro"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
@@ -28,7 +29,12 @@ type Ground struct {
 	Kernel   Kernel
 	Records  Records
 	Claims   Claims
+	Timers   mirrors.Timers
 }
+
+type timers struct{}
+
+func (timers) Schedule(ctx context.Context, s volume.Schedule) ([]string, error) { return s.Apply(ctx) }
 
 // Networks makes networks, and moves the links of nodes from one to another. See package network.
 type Networks interface {
@@ -59,6 +65,7 @@ type Layers interface {
 	Word(digest string) (image.Word, error)
 	Give(ctx context.Context, digest string, c io.ReadWriter) error
 	Take(ctx context.Context, l *spec.Layer, content string, from []pieces.Source, say, doubt func(string)) error
+	Receive(ctx context.Context, digest string, from io.Reader) error
 	Sweep() error
 }
 

@@ -21,7 +21,7 @@ import (
 func New(name, key string, dirs host.Dirs, engines map[string]engine.Engine, layers Layers, secrets apply.Secrets) *Worker {
 	return NewWorker(Place{
 		Name: name, Key: key, Dirs: dirs, Engines: engines, Secrets: secrets,
-		Ground: Ground{Networks: bridges{}, Layers: layers, Volumes: disks{dirs}, Kernel: sysctls{dirs}, Records: records{dirs}, Claims: dirs},
+		Ground: Ground{Networks: bridges{}, Layers: layers, Volumes: disks{dirs}, Kernel: sysctls{dirs}, Records: records{dirs}, Claims: dirs, Timers: timers{}},
 	})
 }
 

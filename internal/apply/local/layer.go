@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"io"
 
 	"orrery/internal/host"
 	"orrery/internal/image"
@@ -32,6 +33,11 @@ func (w *Worker) build(ctx context.Context, l *spec.Layer, say func(string)) err
 			Try("the whole output: orrery logs --layer %s", l.Digest)
 	}
 	return nil
+}
+
+// Receive keeps a file from which a layer is to be built.
+func (w *Worker) Receive(ctx context.Context, digest string, from io.Reader) error {
+	return w.Ground.Layers.Receive(ctx, digest, from)
 }
 
 // Describe gives what is on record of layers in the host's store.

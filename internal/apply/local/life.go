@@ -45,10 +45,13 @@ func (l *life) create(ctx context.Context, e engine.Engine, n *spec.Node) error 
 	if _, err := l.names.hostKey(n.Name); err != nil {
 		return err
 	}
-	if err := e.Create(ctx, n); err != nil || l.Created == nil {
+	if err := e.Create(ctx, n); err != nil {
 		return err
 	}
-	return l.Created(ctx, e, n)
+	if l.Created != nil {
+		return l.Created(ctx, e, n)
+	}
+	return l.fillRestored(ctx, e, n)
 }
 
 // replace makes a node anew with other layers.
@@ -85,6 +88,9 @@ func (l *life) restore(ctx context.Context, e engine.Engine, as *spec.Node) erro
 func (l *life) start(ctx context.Context, e engine.Engine, s *plan.Step) error {
 	n, run := s.Node, runOf(l.Dirs, l.Key)
 	if err := l.provide(ctx, n); err != nil {
+		return err
+	}
+	if err := l.fillRestored(ctx, e, n); err != nil { // whoever made it may have been killed before it was given that
 		return err
 	}
 	if s.Duties != nil {
@@ -274,6 +280,3 @@ func (l *life) still(path string) volume.Still {
 		return err
 	}
 }
-
-// Still makes all nodes of the site that write into a directory of a volume stand still while it is copied.
-func (w *Worker) Still(path string) volume.Still { return w.life.still(path) }

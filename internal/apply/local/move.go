@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,8 +13,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"orrery/internal/engine"
 	"orrery/internal/engine/nodedir"
@@ -78,15 +77,28 @@ func (m *moves) sweep() error {
 	return err
 }
 
-// own gives the volumes of a node that are its own and kept with the state of this host, by the names under which they travel.
+// own gives the volumes of a node that are its own and kept with the state of this host, by the names under which they travel. In quarantine, these are copies; others, which it has in common with what is
+// live of it, are not its own, and neither are its keys.
 func (m *moves) own(n *spec.Node) map[string]string {
 	all := map[string]string{}
 	for _, at := range n.Mounts {
-		if at.Source == "" && at.NFS == "" && !at.Shared && at.Copy == "" {
+		is := at.Source == "" && at.NFS == "" && at.Copy == ""
+		if n.Staged {
+			is = at.Copy != "" && at.Copy != spec.NoCopy
+		}
+		if is && !at.Shared {
 			all["volumes/"+at.Volume] = volume.Path(m.Dirs, m.Key, n.Name, at)
 		}
 	}
 	return all
+}
+
+// keys gives where the SSH host keys of a node are, if they are its own; "": they are not.
+func (m *moves) keys(n *spec.Node) string {
+	if n.Staged {
+		return ""
+	}
+	return filepath.Join(m.Dirs.Keys(m.Key), n.Name)
 }
 
 // runs reports whether a node does not stand still.
@@ -106,11 +118,7 @@ const (
 	often  = 8
 )
 
-// Send sends what a node has written to another host, along a stream; of one that stands still the rest. It gives the sum of all that the other one has.
-func (w *Worker) Send(ctx context.Context, s *plan.Step, way io.ReadWriter, say func(string)) (string, error) {
-	return w.moves.send(ctx, s, way, say)
-}
-
+// send sends what a node has written to another host, along a stream; of one that stands still the rest. It gives the sum of all that the other one has.
 func (m *moves) send(ctx context.Context, s *plan.Step, way io.ReadWriter, say func(string)) (string, error) {
 	r, err := m.recorded(s.Was)
 	if err != nil {
@@ -127,9 +135,12 @@ func (m *moves) send(ctx context.Context, s *plan.Step, way io.ReadWriter, say f
 	}
 	still := s.Kind == plan.SendNode
 	if runs, err := m.runs(ctx, e, n); err != nil || runs && still {
-		return "", cmpErr(err, problem.New(problem.Surprise, "node %s runs", n.Name).Try("plan again"))
+		return "", cmp.Or[error](err, problem.New(problem.Surprise, "node %s runs", n.Name).Try("plan again"))
 	}
-	sources := []freight.Source{{Name: "private", Dir: of.Private(engine.RefOf(n))}, {Name: "keys", Dir: filepath.Join(m.Dirs.Keys(m.Key), n.Name)}}
+	sources := []freight.Source{{Name: "private", Dir: of.Private(engine.RefOf(n)), Without: of.OfHost(n)}}
+	if keys := m.keys(n); keys != "" {
+		sources = append(sources, freight.Source{Name: "keys", Dir: keys})
+	}
 	for name, dir := range m.own(n) {
 		sources = append(sources, freight.Source{Name: name, Dir: dir})
 	}
@@ -172,23 +183,23 @@ func (m *moves) send(ctx context.Context, s *plan.Step, way io.ReadWriter, say f
 	}
 }
 
-func cmpErr(err, other error) error {
-	if err != nil {
-		return err
+// free wants that a node is not there to which something comes.
+func (m *moves) free(s *plan.Step) error {
+	if dir := m.dir(s.Node.ID).Path(); tree.Exists(dir) {
+		return problem.New(problem.Surprise, "node %s (id %d) is there already", s.Node.Name, s.Node.ID).At(dir).Try("plan again")
 	}
-	return other
+	return nil
 }
 
-// Receive takes in what comes of a node from another host.
-func (w *Worker) Receive(_ context.Context, s *plan.Step, way io.ReadWriter) error {
-	m := &w.moves
-	if tree.Exists(m.dir(s.Node.ID).Path()) {
-		return problem.New(problem.Surprise, "node %s (id %d) is there already", s.Node.Name, s.Node.ID).At(m.dir(s.Node.ID).Path()).Try("plan again")
+// take takes in what comes of a node from another host, until the stream ends. What comes is not believed.
+func (m *moves) take(s *plan.Step, way io.ReadWriter) error {
+	if err := m.free(s); err != nil {
+		return err
 	}
 	own := m.own(s.Node)
 	return m.store(s.Node.ID).Receive(way, freight.Record{Name: s.Node.Name, ID: s.Node.ID, From: s.Peer}, func(name string) bool {
 		_, is := own[name]
-		return is || name == "private" || name == "keys"
+		return is || name == "private" || name == "keys" && m.keys(s.Node) != ""
 	})
 }
 
@@ -223,7 +234,7 @@ func (m *moves) give(ctx context.Context, s *plan.Step) error {
 	sum := m.sums[r.ID]
 	m.mutex.Unlock()
 	if runs, err := m.runs(ctx, e, &r.Node); err != nil || runs || sum == "" || sum != s.Sum {
-		return cmpErr(err, problem.New(problem.Surprise, "node %s has not been sent to host %s as it is now", r.Name, s.Peer).Try("plan again"))
+		return cmp.Or[error](err, problem.New(problem.Surprise, "node %s has not been sent to host %s as it is now", r.Name, s.Peer).Try("plan again"))
 	}
 	return m.dir(r.ID).Give(nodedir.Giving{To: s.Peer, Sum: sum})
 }
@@ -257,8 +268,10 @@ func (m *moves) receive(ctx context.Context, s *plan.Step) error {
 			}
 		}
 	}
-	if err := m.takeKeys(store.Tree("keys"), s.Node.Name); err != nil {
-		return err
+	if keys := m.keys(s.Node); keys != "" {
+		if err := takeKeys(store, keys); err != nil {
+			return err
+		}
 	}
 	mark := engine.Mark{Configured: s.Configured, Config: s.Was.Config, Active: s.Active}
 	if err := of.Receive(ctx, s.Node, store.Tree("private"), mark, s.Runs); err != nil {
@@ -276,35 +289,18 @@ func aside(path string) error {
 }
 
 // takeKeys takes the SSH host keys of a node. Another host has sent them, so nothing but small files is taken, and these as new ones.
-func (m *moves) takeKeys(from, node string) error {
-	to := filepath.Join(m.Dirs.Keys(m.Key), node)
-	root, err := tree.Open(from)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil // it had none
-	}
-	if err != nil {
+func takeKeys(from freight.Store, to string) error {
+	files, err := from.Files("keys")
+	if err != nil || len(files) == 0 { // it had none
 		return err
 	}
-	defer root.Close() //nolint:errcheck // it was only read
-	names, err := root.Names(".", 100)
-	if err != nil {
+	if err := os.MkdirAll(to, 0o700); err != nil {
 		return err
 	}
-	for _, name := range names {
-		st, err := root.Lstat(name)
-		if err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG || !tree.Legal(name) || strings.HasPrefix(name, ".") {
-			continue
-		}
-		text, err := root.ReadFile(name, 64<<10)
-		if err != nil {
-			return err
-		}
+	for name, text := range files {
 		mode := uint32(0o600)
 		if strings.HasSuffix(name, ".pub") {
 			mode = 0o644
-		}
-		if err := os.MkdirAll(to, 0o700); err != nil {
-			return err
 		}
 		if err := host.WriteFile(host.File{Path: filepath.Join(to, name), Content: text, Mode: mode}); err != nil {
 			return err
@@ -355,8 +351,10 @@ func (m *moves) remove(ctx context.Context, n *spec.Node) error {
 			}
 		}
 	}
-	if err := tree.RemoveAll(filepath.Join(m.Dirs.Keys(m.Key), r.Name)); err != nil {
-		return err
+	if keys := m.keys(&r.Node); keys != "" {
+		if err := tree.RemoveAll(keys); err != nil {
+			return err
+		}
 	}
 	e, err := m.engine(&r.Node)
 	if err != nil {

@@ -3,14 +3,15 @@ package local
 import (
 	"context"
 	"errors"
-	"io"
 	"net"
 	"net/netip"
 
 	"orrery/internal/apply"
+	"orrery/internal/apply/copying"
 	"orrery/internal/image"
 	"orrery/internal/image/pieces"
 	"orrery/internal/lane"
+	"orrery/internal/plan"
 )
 
 // Word says what is in a layer in the store.
@@ -19,38 +20,58 @@ func (p *Place) Word(_ context.Context, layer string) (image.Word, error) {
 }
 
 // Give opens an end of a lane, waits for the host that takes, and gives it what it asks for.
-func (w *Worker) Give(ctx context.Context, e apply.Errand, at apply.Spot, meet func(lane.Card) (lane.Card, error)) error {
+func (w *Worker) Give(ctx context.Context, e apply.Errand, at apply.Spot, meet func(lane.Card) (lane.Card, error), say func(string)) (string, error) {
 	own := at.Own
 	if !own.IsValid() {
 		own = lane.Toward(at.Toward)
 	}
 	end, err := lane.Open(own)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer end.Close()
 	theirs, err := meet(end.Card())
 	if err != nil {
-		return err
+		return "", err
 	}
 	c, err := end.Accept(ctx, theirs)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer c.Close() //nolint:errcheck // all was given, or nobody wants it
 	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
-	return w.give(ctx, e, c)
-}
-
-func (w *Worker) give(ctx context.Context, e apply.Errand, c io.ReadWriter) error {
-	if e.Layer == nil || e.Layer.Layer == nil {
-		return errNoErrand
+	switch {
+	case e.Layer != nil && e.Layer.Layer != nil:
+		return "", w.Ground.Layers.Give(ctx, e.Layer.Layer.Digest, c)
+	case e.Node != nil:
+		s, err := moving(e.Node)
+		if err != nil {
+			return "", err
+		}
+		sum, err := w.moves.send(ctx, s, lane.Unhurried(c), say)
+		return sum, lane.Cut(err)
+	case e.Copy != nil && e.Copy.From != nil:
+		in, err := w.Runner(e.Copy.From)
+		if err != nil {
+			return "", err
+		}
+		return "", copying.Give(ctx, in, e.Copy, c)
 	}
-	return w.Ground.Layers.Give(ctx, e.Layer.Layer.Digest, c)
+	return "", errNoErrand
 }
 
 // Take takes something from other hosts.
 func (w *Worker) Take(ctx context.Context, e apply.Errand, with apply.Meeting, say func(string)) error {
+	switch {
+	case e.Node != nil:
+		return w.takeNode(ctx, e.Node, with)
+	case e.Copy != nil && e.Copy.To != nil:
+		in, err := w.Runner(e.Copy.To)
+		if err != nil {
+			return err
+		}
+		return copying.Take(ctx, in, e.Copy, with)
+	}
 	if e.Layer == nil || e.Layer.Layer == nil {
 		return errNoErrand
 	}
@@ -59,6 +80,27 @@ func (w *Worker) Take(ctx context.Context, e apply.Errand, with apply.Meeting, s
 		from[i] = pieces.Source{Name: g.Host, Reserve: g.Reserve, Open: func(ctx context.Context) (net.Conn, error) { return apply.Along(ctx, with, g.Host) }}
 	}
 	return w.Ground.Layers.Take(ctx, e.Layer.Layer, e.Layer.Content, from, say, with.Doubt)
+}
+
+// takeNode takes in what comes of a node that moves here.
+func (w *Worker) takeNode(ctx context.Context, e *apply.NodeErrand, with apply.Meeting) error {
+	s, err := moving(e)
+	if err != nil {
+		return err
+	}
+	if err := w.moves.free(s); err != nil {
+		return err
+	}
+	return apply.From(ctx, with, s.Peer, func(c net.Conn) error { return w.moves.take(s, c) })
+}
+
+// moving gives the step for which there is an errand.
+func moving(e *apply.NodeErrand) (*plan.Step, error) {
+	s, err := plan.Decode(e.Step)
+	if err == nil && s.Kind != plan.CopyNode && s.Kind != plan.SendNode {
+		err = errNoErrand
+	}
+	return s, err
 }
 
 // errNoErrand is of an errand of a kind that this program does not know.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"orrery/internal/apply"
+	"orrery/internal/apply/filling"
 	"orrery/internal/host/later"
 	"orrery/internal/host/twins"
 	"orrery/internal/site/twin"
@@ -29,6 +31,11 @@ func (w *Worker) KeepTwin(_ context.Context, r twin.Record) error {
 		return err
 	}
 	return w.Waiter.Later(twins.Expiry(&r))
+}
+
+// FillTwin fills the volumes of a twin from those of the site.
+func (w *Worker) FillTwin(ctx context.Context, name string, of []apply.Share) ([]string, error) {
+	return filling.Original{Dirs: w.Dirs, Key: w.Key, Still: w.life.still}.Fill(ctx, name, of)
 }
 
 // ForgetTwin removes all that is kept of a twin that has ended.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"orrery/internal/apply"
+	"orrery/internal/apply/mirrors"
 	"orrery/internal/engine"
 	"orrery/internal/host"
 	"orrery/internal/host/numa"
@@ -21,6 +22,7 @@ import (
 	"orrery/internal/plan/kernel"
 	"orrery/internal/problem"
 	"orrery/internal/snapshot"
+	"orrery/internal/stock"
 	"orrery/internal/tree"
 )
 
@@ -33,6 +35,8 @@ type Worker struct {
 	roles    roles
 	releases releases
 	moves    moves
+	stock.Room
+	mirrors.Cellar
 }
 
 var _ apply.Host = (*Worker)(nil)
@@ -42,8 +46,18 @@ func NewWorker(at Place) *Worker {
 	w := &Worker{Place: at}
 	w.names.Place, w.life.Place, w.roles.Place, w.releases.Place = &w.Place, &w.Place, &w.Place, &w.Place
 	w.moves.Place = &w.Place
+	w.Room = stock.Of(at.Dirs, w.ofAllSites)
+	w.Cellar = mirrors.Of(at.Dirs, at.Key, func() mirrors.Timers { return w.Ground.Timers })
 	w.life.names, w.roles.names, w.roles.life = &w.names, &w.names, &w.life
 	return w
+}
+
+// ofAllSites gives the nodes that are there, if the worker is about those of all sites.
+func (w *Worker) ofAllSites(ctx context.Context) ([]observe.Node, error) {
+	if w.Key != "" {
+		return nil, fmt.Errorf("what other sites than %s use is not known", w.Key)
+	}
+	return w.Nodes(ctx)
 }
 
 // Observe looks at what is there of the site. An engine is put on trial only if the site has nodes of it, or is wanted to.
@@ -83,10 +97,19 @@ func (w *Worker) Observe(ctx context.Context, wanted []string) (observe.Host, er
 	if seen.Drained, err = w.Drained(ctx); err != nil {
 		return seen, err
 	}
+	if seen.Origin, err = w.origin(); err != nil {
+		return seen, err
+	}
+	if b, err := host.ReadJSON[apply.Boot](apply.BootPath(w.Dirs, w.Key)); err == nil { // else whoever steers writes it anew
+		seen.Boot = b.Digest()
+	}
 	seen.Disk = w.disk()
 	seen.Numa, seen.Hugepages = numa.Nodes(numa.Sys), numa.Hugepages(numa.Sys)
 	if err := w.moves.observe(&seen); err != nil {
 		return seen, err
+	}
+	if seen.Restoring, err = w.RestorePart(ctx); err != nil { // nobody can tell how far it has come; it must not keep anybody from looking, or from taking the site down
+		seen.Restoring = &observe.Restoring{Staged: true, Going: true}
 	}
 	seen.Releases, err = w.ReadReleases()
 	return seen, err
@@ -148,6 +171,7 @@ func (w *Worker) Sweep(ctx context.Context) error {
 	err = errors.Join(err, w.moves.sweep())
 	err = errors.Join(err, w.Ground.Volumes.Sweep(w.Key))
 	err = errors.Join(err, snapshot.Sweep(w.Dirs, w.Key))
+	err = errors.Join(err, w.sweepRestore())
 	return errors.Join(err, w.Ground.Layers.Sweep())
 }
 

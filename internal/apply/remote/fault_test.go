@@ -3,7 +3,11 @@ package remote
 import (
 	"encoding/json"
 	"errors"
+	"io/fs"
+	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"orrery/internal/host"
 	"orrery/internal/problem"
@@ -35,5 +39,32 @@ func TestFault(t *testing.T) {
 		if !errors.As(got, &run) || got.Error() != err.Error() || (run.Err == nil) != (err.Err == nil) {
 			t.Errorf("%v became %v", err, got)
 		}
+	}
+}
+
+// TestFullThere: that the disk over there is full is said with the host and a cure, whatever was written; what else went wrong there stays as it is.
+func TestFullThere(t *testing.T) {
+	full := &fs.PathError{Op: "mkdir", Path: "/var/lib/orrery/sites/s", Err: unix.ENOSPC}
+	l := &Link{name: "sv2"}
+	for what, err := range map[string]error{
+		"plain":        full,
+		"with a cause": problem.New(problem.Failed, "the journal cannot be written").Because(full),
+		"beside other": errors.Join(errors.New("something else"), full),
+	} {
+		got := l.there(faultOf(err).err())
+		if text := got.Error(); !strings.Contains(text, "host sv2: its disk is full: ") || !strings.Contains(text, "/var/lib/orrery/sites/s") || !strings.Contains(text, "make room there") {
+			t.Errorf("%s: %s", what, text)
+		}
+		all := problem.All(got)
+		if p := all[len(all)-1]; p.Kind != problem.Unable {
+			t.Errorf("%s: the kind is %d", what, p.Kind)
+		}
+		if len(all) == 2 && strings.Contains(all[0].Error(), "full") {
+			t.Errorf("%s: it is said of another, too: %v", what, all[0])
+		}
+	}
+	cured := problem.New(problem.Unable, "no room for a layer").Because(full).Try("image gc")
+	if got := faultOf(cured).err().Error(); strings.Contains(got, "its disk is full") {
+		t.Errorf("what has a cure is %s", got)
 	}
 }

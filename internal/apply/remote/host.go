@@ -93,7 +93,17 @@ func (f *far) Observe(ctx context.Context, engines []string) (seen observe.Host,
 	q := f.q()
 	q.Engines = engines
 	err = f.ask(ctx, toObserve, q, nil, &seen)
+	if seen.Restoring != nil {
+		shownPart(seen.Restoring)
+	}
 	return seen, err
+}
+
+// Mark takes down over there of which site the nodes are.
+func (f *far) Mark(ctx context.Context, origin string) error {
+	q := f.q()
+	q.Origin = origin
+	return f.ask(ctx, toMark, q, nil, nil)
 }
 
 // Drained gives the mark on the host.
@@ -287,6 +297,13 @@ func (f *far) KeepWayBack(ctx context.Context, w apply.WayBack) error {
 	q := f.q()
 	q.Back = &w
 	return f.ask(ctx, toReturn, q, nil, nil)
+}
+
+// KeepBoot keeps over there what the host does after a reboot.
+func (f *far) KeepBoot(ctx context.Context, b apply.Boot) error {
+	q := f.q()
+	q.Boot = &b
+	return f.ask(ctx, toBoot, q, nil, nil)
 }
 
 // Twins gives the records of twins over there.

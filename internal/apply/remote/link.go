@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"path/filepath"
 	"time"
 
 	"orrery/internal/apply"
@@ -30,6 +31,7 @@ type Link struct {
 	name   string
 	client *wire.Client
 	why    func(error) error
+	part   func()
 }
 
 // Open greets the helper of a host that is called so. Why explains the end of the connection; it is given what is known of it at this end.
@@ -68,7 +70,15 @@ func other(name, has, version string) *problem.Problem {
 }
 
 // Close ends the connection, and with it all that is under way over there.
-func (l *Link) Close() { _ = l.client.Close() }
+func (l *Link) Close() {
+	if l.part != nil && l.client.Why() == nil {
+		l.part()
+	}
+	_ = l.client.Close()
+}
+
+// Parting says what is done first when a connection is closed that is well.
+func (l *Link) Parting(do func()) { l.part = do }
 
 // Inspect gives what the host has that nodes need.
 func (l *Link) Inspect(ctx context.Context) (facts doctor.Facts, err error) {
@@ -148,11 +158,14 @@ func (l *Link) result(t *wire.Talk, hear func(*wire.Talk, *word) error, into any
 	}
 }
 
-// there says of a problem at which host it is, unless it says where it is.
+// there says of a problem at which host it is: a path, such as that of a lock, does not say on which.
 func (l *Link) there(err error) error {
 	for _, p := range problem.All(err) {
-		if p.Where == "" {
+		switch {
+		case p.Where == "":
 			p.Where = "host " + l.name
+		case filepath.IsAbs(p.Where):
+			p.Where = "host " + l.name + ": " + p.Where
 		}
 	}
 	return err

@@ -30,6 +30,7 @@ type (
 	passed struct {
 		Meet  *meeting `json:"meet,omitempty"`
 		Doubt string   `json:"doubt,omitempty"`
+		Moved int64    `json:"moved,omitempty"`
 	}
 )
 
@@ -55,18 +56,20 @@ func (f *far) Word(ctx context.Context, layer string) (w image.Word, err error) 
 }
 
 // Give does what a host that gives does.
-func (f *far) Give(ctx context.Context, e apply.Errand, at apply.Spot, meet func(lane.Card) (lane.Card, error)) error {
+func (f *far) Give(ctx context.Context, e apply.Errand, at apply.Spot, meet func(lane.Card) (lane.Card, error), say func(string)) (sum string, err error) {
 	q := f.q()
 	q.Errand, q.At = &e, &at
-	return f.ask(ctx, toPassOut, q, func(t *wire.Talk, w *word) error {
+	err = f.ask(ctx, toPassOut, q, func(t *wire.Talk, w *word) error {
 		if w.Meet == nil {
+			say(w.Detail)
 			return nil
 		}
 		var r reply
 		theirs, err := meet(w.Meet.Card)
 		r.Card, r.Fault = theirs, faultOf(err)
 		return t.Say(r)
-	}, nil)
+	}, &sum)
+	return sum, err
 }
 
 // Take does what a host that takes does. It may meet several others at the same time, and asks one after the other.
@@ -77,6 +80,8 @@ func (f *far) Take(ctx context.Context, e apply.Errand, with apply.Meeting, say 
 		switch {
 		case w.Doubt != "":
 			with.Doubt(w.Doubt)
+		case w.Moved != 0:
+			with.Moved(w.Moved)
 		case w.Meet == nil:
 			say(w.Detail)
 		default:
@@ -108,14 +113,14 @@ func (on *lent) pass(ctx context.Context, about string, q *question, with *wire.
 	if q.Errand == nil {
 		return nil, errors.New("no errand is said")
 	}
-	steers := &caller{with: with}
+	steers, say := &caller{with: with}, func(text string) { _ = with.Say(word{Detail: text}) }
 	if about == toPassIn {
-		return nil, on.Take(ctx, *q.Errand, steers, func(text string) { _ = with.Say(word{Detail: text}) })
+		return nil, on.Take(ctx, *q.Errand, steers, say)
 	}
 	if q.At == nil {
 		q.At = &apply.Spot{}
 	}
-	return nil, on.Give(ctx, *q.Errand, *q.At, func(mine lane.Card) (lane.Card, error) { return steers.ask(meeting{Card: mine}) })
+	return on.Give(ctx, *q.Errand, *q.At, func(mine lane.Card) (lane.Card, error) { return steers.ask(meeting{Card: mine}) }, say)
 }
 
 // caller is whoever steers, as a helper sees him.
@@ -147,6 +152,9 @@ func (c *caller) Relay(_ context.Context, mine lane.Card) error {
 	_, err := c.ask(meeting{Card: mine, Relay: true})
 	return err
 }
+
+// Moved tells him how many bytes more have come.
+func (c *caller) Moved(bytes int64) { _ = c.with.Say(word{passed: passed{Moved: bytes}}) }
 
 // Doubt tells him of something.
 func (c *caller) Doubt(text string) { _ = c.with.Say(word{passed: passed{Doubt: text}}) }

@@ -13,11 +13,15 @@ import (
 	"errors"
 	"io/fs"
 	"slices"
+	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"orrery/internal/apply"
 	"orrery/internal/host"
 	"orrery/internal/host/path"
+	"orrery/internal/lane"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
@@ -33,6 +37,7 @@ const (
 	toDrain    = "drain"
 	toLook     = "drained"
 	toClear    = "clear"
+	toMark     = "mark"
 	toOutfit   = "outfit"
 	toNodes    = "nodes"
 	toProbe    = "probe"
@@ -42,19 +47,20 @@ const (
 	toList     = "left"
 	toRecall   = "took"
 	toReturn   = "keep way back"
+	toBoot     = "keep boot"
 	toRead     = "releases"
 	toWrite    = "set releases"
 	toCopy     = "copy releases"
 	toCompare  = "editions"
 	toFetch    = "edition"
 	toKeep     = "keep edition"
-	toSend     = "send node"
-	toTake     = "receive node"
+	toReceive  = "receive"
 	toReveal   = "secret"
 	toSeal     = "keep secret"
 	toTell     = "twins"
 	toRegister = "keep twin"
 	toForget   = "forget twin"
+	toFill     = "fill twin"
 
 	toShelve   = "snapshots"
 	toWeigh    = "size of snapshot"
@@ -64,9 +70,23 @@ const (
 	toDiscard  = "remove snapshot"
 	toPutBack  = "put back"
 
+	toGiveBackup = "give backup"
+	toLayBackup  = "lay down backup"
+	toSeePart    = "part of restore"
+	toAdvance    = "advance restore"
+
 	toMeasureAll = "volumes"
 	toMirror     = "mirror"
 	toVerify     = "verify"
+	toInherit    = "adoptions"
+	toAdopt      = "adopt"
+	toSchedule   = "keep mirrors"
+
+	toTryOut = "experiment"
+
+	toStock = "layers"
+	toProve = "verify layer"
+	toClean = "remove layers"
 
 	toNote     = "journal"
 	toRecount  = "entries"
@@ -84,7 +104,7 @@ const (
 // mostToSay is how many bytes a host may say at once when it is asked about something: more than one has that keeps thousands of nodes, and what is not about all of its nodes is short.
 func mostToSay(about string) int {
 	switch about {
-	case toObserve, toNodes, toProbe:
+	case toObserve, toNodes, toProbe, toAdvance, toSeePart, toStock:
 		return 16 << 20
 	}
 	return 1 << 20
@@ -111,6 +131,7 @@ type question struct {
 	Layers  []string          `json:"layers,omitempty"`
 	Log     string            `json:"log,omitempty"`
 	Back    *apply.WayBack    `json:"back,omitempty"`
+	Boot    *apply.Boot       `json:"boot,omitempty"`
 	Runs    int               `json:"runs,omitempty"`
 	Edition int               `json:"edition,omitempty"`
 	Secret  string            `json:"secret,omitempty"`
@@ -124,6 +145,10 @@ type question struct {
 	Now     *host.Sample      `json:"now,omitempty"`
 	Version string            `json:"version,omitempty"`
 	Drain   *observe.Drain    `json:"drain,omitempty"`
+	Origin  string            `json:"origin,omitempty"`
+	Content string            `json:"content,omitempty"` // of a file
+
+	Experiment *Experiment `json:"experiment,omitempty"`
 
 	Editions []int `json:"editions,omitempty"`
 }
@@ -165,6 +190,7 @@ type fault struct {
 	Problems []trouble `json:"problems,omitempty"`
 	Run      *mishap   `json:"run,omitempty"`
 	Gone     bool      `json:"gone,omitempty"` // fs.ErrNotExist
+	Cut      bool      `json:"cut,omitempty"`  // lane.ErrCut
 }
 
 type trouble struct {
@@ -189,7 +215,7 @@ func faultOf(err error) *fault {
 	if err == nil {
 		return nil
 	}
-	f := &fault{Gone: errors.Is(err, fs.ErrNotExist)}
+	f := &fault{Gone: errors.Is(err, fs.ErrNotExist), Cut: errors.Is(err, lane.ErrCut)}
 	var run *host.RunError
 	var p *problem.Problem
 	if errors.As(err, &run) && !errors.As(err, &p) {
@@ -197,9 +223,22 @@ func faultOf(err error) *fault {
 		return f
 	}
 	for _, p := range problem.All(err) {
-		f.Problems = append(f.Problems, trouble{p.Kind, p.What, p.Where, p.Cure, text(p.Err)})
+		t := trouble{p.Kind, p.What, p.Where, p.Cure, text(p.Err)}
+		if full := unix.ENOSPC.Error(); p.Cure == "" && problem.DiskFull(err) && (strings.Contains(t.What, full) || strings.Contains(t.Cause, full)) {
+			t.fill()
+		}
+		f.Problems = append(f.Problems, t)
 	}
 	return f
+}
+
+// fill says of the trouble that it comes from a full disk, which at the other end is another's.
+func (t *trouble) fill() {
+	if t.Cause != "" {
+		t.What += ": " + t.Cause
+	}
+	t.Kind, t.What, t.Cause = problem.Unable, "its disk is full", t.What
+	t.Cure = "make room there, such as by orrery snapshot rm, orrery release prune or orrery image gc, and run the same command again"
 }
 
 // known gives a kind that a helper has said, if it is one of those with which something ends that did not succeed. It becomes an exit status, of which 0 would be success.
@@ -224,6 +263,8 @@ func (f *fault) err() error {
 		return nil
 	case f.Gone:
 		return fs.ErrNotExist
+	case f.Cut:
+		return lane.ErrCut
 	case f.Run != nil:
 		e := &host.RunError{Place: f.Run.Place, Command: slices.Clone(f.Run.Command), Status: f.Run.Status, Output: f.Run.Output}
 		if f.Run.Cause != "" {

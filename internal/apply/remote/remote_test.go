@@ -299,7 +299,7 @@ func TestLock(t *testing.T) {
 	must(t, err)
 	other := p.open("1")
 	grace := other.Host("s", p.keyring())
-	if _, err := grace.Hold(t.Context(), host.Holder{Who: "grace"}); !problem.Is(err, problem.Locked) || !strings.Contains(err.Error(), "ada at ") {
+	if _, err := grace.Hold(t.Context(), host.Holder{Who: "grace"}); !problem.Is(err, problem.Locked) || !strings.Contains(err.Error(), "ada at ") || !strings.Contains(err.Error(), "host sv2: /") {
 		t.Errorf("it is held: %v", err)
 	}
 	letGo()
@@ -367,6 +367,7 @@ func TestRecords(t *testing.T) {
 	if kept, err = p.far.Editions(t.Context(), []int{700, 701}); err != nil || len(kept) != 1 {
 		t.Errorf("after that, kept are %v: %v", kept, err)
 	}
+	p.receives()
 	if _, err := p.far.Log("web1"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a log that is not there: %v", err)
 	}

@@ -157,6 +157,8 @@ func (h *helper) do(ctx context.Context, about string, q *question, with *wire.C
 		return h.machine.Try(ctx, q.Ways[:min(len(q.Ways), mostWays)]), nil
 	case toOutfit:
 		return h.machine.Outfit(ctx, q.Engines, func(text string) { _ = with.Say(word{Detail: text}) })
+	case toTryOut:
+		return nil, h.measure(ctx, q.Experiment, with)
 	}
 	on := h.of(q.place)
 	ctx = asking(ctx, with)
@@ -169,6 +171,8 @@ func (h *helper) do(ctx context.Context, about string, q *question, with *wire.C
 		return on.Observe(ctx, q.Engines)
 	case toLook:
 		return on.Drained(ctx)
+	case toMark:
+		return nil, on.Mark(ctx, q.Origin)
 	case toClear:
 		return on.Forget(ctx)
 	case toDrain:
@@ -193,10 +197,8 @@ func (h *helper) do(ctx context.Context, about string, q *question, with *wire.C
 			return nil, err
 		}
 		return nil, on.Do(ctx, s, func(text string) { _ = with.Say(word{Detail: text}) })
-	case toSend, toTake:
-		return on.carry(ctx, about, q, with)
 	case toSettle:
-		done, err := decoded(q.Done)
+		done, err := apply.Decoded(q.Done)
 		if err != nil {
 			return nil, err
 		}
@@ -238,6 +240,8 @@ func (on *lent) record(ctx context.Context, about string, q *question, with *wir
 		return nil, send(in, with)
 	case toKeep:
 		return nil, on.KeepEdition(ctx, q.Edition, &parts{with: with})
+	case toReceive:
+		return nil, on.Receive(ctx, q.Content, &parts{with: with})
 	case toReveal:
 		return on.Secret(ctx, q.Secret)
 	case toSeal:
@@ -247,6 +251,11 @@ func (on *lent) record(ctx context.Context, about string, q *question, with *wir
 			return nil, errors.New("no way back is said")
 		}
 		return nil, on.KeepWayBack(ctx, *q.Back)
+	case toBoot:
+		if q.Boot == nil {
+			return nil, errors.New("no boot is said")
+		}
+		return nil, on.KeepBoot(ctx, *q.Boot)
 	case toTell:
 		return on.Twins(ctx)
 	case toRegister:
@@ -277,7 +286,11 @@ func (on *lent) record(ctx context.Context, about string, q *question, with *wir
 		return on.Usage(ctx, &q.Nodes[0], *q.Before, *q.Now), nil
 	case toShelve, toWeigh, toFindCut, toCapture, toShelveIt, toDiscard, toPutBack:
 		return on.shelve(ctx, about, q, with)
-	case toMeasureAll, toMirror, toVerify:
+	case toGiveBackup, toLayBackup, toSeePart, toAdvance:
+		return on.ferry(ctx, about, q, with)
+	case toStock, toProve, toClean:
+		return on.stock(ctx, about, q, with)
+	case toFill, toMeasureAll, toMirror, toVerify, toInherit, toAdopt, toSchedule:
 		return on.store(ctx, about, q, with)
 	}
 	return nil, unknown(about)
@@ -291,17 +304,6 @@ func unknown(about string) error {
 type counted struct {
 	Nodes []observe.Node `json:"nodes"`
 	Fault *fault         `json:"fault,omitempty"`
-}
-
-func decoded(steps []json.RawMessage) (all []*plan.Step, err error) {
-	for _, text := range steps {
-		s, err := plan.Decode(text)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, s)
-	}
-	return all, nil
 }
 
 // greet says who this is.

@@ -6,6 +6,7 @@ import (
 
 	"orrery/internal/apply"
 	"orrery/internal/engine"
+	"orrery/internal/image"
 	"orrery/internal/problem"
 	"orrery/internal/snapshot"
 	"orrery/internal/visible"
@@ -27,6 +28,7 @@ type (
 		Went     *engine.Pause    `json:"went,omitempty"`
 		Back     *apply.Back      `json:"back,omitempty"`
 		Mirrored *volume.Mirrored `json:"mirrored,omitempty"`
+		Removed  *image.Info      `json:"removed,omitempty"`
 	}
 	goOn struct {
 		At    time.Time    `json:"at,omitzero"`

@@ -5,29 +5,11 @@ import (
 	"errors"
 	"io"
 
-	"orrery/internal/plan"
 	"orrery/internal/wire"
 )
 
-// Send lets the host send what a node has written.
-func (f *far) Send(ctx context.Context, s *plan.Step, way io.ReadWriter, say func(string)) (sum string, err error) {
-	err = f.along(ctx, toSend, s, way, say, &sum)
-	return sum, err
-}
-
-// Receive lets the host take that in.
-func (f *far) Receive(ctx context.Context, s *plan.Step, way io.ReadWriter) error {
-	return f.along(ctx, toTake, s, way, func(string) {}, nil)
-}
-
 // along has a talk in which a stream goes to and fro.
-func (f *far) along(ctx context.Context, about string, s *plan.Step, way io.ReadWriter, say func(string), into any) error {
-	text, err := plan.Encode(s)
-	if err != nil {
-		return err
-	}
-	q := f.q()
-	q.Step = text
+func (f *far) along(ctx context.Context, about string, q question, way io.ReadWriter, say func(string), into any) error {
 	t, err := f.begin(ctx, about, q)
 	if err != nil {
 		return err
@@ -67,20 +49,12 @@ func (f *far) along(ctx context.Context, about string, s *plan.Step, way io.Read
 	return err
 }
 
-// carry sends or takes in, for somebody who has the other end of the stream.
-func (on *lent) carry(ctx context.Context, about string, q *question, with *wire.Caller) (any, error) {
-	s, err := plan.Decode(q.Step)
-	if err != nil {
-		return nil, err
-	}
-	way := struct {
+// wayOf gives the stream that goes along with a talk.
+func wayOf(with *wire.Caller) io.ReadWriter {
+	return struct {
 		io.Reader
 		io.Writer
 	}{&parts{with: with}, sliced{with}}
-	if about == toTake {
-		return nil, on.Receive(ctx, s, way)
-	}
-	return on.Send(ctx, s, way, func(text string) { _ = with.Say(word{Detail: text}) })
 }
 
 // sliced sends what is written, in pieces that one message may have.

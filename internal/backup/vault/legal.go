@@ -50,16 +50,35 @@ func (m *Manifest) Check() error {
 			return Illegal("layer", l.Digest)
 		}
 	}
+	hosts, err := m.hosts()
+	if err != nil {
+		return err
+	}
 	names := map[string]bool{}
 	for i := range m.Trees {
 		t := &m.Trees[i]
-		if name, ok := t.derived(); !ok || t.Name != name || names[name] || t.Bytes < 0 {
+		if name, ok := t.derived(); !ok || t.Name != name || names[name] || t.Bytes < 0 || t.Host != "" && !hosts[t.Host] {
 			return Illegal("tree", t.Name)
 		}
 		names[t.Name] = true
 	}
-	_, err := m.ReadReleases()
+	_, err = m.ReadReleases()
 	return err
+}
+
+// hosts gives those of which something is in the backup.
+func (m *Manifest) hosts() (map[string]bool, error) {
+	if (len(m.Hosts) > 0) != (m.Format == FormatHosts) {
+		return nil, Illegal("format", strconv.Itoa(m.Format))
+	}
+	all, seen := map[string]bool{}, map[string]bool{}
+	for _, h := range m.Hosts {
+		if !check.Label(h.Name) || seen[h.Name] {
+			return nil, Illegal("host", h.Name)
+		}
+		seen[h.Name], all[h.Name] = true, !h.Missing
+	}
+	return all, nil
 }
 
 // allDigests reports whether all are names of layers.

@@ -21,8 +21,12 @@ import (
 	"orrery/internal/problem"
 )
 
-// Format is the version of all that is written; it is in every manifest and beside the blocks.
-const Format = 1
+// Format is the version of all that is written; it is in every manifest and beside the blocks. A backup of several hosts has one of its own: who does not know of hosts must not
+// restore it.
+const (
+	Format      = 1
+	FormatHosts = 2
+)
 
 // A Manifest says what is in a backup. It is written last: a backup without one is none.
 type Manifest struct {
@@ -43,6 +47,13 @@ type Manifest struct {
 	Secrets    *Sealed                 `json:"secrets,omitempty"`
 	Left       bounded[string]         `json:"left,omitempty"`  // what is not in it, and why
 	Pause      float64                 `json:"pause,omitempty"` // seconds for which the nodes stood still
+	Hosts      bounded[Host]           `json:"hosts,omitempty"` // of a site on several
+}
+
+// A Host is one of those that a site was on.
+type Host struct {
+	Name    string `json:"name"`
+	Missing bool   `json:"missing,omitempty"` // what it had is not in the backup
 }
 
 // Kinds of trees.
@@ -65,6 +76,7 @@ type Tree struct {
 	Path    string  `json:"path,omitempty"`   // directory of the host that the site file names for the volume
 	Layer   string  `json:"layer,omitempty"`  // digest of the recipe
 	Number  int     `json:"number,omitempty"` // of the release
+	Host    string  `json:"host,omitempty"`   // that had it, of a site on several; what all of them have is of none
 	Entries int     `json:"entries"`
 	Bytes   int64   `json:"bytes"`
 	List    digests `json:"list"` // pieces of the list of entries
@@ -91,6 +103,16 @@ func (m *Manifest) Tree(name string) (*Tree, bool) {
 		}
 	}
 	return nil, false
+}
+
+// Missing gives the hosts that had a part of the site which is not in the backup.
+func (m *Manifest) Missing() (names []string) {
+	for _, h := range m.Hosts {
+		if h.Missing {
+			names = append(names, h.Name)
+		}
+	}
+	return names
 }
 
 // Bytes is how much all trees have in them.
@@ -131,8 +153,8 @@ func isManifest(name string) bool { return manifestName.MatchString(name) }
 func understand(v Vault, id string, text []byte) (*Manifest, error) {
 	m := &Manifest{}
 	err := json.Unmarshal(text, m)
-	if err == nil && m.Format != Format {
-		return nil, problem.New(problem.Unable, "backup %s is of format %d; this Orrery reads format %d", id, m.Format, Format).At(v.Where())
+	if err == nil && m.Format != Format && m.Format != FormatHosts {
+		return nil, problem.New(problem.Unable, "backup %s is of format %d; this Orrery reads formats %d and %d", id, m.Format, Format, FormatHosts).At(v.Where())
 	}
 	if err == nil && nameOf(m, text) != id {
 		err = errDigest

@@ -10,6 +10,7 @@ type Packer struct {
 	vault Vault
 	known *index
 	Only  map[Digest]bool // which pieces are wanted; nil: all
+	Known map[Digest]bool // which are at the far end of an Outgoing vault already
 
 	mu      sync.Mutex
 	pieces  []piece
@@ -60,7 +61,7 @@ func (p *Packer) work() {
 // Add takes a piece; the packer keeps a copy.
 func (p *Packer) Add(content []byte) (Digest, error) {
 	d := digestOf(content)
-	if p.Only != nil && !p.Only[d] || p.Has(d) {
+	if p.Only != nil && !p.Only[d] || p.Known[d] || p.Has(d) {
 		return d, nil
 	}
 	if err := p.failed.Load(); err != nil {

@@ -17,6 +17,7 @@ import (
 	"orrery/internal/control/hosts"
 	"orrery/internal/control/layers"
 	"orrery/internal/control/releases"
+	"orrery/internal/control/sites"
 	"orrery/internal/control/snapshots"
 	"orrery/internal/control/volumes"
 	"orrery/internal/control/way"
@@ -86,6 +87,11 @@ func Add(c *cobra.Command, a *control.Session) {
 		}
 		_ = c.RegisterFlagCompletionFunc(name, func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 			return gives(words{a, typed})
+		})
+	}
+	if verb == "lab run" { // whose host is no node
+		_ = c.RegisterFlagCompletionFunc("host", func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+			return words{a, typed}.hosts()
 		})
 	}
 	if down := c.Flags().Lookup("name"); verb == "down" && down != nil {
@@ -311,10 +317,10 @@ func (a words) sites() ([]string, cobra.ShellCompDirective) {
 // known gives the names of the sites of which something is on this host.
 func (a words) known() []string {
 	var some []string
-	rows, _ := a.Sites(context.Background())
+	rows, _ := sites.All(context.Background(), a.Session)
 	for _, r := range rows {
 		if r.Twin == "" {
-			some = append(some, r.Site+"\t"+r.State()+", "+cmp.Or(r.Dir, "-"))
+			some = append(some, r.Site+"\t"+r.Word()+", "+cmp.Or(r.Dir, "-"))
 		}
 	}
 	return some

@@ -3,16 +3,19 @@ package backups
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
-	"orrery/internal/backup"
+	"orrery/internal/apply"
+	"orrery/internal/backup/ferry"
 	"orrery/internal/backup/vault"
 	"orrery/internal/control"
-	"orrery/internal/control/here"
 	"orrery/internal/control/snapshots"
-	"orrery/internal/engine/nodedir"
+	"orrery/internal/observe"
+	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/snapshot"
 )
 
 // Replaced is what came of putting a node back in its place.
@@ -22,30 +25,34 @@ type Replaced struct {
 	Lacked              map[string]int // what is not taken where it goes, and of how many files
 }
 
-// ReplaceNode puts one node of the site back as it was backed up, in the place of what it is now: what the backup has of it becomes a snapshot, and that is put back. The rest
-// of the site goes on.
+// ReplaceNode puts one node of the site back as it was backed up, in the place of what it is now, on whichever host that is: what the backup has of it becomes a snapshot there, and
+// that is put back. The rest of the site goes on.
 func ReplaceNode(ctx context.Context, c *control.Session, where, node string) (*Replaced, error) {
 	v, id, m, err := vault.OpenOne(where)
 	if err != nil {
 		return nil, err
 	}
 	defer v.Close() //nolint:errcheck // it was only read
-	s, h, _, err := c.Target(nil)
+	s, err := c.Load()
 	if err != nil {
 		return nil, err
 	}
 	if m.Site != s.Name {
 		return nil, problem.New(problem.Refused, "this is a backup of site %s, not of %s; nothing was done", m.Site, s.Name).At(v.Where()).Try("name another backup, or another site with -C")
 	}
-	near, err := here.Of(h)
+	f, err := c.Hosts(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	done := &Replaced{Site: s.Name, Lacked: map[string]int{}}
-	err = c.Locked(ctx, s, h, func(account *control.Account) error {
-		here, err := liveNode(c, s, node)
+	done := &Replaced{Site: s.Name}
+	err = c.LockedOn(ctx, s, f, func(account *control.Account) error {
+		h, err := hostOf(ctx, s, f, node)
 		if err != nil {
 			return err
+		}
+		part := ofNode(m, s, node)
+		if len(part.Nodes) == 0 {
+			return problem.New(problem.Usage, "there is no node %s in this backup", node).At(v.Where()).Try("in it are %s", phrase.List(nodesIn(m), 12))
 		}
 		why := fmt.Sprintf("What node %s and its volumes have written since %s would be lost.", node, m.Time.Local().Format(time.DateTime))
 		if _, err := c.Asker.Ask(control.Question{About: control.Replace, Site: s.Name, Why: why}); err != nil {
@@ -54,32 +61,86 @@ func ReplaceNode(ctx context.Context, c *control.Session, where, node string) (*
 		if _, err := c.AskProduction(s, why); err != nil {
 			return err
 		}
+		p := &ferry.Parcel{ID: id, Title: vault.Title(v, id), Manifest: part, Node: node}
 		watch := c.Watcher.Bytes("restore")
-		p := &backup.Pick{From: v, Manifest: m, Saw: watch.Add, Lacked: done.Lacked}
-		taken, err := p.Snapshot(ctx, c.Dirs, s.Key(), node+"-"+id, here, near.ByName()[here.Engine])
+		laid, err := lay(ctx, h, p, vault.NewPieces(v), watch.Add)
 		watch.Close()
 		if err != nil {
 			return err
 		}
-		done.Restored, err = snapshots.Once(ctx, c, account, s, h, taken, fmt.Sprintf("node %s in %s", node, vault.Title(v, id)))
+		done.Lacked = laid.Lacked
+		taken, err := shelved(ctx, h, p.SnapshotID())
+		if err == nil {
+			done.Restored, err = snapshots.Once(ctx, c, account, s, f, h, taken, fmt.Sprintf("node %s in %s", node, vault.Title(v, id)))
+		}
 		return err
 	})
 	return done, err
 }
 
-// liveNode gives what is on record of a node that is live.
-func liveNode(c *control.Session, s *site.Site, name string) (*nodedir.Record, error) {
-	all, err := nodedir.All(c.Dirs, s.Key())
+// hostOf gives the host that has a node that is live.
+func hostOf(ctx context.Context, s *site.Site, f *apply.Fleet, name string) (*apply.Steered, error) {
+	seen, err := f.Observe(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for _, f := range all {
-		if f.Whole && f.Record.Name == name && !f.Record.Staged {
-			return f.Record, nil
+	for i, h := range f.All {
+		if slices.ContainsFunc(seen[i].Nodes, func(n observe.Node) bool { return n.Name == name && !n.Staged && n.State != observe.Broken }) {
+			return h, nil
 		}
 	}
 	if _, declared := s.Node(name); !declared {
 		return nil, problem.New(problem.Usage, "%s has no node %s", s.Name, name).Try("orrery ls lists its nodes")
 	}
-	return nil, problem.New(problem.Failed, "node %s is not on this host, so it cannot be replaced", name).Try("orrery up %s makes it; then run the same command again", name)
+	if len(f.Unknown) > 0 {
+		return nil, problem.New(problem.Unable, "node %s is on no host that answers, and may be on %s", name, phrase.List(f.Unknown, 12)).Try("restore it when all hosts answer")
+	}
+	return nil, problem.New(problem.Failed, "node %s is not on %s, so it cannot be replaced", name, control.Where(s)).Try("orrery up %s makes it; then run the same command again", name)
+}
+
+// ofNode gives what a backup has of one node: of volumes, those that were its own on the host on which it was. Its host gets nothing else.
+func ofNode(m *vault.Manifest, s *site.Site, name string) *vault.Manifest {
+	part := *m
+	part.Format, part.Hosts, part.Trees, part.Nodes, part.Secrets, part.Releases, part.Left, part.Layers = vault.Format, nil, nil, nil, nil, nil, nil, nil
+	part.Key, part.Twin = s.Key(), s.Twin
+	was := ""
+	for i := range m.Nodes {
+		if n := &m.Nodes[i]; n.Name == name {
+			part.Nodes = append(part.Nodes, *n)
+		}
+	}
+	for i := range m.Trees {
+		if t := &m.Trees[i]; t.Kind == vault.PrivateTree && t.Node == name {
+			was = t.Host
+		}
+	}
+	for _, t := range m.Trees {
+		if t.Node == name && t.Host == was && (t.Kind == vault.PrivateTree || t.Kind == vault.VolumeTree) {
+			t.Host = ""
+			part.Trees = append(part.Trees, t)
+		}
+	}
+	return &part
+}
+
+// nodesIn names the nodes of a backup.
+func nodesIn(m *vault.Manifest) (names []string) {
+	for i := range m.Nodes {
+		names = append(names, m.Nodes[i].Name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// shelved gives a snapshot that a host has.
+func shelved(ctx context.Context, h *apply.Steered, id string) (*snapshot.Snapshot, error) {
+	kept, _, err := h.Snapshots(ctx)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(kept, func(s *snapshot.Snapshot) bool { return s.ID == id })
+	if i < 0 {
+		return nil, problem.New(problem.Surprise, "host %s does not have what it was sent", h.Name).Try("run the same command again")
+	}
+	return kept[i], nil
 }

@@ -33,7 +33,7 @@ func Pick(ctx context.Context, c *control.Session, where string, o PickOptions) 
 	defer v.Close() //nolint:errcheck // it was only read
 	watch := c.Watcher.Bytes("restore")
 	done := &Picked{Lacked: map[string]int{}}
-	p := &backup.Pick{From: v, Manifest: m, Saw: watch.Add, Lacked: done.Lacked}
+	p := &backup.Pick{From: vault.NewPieces(v), Manifest: m, Saw: watch.Add, Lacked: done.Lacked}
 	if o.Node != "" {
 		done.Paths, done.Without, err = pickNode(ctx, p, o)
 	} else {

@@ -6,6 +6,7 @@ import (
 	"orrery/internal/backup"
 	"orrery/internal/backup/vault"
 	"orrery/internal/control"
+	"orrery/internal/control/hosts"
 )
 
 // Repaired is what came of repairing a directory of backups.
@@ -67,6 +68,10 @@ func repair(ctx context.Context, c *control.Session, dir string, set *backup.Set
 func meant(c *control.Session, target string) (*backup.Set, error) {
 	if _, err := c.Directory(); err != nil {
 		c.Watcher.Tell(control.Event{Kind: control.Trouble, Text: "no site is meant (-C DIRECTORY): what is damaged is sought in copies only"})
+		return nil, nil
+	}
+	if s, err := c.Load(); err == nil && hosts.Far(s) {
+		c.Watcher.Tell(control.Event{Kind: control.Trouble, Text: "a backup is not yet repaired from a site with a host that is not local: what is damaged is sought in copies only"})
 		return nil, nil
 	}
 	set, _, err := setOf(c, nil, target)

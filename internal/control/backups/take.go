@@ -12,6 +12,7 @@ import (
 	"orrery/internal/backup/vault"
 	"orrery/internal/control"
 	"orrery/internal/control/here"
+	"orrery/internal/control/hosts"
 	"orrery/internal/engine"
 	"orrery/internal/hook"
 	"orrery/internal/host"
@@ -40,19 +41,13 @@ type Taken struct {
 
 // Take keeps a site, or the nodes of it that selectors mean, in a file or a directory of backups.
 func Take(ctx context.Context, c *control.Session, selectors []string, target string, o Options) (*Taken, error) {
-	if err := c.Allowed(); err != nil {
-		return nil, err
-	}
-	set, h, err := setOf(c, selectors, target)
+	set, f, err := chosen(ctx, c, selectors, target, o)
 	if err != nil {
 		return nil, err
 	}
 	set.WithLayers, set.WithSnapshots = o.Layers, o.Snapshots
 	to, err := vault.Recipients(o.Keys, o.Passphrase)
 	if err != nil {
-		return nil, err
-	}
-	if err := set.Check(); err != nil {
 		return nil, err
 	}
 	into, err := vault.Write(target)
@@ -64,10 +59,15 @@ func Take(ctx context.Context, c *control.Session, selectors []string, target st
 	watch := c.Watcher.Bytes(set.Site.Name)
 	b := &backup.Backup{
 		Set: set, Into: into, To: to, By: o.By, Who: control.Who(), Saw: watch.Add, Still: func(ctx context.Context, do func(context.Context) error) (time.Duration, error) {
-			return still(ctx, c, set.Site, h, set, do)
+			return still(ctx, c, set.Site, f.All[0], set, do)
 		},
 	}
-	r, err := b.Run(ctx)
+	var r *backup.Report
+	if hosts.Far(set.Site) {
+		r, err = takeTogether(ctx, c, b, f)
+	} else {
+		r, err = b.Run(ctx)
+	}
 	watch.Close()
 	if err != nil {
 		return nil, err
@@ -82,16 +82,43 @@ func Take(ctx context.Context, c *control.Session, selectors []string, target st
 	return taken, nil
 }
 
-// setOf gives what a backup is of: the nodes that selectors mean, or all.
-func setOf(c *control.Session, selectors []string, target string) (*backup.Set, *apply.Steered, error) {
-	s, h, chosen, err := c.Target(selectors)
+// chosen gives what a backup is of, and the hosts on which that is.
+func chosen(ctx context.Context, c *control.Session, selectors []string, target string, o Options) (*backup.Set, *apply.Fleet, error) {
+	s, err := c.Load()
 	if err != nil {
 		return nil, nil, err
 	}
-	if len(chosen) == len(s.Nodes) {
-		chosen = nil // it is the whole site, by whatever name
+	if !hosts.Far(s) {
+		if err := c.Allowed(); err != nil {
+			return nil, nil, err
+		}
+		if len(c.Without) > 0 {
+			_, err := c.Hosts(ctx, s) // which says that there is no other
+			return nil, nil, err
+		}
+		set, h, err := setOf(c, selectors, target)
+		if err == nil {
+			err = set.Check()
+		}
+		return set, apply.Alone(h), err
 	}
-	dir, err := c.Absolute()
+	if err := c.AllowedOn(s); err != nil {
+		return nil, nil, err
+	}
+	if err := mayTogether(o); err != nil {
+		return nil, nil, err
+	}
+	f, names, err := c.ChosenHosts(ctx, s, selectors)
+	if err != nil {
+		return nil, nil, err
+	}
+	set, err := setIn(c, s, names, target)
+	return set, f, err
+}
+
+// setOf gives what a backup is of: the nodes that selectors mean, or all.
+func setOf(c *control.Session, selectors []string, target string) (*backup.Set, *apply.Steered, error) {
+	s, h, chosen, err := c.Target(selectors)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -99,8 +126,23 @@ func setOf(c *control.Session, selectors []string, target string) (*backup.Set, 
 	if err != nil {
 		return nil, nil, err
 	}
+	set, err := setIn(c, s, chosen, target)
+	if err == nil {
+		set.Engines = near.ByName()
+	}
+	return set, h, err
+}
+
+func setIn(c *control.Session, s *site.Site, names map[string]bool, target string) (*backup.Set, error) {
+	if len(names) == len(s.Nodes) {
+		names = nil // it is the whole site, by whatever name
+	}
+	dir, err := c.Absolute()
+	if err != nil {
+		return nil, err
+	}
 	target, err = filepath.Abs(target)
-	return &backup.Set{Site: s, Dir: dir, Dirs: c.Dirs, Engines: near.ByName(), Store: c.Store(), Nodes: chosen, Target: target}, h, err
+	return &backup.Set{Site: s, Dir: dir, Dirs: c.Dirs, Store: c.Store(), Nodes: names, Target: target}, err
 }
 
 // still does something while all who write into a set stand still and nobody else changes the site. Whoever does so now is waited for.
@@ -125,13 +167,19 @@ func still(ctx context.Context, c *control.Session, s *site.Site, h *apply.Steer
 		pause = stood.Long
 		return err
 	}
+	err := patiently(ctx, func() error { return c.Locked(ctx, s, h, act) })
+	return pause, err
+}
+
+// patiently does something that takes the lock of a site, and waits for whoever has it.
+func patiently(ctx context.Context, do func() error) error {
 	for deadline := time.Now().Add(lockPatience); ; {
-		err := c.Locked(ctx, s, h, act)
+		err := do()
 		if problem.Exit(err) != int(problem.Locked) || time.Now().After(deadline) {
-			return pause, err
+			return err
 		}
 		if err := host.Pause(ctx, 200*time.Millisecond); err != nil {
-			return 0, err
+			return err
 		}
 	}
 }

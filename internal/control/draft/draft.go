@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 
+	"orrery/internal/apply"
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site/sitefile"
@@ -29,7 +30,7 @@ func Small(dir string) (paths []string, err error) {
 		return nil, err
 	}
 	return write([]host.File{
-		{Path: filepath.Join(dir, sitefile.Name), Content: []byte(strings.ReplaceAll(smallSite, "SITE", name)), Mode: 0o644},
+		{Path: filepath.Join(dir, sitefile.Name), Content: []byte(strings.NewReplacer("SITE", name, "IDENTITY", apply.NewID()).Replace(smallSite)), Mode: 0o644},
 		{Path: filepath.Join(dir, "roles/hello/role.toml"), Content: []byte(smallRole), Mode: 0o644},
 	})
 }

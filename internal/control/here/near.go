@@ -7,14 +7,12 @@ import (
 	"orrery/internal/engine"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
-	"orrery/internal/volume"
 )
 
 // Near is what operations take of a host beyond apply.Host. It is made of paths, descriptors and functions of this process, which do not travel, so
 // only the machine on which the program runs gives it.
 type Near interface {
 	Engined
-	Stiller
 	Filler
 }
 
@@ -22,11 +20,6 @@ type Near interface {
 // nodes, and the lab puts its tools there.
 type Engined interface {
 	ByName() map[string]engine.Engine
-}
-
-// A Stiller makes all nodes that write into a directory of a volume stand still while this process clones it for a twin.
-type Stiller interface {
-	Still(path string) volume.Still
 }
 
 // A Filler tells this process of a node that has been made, before it is started: a restore puts there what a backup has of its private layer.

@@ -1,6 +1,7 @@
 package hosts
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,7 +17,9 @@ import (
 	"orrery/internal/control/here"
 	"orrery/internal/control/register"
 	"orrery/internal/control/trial"
+	"orrery/internal/hook"
 	"orrery/internal/host"
+	"orrery/internal/host/later"
 	"orrery/internal/journal"
 	"orrery/internal/observe"
 	"orrery/internal/phrase"
@@ -40,6 +43,8 @@ type Alone struct {
 	host apply.Host
 	back apply.WayBack
 	bad  int // rounds in a row in which a check failed
+
+	command string // what it is at, for locks and the journal; "": a trial
 }
 
 // failures is how often in a row a check fails before that is taken down.
@@ -50,15 +55,24 @@ func (a *Alone) Watch(ctx context.Context) error {
 	if err := a.Machine.Allowed(); err != nil {
 		return err
 	}
-	name, twin, is := strings.Cut(a.Key, ".")
-	if !check.Label(name) || is && !check.Label(twin) {
-		return problem.New(problem.Usage, "%q is not the key of a site", a.Key)
+	s, err := keyed(a.Key)
+	if err != nil {
+		return err
 	}
 	r, err := a.watch(ctx)
 	if err == nil {
-		_, err = Verdict(&site.Site{Name: name, Twin: twin}, r)
+		_, err = Verdict(s, r)
 	}
 	return err
+}
+
+// keyed gives as much of a site, or of a twin, as its key says.
+func keyed(key string) (*site.Site, error) {
+	name, twin, is := strings.Cut(key, ".")
+	if !check.Label(name) || is && !check.Label(twin) {
+		return nil, problem.New(problem.Usage, "%q is not the key of a site", key)
+	}
+	return &site.Site{Name: name, Twin: twin}, nil
 }
 
 // watch gives what is on record when it is over.
@@ -111,7 +125,15 @@ func (a *Alone) watchLock(ctx context.Context) (*host.Lock, error) {
 }
 
 func (a *Alone) holder() host.Holder {
-	return host.Holder{Who: "root", Pid: os.Getpid(), Since: time.Now(), Command: "orrery trial --key " + a.Key}
+	return host.Holder{Who: "root", Pid: os.Getpid(), Since: time.Now(), Command: cmp.Or(a.command, "orrery trial --key "+a.Key)}
+}
+
+// instead gives the verb that does the same from where the secrets are.
+func (a *Alone) instead() string {
+	if a.command != "" {
+		return "up"
+	}
+	return "rollback"
 }
 
 // look tries the checks of what is on trial here. It never says that the host is to go back: that is for the time to say.
@@ -190,20 +212,47 @@ func (a *Alone) goBack(ctx context.Context, _ string) error {
 			return err
 		}
 	}
-	var steps []*plan.Step
-	for _, text := range a.back.Steps {
-		s, err := plan.Decode(text)
-		if err != nil {
-			return err
-		}
+	steps, err := apply.Decoded(a.back.Steps)
+	if err != nil {
+		return err
+	}
+	for _, s := range steps {
 		if s.Kind == plan.CommitSwitch { // of what is here, and of what other hosts will have here
 			is := *s.Releases
 			is.Staged, is.ID, is.Past = r.Staged, r.ID, r.Past
 			s.Releases = &is
 		}
-		steps = append(steps, s)
 	}
-	return a.do(ctx, steps)
+	if err := a.do(ctx, steps); err != nil {
+		return err
+	}
+	if err := a.tell(); err != nil {
+		a.Say(err)
+	}
+	return nil
+}
+
+// tell lets the hooks of the site know that this host has gone back. Of several hosts, each says so of itself: none knows whether others could.
+func (a *Alone) tell() error {
+	r, err := a.host.ReadReleases()
+	if err != nil || r.Ended == nil {
+		return err
+	}
+	s, err := keyed(a.Key)
+	if err != nil {
+		return err
+	}
+	s.Hooks = a.back.Hooks
+	some, err := hook.Post(a.Dirs, s, hook.Event{
+		Event: site.TrialEnded, Result: r.Ended.Result, Why: r.Ended.Why, Release: &r.Ended.Release, Who: "root", Time: time.Now(),
+	})
+	if err == nil && some {
+		err = a.Machine.Later(later.Call{Name: "hooks-" + a.Key, Args: []string{"hook", a.Key}})
+	}
+	if err != nil {
+		err = problem.New(problem.Failed, "the hooks of site %s cannot be notified of %s", s.Name, site.TrialEnded).Because(err)
+	}
+	return err
 }
 
 // do does the steps, and keeps the journal.
@@ -219,7 +268,7 @@ func (a *Alone) do(ctx context.Context, steps []*plan.Step) error {
 		e.Time, e.Run = time.Now(), run
 		_ = book.Add(e) // what is done counts
 	}
-	note(journal.Entry{Kind: "begin", Who: "root", Command: "the end of a trial"})
+	note(journal.Entry{Kind: "begin", Who: "root", Command: cmp.Or(a.command, "the end of a trial")})
 	result := apply.Run(ctx, &plan.Plan{Site: a.Key, Steps: steps}, map[string]apply.Worker{a.back.Host: a.host}, steady{note}, max(8, 4*runtime.NumCPU()))
 	for _, f := range result.Failed {
 		err = errors.Join(err, fmt.Errorf("%s: %s: %w", f.Step.Title(), f.Step.Kind, f.Err))
@@ -261,14 +310,14 @@ type own struct {
 func (s own) Value(ctx context.Context, name string) (string, error) {
 	v, err := s.of.host.Secret(ctx, name)
 	if err != nil {
-		return "", problem.New(problem.Failed, "secret %s is not on this host", name).Because(err).Try("orrery rollback, from a machine that has it")
+		return "", problem.New(problem.Failed, "secret %s is not on this host", name).Because(err).Try("orrery %s, from a machine that has it", s.of.instead())
 	}
 	return v, nil
 }
 
 // Text cannot be had here: it takes the site directory.
 func (s own) Text(_ context.Context, t spec.SecretText) ([]byte, error) {
-	return nil, problem.New(problem.Failed, "%s of node %s has secrets in it, which are not on this host", t.Path, t.Node).Try("orrery rollback, from a machine with the site directory")
+	return nil, problem.New(problem.Failed, "%s of node %s has secrets in it, which are not on this host", t.Path, t.Node).Try("orrery %s, from a machine with the site directory", s.of.instead())
 }
 
 // Failing tells what hosts have taken down that fails of a trial, as far as they answer.

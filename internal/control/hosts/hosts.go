@@ -27,9 +27,11 @@ type Links struct {
 func (l *Links) Close() {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
+	var all sync.WaitGroup
 	for _, one := range l.all {
-		one.Close()
+		all.Go(one.Close)
 	}
+	all.Wait()
 	l.all = nil
 }
 
@@ -104,6 +106,10 @@ func (c *Call) Bare(ctx context.Context) (f *apply.Fleet, silent, err error) {
 	if err := mayTravel(c.Site, c.Without); err != nil {
 		return nil, nil, err
 	}
+	files, err := Stamp(ctx, c.Site)
+	if err != nil {
+		return nil, nil, err
+	}
 	links, silent := c.links(ctx)
 	if err := c.distinct(links); err != nil {
 		return nil, nil, err
@@ -121,6 +127,9 @@ func (c *Call) Bare(ctx context.Context) (f *apply.Fleet, silent, err error) {
 			silent = problem.New(problem.Usage, "no host is left").Try("leave out fewer")
 		}
 		return nil, nil, silent
+	}
+	for _, h := range f.All {
+		h.Files = files
 	}
 	f.Assembled()
 	return f, silent, nil

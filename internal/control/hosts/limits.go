@@ -2,6 +2,7 @@ package hosts
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -17,23 +18,15 @@ import (
 func mayTravel(s *site.Site, without []string) error {
 	for _, name := range without {
 		if h, ok := s.Host(name); !ok || h.Local() && len(s.Hosts) == 1 {
-			return problem.New(problem.Usage, "no host is called %q", name).Try("the site has %s", phrase.List(Names(s), 12))
+			return NoHost(s, name)
 		}
 	}
 	no := func(format string, args ...any) *problem.Problem {
 		return problem.New(problem.Unable, format+": not yet on a site with a host that is not local", args...).At("site.toml")
 	}
-	for _, x := range s.Images {
-		if x.Import != "" {
-			return no("image %s is imported from this machine", x.Name).Try("give it a suite")
-		}
-	}
 	for _, v := range s.Volumes {
-		switch {
-		case s.Twin != "" && v.Shared && v.NFS == "":
+		if s.Twin != "" && v.Shared && v.NFS == "" {
 			return no("volume %s is shared by nodes, and each host would have one of its own: in a twin, it is kept with the hosts' state", v.Name).Try("choose nodes without it by --only")
-		case v.Mirror != "" && v.Every > 0:
-			return no("volume %s is mirrored by itself", v.Name).Try("leave every out, and let a timer of your own run: orrery volume mirror %s", v.Name)
 		}
 	}
 	return nil
@@ -48,9 +41,17 @@ func Names(s *site.Site) []string {
 	return names
 }
 
+// NoHost says that a site has no host of this name.
+func NoHost(s *site.Site, name string) error {
+	return problem.New(problem.Usage, "no host is called %q", name).Try("the site has %s", phrase.List(Names(s), 12))
+}
+
 // Joined refuses a plan after which nodes of one routed network, or such as share a volume, are on several hosts: nothing joins the links, or the directories, of those. What is on hosts that are
 // unknown is left to whoever knows.
 func Joined(s *site.Site, seen []observe.Host, p *plan.Plan) error {
+	if err := restoring(s, seen, p.Homes); err != nil {
+		return err
+	}
 	if err := shared(s, seen, p.Homes); err != nil {
 		return err
 	}
@@ -58,6 +59,26 @@ func Joined(s *site.Site, seen []observe.Host, p *plan.Plan) error {
 		if n, ok := s.Network(name); ok && n.Kind == site.Routed {
 			return problem.New(problem.Unable, "nodes of the routed network %s are, or would be, on the hosts %s, and such a network does not reach from host to host", name, strings.Join(hosts, " and ")).
 				At("site.toml").Try("leave kind = \"routed\" out: a bridge reaches over hosts; or say host = on its nodes, so that they are on one")
+		}
+	}
+	return nil
+}
+
+// restoring refuses a plan by which nodes would lack what they had, because the restore of the site was interrupted.
+func restoring(s *site.Site, seen []observe.Host, homes map[string]string) error {
+	for i := range seen {
+		r := seen[i].Restoring
+		if r == nil {
+			continue
+		}
+		refused := problem.New(problem.Left, "a restore of %s was interrupted: its nodes would lack what they wrote", s.Key()).At("host "+seen[i].Name).Try("orrery restore %s", r.From)
+		if r.Going && !r.Placed || !r.Going && !r.Clears { // else it has touched nothing, and what was there is
+			return refused
+		}
+		for _, name := range r.Nodes {
+			if home, declared := homes[name]; r.Going && declared && home != seen[i].Name {
+				return refused.Because(fmt.Errorf("what node %s had is here, and it would be on %s", name, home))
+			}
 		}
 	}
 	return nil

@@ -65,36 +65,47 @@ func (c *Call) Keep(ctx context.Context, f *apply.Fleet, staged *site.Site, numb
 
 // Release gives the site as a release makes it that some host keeps.
 func (c *Call) Release(ctx context.Context, f *apply.Fleet, number int) (*site.Site, error) {
-	keeper, digest, err := f.Keeper(ctx, number)
-	if err != nil {
-		return nil, err
-	}
-	if keeper == nil {
-		return nil, problem.New(problem.Mistake, "release %d of site %s was not staged on any host that answers", number, c.Site.Key()).
-			Try("orrery stage --release %d, or bring back the host that has it", number)
-	}
-	in, err := keeper.Edition(ctx, number)
-	if err != nil {
-		return nil, err
-	}
-	defer in.Close() //nolint:errcheck // it was only read
 	dir, err := os.MkdirTemp("", "orrery-release-")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // all of it has been read
-	is, err := edition.Unpack(in, dir)
-	if err != nil {
-		return nil, problem.New(problem.Failed, "the copy of the site directory of release %d on host %s cannot be read", number, keeper.Name).Because(err).
-			Try("stage the release again under another number")
-	}
-	if is != digest {
-		return nil, apply.OtherEdition(keeper.Name, number)
+	if err := c.Edition(ctx, f, number, dir); err != nil {
+		return nil, err
 	}
 	made, err := register.Register{Dirs: c.Dirs, Far: c.Twins}.ReleaseOf(c.Site, dir, c.Dir, number)
 	if err != nil {
 		return nil, err
 	}
+	for i := range made.Images {
+		made.Images[i].Told = true
+	}
 	made.Secrets, made.Hooks = c.Site.Secrets, c.Site.Hooks // what this machine reads, runs and gives away is for its own site file to say, and not for a host
 	return made, nil
+}
+
+// Edition lays down in a directory what a host keeps of a release, if all that keep it have the same.
+func (c *Call) Edition(ctx context.Context, f *apply.Fleet, number int, dir string) error {
+	keeper, digest, err := f.Keeper(ctx, number)
+	if err != nil {
+		return err
+	}
+	if keeper == nil {
+		return problem.New(problem.Mistake, "release %d of site %s was not staged on any host that answers", number, c.Site.Key()).
+			Try("orrery stage --release %d, or bring back the host that has it", number)
+	}
+	in, err := keeper.Edition(ctx, number)
+	if err != nil {
+		return err
+	}
+	defer in.Close() //nolint:errcheck // it was only read
+	is, err := edition.Unpack(in, dir)
+	if err != nil {
+		return problem.New(problem.Failed, "the copy of the site directory of release %d on host %s cannot be read", number, keeper.Name).Because(err).
+			Try("stage the release again under another number")
+	}
+	if is != digest {
+		return apply.OtherEdition(keeper.Name, number)
+	}
+	return nil
 }

@@ -3,6 +3,7 @@ package hosts
 import (
 	"cmp"
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -10,7 +11,6 @@ import (
 	"orrery/internal/apply/remote"
 	"orrery/internal/host/doctor"
 	"orrery/internal/observe"
-	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/visible"
@@ -32,6 +32,7 @@ type State struct {
 
 	problems []error
 	machine  string // which it is; "": nobody knows
+	keyless  bool   // it cannot encrypt networks, though the site has such
 }
 
 // Well reports whether the host is fit for nodes, as far as that was asked.
@@ -51,7 +52,9 @@ func (c *Call) States(ctx context.Context) []State { return c.survey(ctx, false)
 // Check does the same, and looks whether they are fit for nodes, and whether each is a machine of its own.
 func (c *Call) Check(ctx context.Context) []State {
 	all := c.survey(ctx, true)
-	c.tryWays(ctx, all)
+	if !slices.ContainsFunc(all, func(s State) bool { return s.keyless }) {
+		c.tryWays(ctx, all)
+	}
 	machines := make([]string, len(all))
 	for i := range all {
 		machines[i] = all[i].machine
@@ -71,7 +74,7 @@ func (c *Call) Check(ctx context.Context) []State {
 func (c *Call) Facts(ctx context.Context, name string) (doctor.Facts, error) {
 	h, ok := c.Site.Host(name)
 	if !ok {
-		return nil, problem.New(problem.Usage, "no host is called %q", name).Try("the site has %s", phrase.List(Names(c.Site), 12))
+		return nil, NoHost(c.Site, name)
 	}
 	return c.inspect(ctx, *h)
 }
@@ -81,11 +84,16 @@ func (c *Call) Outfit(ctx context.Context, h site.Host, engines []string, say fu
 	if h.Local() {
 		return c.Machine.Outfit(ctx, engines, say)
 	}
-	l, err := c.Links.To(ctx, c.Machine, h)
+	l, err := c.Link(ctx, h)
 	if err != nil {
 		return nil, err
 	}
 	return l.Outfit(ctx, engines, say)
+}
+
+// Link gives the connection to a host that is another machine.
+func (c *Call) Link(ctx context.Context, h site.Host) (*remote.Link, error) {
+	return c.Links.To(ctx, c.Machine, h)
 }
 
 func (c *Call) inspect(ctx context.Context, h site.Host) (doctor.Facts, error) {
@@ -147,6 +155,10 @@ func (c *Call) state(ctx context.Context, h site.Host, fit bool) State {
 			s.wrong(err)
 		}
 		s.Lacks = facts.Lacking(doctor.Needed)
+		if err := f.All[0].AskKey(ctx, &observe.Host{}); err != nil {
+			s.wrong(err)
+			s.keyless = true
+		}
 	}
 	return s
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"orrery/internal/apply"
@@ -17,6 +18,7 @@ import (
 	"orrery/internal/phrase"
 	"orrery/internal/plan"
 	"orrery/internal/plan/release"
+	"orrery/internal/plan/stand"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 )
@@ -54,7 +56,7 @@ func (c *Call) WayBack(ctx context.Context, f *apply.Fleet, t *observe.Trial, re
 	live := func() (*site.Site, error) { // when it is over
 		for _, s := range p.Steps {
 			if s.Kind == plan.CommitSwitch {
-				return plan.Released(c.Site, []observe.Host{{Releases: *s.Releases}}, f.Releases())
+				return stand.Released(c.Site, []observe.Host{{Releases: *s.Releases}}, f.Releases())
 			}
 		}
 		return f.Live(c.Site)
@@ -75,6 +77,9 @@ func (c *Call) WayBack(ctx context.Context, f *apply.Fleet, t *observe.Trial, re
 				return err
 			}
 			w.Checks = append(w.Checks, apply.Want{Node: &n.Node, Duties: duties})
+		}
+		if len(w.Checks) > 0 {
+			w.Hooks = slices.DeleteFunc(slices.Clone(c.Site.Hooks), func(k site.Hook) bool { return !slices.Contains(k.On, site.TrialEnded) })
 		}
 		return h.KeepWayBack(ctx, w)
 	})

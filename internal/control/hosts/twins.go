@@ -61,6 +61,7 @@ func (c *Call) AllTwins(ctx context.Context) (all []*Twin, silent, err error) {
 				t.apart = problem.New(problem.Surprise, "hosts %s and %s have different records of twin %s", t.On[0], h.Name, r.Options.Name).At(r.Key()).
 					Try("orrery twin destroy %s, and create it anew", r.Options.Name)
 			}
+			t.Filled = t.Filled && r.Filled
 			t.On = append(t.On, h.Name)
 		}
 	}
@@ -128,8 +129,9 @@ func (c *Call) OneTwin(ctx context.Context, name string) (*Twin, error) {
 
 // NewTwin takes down on all hosts of the site that there is a twin, which is their site s. All of them must answer: one that has it already is not asked afterwards.
 func (c *Call) NewTwin(ctx context.Context, s *site.Site, r twin.Record) error {
-	if r.Volumes != site.Empty {
-		return problem.New(problem.Unable, "twin %s is on several hosts, and volumes of such a twin begin empty", r.Options.Name).Try("leave --volumes out, and copy what it needs by orrery cp")
+	if r.Volumes != site.Empty && r.Volumes != site.Snapshot {
+		return problem.New(problem.Unable, "twin %s is on several hosts, and no program fills the volumes of such a twin", r.Options.Name).
+			Try("--volumes snapshot, or leave --volumes out and copy what it needs by orrery cp")
 	}
 	if err := mayTravel(s, nil); err != nil {
 		return err

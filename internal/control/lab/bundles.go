@@ -1,8 +1,6 @@
 package lab
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -55,9 +53,8 @@ func State(h bundle.Head, dir string) string {
 // openBundle opens the bundle of a run of the experiment that was not brought to its end, or makes a new one.
 func openBundle(c *control.Session, told Watcher, o Options) (*bundle.Writer, *bundle.Contents, error) {
 	e := o.Experiment
-	digest := sha256.Sum256(e.Text)
 	h := bundle.Head{
-		Format: bundle.Format, Orrery: o.Orrery, Experiment: e.Name, Title: e.Title, Source: e.Source, Digest: hex.EncodeToString(digest[:]), Who: control.Who(),
+		Format: bundle.Format, Orrery: o.Orrery, Experiment: e.Name, Title: e.Title, Source: e.Source, Digest: bundle.Digest(e.Text), Who: control.Who(),
 		Began: time.Now(), State: bundle.Running, Seed: rand.Uint64() >> 11, Width: e.Width, Disturbed: e.Disturbed,
 		Settings: settings(e), Tests: tests(e),
 	}
@@ -86,7 +83,7 @@ func openBundle(c *control.Session, told Watcher, o Options) (*bundle.Writer, *b
 func unfinished(c *control.Session, h bundle.Head, to string) string {
 	if to != "" {
 		b, err := bundle.Read(to)
-		if err == nil && b.Head.Digest == h.Digest && b.Head.State != bundle.Done {
+		if err == nil && resumable(b.Head, h) {
 			return to
 		}
 		return ""
@@ -94,9 +91,14 @@ func unfinished(c *control.Session, h bundle.Head, to string) string {
 	heads, _ := bundle.List(Bundles(c))
 	last := ""
 	for _, b := range heads {
-		if b.Digest == h.Digest && b.State != bundle.Done && b.Orrery == h.Orrery {
+		if resumable(b, h) && b.Orrery == h.Orrery {
 			last = filepath.Join(Bundles(c), b.ID)
 		}
 	}
 	return last
+}
+
+// resumable reports whether a run that is to be may go on with a former one. What another host has sent is its own, and goes on there.
+func resumable(former, h bundle.Head) bool {
+	return former.Digest == h.Digest && former.State != bundle.Done && former.From == ""
 }

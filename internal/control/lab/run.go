@@ -20,9 +20,11 @@ import (
 // Options say what is run.
 type Options struct {
 	Experiment *experiment.Experiment
-	To         string // the directory of the bundle; "": one of its own where bundles are
-	Fresh      bool   // begin anew, even if a run of this experiment was interrupted
-	Orrery     string // the version of this program
+	To         string            // the directory of the bundle; "": one of its own where bundles are
+	Keep       int               // rounds, at least; 0: as the experiment says
+	Fresh      bool              // begin anew, even if a run of this experiment was interrupted
+	Orrery     string            // the version of this program
+	Programs   map[string][]byte // that come with Orrery and were sent here; others are beside this one
 }
 
 // A Watcher is told how a run gets on, besides the Watcher of the session, who is told of its settings.
@@ -48,6 +50,9 @@ func Run(ctx context.Context, c *control.Session, w Watcher, o Options) (made *W
 	if err := c.Allowed(); err != nil {
 		return nil, err
 	}
+	if err := keep(o.Experiment, o.Keep); err != nil {
+		return nil, err
+	}
 	// Users of the host need not see what there is; nodes have to reach what is below. Former versions made it so that all could.
 	err = os.MkdirAll(Bundles(c), 0o711)
 	if err == nil {
@@ -64,6 +69,11 @@ func Run(ctx context.Context, c *control.Session, w Watcher, o Options) (made *W
 	if o.Experiment, err = onHost(ctx, c, o.Experiment); err != nil {
 		return nil, err
 	}
+	sent := filepath.Join(Bundles(c), ".programs")
+	if err := layPrograms(sent, o.Programs); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(sent)) }()
 	book, before, err := openBundle(c, w, o)
 	if err != nil {
 		return nil, err
@@ -71,6 +81,7 @@ func Run(ctx context.Context, c *control.Session, w Watcher, o Options) (made *W
 	defer func() { err = errors.Join(err, book.Close()) }()
 	stand, done := newStand(c, o.Experiment, book.Site())
 	if done == nil {
+		stand.sent = sent
 		done = measure(ctx, w, o.Experiment, stand, book, before)
 		done = errors.Join(done, stand.down(context.WithoutCancel(ctx))) // also when the user has ended the run
 	}

@@ -33,6 +33,7 @@ type stand struct {
 	site *site.Site
 	host *apply.Steered
 	work string
+	sent string // the directory of programs that were sent here for the run
 }
 
 // onHost gives an experiment as this host can have it.
@@ -131,7 +132,7 @@ func (s *stand) anew(ctx context.Context, aside func() (control.Watcher, func())
 
 // ground finds the places and puts the tools in them that come with Orrery.
 func (s *stand) ground(ctx context.Context) (*setting.Ground, error) {
-	tools, err := tools(s.Needs.Tools)
+	tools, err := tools(s.Needs.Tools, s.sent)
 	if err != nil {
 		return nil, err
 	}
@@ -175,13 +176,49 @@ func putTools(ctx context.Context, p *place.Place, tools map[string]string) erro
 	return nil
 }
 
-// tools finds the files of tools on this host: the running program itself, and what was built and installed beside it.
-func tools(names []string) (map[string]string, error) {
+// layPrograms lays down programs that were sent here. A run that was killed may have left others.
+func layPrograms(dir string, programs map[string][]byte) error {
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	for name, content := range programs {
+		if err := os.MkdirAll(dir, 0o711); err != nil {
+			return err
+		}
+		if err := host.WriteFile(host.File{Path: filepath.Join(dir, name), Content: content, Mode: 0o755}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// programs reads those that an experiment needs and another host may not have: its helper is this program, and nothing else.
+func programs(e *experiment.Experiment) (map[string][]byte, error) {
+	all := map[string][]byte{}
+	for _, name := range setting.New(e, "", nil).Needs.Tools {
+		if name == place.Orrery {
+			continue
+		}
+		path, err := host.Beside(name)
+		if err != nil {
+			return nil, err
+		}
+		if all[name], err = os.ReadFile(path); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// tools finds the files of tools on this host: the running program itself, what was sent here, and what was built and installed beside it.
+func tools(names []string, sent string) (map[string]string, error) {
 	found := map[string]string{}
 	var err error
 	for _, name := range names {
 		if name == place.Orrery {
 			found[name], err = os.Executable()
+		} else if path := filepath.Join(sent, name); tree.Exists(path) {
+			found[name] = path
 		} else {
 			found[name], err = host.Beside(name)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"orrery/internal/apply"
 	"orrery/internal/control"
+	"orrery/internal/control/hosts"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
 	"orrery/internal/site"
@@ -88,6 +89,9 @@ func recipes(s *site.Site) ([]*spec.Layer, error) {
 
 // Provide builds the layers of a site on this machine that are not in its store, whatever hosts the site has.
 func Provide(ctx context.Context, c *control.Session, s *site.Site) error {
+	if _, err := hosts.Stamp(ctx, s); err != nil {
+		return err
+	}
 	alone := *s
 	alone.Hosts, alone.Nodes = nil, slices.Clone(s.Nodes)
 	for i := range alone.Nodes {

@@ -173,7 +173,7 @@ func TestUsed(t *testing.T) {
 		t.Errorf("gone are %+v, %v", gone, err)
 	}
 	wrong := map[string]error{}
-	if err := Verify(t.Context(), c, nil, func(digest string, err error) { wrong[digest] = err }); err != nil || len(wrong) != 2 || wrong["face"] == nil {
+	if err := Verify(t.Context(), c, nil, nil, func(_, digest string, err error) { wrong[digest] = err }); err != nil || len(wrong) != 2 || wrong["face"] == nil {
 		t.Errorf("told was of %v, %v", wrong, err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 
 	"orrery/internal/control"
+	"orrery/internal/control/hosts"
 	"orrery/internal/image"
 	"orrery/internal/image/access"
 	"orrery/internal/mirror"
@@ -39,6 +40,9 @@ func Pull(ctx context.Context, c *control.Session, o PullOptions) (*Pulled, erro
 	}
 	dir, err := mirrorAt(c, s, o.Dir)
 	if err != nil {
+		return nil, err
+	}
+	if _, err := hosts.Stamp(ctx, s); err != nil {
 		return nil, err
 	}
 	// The layers are those that are made from the archives themselves: what comes out of the mirror cannot tell what belongs into it.

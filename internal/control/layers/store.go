@@ -1,99 +1,118 @@
-// Package layers is what can be done with the base images and role layers of this host, and with the mirror of the packages that they consist of.
+// Package layers is what can be done with the base images and role layers in the stores of hosts, and with the mirror of the packages that they consist of.
 package layers
 
 import (
 	"context"
+	"errors"
 
+	"orrery/internal/apply"
 	"orrery/internal/control"
 	"orrery/internal/image"
 	"orrery/internal/site"
-	"orrery/internal/snapshot"
 )
 
-// An Info is what is known of a layer in the store of this host.
+// An Info is what is known of a layer in a store.
 type Info = image.Info
 
-// A Row is a layer in the store of this host.
+// A Row is a layer in the store of a host.
 type Row struct {
+	Host string `json:"host,omitempty"` // "": this machine, of which no site was asked
 	Info
 	Used bool `json:"-"` // a node stands on it, or stood on it in a snapshot
 }
 
-// List gives the layers in the store of this host.
-func List(ctx context.Context, c *control.Session) ([]Row, error) {
-	store := c.Store()
-	infos, err := store.List()
+// All stands for all hosts of the site.
+const All = "all"
+
+// A store is that of a host.
+type store struct {
+	host string
+	apply.Storeroom
+}
+
+// stores gives those of some hosts of the site that is meant, as far as they answer; without names, that of this machine, which takes no site.
+func stores(ctx context.Context, c *control.Session, names []string) (all []store, err error) {
+	if len(names) == 0 {
+		h, err := c.Bare(&site.Site{}) // it is about nodes of any
+		return []store{{"", h}}, err
+	}
+	s, err := c.Load()
 	if err != nil {
 		return nil, err
 	}
-	used, err := used(ctx, c)
-	if err != nil {
-		return nil, err
+	if names[0] == All {
+		names = nil
+		for _, h := range s.Hosts {
+			names = append(names, h.Name)
+		}
 	}
+	for _, name := range names {
+		h, wrong := c.Call(s).AnySite(ctx, name)
+		if wrong != nil {
+			err = errors.Join(err, wrong)
+			continue
+		}
+		all = append(all, store{name, h})
+	}
+	return all, err
+}
+
+// List gives the layers in the stores of some hosts of the site, or of this machine. What hosts have that answer is given also if there is an error.
+func List(ctx context.Context, c *control.Session, names ...string) ([]Row, error) {
+	all, err := stores(ctx, c, names)
 	var rows []Row
-	for _, i := range infos {
-		rows = append(rows, Row{i, used[i.Digest]})
+	for _, s := range all {
+		layers, wrong := s.Layers(ctx)
+		err = errors.Join(err, wrong)
+		for _, l := range layers {
+			rows = append(rows, Row{s.host, l.Info, l.Used})
+		}
 	}
-	return rows, nil
+	return rows, err
 }
 
 // Remove removes the layers that no node stands on, and gives them. They are gone, also if there is an error.
-func Remove(ctx context.Context, c *control.Session) ([]Info, error) {
-	if err := c.Allowed(); err != nil {
+func Remove(ctx context.Context, c *control.Session, names ...string) (gone []Row, err error) {
+	if err := may(c, names); err != nil {
 		return nil, err
 	}
-	store := c.Store()
-	used, err := used(ctx, c)
-	if err != nil {
-		return nil, err
+	all, err := stores(ctx, c, names)
+	for _, s := range all {
+		layers, wrong := s.RemoveLayers(ctx)
+		err = errors.Join(err, wrong)
+		for _, l := range layers {
+			gone = append(gone, Row{Host: s.host, Info: l})
+		}
 	}
-	return store.GC(ctx, used)
+	return gone, err
 }
 
 // Verify sees whether layers, those of these digests or all, are as they were built. Each is told of, with what is wrong with it, when it has been read.
-func Verify(ctx context.Context, c *control.Session, digests []string, each func(digest string, wrong error)) error {
-	if err := c.Allowed(); err != nil {
+func Verify(ctx context.Context, c *control.Session, names, digests []string, each func(host, digest string, wrong error)) error {
+	if err := may(c, names); err != nil {
 		return err
 	}
-	store := c.Store()
-	if len(digests) == 0 {
-		infos, err := store.List()
-		if err != nil {
-			return err
+	all, err := stores(ctx, c, names)
+	for _, s := range all {
+		of := digests
+		if len(of) == 0 {
+			layers, wrong := s.Layers(ctx)
+			err = errors.Join(err, wrong)
+			for _, l := range layers {
+				of = append(of, l.Digest)
+			}
 		}
-		for _, i := range infos {
-			digests = append(digests, i.Digest)
+		for _, digest := range of {
+			each(s.host, digest, s.VerifyLayer(ctx, digest))
 		}
 	}
-	for _, digest := range digests {
-		each(digest, store.Verify(ctx, digest))
-	}
-	return nil
+	return err
 }
 
-// used gives the digests of the layers that nodes of any site on this host stand on, or stood on in a snapshot.
-func used(ctx context.Context, c *control.Session) (map[string]bool, error) {
-	h, err := c.Bare(&site.Site{}) // it is about nodes of any
-	if err != nil {
-		return nil, err
+// may returns an Unable problem if the caller may not see or change the store of this machine, if that is meant.
+func may(c *control.Session, names []string) error {
+	if len(names) == 0 {
+		return c.Allowed()
 	}
-	used := map[string]bool{}
-	nodes, err := h.Nodes(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for i := range nodes {
-		for _, digest := range nodes[i].Layers() {
-			used[digest] = true
-		}
-	}
-	kept, err := snapshot.Layers(c.Dirs)
-	if err != nil {
-		return nil, err
-	}
-	for _, digest := range kept {
-		used[digest] = true
-	}
-	delete(used, "")
-	return used, nil
+	return nil // whether one may on hosts is asked of each
 }

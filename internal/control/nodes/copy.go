@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"orrery/internal/apply"
 	"orrery/internal/cargo"
 	"orrery/internal/control"
 	"orrery/internal/control/way"
@@ -42,13 +43,22 @@ func spotOf(s *site.Site, arg string) (spot, error) {
 	return spot{nodes: nodes, many: true, path: at}, err
 }
 
-// in gives the place of a spot in one of its nodes.
-func (p spot) in(c *Crowd, node string) cargo.Place {
-	if p.nodes == nil {
-		return cargo.Place{Path: p.path}
+// node gives the node that a spot is in, if it is to be in one of several; "": this host.
+func (p spot) node(one string) string {
+	switch {
+	case p.nodes == nil:
+		return ""
+	case p.many:
+		return one
 	}
-	if !p.many {
-		node = p.nodes[0].Name
+	return p.nodes[0].Name
+}
+
+// in gives the place of a spot in one of its nodes.
+func (p spot) in(c *Crowd, one string) cargo.Place {
+	node := p.node(one)
+	if node == "" {
+		return cargo.Place{Path: p.path}
 	}
 	return cargo.Place{In: c.in(node), Path: p.path}
 }
@@ -104,11 +114,23 @@ func (c *Copying) copyOne(ctx context.Context, node string, moved func(int64)) e
 			at.Path, several = path.Join(at.Path, node)+"/", true
 		}
 		in.Moved = moved
-		if err := cargo.Transfer(ctx, in, at, several); err != nil {
+		if err := c.transfer(ctx, from.node(node), to.node(node), in, at, several); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// transfer copies between two places, which are in these nodes or on this host.
+func (c *Copying) transfer(ctx context.Context, a, b string, from, to cargo.Place, several bool) error {
+	if a != "" && b != "" {
+		if direct := c.Roll.Between(a, b); direct != nil {
+			return cargo.Told(ctx, from, to, func(ctx context.Context) error {
+				return direct(ctx, apply.CopyErrand{Path: from.Path, Into: to.Path, Several: several}, from.Moved)
+			})
+		}
+	}
+	return cargo.Transfer(ctx, from, to, several)
 }
 
 func manySpots(all []spot) bool { return slices.ContainsFunc(all, func(p spot) bool { return p.many }) }
@@ -133,6 +155,9 @@ func crowdOf(ctx context.Context, session *control.Session, s *site.Site, all []
 	}
 	var err error
 	c.without = session.Without
-	c.Runners, err = way.All(ctx, session, s)
+	if c.Roll, err = way.Call(ctx, session, s); err != nil {
+		return nil, err
+	}
+	c.Runners, err = c.Roll.Runners()
 	return c, err
 }

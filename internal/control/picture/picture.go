@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"orrery/internal/control"
+	"orrery/internal/control/hosts"
 	"orrery/internal/control/register"
 	"orrery/internal/control/status"
 	"orrery/internal/site"
@@ -15,20 +16,21 @@ import (
 )
 
 // Of gives a picture of the nodes that selectors mean: how they are now if the site is up, else as they are declared. Hidden reports that it is up and that the caller may
-// not see how its nodes are.
-func Of(ctx context.Context, c *control.Session, s *site.Site, selectors []string, declared bool) (p graph.Picture, hidden bool, err error) {
+// not see how its nodes are, and silent why hosts do not answer.
+func Of(ctx context.Context, c *control.Session, s *site.Site, selectors []string, declared bool) (p graph.Picture, hidden bool, silent, err error) {
 	p = graph.Picture{Site: s, Host: hostName(s)}
 	if p.Nodes, err = selector.Select(s, selectors...); err != nil {
-		return p, false, err
+		return p, false, nil, err
 	}
-	up := slices.ContainsFunc(c.SitesUp(), func(m register.Marker) bool { return m.Site == s.Name && m.Twin == s.Twin })
+	up := hosts.Far(s) || slices.ContainsFunc(c.SitesUp(), func(m register.Marker) bool { return m.Site == s.Name && m.Twin == s.Twin })
 	switch {
 	case declared || !up:
-		return p, false, nil
-	case c.Allowed() != nil:
-		return p, true, nil
+		return p, false, nil, nil
+	case c.AllowedOn(s) != nil:
+		return p, true, nil, nil
 	}
-	return p, false, see(ctx, c, &p, selectors)
+	silent, err = see(ctx, c, &p, selectors)
+	return p, false, silent, err
 }
 
 // hostName gives the host of nodes that name none: the only one that there is.
@@ -42,30 +44,44 @@ func hostName(s *site.Site) string {
 	return ""
 }
 
-// see puts into a picture how the nodes are that are live.
-func see(ctx context.Context, c *control.Session, p *graph.Picture, selectors []string) error {
+// see puts into a picture how the nodes are that are live. If none is there on other machines, which keep no mark of the site, it stays as it is declared.
+func see(ctx context.Context, c *control.Session, p *graph.Picture, selectors []string) (silent, err error) {
 	r, err := c.Status(ctx, p.Site, selectors)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	p.Nodes, p.Seen = nil, map[string]graph.Look{}
+	if hosts.Far(p.Site) && !slices.ContainsFunc(r.Nodes, func(n status.Node) bool { return n.State != status.Absent }) {
+		return r.Silent, nil
+	}
+	p.Nodes, p.Seen, p.Silent = nil, map[string]graph.Look{}, r.Unknown()
 	for i, each := range r.Nodes {
 		look := p.Seen[each.Node]
 		if each.Quarantine { // it comes behind the live one
 			look.Beside = append(look.Beside, "release "+strconv.Itoa(each.Release)+" in quarantine, "+each.State)
 		} else {
-			p.Nodes, look = append(p.Nodes, r.Declared(i)), lookOf(each)
+			p.Nodes, look = append(p.Nodes, placed(r.Declared(i), each.Host)), lookOf(each)
 		}
 		p.Seen[each.Node] = look
 	}
-	return nil
+	return r.Silent, nil
 }
 
-// look gives how a node is, for a picture.
+// placed gives a node as it is on a host; "-": nobody knows on which.
+func placed(n *site.Node, host string) *site.Node {
+	on := *n
+	if on.Host = host; host == "-" {
+		on.Host = ""
+	}
+	return &on
+}
+
+// lookOf gives how a node is, for a picture.
 func lookOf(r status.Node) graph.Look {
 	switch {
-	case r.State == "absent":
+	case r.State == status.Absent:
 		return graph.Look{Health: graph.Absent, Word: r.State}
+	case r.State == status.Unknown:
+		return graph.Look{Health: graph.Doubtful, Word: r.State}
 	case r.State != "running" && r.Good():
 		return graph.Look{Health: graph.Off, Word: r.State}
 	case r.State != "running":

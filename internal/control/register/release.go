@@ -2,6 +2,8 @@ package register
 
 import (
 	"cmp"
+	"errors"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -26,6 +28,8 @@ type ReleaseRecord struct {
 	Staged time.Time `json:"staged"`
 	Who    string    `json:"who"`
 	Dir    string    `json:"dir"` // of which the site directory is a copy
+	// Images are the stamps of imported images, by name, of a site with other hosts: the copy is without their files then.
+	Images map[string]string `json:"images,omitempty"`
 }
 
 func (r Register) releaseSite(key string, number int) string {
@@ -42,7 +46,8 @@ func (r Register) LoadRelease(s *site.Site, number int) (*site.Site, error) {
 	if _, err := os.Stat(dir); err != nil {
 		return nil, problem.New(problem.Mistake, "release %d of site %s was not staged here", number, s.Key()).Try("orrery stage --release %d", number)
 	}
-	made, err := r.keptRelease(s, dir, r.ReadReleaseRecord(s.Key(), number).Dir, number)
+	record := r.ReadReleaseRecord(s.Key(), number)
+	made, err := r.keptRelease(s, dir, record.Dir, record.Images, number)
 	if err != nil {
 		return nil, problem.New(problem.Failed, "release %d of site %s: its copy of the site directory cannot be read", number, s.Key()).At(dir).Because(err).
 			Try("stage it again under another number")
@@ -52,12 +57,18 @@ func (r Register) LoadRelease(s *site.Site, number int) (*site.Site, error) {
 
 // ReleaseOf gives the site as a release makes it, from an edition in a directory that stands for the site directory at home.
 func (r Register) ReleaseOf(s *site.Site, dir, home string, number int) (*site.Site, error) {
-	return r.keptRelease(s, filepath.Join(dir, edition.Site), home, number)
+	record, err := host.ReadJSON[ReleaseRecord](filepath.Join(dir, edition.Record))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	return r.keptRelease(s, filepath.Join(dir, edition.Site), home, record.Images, number)
 }
 
 // keptRelease gives a release of a site, or of a twin of it, as a copy of the site directory that was taken from home makes it.
-func (r Register) keptRelease(s *site.Site, dir, home string, number int) (*site.Site, error) {
-	kept, err := sitefile.LoadCopy(dir, cmp.Or(home, dir))
+func (r Register) keptRelease(s *site.Site, dir, home string, images map[string]string, number int) (*site.Site, error) {
+	images = maps.Clone(images)
+	maps.DeleteFunc(images, func(_, stamp string) bool { return (&site.Image{Stamp: stamp}).Content() == "" }) // it comes from another host
+	kept, err := sitefile.LoadStamped(dir, cmp.Or(home, dir), images)
 	switch {
 	case err != nil:
 		return nil, err
@@ -100,10 +111,11 @@ func (r Register) KeepRelease(s, staged *site.Site, number int, from, who string
 	if err := os.MkdirAll(fresh, 0o700); err != nil { // the site directory may be closed to the host's users
 		return err
 	}
-	if err := r.copySite(s, staged, from, filepath.Join(fresh, edition.Site), number); err != nil {
+	images := contents(s)
+	if err := r.copySite(s, staged, from, filepath.Join(fresh, edition.Site), images, number); err != nil {
 		return err
 	}
-	record := ReleaseRecord{Number: number, Staged: time.Now().UTC().Truncate(time.Second), Who: who, Dir: from}
+	record := ReleaseRecord{Number: number, Staged: time.Now().UTC().Truncate(time.Second), Who: who, Dir: from, Images: images}
 	for _, declared := range s.Releases {
 		if declared.Number == number {
 			record.Notes = declared.Notes
@@ -115,12 +127,30 @@ func (r Register) KeepRelease(s, staged *site.Site, number int, from, who string
 	return host.ReplaceParts(fresh, to, edition.Site, edition.Record) // the copies of volumes beside them stay
 }
 
+// contents gives the stamps of images that are known by what is in their files; nil: there are none.
+func contents(s *site.Site) (stamps map[string]string) {
+	for _, img := range s.Images {
+		if img.Content() == "" {
+			continue
+		}
+		if stamps == nil {
+			stamps = map[string]string{}
+		}
+		stamps[img.Name] = img.Stamp
+	}
+	return stamps
+}
+
 // copySite copies what a site directory consists of, and sees to it that the copy is the same site.
-func (r Register) copySite(s, staged *site.Site, from, to string, number int) error {
-	if _, err := sitefile.Keep(from, to); err != nil {
+func (r Register) copySite(s, staged *site.Site, from, to string, images map[string]string, number int) error {
+	keep := sitefile.Keep
+	if images != nil {
+		keep = sitefile.KeepText
+	}
+	if _, err := keep(from, to); err != nil {
 		return problem.New(problem.Failed, "the site directory cannot be copied for release %d", number).At(from).Because(err)
 	}
-	kept, err := r.keptRelease(s, to, from, number)
+	kept, err := r.keptRelease(s, to, from, images, number)
 	if err != nil {
 		return problem.New(problem.Failed, "the copy of the site directory for release %d cannot be read", number).At(to).Because(err)
 	}

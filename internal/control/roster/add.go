@@ -221,7 +221,7 @@ func only(ctx context.Context, c *control.Session, s *site.Site, name string) (*
 // known wants that a site has a host.
 func known(s *site.Site, name string) error {
 	if _, ok := s.Host(name); !ok {
-		return problem.New(problem.Usage, "no host is called %q", name).Try("the site has %s", phrase.List(hosts.Names(s), 12))
+		return hosts.NoHost(s, name)
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"orrery/internal/phrase"
 	"orrery/internal/plan"
 	"orrery/internal/plan/place"
+	"orrery/internal/plan/stand"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 )
@@ -36,7 +37,7 @@ func Undrain(ctx context.Context, c *control.Session, s *site.Site, name string)
 
 // leaving decides where the nodes of a host go that is drained.
 func leaving(s *site.Site, seen []observe.Host, releases map[int]*site.Site, name string) (place.Moves, error) {
-	live, err := plan.Released(s, seen, releases)
+	live, err := stand.Released(s, seen, releases)
 	if err != nil {
 		return place.Moves{}, err
 	}
@@ -125,7 +126,7 @@ func Propose(ctx context.Context, c *control.Session, s *site.Site) (place.Moves
 
 func proposing(s *site.Site, f *apply.Fleet) func([]observe.Host) (place.Moves, error) {
 	return func(seen []observe.Host) (place.Moves, error) {
-		live, err := plan.Released(s, seen, f.Releases())
+		live, err := stand.Released(s, seen, f.Releases())
 		if err != nil {
 			return place.Moves{}, err
 		}
@@ -143,7 +144,7 @@ type moving struct {
 // run moves what is proposed for the hosts as they are, once the caller has agreed; before is done first. It tells whether there was something to move.
 func (m *moving) run(ctx context.Context, c *control.Session, s *site.Site, f *apply.Fleet, before func() error) (bool, error) {
 	to := map[string]string{}
-	j := nodes.MoveJob(c, s, f, to)
+	j := nodes.MoveJob(ctx, c, s, f, to)
 	plans := j.Plan
 	j.Plan = func(seen []observe.Host) (p *plan.Plan, err error) {
 		if m.Moves, err = m.propose(seen); err != nil {

@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"orrery/internal/control"
-	"orrery/internal/plan"
 	"orrery/internal/plan/place"
+	"orrery/internal/plan/stand"
 	"orrery/internal/site"
 )
 
@@ -19,7 +19,7 @@ func Survive(ctx context.Context, c *control.Session, s *site.Site, lost int) ([
 	if err != nil {
 		return nil, err
 	}
-	live, err := plan.Released(s, seen, f.Releases())
+	live, err := stand.Released(s, seen, f.Releases())
 	if err != nil {
 		return nil, err
 	}

@@ -8,8 +8,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// A gathering is where hosts wait for one another: all of them go on from there, or none.
-type gathering struct {
+// A Gathering is where hosts wait for one another: all of them go on from there, or none.
+type Gathering struct {
 	mutex   sync.Mutex
 	missing map[string]bool
 	done    chan struct{}
@@ -17,16 +17,17 @@ type gathering struct {
 	last    func() error // is done when all have come, before they go on; nil: nothing
 }
 
-func gather(hosts []string, last func() error) *gathering {
-	g := &gathering{missing: map[string]bool{}, done: make(chan struct{}), last: last}
+// Gather gives one for hosts. Last, if it is set, is done when all have come, before they go on.
+func Gather(hosts []string, last func() error) *Gathering {
+	g := &Gathering{missing: map[string]bool{}, done: make(chan struct{}), last: last}
 	for _, h := range hosts {
 		g.missing[h] = true
 	}
 	return g
 }
 
-// arrive says that a host is there, and waits for the others. Limit is how long it waits at most; 0: as long as it takes.
-func (g *gathering) arrive(ctx context.Context, host string, limit time.Duration) error {
+// Arrive says that a host is there, and waits for the others. Limit is how long it waits at most; 0: as long as it takes.
+func (g *Gathering) Arrive(ctx context.Context, host string, limit time.Duration) error {
 	g.mutex.Lock()
 	waits := len(g.missing)
 	delete(g.missing, host)
@@ -37,7 +38,7 @@ func (g *gathering) arrive(ctx context.Context, host string, limit time.Duration
 		if g.last != nil {
 			err = g.last()
 		}
-		g.end(err)
+		g.End(err)
 	}
 	if limit > 0 {
 		var cancel context.CancelFunc
@@ -48,13 +49,13 @@ func (g *gathering) arrive(ctx context.Context, host string, limit time.Duration
 	case <-g.done:
 		return g.err
 	case <-ctx.Done():
-		g.end(context.Cause(ctx))
+		g.End(context.Cause(ctx))
 		return context.Cause(ctx)
 	}
 }
 
-// end lets all go on, or none if something is wrong. What was said first counts.
-func (g *gathering) end(err error) {
+// End lets all go on, or none if something is wrong. What was said first counts.
+func (g *Gathering) End(err error) {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
 	select {

@@ -58,8 +58,7 @@ func Restore(ctx context.Context, c *control.Session, s *site.Site, id string, s
 
 // Once puts back a snapshot of one host that is there for nothing else, and removes it. It stays if this is cut short: then it is what the restoring goes on with. The caller has the lock of
 // the site, and the consent of whoever is concerned.
-func Once(ctx context.Context, c *control.Session, account *control.Account, s *site.Site, h *apply.Steered, from *snapshot.Snapshot, what string) (*Restored, error) {
-	f := apply.Alone(h)
+func Once(ctx context.Context, c *control.Session, account *control.Account, s *site.Site, f *apply.Fleet, h *apply.Steered, from *snapshot.Snapshot, what string) (*Restored, error) {
 	r := &restoring{
 		Session: c, site: s, fleet: f, account: account, from: merged(f, map[string]*snapshot.Snapshot{h.Name: from}), Restored: Restored{What: what, Left: from.Omitted},
 	}
@@ -214,7 +213,7 @@ func (r *restoring) run(ctx context.Context) error {
 		}
 	}
 	started := false
-	all := gather(namesOf(on), func() error {
+	all := Gather(on.Names(), func() error {
 		started = true
 		return r.prove(ctx)
 	})
@@ -226,10 +225,10 @@ func (r *restoring) run(ctx context.Context) error {
 		errs[i] = h.PutBack(until, r.from.ID, names[h.Name], func(b apply.Back) error {
 			uncut()
 			backs[i] = b
-			return all.arrive(until, h.Name, 0)
+			return all.Arrive(until, h.Name, 0)
 		})
 		if errs[i] != nil {
-			all.end(errs[i])
+			all.End(errs[i])
 		}
 		return nil
 	})

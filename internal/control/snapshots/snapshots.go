@@ -88,8 +88,8 @@ func (t *taking) run(ctx context.Context) error {
 	if err := t.on.Meet(ctx); err != nil {
 		return err
 	}
-	names := namesOf(t.on)
-	at := newTempo(names)
+	names := t.on.Names()
+	at := NewTempo(names)
 	if len(t.fleet.All)+len(t.fleet.Unknown) > 1 {
 		at.hosts = names
 	}
@@ -97,8 +97,8 @@ func (t *taking) run(ctx context.Context) error {
 	_ = t.on.Each(func(i int, h *apply.Steered) error {
 		of := t.of
 		of.Nodes = t.nodes[i]
-		if taken[i], errs[i] = h.Capture(ctx, of, at.of(h)); errs[i] != nil {
-			at.fail(errs[i])
+		if taken[i], errs[i] = h.Capture(ctx, of, at.Of(h)); errs[i] != nil {
+			at.Fail(errs[i])
 		}
 		return nil
 	})
@@ -117,7 +117,7 @@ func (t *taking) run(ctx context.Context) error {
 }
 
 // first gives why a snapshot was not taken, and which nodes still stand still.
-func first(at *tempo, errs []error) error {
+func first(at *Tempo, errs []error) error {
 	why := at.went.err
 	if why == nil { // all nodes went on, and what came then failed
 		return errors.Join(errs...)
@@ -159,13 +159,6 @@ func (t *taking) drop(ctx context.Context) error {
 		}
 		return err
 	})
-}
-
-func namesOf(f *apply.Fleet) (names []string) {
-	for _, h := range f.All {
-		names = append(names, h.Name)
-	}
-	return names
 }
 
 // freeID gives a name that no snapshot has.

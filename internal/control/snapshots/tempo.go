@@ -13,36 +13,37 @@ import (
 // mostWait is how long the nodes of a host stand still for others that do not yet.
 const mostWait = 30 * time.Second
 
-// A tempo is that of hosts that take a snapshot together.
-type tempo struct {
-	copied, stood, went *gathering
+// A Tempo is that of hosts that take a snapshot together.
+type Tempo struct {
+	copied, stood, went *Gathering
 	mutex               sync.Mutex
 	pauses              []engine.Pause // by the clock of this machine
 	hosts               []string       // what the snapshot says of them; none: there is one alone
 }
 
-func newTempo(hosts []string) *tempo {
-	return &tempo{copied: gather(hosts, nil), stood: gather(hosts, nil), went: gather(hosts, nil)}
+// NewTempo gives that of some hosts.
+func NewTempo(hosts []string) *Tempo {
+	return &Tempo{copied: Gather(hosts, nil), stood: Gather(hosts, nil), went: Gather(hosts, nil)}
 }
 
-// fail lets all hosts know that one has failed.
-func (t *tempo) fail(err error) {
-	for _, g := range []*gathering{t.copied, t.stood, t.went} {
-		g.end(err)
+// Fail lets all hosts know that one has failed.
+func (t *Tempo) Fail(err error) {
+	for _, g := range []*Gathering{t.copied, t.stood, t.went} {
+		g.End(err)
 	}
 }
 
-// of gives the tempo as a host sees it.
-func (t *tempo) of(h *apply.Steered) snapshot.Pace { return &pace{t, h} }
+// Of gives the tempo as a host sees it.
+func (t *Tempo) Of(h *apply.Steered) snapshot.Pace { return &pace{t, h} }
 
 type pace struct {
-	*tempo
+	*Tempo
 	host *apply.Steered
 }
 
 // Copied gives the moment, once all hosts have copied what was there.
 func (p *pace) Copied(ctx context.Context) (time.Time, error) {
-	if err := p.copied.arrive(ctx, p.host.Name, 0); err != nil {
+	if err := p.copied.Arrive(ctx, p.host.Name, 0); err != nil {
 		return time.Time{}, err
 	}
 	return p.host.Moment(), nil
@@ -50,7 +51,7 @@ func (p *pace) Copied(ctx context.Context) (time.Time, error) {
 
 // Stood waits until the nodes of all hosts stand still.
 func (p *pace) Stood(ctx context.Context, _ engine.Pause) error {
-	return p.stood.arrive(ctx, p.host.Name, mostWait)
+	return p.stood.Arrive(ctx, p.host.Name, mostWait)
 }
 
 // Went notes how long the nodes of a host stood still, and gives how it was on all of them.
@@ -62,12 +63,17 @@ func (p *pace) Went(ctx context.Context, how engine.Pause) (snapshot.All, error)
 	p.mutex.Lock()
 	p.pauses = append(p.pauses, how)
 	p.mutex.Unlock()
-	if err := p.went.arrive(ctx, p.host.Name, 0); err != nil {
+	if err := p.went.Arrive(ctx, p.host.Name, 0); err != nil {
 		return snapshot.All{}, err
 	}
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	return together(p.pauses, p.hosts), nil
+	return p.All(), nil
+}
+
+// All gives how it was on all hosts.
+func (t *Tempo) All() snapshot.All {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	return together(t.pauses, t.hosts)
 }
 
 // together gives how it was on all hosts.

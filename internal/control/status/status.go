@@ -40,6 +40,9 @@ type Node struct {
 	Networks   []string          `json:"-"` // in the order in which they are declared
 }
 
+// Absent is the state of a node that is not there.
+const Absent = "absent"
+
 // What the health of a node can be.
 const (
 	Healthy   = "healthy"
@@ -64,7 +67,11 @@ type Status struct {
 
 // Of tells how declared nodes are, in their order, with those beside the live ones.
 func Of(ctx context.Context, f *apply.Fleet, nodes []*site.Node) (*Status, error) {
-	there, beside, on := map[string]*observe.Node{}, map[string][]*observe.Node{}, map[string]string{}
+	type instance struct {
+		*observe.Node
+		host string // a move that was cut short may have left it on another one than what is live
+	}
+	there, beside, on := map[string]*observe.Node{}, map[string][]instance{}, map[string]string{}
 	lists := make([][]observe.Node, len(f.All))
 	if err := f.Each(func(i int, h *apply.Steered) (err error) {
 		lists[i], err = h.Nodes(ctx)
@@ -81,7 +88,7 @@ func Of(ctx context.Context, f *apply.Fleet, nodes []*site.Node) (*Status, error
 			if n := &lists[k][i]; on[n.Name] != "" && on[n.Name] == belongs[n.Name] && h.Name != on[n.Name] {
 				continue // another host has left it there, or says so
 			} else if n.Staged {
-				beside[n.Name] = append(beside[n.Name], n)
+				beside[n.Name] = append(beside[n.Name], instance{n, h.Name})
 			} else {
 				there[n.Name], on[n.Name] = n, h.Name
 			}
@@ -100,7 +107,9 @@ func Of(ctx context.Context, f *apply.Fleet, nodes []*site.Node) (*Status, error
 		}
 		all.add(r, there[n.Name], n)
 		for _, other := range beside[n.Name] {
-			all.add(quarantined(r, other), other, n)
+			row := quarantined(r, other.Node)
+			row.Host = other.host
+			all.add(row, other.Node, n)
 		}
 	}
 	return all, nil
@@ -119,6 +128,9 @@ func (all *Status) host(i int) *apply.Steered {
 	h, _ := all.fleet.Host(all.Nodes[i].Host)
 	return h
 }
+
+// Unknown gives the hosts of which nothing is known.
+func (all *Status) Unknown() []string { return all.fleet.Unknown }
 
 // Declared gives the node as it is declared of which instance i is.
 func (all *Status) Declared(i int) *site.Node { return all.declared[i] }
@@ -256,7 +268,7 @@ func quarantined(of Node, n *observe.Node) Node {
 }
 
 func newRow(maker *spec.Maker, n *site.Node, hostName string, has *observe.Node) Node {
-	r := Node{Node: n.Name, ID: n.FullID(), Release: n.Release, Host: hostName, State: "absent", Health: "-", Roles: n.Roles, Addresses: map[string]string{}}
+	r := Node{Node: n.Name, ID: n.FullID(), Release: n.Release, Host: hostName, State: Absent, Health: "-", Roles: n.Roles, Addresses: map[string]string{}}
 	for _, nic := range n.NICs {
 		r.Networks = append(r.Networks, nic.Network)
 		r.Addresses[nic.Network] = nic.Address.String()

@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"maps"
 	"time"
 
 	"orrery/internal/observe"
@@ -21,4 +22,12 @@ func WentBack(trial *observe.Trial, back bool, why string) *observe.TrialEnd {
 		return nil
 	}
 	return End(trial, observe.Reverted, why)
+}
+
+// Recovered gives that of a switch that was interrupted and is brought to its end: of hosts that have ended a trial apart from one another, it is how the trial ended on the first of them.
+func Recovered(r observe.Releases, back bool, why string) *observe.TrialEnd {
+	if r.Trial == nil && r.Ended != nil && r.Ended.Result == observe.Reverted && maps.Equal(r.Ended.Back, r.Switch.End) {
+		return r.Ended
+	}
+	return WentBack(r.Trial, back, why)
 }

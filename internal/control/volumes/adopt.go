@@ -6,8 +6,6 @@ import (
 
 	"orrery/internal/apply"
 	"orrery/internal/control"
-	"orrery/internal/control/here"
-	"orrery/internal/engine"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
 	"orrery/internal/problem"
@@ -17,26 +15,25 @@ import (
 )
 
 // Adopted is a volume that a node has from another.
-type Adopted struct {
-	Volume string // of the former node
-	To     string // where it is now
-	Kept   string // where that is which the node had itself; "": it had nothing
-}
+type Adopted = apply.Adopted
 
 // An adoption is a node that takes over the data of another.
 type adoption struct {
 	*control.Session
-	site   *site.Site
-	host   *apply.Steered
-	former string
-	heir   *spec.Node
-	all    []volume.Adoption
+	site  *site.Site
+	fleet *apply.Fleet
+	of    apply.Heritage
+	all   []apply.Adoption
 }
 
 // Adopt gives a node the volumes of a former one: those that are named, as WAS=IS if they were called otherwise, or all that it uses. What it gives has been adopted, also
 // if there is an error.
 func Adopt(ctx context.Context, c *control.Session, former, heir string, named []string) ([]Adopted, error) {
-	s, h, _, err := c.Target(nil)
+	s, err := c.Load()
+	if err != nil {
+		return nil, err
+	}
+	f, err := c.Hosts(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -44,15 +41,14 @@ func Adopt(ctx context.Context, c *control.Session, former, heir string, named [
 	if err != nil {
 		return nil, err
 	}
-	a := &adoption{Session: c, site: s, host: h, former: former}
-	if a.heir, err = spec.NewMaker(s).Node(n); err != nil {
+	a := &adoption{Session: c, site: s, fleet: f, of: apply.Heritage{Former: former, Named: named}}
+	is, err := spec.NewMaker(s).Node(n)
+	if err != nil {
 		return nil, err
 	}
-	if a.all, err = volume.Adoptions(c.Dirs, s.Key(), former, a.heir, named); err != nil {
-		return nil, err
-	}
+	a.of.Heir = *is
 	var done []Adopted
-	err = c.Locked(ctx, s, h, func(r *control.Account) error {
+	err = c.LockedOn(ctx, s, f, func(r *control.Account) error {
 		done, err = a.run(ctx, r)
 		return err
 	})
@@ -74,77 +70,81 @@ func Formers(c *control.Session, s *site.Site) []string {
 
 // run ends what is there of the former node, and gives its data to the heir.
 func (a *adoption) run(ctx context.Context, r *control.Account) ([]Adopted, error) {
-	hosts, err := a.Seen(ctx, apply.Alone(a.host))
+	seen, err := a.Seen(ctx, a.fleet)
 	if err != nil {
 		return nil, err
 	}
-	ends, err := a.ending(hosts)
+	h, err := a.where(ctx, seen)
+	if err != nil {
+		return nil, err
+	}
+	ends, err := a.ending(seen)
 	if err != nil {
 		return nil, err
 	}
 	if err := a.unused(); err != nil {
 		return nil, err
 	}
-	var there *observe.Node
-	for i := range hosts[0].Nodes {
-		n := &hosts[0].Nodes[i]
-		if len(ends) > 0 && n.Name == a.former {
-			continue
-		}
-		if err := a.free(n); err != nil {
-			return nil, err
-		}
-		if n.Name == a.heir.Name && !n.Staged {
-			there = n
+	for _, v := range a.all {
+		for _, user := range v.Users {
+			if len(ends) == 0 || user != a.of.Former {
+				return nil, apply.InUse(user, v.As)
+			}
 		}
 	}
-	if err := a.CarryOut(ctx, r, a.host, ends); err != nil {
+	if err := a.CarryOutOn(ctx, r, a.fleet, ends); err != nil {
 		return nil, err
 	}
-	if there != nil { // from before it has other data: roles prepare what they find
-		near, err := here.Of(a.host)
-		if err != nil {
-			return nil, err
-		}
-		if err := near.ByName()[there.Engine].Mark(ctx, engine.RefOf(&there.Node), engine.Mark{Config: there.Config, Active: there.Active}); err != nil {
-			return nil, err
-		}
-	}
-	return a.give()
+	return h.AdoptVolumes(ctx, a.of)
 }
 
-// give gives the data to the heir.
-func (a *adoption) give() (done []Adopted, err error) {
-	for _, v := range a.all {
-		kept, err := v.Adopt()
-		if err != nil {
-			return done, problem.New(problem.Failed, "volume %s of %s was not given to %s", v.Volume, a.former, a.heir.Name).Because(err)
+// where gives the host that has the data. It stays there, so the heir must be there, too.
+func (a *adoption) where(ctx context.Context, seen []observe.Host) (*apply.Steered, error) {
+	all, errs := make([][]apply.Adoption, len(a.fleet.All)), make([]error, len(a.fleet.All))
+	_ = a.fleet.Each(func(i int, h *apply.Steered) error {
+		all[i], errs[i] = h.Adoptions(ctx, a.of)
+		return nil
+	})
+	n, _ := a.site.Node(a.of.Heir.Name)
+	home, has := n.Host, -1
+	for i := range a.fleet.All {
+		if errs[i] != nil && !problem.Is(errs[i], problem.Usage) {
+			return nil, errs[i]
 		}
-		done = append(done, Adopted{v.Volume, v.To, kept})
-	}
-	return done, nil
-}
-
-// free wants that a node that runs uses nothing of what changes hands.
-func (a *adoption) free(n *observe.Node) error {
-	for _, v := range a.all {
-		if n.State != observe.Stopped && len(volume.Users(a.Dirs, a.site.Key(), []*spec.Node{&n.Node}, v.From, v.To)) > 0 {
-			return problem.New(problem.Refused, "node %s runs and uses volume %s; nothing was done", n.Name, v.As).Try("orrery stop %s", n.Name)
+		there := slices.ContainsFunc(seen[i].Nodes, func(is observe.Node) bool { return is.Name == n.Name && !is.Staged })
+		if there {
+			home = a.fleet.All[i].Name
+		}
+		if errs[i] == nil && (has < 0 || there) {
+			has = i
 		}
 	}
-	return nil
+	if has < 0 {
+		return nil, errs[0]
+	}
+	h := a.fleet.All[has]
+	switch {
+	case len(a.fleet.All)+len(a.fleet.Unknown) == 1, home == h.Name:
+		a.all = all[has]
+		return h, nil
+	case home == "":
+		return nil, problem.New(problem.Unable, "the data of %s is on host %s, and node %s may come to another; nothing was done", a.of.Former, h.Name, n.Name).At("site.toml").
+			Try("say host = %q for %s", h.Name, n.Name)
+	}
+	return nil, problem.New(problem.Unable, "the data of %s is on host %s, and node %s is on %s; nothing was done", a.of.Former, h.Name, n.Name, home).
+		Try("orrery move %s --to %s first", n.Name, h.Name)
 }
 
 // unused wants that a former node, if it is still declared, does not use what is to be another's.
 func (a *adoption) unused() error {
-	n, still := a.site.Node(a.former)
+	n, still := a.site.Node(a.of.Former)
 	if !still {
 		return nil
 	}
 	for _, r := range a.site.RolesOf(n) {
 		for _, use := range r.Volumes {
-			if slices.ContainsFunc(a.all, func(v volume.Adoption) bool { return v.Volume == use.Name }) {
-				return problem.New(problem.Refused, "node %s uses volume %s itself; nothing was done", a.former, use.Name).At("site.toml").
+			if slices.ContainsFunc(a.all, func(v apply.Adoption) bool { return v.Volume == use.Name }) {
+				return problem.New(problem.Refused, "node %s uses volume %s itself; nothing was done", a.of.Former, use.Name).At("site.toml").
 					Try("orrery cp copies data from one node to another")
 			}
 		}
@@ -154,13 +154,13 @@ func (a *adoption) unused() error {
 
 // ending gives the steps that end a former node, if it is still there. One that is declared ends only by down.
 func (a *adoption) ending(hosts []observe.Host) ([]*plan.Step, error) {
-	if _, still := a.site.Node(a.former); still {
+	if _, still := a.site.Node(a.of.Former); still {
 		return nil, nil
 	}
-	p := plan.Down(a.site, hosts, plan.Goal{Nodes: map[string]bool{a.former: true}})
+	p := plan.Down(a.site, hosts, plan.Goal{Nodes: map[string]bool{a.of.Former: true}})
 	if p.Empty() {
 		return nil, nil
 	}
-	_, err := a.AskProduction(a.site, a.former+" would end.")
+	_, err := a.AskProduction(a.site, a.of.Former+" would end.")
 	return p.Steps, err
 }

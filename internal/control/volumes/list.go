@@ -8,7 +8,9 @@ import (
 
 	"orrery/internal/apply"
 	"orrery/internal/control"
+	"orrery/internal/control/hosts"
 	"orrery/internal/observe"
+	"orrery/internal/phrase"
 	"orrery/internal/plan/orphan"
 	"orrery/internal/plan/place"
 	"orrery/internal/site"
@@ -83,12 +85,14 @@ type places struct {
 	site  *site.Site
 	fleet *apply.Fleet
 	on    map[string][]apply.Directory
-	every map[string]time.Duration // how often a volume is mirrored by itself
 }
 
 // find finds the directories that nodes use, or would. Those of nodes that may be on a host that is unknown are left out. What was seen is needed of several hosts only.
 func find(c *control.Session, s *site.Site, f *apply.Fleet, seen []observe.Host) (*places, error) {
-	p := &places{site: s, fleet: f, on: map[string][]apply.Directory{}, every: map[string]time.Duration{}}
+	p := &places{site: s, fleet: f, on: map[string][]apply.Directory{}}
+	if len(f.Unknown) > 0 {
+		c.Watcher.Tell(control.Event{Kind: control.Notice, Site: s.Key(), Text: "volumes on host " + phrase.List(f.Unknown, 12) + " are left out"})
+	}
 	alone, placed := len(f.All) == 1 && len(f.Unknown) == 0, s
 	if !alone {
 		var err error
@@ -100,25 +104,16 @@ func find(c *control.Session, s *site.Site, f *apply.Fleet, seen []observe.Host)
 	if err != nil {
 		return nil, err
 	}
-	mirrors := map[[2]string]string{}
-	for _, m := range all {
-		mirrors[[2]string{m.Volume, m.Node}], p.every[m.Volume] = m.To, m.Every
+	of, err := hosts.Directories(s, all)
+	if err != nil {
+		return nil, err
 	}
-	maker := spec.NewMaker(s)
 	for i := range s.Nodes {
 		on := placed.Nodes[i].Host
 		if alone {
 			on = f.All[0].Name
 		}
-		spelt, err := maker.Node(&s.Nodes[i])
-		if err != nil {
-			return nil, err
-		}
-		for _, m := range spelt.Mounts {
-			d := apply.Directory{Node: spelt.Name, Mount: m}
-			d.Mirror = mirrors[[2]string{m.Volume, d.Name()}]
-			p.on[on] = append(p.on[on], d)
-		}
+		p.on[on] = append(p.on[on], of[i]...)
 	}
 	return p, nil
 }
@@ -147,7 +142,7 @@ func (p *places) rows(ctx context.Context, h *apply.Steered) ([]Row, error) {
 		if d.Mirror != "" {
 			r.Last = all[i].Last
 		}
-		r.due(p.site.Key(), p.every[r.Volume])
+		r.Next, r.Idle = all[i].Next, all[i].Idle
 		rows[i] = r
 	}
 	return rows, nil
@@ -171,16 +166,4 @@ func (p *places) unused(ctx context.Context, h *apply.Steered, gone []orphan.Orp
 		rows[i] = Row{Host: p.host(h), Volume: o.Volume, Node: cmp.Or(o.Node, volume.ForAll), Path: o.Path, Size: all[i].Size, There: all[i].There, Orphan: true}
 	}
 	return rows, nil
-}
-
-// due notes when the mirror of a directory is due again by itself.
-func (r *Row) due(key string, every time.Duration) {
-	if every == 0 || r.Mirror == "" {
-		return
-	}
-	var last time.Time
-	if r.Last != nil {
-		last = r.Last.At
-	}
-	r.Next, r.Idle = volume.NextRun(key, r.Volume, every, last, time.Now())
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"orrery/internal/apply"
 	"orrery/internal/control"
 	"orrery/internal/control/register"
 	"orrery/internal/host"
@@ -16,7 +17,6 @@ import (
 	"orrery/internal/site"
 	"orrery/internal/site/sitefile"
 	"orrery/internal/site/spec"
-	"orrery/internal/volume"
 )
 
 // karoo is a site of two nodes with a ledger each, which is mirrored, and of which db's is there.
@@ -106,25 +106,16 @@ func TestAdoptionRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &adoption{Session: c, site: s, former: "db", heir: heir, all: []volume.Adoption{{
-		Volume: "ledger", As: "ledger", From: filepath.Join(c.Dirs.Volumes("karoo"), "ledger", "db"), To: filepath.Join(c.Dirs.Volumes("karoo"), "ledger", "web"),
-	}}}
+	a := &adoption{Session: c, site: s, of: apply.Heritage{Former: "db", Heir: *heir}, all: []apply.Adoption{{Volume: "ledger", As: "ledger"}}}
 	if err := a.unused(); problem.Exit(err) != int(problem.Refused) || !strings.Contains(err.Error(), "node db uses volume ledger itself") {
 		t.Errorf("of a node that is declared: %v", err)
 	}
-	there := observe.Node{Node: *heir, State: observe.Running}
-	if err := a.free(&there); problem.Exit(err) != int(problem.Refused) {
-		t.Errorf("into a node that runs: %v", err)
-	}
-	there.State = observe.Stopped
-	if err := a.free(&there); err != nil {
-		t.Errorf("into a node that is stopped: %v", err)
-	}
+	there := observe.Node{Node: *heir, State: observe.Stopped}
 	hosts := []observe.Host{{Name: "local", Nodes: []observe.Node{there}}}
 	if steps, err := a.ending(hosts); steps != nil || err != nil || len(asker.asked) > 0 {
 		t.Errorf("a node that is declared ends: %v, %v", steps, err)
 	}
-	a.former, hosts[0].Nodes[0].Name = "old", "old"
+	a.of.Former, hosts[0].Nodes[0].Name = "old", "old"
 	if err := a.unused(); err != nil {
 		t.Error(err)
 	}
@@ -134,24 +125,5 @@ func TestAdoptionRefuses(t *testing.T) {
 	c.Asker = control.Agreed{}
 	if steps, err := a.ending(hosts); len(steps) == 0 || err != nil {
 		t.Errorf("a node that the site file no longer declares does not end: %v", err)
-	}
-}
-
-// TestAdoptionGives: the heir has the data afterwards, and what it had itself is kept.
-func TestAdoptionGives(t *testing.T) {
-	c, s := karoo(t)
-	volumes := filepath.Join(c.Dirs.Volumes("karoo"), "ledger")
-	write(t, filepath.Join(volumes, "web", "book"), "nothing yet")
-	a := &adoption{Session: c, site: s, former: "db", heir: &spec.Node{Name: "web"}, all: []volume.Adoption{{
-		Volume: "ledger", As: "ledger", From: filepath.Join(volumes, "db"), To: filepath.Join(volumes, "web"),
-	}}}
-	done, err := a.give()
-	if err != nil || len(done) != 1 || done[0].To != filepath.Join(volumes, "web") || done[0].Kept == "" {
-		t.Fatalf("%+v, %v", done, err)
-	}
-	for path, want := range map[string]string{done[0].To: "what was paid", done[0].Kept: "nothing yet"} {
-		if text, err := os.ReadFile(filepath.Join(path, "book")); err != nil || string(text) != want {
-			t.Errorf("%s has %q, %v", path, text, err)
-		}
 	}
 }

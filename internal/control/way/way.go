@@ -2,6 +2,7 @@
 package way
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -94,28 +95,58 @@ func (r *Roll) sits(name string, seats []seat) (seat, error) {
 	return seat{}, observe.OnTwo(name, seats[0].host.Name, seats[1].host.Name)
 }
 
-// Runners gives the ways into those nodes that run and are of the release that the session is about.
-func (r *Roll) Runners() (map[string]host.Runner, error) {
-	seats := map[string][]seat{}
+// seats gives those of the nodes that run and are of the release that the session is about.
+func (r *Roll) seats() (map[string]seat, error) {
+	some := map[string][]seat{}
 	for i, h := range r.hosts.All {
 		nodes := r.last(i)
 		for k := range nodes {
 			if n := &nodes[k]; n.State == observe.Running && r.session.Meant(n) {
-				seats[n.Name] = append(seats[n.Name], seat{h, n})
+				some[n.Name] = append(some[n.Name], seat{h, n})
 			}
 		}
 	}
-	all := map[string]host.Runner{}
-	for name, some := range seats {
-		s, err := r.sits(name, some)
-		if err == nil {
-			all[name], err = r.into(s.host, s.node)
-		}
+	all := map[string]seat{}
+	for name := range some {
+		s, err := r.sits(name, some[name])
 		if err != nil {
 			return all, err
 		}
+		all[name] = s
 	}
 	return all, nil
+}
+
+// Runners gives the ways into those nodes.
+func (r *Roll) Runners() (map[string]host.Runner, error) {
+	seats, err := r.seats()
+	all := map[string]host.Runner{}
+	for name, s := range seats {
+		in, bad := r.into(s.host, s.node)
+		if bad != nil {
+			return all, cmp.Or(err, bad)
+		}
+		all[name] = in
+	}
+	return all, err
+}
+
+// Between gives what lets the host of a node take a file or directory from another node, of that host or another one, without that coming here; nil: one of them is here.
+func (r *Roll) Between(from, to string) func(ctx context.Context, e apply.CopyErrand, moved func(bytes int64)) error {
+	seats, err := r.seats()
+	a, b := seats[from], seats[to]
+	if err != nil || a.host == nil || b.host == nil {
+		return nil
+	}
+	for _, s := range []seat{a, b} {
+		if h, ok := r.site.Host(s.host.Name); !ok || h.Local() || r.session.Barred(s.node) {
+			return nil
+		}
+	}
+	return func(ctx context.Context, e apply.CopyErrand, moved func(bytes int64)) error {
+		e.Host, e.From, e.To = a.host.Name, &a.node.Node, &b.node.Node
+		return r.hosts.Copy(ctx, e, b.host.Name, moved)
+	}
 }
 
 // Runner gives the way into one of them.

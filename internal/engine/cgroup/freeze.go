@@ -13,6 +13,9 @@ import (
 // frost is how long all processes of a group may take to stand still. One that waits for a disk does so when it has what it waits for.
 const frost = 10 * time.Second
 
+// nudge is after how long processes are told again to stand still. With cgroup v1, those that were forked just as the others were told may go on.
+const nudge = 10 * time.Millisecond
+
 // SetFrozen lets all processes of the group stand still, or go on. It does not wait until they do.
 func (g Group) SetFrozen(frozen bool) error {
 	file, value := "freezer.state", map[bool]string{true: "FROZEN", false: "THAWED"}[frozen]
@@ -36,7 +39,7 @@ func (g Group) Frozen() bool {
 func (g Group) AwaitFrost(ctx context.Context, frozen bool) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, frost, fmt.Errorf("some of its processes go on after %v", frost))
 	defer cancel()
-	for {
+	for told := time.Now(); ; {
 		file, want := "freezer.state", "FROZEN"
 		if !g.at.isV1("freezer") {
 			file, want = "cgroup.events", "frozen 1"
@@ -47,6 +50,12 @@ func (g Group) AwaitFrost(ctx context.Context, frozen bool) error {
 		}
 		if strings.Contains(string(text), want) == frozen {
 			return nil
+		}
+		if frozen && strings.HasPrefix(string(text), "FREEZING") && time.Since(told) > nudge {
+			if err := g.SetFrozen(true); err != nil {
+				return err
+			}
+			told = time.Now()
 		}
 		if err := host.Pause(ctx, time.Millisecond); err != nil {
 			return err

@@ -3,11 +3,14 @@ package cgroup
 import (
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"orrery/internal/engine/process"
+	"orrery/internal/host"
+	"orrery/test/need"
 )
 
 // TestFrost: a mark is there while a group stands still by us. A group that does not is let go on, and has no mark.
@@ -78,5 +81,38 @@ func TestFrostBesideThreads(t *testing.T) {
 	for _, text := range []string{"", "[{", "{}"} { // what was cut short
 		must(t, os.WriteFile(f.Mark, []byte(text), 0o600))
 		must(t, f.Thaw())
+	}
+}
+
+// TestFrostOfForks: processes that begin others all the time stand still, too, each time, and soon.
+func TestFrostOfForks(t *testing.T) {
+	need.Integration(t)
+	g := Of("it-cgroup", 3)
+	var all []*exec.Cmd
+	t.Cleanup(func() {
+		_ = g.Kill(context.Background())
+		for _, cmd := range all {
+			_ = cmd.Wait()
+		}
+		Remove(g)
+		RemoveEmpty("it-cgroup")
+	})
+	for range 3 {
+		cmd := exec.Command("sh", "-c", "while :; do /bin/true; done")
+		must(t, host.Apart(func() error { return g.Start(cmd) }))
+		all = append(all, cmd)
+	}
+	var longest time.Duration
+	for range 200 {
+		began := time.Now()
+		must(t, g.SetFrozen(true))
+		must(t, g.AwaitFrost(t.Context(), true))
+		longest = max(longest, time.Since(began))
+		must(t, g.SetFrozen(false))
+		must(t, g.AwaitFrost(t.Context(), false))
+	}
+	t.Logf("the longest took %v", longest)
+	if longest > 2*time.Second {
+		t.Errorf("once it took %v", longest)
 	}
 }

@@ -3,6 +3,8 @@ package fake
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"io/fs"
@@ -40,6 +42,15 @@ func (l Layers) Layers() (map[string]bool, error) {
 
 // BuildBase builds a base image.
 func (l Layers) BuildBase(ctx context.Context, layer *spec.Layer, _ site.Mirror, _ func(string)) error {
+	if content := layer.Image.Content(); content != "" && !filepath.IsAbs(layer.Image.File()) {
+		l.h.lock.Lock()
+		has := l.h.files[content]
+		delete(l.h.files, content)
+		l.h.lock.Unlock()
+		if !has {
+			return fmt.Errorf("layer %s: the file %s has not come", layer.Title, layer.Image.Import)
+		}
+	}
 	return l.build(ctx, layer)
 }
 
@@ -65,6 +76,24 @@ func (l Layers) build(ctx context.Context, layer *spec.Layer) error {
 		l.h.layers[layer.Digest] = true
 	}
 	return halfway
+}
+
+// Receive notes that a file has come.
+func (l Layers) Receive(_ context.Context, digest string, from io.Reader) error {
+	sum := sha256.New()
+	if _, err := io.Copy(sum, from); err != nil {
+		return err
+	}
+	if is := hex.EncodeToString(sum.Sum(nil)); is != digest {
+		return fmt.Errorf("%s has come, and not %s", is, digest)
+	}
+	l.h.lock.Lock()
+	defer l.h.lock.Unlock()
+	if l.h.files == nil {
+		l.h.files = map[string]bool{}
+	}
+	l.h.files[digest] = true
+	return nil
 }
 
 // Install does nothing.

@@ -32,6 +32,7 @@ type Host struct {
 	lock     sync.Mutex
 	networks map[string]spec.Network // by bridge
 	layers   map[string]bool
+	files    map[string]bool // that have come, by digest
 	settings map[string]string
 	former   map[string]string // settings before they were first changed
 	moved    int               // times that the moving of links was interrupted

@@ -18,6 +18,7 @@ import (
 	"orrery/internal/guest/boot"
 	"orrery/internal/host"
 	"orrery/internal/site"
+	"orrery/internal/site/spec"
 	"orrery/internal/tree"
 )
 
@@ -36,8 +37,6 @@ func (e *Engine) openDisks(open handed, r *nodedir.Record) error {
 // A seen is what a guest that keeps what it writes on a disk has been shown of the private layer, in which only the host writes then: by path, when and how long a file is.
 type seen map[string]string
 
-const seenFile = "seen.json"
-
 // mostSeen bounds it, in files.
 const mostSeen = 1 << 14
 
@@ -48,7 +47,7 @@ func (e *Engine) tellStack(ctx context.Context, r *nodedir.Record) (seen, error)
 	if err != nil {
 		return nil, err
 	}
-	was, err := host.ReadJSON[seen](filepath.Join(e.machine(ref).Disks(), seenFile))
+	was, err := host.ReadJSON[seen](filepath.Join(e.machine(ref).Disks(), vm.SeenFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -73,7 +72,7 @@ func (e *Engine) keepSeen(ref engine.Ref, now seen) error {
 	if err != nil {
 		return err
 	}
-	return host.WriteFile(host.File{Path: filepath.Join(e.machine(ref).Disks(), seenFile), Content: text, Mode: 0o600})
+	return host.WriteFile(host.File{Path: filepath.Join(e.machine(ref).Disks(), vm.SeenFile), Content: text, Mode: 0o600})
 }
 
 // survey looks through a private layer.
@@ -131,6 +130,14 @@ func (m machine) growImages(ctx context.Context, r *nodedir.Record) error {
 
 func resize(ctx context.Context, q *qmp.Client, d site.Drive) error {
 	return q.Do(ctx, "block_resize", map[string]any{"node-name": argv.BlockID(d), "size": d.Size}, nil)
+}
+
+// Receive makes a machine, stopped, of what has come of it from another host.
+func (e *Engine) Receive(ctx context.Context, n *spec.Node, layer string, m engine.Mark, resumes bool) error {
+	if err := vm.TakeDisks(n.Name, layer); err != nil {
+		return err
+	}
+	return e.Nodes.Receive(ctx, n, layer, m, resumes)
 }
 
 // leaveDevices lets others have the device on which a node that goes has kept what it wrote. Its other devices keep what they have.

@@ -42,6 +42,7 @@ var (
 	_ engine.Freezer   = (*Engine)(nil)
 	_ engine.Flusher   = (*Engine)(nil)
 	_ engine.Layered   = (*Engine)(nil)
+	_ engine.Receiver  = (*Engine)(nil)
 	_ engine.Grouped   = (*Engine)(nil)
 	_ engine.Viewer    = (*Engine)(nil)
 	_ engine.Renewer   = (*Engine)(nil)
@@ -72,7 +73,7 @@ func (e *Engine) Capabilities() observe.Capabilities {
 	return able
 }
 
-var capable = observe.Capabilities{MoveNIC: true, Remount: true, PlugDisk: true, PlugNIC: true, Keep: true}
+var capable = observe.Capabilities{MoveNIC: true, Remount: true, PlugDisk: true, PlugNIC: true, Keep: true, Move: true}
 
 // Try says what runs machines here, and whether QEMU is too old for that.
 func (e *Engine) Try(ctx context.Context) observe.Capabilities {

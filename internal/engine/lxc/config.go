@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"orrery/internal/engine/nodedir"
+	"orrery/internal/host"
 	"orrery/internal/image/rootfs"
 )
 
@@ -27,7 +28,7 @@ func (e *Engine) writeConfig(c container, r *nodedir.Record, mounts []nodedir.Mo
 	set("lxc.rootfs.path", "dir:%s", c.Root())
 	set("lxc.signal.halt", "SIGRTMIN+3") // systemd(1): poweroff
 	set("lxc.pty.max", "1024")
-	if hasAppArmor() {
+	if host.AppArmor() {
 		set("lxc.apparmor.profile", "generated")
 		set("lxc.apparmor.allow_nesting", "1") // systemd mounts a proc of its own for the services that it confines
 	} else {
@@ -71,9 +72,4 @@ func (e *Engine) overlay(c container, r *nodedir.Record, mounts []nodedir.Mount)
 		o.Binds = append(o.Binds, m.Aside())
 	}
 	return o
-}
-
-func hasAppArmor() bool {
-	text, err := os.ReadFile("/sys/module/apparmor/parameters/enabled")
-	return err == nil && strings.HasPrefix(string(text), "Y")
 }

@@ -97,6 +97,9 @@ func (n *Nodes) Receive(_ context.Context, s *spec.Node, layer string, m engine.
 	if err := os.Rename(layer, fresh.Private()); err != nil {
 		return err
 	}
+	if err := makeOfHost(fresh, s); err != nil {
+		return err
+	}
 	r.Configured, r.Config, r.Active, r.Proven, r.ProvenAt = m.Configured, m.Config, m.Active, "", time.Time{}
 	if err := fresh.Write(r); err != nil {
 		return err

@@ -1,12 +1,16 @@
 package nodedir
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
+	"orrery/internal/engine"
 	"orrery/internal/host"
 	"orrery/internal/site/spec"
+	"orrery/internal/tree"
 )
 
 // personal gives the files that make a node this node: machine-id, host name, SSH host keys.
@@ -14,7 +18,7 @@ func (n *Nodes) personal(s *spec.Node) ([]host.File, error) {
 	files := []host.File{
 		{Path: "/etc/machine-id", Content: []byte(s.MachineID + "\n"), Mode: 0o444},
 		{Path: "/etc/hostname", Content: []byte(s.Name + "\n"), Mode: 0o644},
-		{Path: "/etc/resolv.conf", Content: []byte(Resolvers()), Mode: 0o644},
+		{Path: "/" + resolvConf, Content: []byte(Resolvers()), Mode: 0o644},
 	}
 	keys, err := filepath.Glob(filepath.Join(n.Dirs.Keys(s.Site), s.Name, "ssh_host_*"))
 	if err != nil {
@@ -47,6 +51,40 @@ func (n *Nodes) personalise(root stopped, s *spec.Node) error {
 		}
 	}
 	return nil
+}
+
+const resolvConf = "etc/resolv.conf"
+
+// OfHost gives the paths of a private layer that are as this host has made them, and that another one makes anew: the name servers. What a guest with a disk of its own has made of them is not known.
+func (n *Nodes) OfHost(s *spec.Node) []string {
+	if s.Imported() || s.VM.Disk != "" {
+		return nil
+	}
+	private, err := tree.Open(n.Private(engine.RefOf(s)))
+	if err != nil {
+		return nil
+	}
+	defer private.Close()
+	if text, err := private.ReadFile(resolvConf, 64<<10); err != nil || string(text) != Resolvers() {
+		return nil
+	}
+	return []string{resolvConf}
+}
+
+// makeOfHost makes what has not come along.
+func makeOfHost(came Dir, s *spec.Node) error {
+	if s.Imported() || s.VM.Disk != "" {
+		return nil
+	}
+	private, err := tree.Open(came.Private())
+	if err != nil {
+		return err
+	}
+	defer private.Close()
+	if _, err := private.Lstat(resolvConf); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return stopped{root: private, first: os.Geteuid()}.put(host.File{Path: "/" + resolvConf, Content: []byte(Resolvers()), Mode: 0o644})
 }
 
 // Resolvers gives the name servers of the host, as resolv.conf(5) has them, but not those that it keeps for itself on a loopback address.

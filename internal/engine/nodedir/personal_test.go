@@ -117,3 +117,47 @@ func TestChangeWritesInsideTheNode(t *testing.T) {
 		t.Errorf("a directory in the place of /etc/hostname: %v", err)
 	}
 }
+
+// TestNameServersOfHost: name servers that the host has given a node stay behind when that goes to another one, which gives its own; what the node has made of them goes along.
+func TestNameServersOfHost(t *testing.T) {
+	mayChown(t)
+	n, s := nodesIn(t.TempDir()), privileged(1, "one")
+	conf := filepath.Join(n.Private(engine.RefOf(s)), resolvConf)
+	must(t, n.Create(t.Context(), s))
+	if of := n.OfHost(s); len(of) != 1 || of[0] != resolvConf {
+		t.Errorf("what is of the host is %q", of)
+	}
+	for what, change := range map[string]func() error{
+		"another one": func() error { return os.WriteFile(conf, []byte("nameserver 192.0.2.1\n"), 0o644) },
+		"none":        func() error { return nil },
+		"a link":      func() error { return os.Symlink("/run/resolv.conf", conf) },
+	} {
+		must(t, os.RemoveAll(conf))
+		must(t, change())
+		if of := n.OfHost(s); len(of) != 0 {
+			t.Errorf("%s is of the host: %q", what, of)
+		}
+	}
+	disk := *s
+	disk.VM.Disk = "qcow2"
+	for _, c := range []struct {
+		node *spec.Node
+		link string
+		want string
+	}{{s, "", Resolvers()}, {s, "/run/resolv.conf", ""}, {&disk, "", ""}} {
+		other, layer := nodesIn(t.TempDir()), filepath.Join(t.TempDir(), "layer")
+		must(t, os.MkdirAll(filepath.Join(layer, "etc"), 0o755))
+		at := filepath.Join(other.Private(engine.RefOf(s)), resolvConf)
+		if c.link != "" {
+			must(t, os.Symlink(c.link, filepath.Join(layer, resolvConf)))
+		}
+		must(t, other.Receive(t.Context(), c.node, layer, engine.Mark{}, false))
+		text, err := os.ReadFile(at)
+		if string(text) != c.want || c.want != "" && err != nil {
+			t.Errorf("there is %q: %v", text, err)
+		}
+		if to, _ := os.Readlink(at); to != c.link {
+			t.Errorf("it leads to %q", to)
+		}
+	}
+}

@@ -2,8 +2,12 @@ package vm
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+
+	"golang.org/x/sys/unix"
 
 	"orrery/internal/engine/confine"
 	"orrery/internal/engine/disk"
@@ -17,6 +21,9 @@ import (
 // Hold is where the files of disks are: in the private layer, so that whatever takes that along takes them. The guest, which has the layer as its root, finds an empty
 // directory mounted over it.
 const Hold = ".orrery-disks"
+
+// SeenFile is what is kept there of what a guest has been shown of its private layer.
+const SeenFile = "seen.json"
 
 // Disks gives where the machine keeps the files of its disks.
 func (m Machine) Disks() string { return filepath.Join(m.Private(), Hold) }
@@ -88,4 +95,56 @@ func (m Machine) Cover() (rootfs.Bind, error) {
 // DiskProblem says what went wrong with a disk.
 func (m Machine) DiskProblem(d site.Drive, what string, err error) *problem.Problem {
 	return problem.New(problem.Failed, "node %s: disk %s %s", m.Ref.Name, d.Name, what).At(m.Ref.Site).Because(err)
+}
+
+// What may be in a machine's directory of disks: files, and bytes of what its guest has been shown, which is read as a whole.
+const (
+	mostFiles = 1000
+	mostShown = 128 << 20
+)
+
+// TakeDisks looks at what has come of a machine's disks from another host, in a private layer: files that are nobody else's, and nothing that leads anywhere. What is no disk, but for what the guest has
+// been shown, goes.
+func TakeDisks(node, layer string) error {
+	root, err := tree.Open(layer)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	switch st, err := root.Lstat(Hold); {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case st.Mode&unix.S_IFMT != unix.S_IFDIR:
+		return strange(node, layer, Hold)
+	}
+	names, err := root.Names(Hold, mostFiles)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		at := filepath.Join(Hold, name)
+		st, err := root.Lstat(at)
+		if err != nil {
+			return err
+		}
+		kind := filepath.Ext(name)
+		switch {
+		case kind != "."+site.QCow2 && kind != "."+site.RawFile && name != SeenFile:
+			err = root.RemoveAll(at)
+		case st.Mode&unix.S_IFMT != unix.S_IFREG || st.Nlink != 1 || name == SeenFile && st.Size > mostShown:
+			err = strange(node, layer, at)
+		default:
+			err = root.Own(at, 0, 0, 0o600)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return root.Own(Hold, 0, 0, 0o700)
+}
+
+func strange(node, layer, what string) error {
+	return problem.New(problem.Failed, "node %s: what has come from the other host as its disk is none", node).At(filepath.Join(layer, what)).Try("look at that host: somebody else may have it; the node is still there")
 }

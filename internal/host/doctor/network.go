@@ -18,6 +18,8 @@ func (m machine) network() Facts {
 		proven("bounds", Needed, inNewNetwork(tryBound), "connections of nodes cannot be bounded: modprobe nft_connlimit nft_fib_inet"),
 		proven("port guards", Needed, inNewNetwork(tryGuard), "nodes could send as others: modprobe nf_tables_bridge; or write spoof = true for each network"),
 		proven("masquerading", Wanted, inNewNetwork(tryMasquerade), "networks with nat do not work: modprobe nft_chain_nat nft_masq"),
+		proven("vxlan", Wanted, inNewNetwork(tryVXLAN), "networks over several hosts do not work: modprobe vxlan"),
+		proven("wireguard", Wanted, inNewNetwork(tryWireGuard), "networks with encrypt do not work: modprobe wireguard (Debian's and Ubuntu's kernels have it)"),
 		m.forwarding(),
 	}
 	return append(facts, m.firewall()...)
@@ -31,6 +33,14 @@ func tryBridge() error {
 
 func tryVeth() error {
 	return netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "trial"}, PeerName: "peer"})
+}
+
+func tryVXLAN() error {
+	return netlink.LinkAdd(&netlink.Vxlan{LinkAttrs: netlink.LinkAttrs{Name: "trial"}, VxlanId: 1, Port: 4789})
+}
+
+func tryWireGuard() error {
+	return netlink.LinkAdd(&netlink.Wireguard{LinkAttrs: netlink.LinkAttrs{Name: "trial"}})
 }
 
 func tryTable() error {

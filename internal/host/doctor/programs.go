@@ -37,7 +37,19 @@ func (m machine) containers() Facts {
 	if major, _, _ := strings.Cut(version, "."); len(major) == 1 && major < "4" {
 		return Facts{{name, false, Needed, version + ", older than 4.0", "install a newer one: Debian 12 has 5.0"}}
 	}
-	return Facts{{name, true, Needed, version, ""}}
+	return append(Facts{{name, true, Needed, version, ""}}, m.confinement()...)
+}
+
+// confinement says whether LXC can load the profile of a container. Where the kernel has AppArmor, it starts none without.
+func (m machine) confinement() Facts {
+	const name = "AppArmor"
+	if !strings.HasPrefix(m.read("sys/module/apparmor/parameters/enabled"), "Y") {
+		return Facts{{name, true, Info, "not in this kernel, or off", ""}}
+	}
+	if _, err := exec.LookPath("apparmor_parser"); err != nil {
+		return Facts{{name, false, Needed, "on, and apparmor_parser is not installed: LXC starts no container", "apt-get install apparmor"}}
+	}
+	return Facts{{name, true, Needed, "on", ""}}
 }
 
 // programs says which programs are installed.

@@ -24,11 +24,13 @@ type need struct {
 	program string
 	in      []string
 	engine  string // that needs it; "": all nodes do
+	confine bool   // only where the kernel has AppArmor
 }
 
 // needs are what `make packages` installs, and for virtual machines `make vm-packages`, as far as a host that is steered from elsewhere needs it.
 var needs = []need{
 	{program: "lxc-start", in: []string{"lxc"}},
+	{program: "apparmor_parser", in: []string{"apparmor"}, confine: true},
 	{program: "mmdebstrap", in: []string{"mmdebstrap"}},
 	{program: "nft", in: []string{"nftables"}},
 	{program: "ip", in: []string{"iproute2"}},
@@ -47,6 +49,8 @@ var needs = []need{
 // A Machine is what is fitted out: this one, but in tests.
 type Machine struct {
 	Has func(program string) bool
+	// Confines reports whether the kernel has AppArmor: LXC starts no container then without the program that loads profiles.
+	Confines func() bool
 	// Run runs a program to its end, and tells what it prints, line by line.
 	Run func(ctx context.Context, line func(string), args ...string) error
 	// Quiet lets packages start no services of their own, until it is ended.
@@ -54,7 +58,7 @@ type Machine struct {
 }
 
 // Here is the machine on which the program runs.
-var Here = Machine{Has: has, Run: run, Quiet: func() (func(), error) { return quiet(policy) }}
+var Here = Machine{Has: has, Confines: host.AppArmor, Run: run, Quiet: func() (func(), error) { return quiet(policy) }}
 
 func has(program string) bool {
 	_, err := exec.LookPath(program)
@@ -71,7 +75,8 @@ func (m Machine) Missing(engines []string) (all []string) {
 
 func (m Machine) missing(engines []string) (all []need) {
 	for _, n := range needs {
-		if (n.engine == "" || slices.Contains(engines, n.engine)) && !m.Has(n.program) {
+		wanted := n.engine == "" || slices.Contains(engines, n.engine)
+		if wanted && (!n.confine || m.Confines()) && !m.Has(n.program) {
 			all = append(all, n)
 		}
 	}
@@ -111,15 +116,15 @@ func (m Machine) Install(ctx context.Context, engines []string, say func(string)
 		return nil, failed(ctx, "dpkg --configure -a", err)
 	}
 	wait := fmt.Sprintf("-oDPkg::Lock::Timeout=%d", int(lockPatience.Seconds()))
-	if err := apt("asking the archives for their packages", "apt-get", wait, "-oDpkg::Use-Pty=0", "update"); err != nil {
-		say("the archives were not reached: going on with the packages that are known here")
+	// Without this option, archives that were not reached are no error to apt.
+	unreached := apt("asking the archives for their packages", "apt-get", wait, "-oDpkg::Use-Pty=0", "-oAPT::Update::Error-Mode=any", "update")
+	if unreached != nil && ctx.Err() == nil {
+		say("the archives were not all reached: going on with the packages that are known here")
 	}
-	var names []string
-	for _, n := range missing {
-		i := slices.IndexFunc(n.in, func(name string) bool { return m.Run(ctx, func(string) {}, "apt-cache", "show", name) == nil })
-		if name := n.in[max(i, 0)]; !slices.Contains(names, name) {
-			names = append(names, name)
-		}
+	names, unknown := m.choose(ctx, missing)
+	if len(unknown) > 0 && ctx.Err() == nil {
+		return nil, problem.New(problem.Unable, "apt knows no package %s here", phrase.List(unknown, 12)).Because(unreached).
+			Try("see which archives /etc/apt/sources.list and sources.list.d name over there, and whether apt-get update works; then run the same command again")
 	}
 	install := append([]string{"apt-get", wait, "-oDpkg::Use-Pty=0", "-oDpkg::Options::=--force-confold", "--yes", "--no-install-recommends", "install", "--"}, names...)
 	if err := apt("installing "+strings.Join(names, ", "), install...); err != nil {
@@ -129,6 +134,19 @@ func (m Machine) Install(ctx context.Context, engines []string, say func(string)
 		return names, problem.New(problem.Unable, "%s are installed, and %s are still missing", strings.Join(names, ", "), list(left)).Try("see which packages of this system have them")
 	}
 	return names, nil
+}
+
+// choose gives the packages that have programs: of each the first that apt knows here. Of some it knows none.
+func (m Machine) choose(ctx context.Context, missing []need) (names, unknown []string) {
+	for _, n := range missing {
+		i := slices.IndexFunc(n.in, func(name string) bool { return m.Run(ctx, func(string) {}, "apt-cache", "show", name) == nil })
+		if i < 0 {
+			unknown = append(unknown, n.in[0])
+		} else if !slices.Contains(names, n.in[i]) {
+			names = append(names, n.in[i])
+		}
+	}
+	return names, unknown
 }
 
 func failed(ctx context.Context, what string, err error) error {

@@ -14,16 +14,17 @@ import (
 
 // A bare machine has some programs; what is installed comes to them.
 type bare struct {
-	has   []string
-	knows []string // packages of its archives
-	fails string   // what no command line may have in it
-	ran   []string
-	says  []string
-	ends  context.CancelFunc
+	has      []string
+	knows    []string // packages of its archives
+	confines bool
+	fails    string // what no command line may have in it
+	ran      []string
+	says     []string
+	ends     context.CancelFunc
 }
 
 func (b *bare) machine() Machine {
-	return Machine{Has: func(program string) bool { return slices.Contains(b.has, program) }, Run: b.run, Quiet: func() (func(), error) { return func() {}, nil }}
+	return Machine{Has: func(program string) bool { return slices.Contains(b.has, program) }, Confines: func() bool { return b.confines }, Run: b.run, Quiet: func() (func(), error) { return func() {}, nil }}
 }
 
 func (b *bare) run(_ context.Context, line func(string), args ...string) error {
@@ -82,6 +83,19 @@ func TestInstall(t *testing.T) {
 	}
 }
 
+// debian are the packages of its archives, in part.
+var debian = []string{"lxc", "mmdebstrap", "nftables", "iproute2", "zstd", "xz-utils", "ca-certificates", "apt-utils", "gpg", "gpg-agent", "rsync", "apparmor"}
+
+// TestInstallConfined: where the kernel has AppArmor, LXC needs its program.
+func TestInstallConfined(t *testing.T) {
+	for _, on := range []bool{false, true} {
+		b := &bare{has: []string{"apt-get", "dpkg"}, knows: debian, confines: on}
+		if got, err := b.install(t, "lxc"); err != nil || slices.Contains(got, "apparmor") != on {
+			t.Errorf("AppArmor %v: installed are %v (%v)", on, got, err)
+		}
+	}
+}
+
 func TestInstallNot(t *testing.T) {
 	for what, c := range map[string]struct {
 		on   *bare
@@ -90,8 +104,10 @@ func TestInstallNot(t *testing.T) {
 	}{
 		"no apt":             {&bare{}, problem.Unable, "no apt-get"},
 		"dpkg fails":         {&bare{has: []string{"apt-get", "dpkg"}, fails: "configure"}, problem.Failed, "dpkg --configure -a failed"},
-		"apt fails":          {&bare{has: []string{"apt-get", "dpkg"}, fails: "install"}, problem.Failed, "E: no way"},
-		"the archives don't": {&bare{has: []string{"apt-get", "dpkg"}, fails: "update"}, 0, ""},
+		"apt fails":          {&bare{has: []string{"apt-get", "dpkg"}, knows: debian, fails: "install"}, problem.Failed, "E: no way"},
+		"the archives don't": {&bare{has: []string{"apt-get", "dpkg"}, knows: debian, fails: "update"}, 0, ""},
+		"none was reached":   {&bare{has: []string{"apt-get", "dpkg"}, fails: "update"}, problem.Unable, "apt knows no package lxc, "},
+		"no archives":        {&bare{has: []string{"apt-get", "dpkg"}, knows: debian[1:]}, problem.Unable, "apt knows no package lxc here (see which archives"},
 	} {
 		if _, err := c.on.install(t, "lxc"); problem.Exit(err) != int(c.kind) || err != nil && !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v", what, err)

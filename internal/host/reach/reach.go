@@ -17,9 +17,13 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"orrery/internal/host"
+	"orrery/internal/host/kept"
 	"orrery/internal/problem"
 )
 
@@ -29,20 +33,25 @@ type Far struct {
 	Address string // user@name:port; user and port may be left out
 }
 
-// entering is how long a host may take until it says what it needs: the login, without the program on its way.
-const entering = 30 * time.Second
+// entering is how long a host may take until it says what it needs: the login, without the program on its way. On a connection that the user's own ssh keeps open nobody logs in, so that takes no longer
+// than sharing.
+var ( // but in tests
+	entering = 30 * time.Second
+	sharing  = 8 * time.Second
+)
 
 // A Line is a connection to this program on another host.
 type Line struct {
-	far    Far
-	kill   context.CancelFunc
-	to     io.WriteCloser
-	from   *bufio.Reader
-	out    io.Closer // below from
-	errs   *host.Tail
-	ended  chan struct{} // closed when ssh has ended
-	closed sync.Once
-	Pushed int64 // bytes of the program that had to be brought there; 0: it was there
+	far   Far
+	ends  *kept.Ends
+	from  *bufio.Reader // above that of the ends
+	errs  *host.Tail
+	ended chan struct{} // closed when ssh says no more
+	kill  func()
+
+	stalled atomic.Bool // it goes by a connection that stalls
+	closed  sync.Once
+	Pushed  int64 // bytes of the program that had to be brought there; 0: it was there
 }
 
 var _ io.ReadWriteCloser = (*Line)(nil)
@@ -59,8 +68,10 @@ func (f Far) Dial(ctx context.Context, a *Arms, args ...string) (*Line, error) {
 	}
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
 	late := time.AfterFunc(entering, func() { _ = l.Close() })
-	err = l.enter(arms, func() { late.Stop() })
+	stalls := l.whereShared()
+	err = l.enter(arms, func() { late.Stop(); stalls.Stop() })
 	late.Stop()
+	stalls.Stop()
 	switch {
 	case !stop():
 		err = context.Cause(ctx)
@@ -68,50 +79,80 @@ func (f Far) Dial(ctx context.Context, a *Arms, args ...string) (*Line, error) {
 		return l, nil
 	}
 	_ = l.Close()
-	<-l.ended
+	l.silent()
+	l.silent() // it is killed if it has not ended
 	if ctx.Err() != nil {
 		return nil, problem.New(problem.Failed, "host %s was not reached", f.Name).At(f.Address).Because(context.Cause(ctx))
+	}
+	if l.stalled.Load() {
+		return nil, problem.New(problem.Failed, "host %s: the connection that your ssh keeps open to it stalls: nothing came along it for %v", f.Name, sharing).At(f.Address).
+			Try("end it, and run the same command again: ssh -O exit %s", strings.TrimPrefix(f.byHand(), "ssh "))
 	}
 	return nil, f.explain(err, l.errs.String())
 }
 
+// whereShared gives a login up that says nothing, if it goes by a connection that the user's own ssh keeps open: ssh waits for that as long as it takes.
+func (l *Line) whereShared() *time.Timer {
+	return time.AfterFunc(sharing, func() {
+		ctx, cancel := context.WithTimeout(context.Background(), parting)
+		defer cancel()
+		if host.Program(ctx, "ssh", append([]string{"-O", "check"}, l.far.options()...)...).Run() == nil {
+			l.stalled.Store(true)
+			_ = l.Close()
+		}
+	})
+}
+
 // start starts ssh.
 func (f Far) start(arms []arm, args []string) (*Line, error) {
-	ctx, kill := context.WithCancel(context.Background())
-	cmd := host.Program(ctx, "ssh", append(f.options(), command(arms, args))...)
+	cmd := host.Program(context.Background(), "ssh", append(f.options(), command(arms, args))...)
 	cmd.Env = append(os.Environ(), "LC_ALL=C")
-	l := &Line{far: f, kill: kill, errs: &host.Tail{}, ended: make(chan struct{})}
-	theirIn, to, err := os.Pipe()
-	if err != nil {
-		kill()
-		return nil, err
+	var near, theirs [3]*os.File
+	for i := range near {
+		r, w, err := os.Pipe()
+		if err != nil {
+			shut(near[:i])
+			shut(theirs[:i])
+			return nil, err
+		}
+		if near[i], theirs[i] = r, w; i == 0 {
+			near[i], theirs[i] = w, r
+		}
 	}
-	from, theirOut, err := os.Pipe()
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs[0], theirs[1], theirs[2]
+	err := cmd.Start()
+	shut(theirs[:]) // ssh has its own
 	if err != nil {
-		kill()
-		theirIn.Close() //nolint:errcheck // nobody has it
-		to.Close()      //nolint:errcheck // nobody has read from it
-		return nil, err
-	}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirIn, theirOut, l.errs
-	err = cmd.Start()
-	theirIn.Close()  //nolint:errcheck // ssh has its own
-	theirOut.Close() //nolint:errcheck // ssh has its own
-	if err != nil {
-		kill()
-		to.Close()   //nolint:errcheck // nobody has read from it
-		from.Close() //nolint:errcheck // nobody has written to it
+		shut(near[:])
 		if errors.Is(err, exec.ErrNotFound) {
 			return nil, problem.New(problem.Unable, "there is no ssh on this machine, by which host %s would be reached", f.Name).Try("apt install openssh-client")
 		}
 		return nil, err
 	}
-	l.to, l.from, l.out = to, bufio.NewReaderSize(from, 64<<10), from
+	l := f.line(&kept.Ends{To: near[0], From: near[1], Errs: near[2], Born: time.Now()})
+	if fd, err := unix.PidfdOpen(cmd.Process.Pid, 0); err == nil {
+		l.ends.Process = os.NewFile(uintptr(fd), "ssh")
+	} else {
+		l.kill = func() { _ = cmd.Process.Kill() }
+	}
+	go cmd.Wait() //nolint:errcheck // what it says of that is kept
+	return l, nil
+}
+
+func shut(files []*os.File) {
+	for _, f := range files {
+		_ = f.Close()
+	}
+}
+
+// line gives a connection by its ends.
+func (f Far) line(e *kept.Ends) *Line {
+	l := &Line{far: f, ends: e, from: bufio.NewReaderSize(e.From, 64<<10), errs: &host.Tail{}, ended: make(chan struct{}), kill: e.Kill}
 	go func() {
-		_ = cmd.Wait() // what it says of that is kept
+		_, _ = io.Copy(l.errs, e.Errs)
 		close(l.ended)
 	}()
-	return l, nil
+	return l
 }
 
 // options are those of ssh. Nothing is asked, nothing else goes along the connection, and a network that is silent is noticed within ten seconds. A connection that the user's own ssh keeps open (ControlPath) is used, and none
@@ -184,7 +225,7 @@ func (l *Line) enter(arms []arm, heard func()) error {
 func (l *Line) push(arms []arm, of []string) error {
 	for _, a := range arms {
 		if len(of) == 1 && of[0] == a.machine {
-			n, err := a.writeTo(l.to)
+			n, err := a.writeTo(l.ends.To)
 			l.Pushed += n
 			if err != nil && n == 0 {
 				return err
@@ -219,7 +260,7 @@ func (l *Line) word() ([]string, error) {
 func (l *Line) Read(p []byte) (int, error) { return l.from.Read(p) }
 
 // Write says something to it.
-func (l *Line) Write(p []byte) (int, error) { return l.to.Write(p) }
+func (l *Line) Write(p []byte) (int, error) { return l.ends.To.Write(p) }
 
 // parting is how long ssh may take to end by itself once nobody says anything any more.
 const parting = time.Second
@@ -228,26 +269,29 @@ const parting = time.Second
 func (l *Line) Close() error {
 	var err error
 	l.closed.Do(func() {
-		err = l.to.Close()
+		err = l.ends.To.Close()
+		_ = l.ends.From.SetReadDeadline(time.Unix(1, 0)) // nobody waits for what ssh does not say any more
 		go func() {
-			select {
-			case <-l.ended:
-			case <-time.After(parting):
-			}
+			l.silent()
 			l.kill()
-			<-l.ended
-			_ = l.out.Close()
+			l.silent()
+			l.ends.Close()
 		}()
 	})
 	return err
 }
 
-// Why explains the end of a connection that was open: what ssh has said of it.
-func (l *Line) Why(cause error) error {
+// silent waits until ssh says no more, but not for long.
+func (l *Line) silent() {
 	select {
 	case <-l.ended:
 	case <-time.After(parting):
 	}
+}
+
+// Why explains the end of a connection that was open: what ssh has said of it.
+func (l *Line) Why(cause error) error {
+	l.silent()
 	return l.far.lost(cause, l.errs.String())
 }
 

@@ -229,6 +229,68 @@ func TestGivenUp(t *testing.T) {
 	wants(t, err, problem.Failed, "was not reached")
 }
 
+// TestShared: a connection that the user's own ssh keeps open, and that stalls, is not waited for as long as a login. A login is.
+func TestShared(t *testing.T) {
+	sharing = 50 * time.Millisecond
+	defer func() { sharing = 8 * time.Second }()
+	b := newBench(t)
+	b.program("ssh", `[ "$1 $2" != "-O check" ] || exit 0; exec sleep 1000`)
+	_, err := b.dial()
+	wants(t, err, problem.Failed, "keeps open to it stalls", "ssh -O exit -p 2222 ops@10.8.1.2")
+	b.program("ssh", `[ "$1 $2" != "-O check" ] || { touch `+b.bin+`/asked; exit 255; }; until [ -e `+b.bin+`/asked ]; do sleep 0.01; done; for a; do last=$a; done; exec sh -c "$last"`)
+	l, err := b.dial()
+	must(t, err)
+	answered(t, l)
+}
+
+// TestKept: what one run leaves, another goes on with; and its kind is another one as soon as something is that decides where it leads.
+func TestKept(t *testing.T) {
+	b := newBench(t)
+	l, err := b.dial()
+	must(t, err)
+	ends := l.Leave()
+	if ends == nil {
+		t.Fatal("it cannot be kept")
+	}
+	must(t, l.Close()) // it is not the line's any more
+	again := Far{"sv2", "ops@10.8.1.2:2222"}.Again(ends)
+	answered(t, again)
+	must(t, again.Close())
+	<-again.ended
+	if again.Leave() != nil {
+		t.Error("it can be kept although it has ended")
+	}
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	must(t, os.MkdirAll(filepath.Join(home, ".ssh"), 0o700))
+	seen := map[string]string{}
+	key := func(what string, f Far, args ...string) {
+		t.Helper()
+		k, err := f.Key(b.arms, args...)
+		must(t, err)
+		if seen[k] != "" {
+			t.Errorf("%s: it is the same as with %s", what, seen[k])
+		}
+		if again, _ := f.Key(b.arms, args...); again != k {
+			t.Errorf("%s: it is another one each time", what)
+		}
+		seen[k] = what
+	}
+	sv2 := Far{"sv2", "ops@10.8.1.2:2222"}
+	key("one", sv2, "host-helper")
+	key("another address", Far{"sv2", "ops@10.8.1.3:2222"}, "host-helper")
+	key("another login", Far{"sv2", "root@10.8.1.2:2222"}, "host-helper")
+	key("another port", Far{"sv2", "ops@10.8.1.2"}, "host-helper")
+	key("another command", sv2, "host-helper", "--now")
+	must(t, os.WriteFile(filepath.Join(home, ".ssh", "config"), []byte("Host *\n"), 0o600))
+	key("a configuration", sv2, "host-helper")
+	t.Setenv("SSH_AUTH_SOCK", "/tmp/agent")
+	key("an agent", sv2, "host-helper")
+	b.program("far", "echo another")
+	b.arms = &Arms{Self: b.arms.Self, Memos: b.arms.Memos}
+	key("another program", sv2, "host-helper")
+}
+
 func TestParts(t *testing.T) {
 	for address, want := range map[string]string{
 		"sv2": " sv2 ", "ops@sv2": "ops sv2 ", "ops@10.8.1.2:2222": "ops 10.8.1.2 2222", "[fe80::1]:22": " fe80::1 22", "root@[fe80::1]": "root fe80::1 ",

@@ -13,6 +13,8 @@
 package bundle
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"time"
 
@@ -21,6 +23,12 @@ import (
 
 // Format is the version of the layout and of the words in it.
 const Format = 1
+
+// Digest gives that of an experiment's file.
+func Digest(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
 
 // A Head is bundle.json.
 type Head struct {
@@ -32,6 +40,7 @@ type Head struct {
 	Source     string    `json:"source,omitempty"`
 	Digest     string    `json:"digest"` // SHA-256 of the experiment's file
 	Host       string    `json:"host"`
+	From       string    `json:"from,omitempty"` // the host of a site that sent it, by its name there; "": this machine measured
 	Who        string    `json:"who"`
 	Began      time.Time `json:"began"`
 	Ended      time.Time `json:"ended,omitzero"`

@@ -2,9 +2,7 @@ package report
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"encoding/csv"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -86,8 +84,7 @@ func readReport(dir string) (map[string]any, error) {
 }
 
 func (c *Checked) experiment(b *bundle.Contents) {
-	sum := sha256.Sum256(b.Experiment)
-	if digest := hex.EncodeToString(sum[:]); b.Experiment == nil {
+	if digest := bundle.Digest(b.Experiment); b.Experiment == nil {
 		c.differ(bundle.ExperimentFile, "SHA-256", b.Head.Digest, "the file is not there")
 	} else if !strings.EqualFold(strings.TrimPrefix(b.Head.Digest, "sha256:"), digest) {
 		c.differ(bundle.ExperimentFile, "SHA-256", b.Head.Digest, digest)

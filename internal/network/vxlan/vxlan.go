@@ -30,6 +30,9 @@ import (
 // Port is the UDP port at which hosts hear one another (IANA: vxlan).
 const Port = 4789
 
+// Prefix begins the names of the devices of all networks (site.VXLANName).
+const Prefix = "orx"
+
 // Name gives the name of a network's device.
 func Name(n spec.Network) string { return site.VXLANName(n.Site, n.Name) }
 

@@ -60,11 +60,13 @@ func (w *wall) pass(chain, why string, match ...[]expr.Any) {
 }
 
 func (w *wall) drop(chain, why string, match ...[]expr.Any) {
-	w.rules = append(w.rules, rule{chain, why, slices.Concat(match...), []expr.Any{&expr.Counter{}, &expr.Verdict{Kind: expr.VerdictDrop}}})
+	w.rules = append(w.rules, rule{chain, why, slices.Concat(match...), dropped})
 }
 
-func (w *wall) untrack(chain, why string) {
-	w.rules = append(w.rules, rule{chain, why, nil, []expr.Any{&expr.Notrack{}}})
+var dropped = []expr.Any{&expr.Counter{}, &expr.Verdict{Kind: expr.VerdictDrop}}
+
+func (w *wall) untrack(chain, why string, match ...[]expr.Any) {
+	w.rules = append(w.rules, rule{chain, why, slices.Concat(match...), []expr.Any{&expr.Notrack{}}})
 }
 
 // The chains.
@@ -104,30 +106,35 @@ func underlay(n spec.Network) (*wall, error) {
 	w.chain(input, nftables.ChainHookInput, early)
 	w.chain(forward, nftables.ChainHookForward, early)
 	w.chain(output, nftables.ChainHookOutput, earliest)
-	for _, c := range []string{prerouting, input, forward, output} {
-		w.pass(c, "not UDP", meta(expr.MetaKeyL4PROTO, unlike([]byte{unix.IPPROTO_UDP})))
-		w.pass(c, "not VXLAN", header(2, 2), unlike(binaryutil.BigEndian.PutUint16(Port)))
-		w.pass(c, "of another network", header(12, 3), unlike([]byte{byte(n.VXLAN.ID >> 16), byte(n.VXLAN.ID >> 8), byte(n.VXLAN.ID)}))
-	}
+	udp, port := []byte{unix.IPPROTO_UDP}, binaryutil.BigEndian.PutUint16(Port)
+	id := []byte{byte(n.VXLAN.ID >> 16), byte(n.VXLAN.ID >> 8), byte(n.VXLAN.ID)}
+	ours := slices.Concat(meta(expr.MetaKeyL4PROTO, equal(udp)), header(2, 2), equal(port), header(12, 3), equal(id))
 	// Each connection of a node has a port of its own here: a host would track as many.
-	w.untrack(prerouting, "untracked")
-	for _, prefix := range ownLinks {
-		w.drop(input, "from a node", meta(expr.MetaKeyIIFNAME, equal([]byte(prefix))))
-	}
+	w.untrack(prerouting, "untracked", ours)
+	w.pass(input, "not UDP", meta(expr.MetaKeyL4PROTO, unlike(udp)))
+	w.pass(input, "not VXLAN", header(2, 2), unlike(port))
+	w.pass(input, "of another network", header(12, 3), unlike(id))
 	if n.VXLAN.Key != "" {
 		device := make([]byte, unix.IFNAMSIZ)
 		copy(device, wireguard.Name(n))
 		w.drop(input, "not encrypted", meta(expr.MetaKeyIIFNAME, unlike(device)))
-		w.drop(output, "not encrypted", meta(expr.MetaKeyOIFNAME, unlike(device)))
+		w.drop(output, "not encrypted", ours, meta(expr.MetaKeyOIFNAME, unlike(device)))
+	}
+	// One rule lets pass what is as it should be. Those behind it only tell what the matter is.
+	var fromNone []expr.Any
+	for _, prefix := range ownLinks {
+		fromNone = append(fromNone, unlike([]byte(prefix))...)
+	}
+	w.pass(input, "from a host", meta(expr.MetaKeyIIFNAME, fromNone), ip, dest, equal(local.AsSlice()), source, ofHosts)
+	for _, prefix := range ownLinks {
+		w.drop(input, "from a node", meta(expr.MetaKeyIIFNAME, equal([]byte(prefix))))
 	}
 	w.drop(input, "not to this address", ip, dest, unlike(local.AsSlice()))
-	w.pass(input, "from a host", ip, source, ofHosts)
 	w.drop(input, "from a stranger")
 	// What is masqueraded here would come to the other host from this one.
-	w.drop(forward, "past this host", ip, dest, ofHosts)
-	// The kernel's own has no socket of a user.
-	w.drop(output, "from a user", meta(expr.MetaKeySKUID, unlike(make([]byte, 4))))
-	w.untrack(output, "untracked")
+	w.drop(forward, "past this host", ours, ip, dest, ofHosts)
+	// What the kernel itself sends has no socket of a user: there the rule ends, with the packet untracked.
+	w.rules = append(w.rules, rule{output, "untracked, and from no user", ours, slices.Concat([]expr.Any{&expr.Notrack{}}, meta(expr.MetaKeySKUID, unlike(make([]byte, 4))), dropped)})
 	return w, nil
 }
 
@@ -167,16 +174,17 @@ func edge(n spec.Network) *wall {
 		return w
 	}
 	w.chain(forward, nftables.ChainHookForward, early)
-	arp := slices.Concat([]expr.Any{&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseLLHeader, Offset: 12, Len: 2}}, equal([]byte{unix.ETH_P_ARP >> 8, unix.ETH_P_ARP & 0xff}))
-	sender, target, is := address(14, 4), address(24, 4), equal(gateway.Addr().AsSlice())
-	w.drop(forward, "asks for the gateway", out, arp, target, is)
-	w.drop(forward, "answers as the gateway", out, arp, sender, is)
-	w.drop(forward, "gateway of another host", in, arp, sender, is)
-	if n.Router { // which has that address instead of the host: each host has one, for its own nodes
+	if n.Router { // which has the gateway's address instead of the host: each host has one, for its own nodes
 		router := equal([]byte(ends.RouterPrefix))
 		w.drop(forward, "its router", meta(expr.MetaKeyIIFNAME, router), out)
 		w.drop(forward, "nodes of another host, to its router", in, meta(expr.MetaKeyOIFNAME, router))
 	}
+	protocol := []expr.Any{&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseLLHeader, Offset: 12, Len: 2}}
+	w.pass(forward, "not ARP", protocol, unlike([]byte{unix.ETH_P_ARP >> 8, unix.ETH_P_ARP & 0xff}))
+	sender, target, is := address(14, 4), address(24, 4), equal(gateway.Addr().AsSlice())
+	w.drop(forward, "asks for the gateway", out, target, is)
+	w.drop(forward, "answers as the gateway", out, sender, is)
+	w.drop(forward, "gateway of another host", in, sender, is)
 	return w
 }
 

@@ -20,19 +20,22 @@ func TestFromNodes(t *testing.T) {
 		"orange0": false, "or0": false, "eth0": false,
 		site.BridgeName("toykat", "lan"): true, site.VethName("toykat", "a", "lan"): true, site.RoutedName("toykat", "toykat", "a", "lan"): true, "oro0123456789": true,
 	} {
-		found := false
-		for _, r := range w.rules {
-			if r.chain != input || r.why != "from a node" {
-				continue
-			}
-			for _, e := range r.match {
-				if compare, ok := e.(*expr.Cmp); ok && bytes.HasPrefix([]byte(name), compare.Data) {
-					found = true
+		// The rule that lets pass what is from a host comes first, and must not match what the others drop.
+		for _, why := range []string{"from a node", "from a host"} {
+			found := false
+			for _, r := range w.rules {
+				if r.chain != input || r.why != why {
+					continue
+				}
+				for _, e := range r.match {
+					if compare, ok := e.(*expr.Cmp); ok && bytes.HasPrefix([]byte(name), compare.Data) && (compare.Op == expr.CmpOpEq) == (why == "from a node") {
+						found = true
+					}
 				}
 			}
-		}
-		if found != dropped {
-			t.Errorf("what comes in by %s is dropped: %v", name, found)
+			if found != dropped {
+				t.Errorf("what comes in by %s is dropped by the rule %q: %v", name, why, found)
+			}
 		}
 	}
 }

@@ -1,7 +1,7 @@
 // Package handover decides how moves of nodes from host to host come to their end that were cut short. It is pure.
 //
 // Whose a node is has been taken down by the host that it leaves: as long as that has not given it, it is its own, and what has come to the other host goes. A node that was given belongs to
-// the other one if all of it has come there, else it goes back.
+// the other one if all of it has come there, else it goes back. Nodes of one name that are of several releases go each for itself, so each is known by its id.
 package handover
 
 import (
@@ -96,8 +96,8 @@ func (e *Ends) given(from *observe.Host, g *observe.Given, fits func(to *observe
 		e.Stuck = append(e.Stuck, Stuck{g.Name, fmt.Sprintf("host %s has given it to host %s, of which nothing is known", from.Name, g.To)})
 		return
 	default:
-		a, came := to.Arrival(g.Name)
-		if _, has := to.Node(g.Name); has {
+		a, came := to.Arrival(g.ID)
+		if has(to, g) {
 			h.End = Leave
 		} else if h.Drops = came; came && a.Whole && a.Sum == g.Sum && fits(to, g) {
 			h.End, h.Drops = Receive, false
@@ -116,14 +116,19 @@ func (e *Ends) given(from *observe.Host, g *observe.Given, fits func(to *observe
 	}
 }
 
+// has reports whether a host has a node that was given: it, or what is live of that name.
+func has(h *observe.Host, g *observe.Given) bool {
+	return slices.ContainsFunc(h.Nodes, func(n observe.Node) bool { return n.ID == g.ID || n.Name == g.Name && !n.Staged && !g.Staged })
+}
+
 // arrival decides what becomes of what has come of a node that nobody has given.
 func (e *Ends) arrival(at int, a *observe.Arrival) {
 	host := &e.hosts[at]
-	if _, has := host.Node(a.Name); has {
+	if _, has := host.Has(a.ID); has {
 		return // it has become that, and is removed by the next who sweeps
 	}
 	for _, h := range e.hosts {
-		if slices.ContainsFunc(h.Given, func(g observe.Given) bool { return g.Name == a.Name && g.To == host.Name }) {
+		if slices.ContainsFunc(h.Given, func(g observe.Given) bool { return g.ID == a.ID && g.To == host.Name }) {
 			return // that has been settled
 		}
 	}
@@ -140,7 +145,7 @@ func (e *Ends) stays(a *observe.Arrival) string {
 	from := named(e.hosts, a.From)
 	unknown := from != nil && from.Unknown
 	for i := range e.hosts {
-		if _, has := e.hosts[i].Node(a.Name); has && !unknown {
+		if _, has := e.hosts[i].Has(a.ID); has && !unknown {
 			return ""
 		}
 		unknown = unknown || e.hosts[i].Unknown

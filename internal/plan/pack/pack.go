@@ -9,6 +9,7 @@ import (
 
 	"orrery/internal/observe"
 	"orrery/internal/plan"
+	"orrery/internal/plan/stand"
 	"orrery/internal/site"
 	"orrery/internal/site/inventory"
 	"orrery/internal/site/render"
@@ -43,7 +44,7 @@ func (p *Packer) Live(r observe.Releases) (*site.Site, error) {
 	if p.Site.Stage != 0 {
 		return p.Site, nil
 	}
-	return plan.Released(p.Site, []observe.Host{{Releases: r}}, p.Releases)
+	return stand.Released(p.Site, []observe.Host{{Releases: r}}, p.Releases)
 }
 
 // Pack gives a step with all that doing it takes. live is asked, if it need be known, for the site as it is live.

@@ -39,7 +39,7 @@ func Leave(s *site.Site, hosts []observe.Host, from string) (Moves, error) {
 	}
 	l := lose(s, placed, hosts, []int{i})
 	for _, m := range l.Moved {
-		if _, there := hosts[i].Node(m.Node); there { // else it is yet to be made
+		if slices.ContainsFunc(hosts[i].Nodes, func(n observe.Node) bool { return n.Name == m.Node && !n.Staged }) { // else it is yet to be made
 			all.Moves = append(all.Moves, Move{m.Node, from, m.Host, "host " + from + " is drained"})
 		}
 	}
@@ -50,8 +50,8 @@ func Leave(s *site.Site, hosts []observe.Host, from string) (Moves, error) {
 		}
 	}
 	for j := range hosts[i].Nodes {
-		if n := &hosts[i].Nodes[j]; n.Staged {
-			all.Stuck = append(all.Stuck, Homeless{fmt.Sprintf("%s of release %d", n.Name, n.Release), "it is in quarantine, and does not go elsewhere",
+		if n := &hosts[i].Nodes[j]; n.Staged && !slices.ContainsFunc(all.Moves, func(m Move) bool { return m.Node == n.Name }) {
+			all.Stuck = append(all.Stuck, Homeless{fmt.Sprintf("%s of release %d", n.Name, n.Release), "it is in quarantine, and goes elsewhere only with what is live of it",
 				fmt.Sprintf("switch to the release, or end it: orrery release prune %d; stage it again afterwards", n.Release)})
 		}
 	}

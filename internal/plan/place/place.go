@@ -12,7 +12,7 @@ import (
 )
 
 // Place gives a copy of the site in which every node has a host: the declared one, else the one it is
-// already on, else the one with the fewest nodes from which it is to be apart and, of these, with the largest share of processors and memory still free. Where there is a host of which
+// already on, else the one that has its volumes, else the one with the fewest nodes from which it is to be apart and, of these, with the largest share of processors and memory still free. Where there is a host of which
 // nothing is known, a node that is on none of the others may be there, and is taken to be.
 //
 // Nodes are placed in the order of their ids, those first that are named: whoever makes only these finds all others where they were the next time.
@@ -20,11 +20,25 @@ func Place(s *site.Site, hosts []observe.Host, first ...string) (*site.Site, err
 	placed := *s
 	placed.Nodes = slices.Clone(s.Nodes)
 	room := newRooms(s, hosts)
-	there, unknown := observe.Whereabouts(hosts), anyUnknown(hosts)
+	there, unknown := observe.Whereabouts(hosts, s.Stage), anyUnknown(hosts)
 	for i := range hosts {
 		for _, g := range hosts[i].Given { // it has no other place until it is settled whose it is
-			if to := g.To; len(there[g.Name]) == 0 && slices.ContainsFunc(hosts, func(h observe.Host) bool { return h.Name == to }) {
+			if to := g.To; !g.Staged && len(there[g.Name]) == 0 && slices.ContainsFunc(hosts, func(h observe.Host) bool { return h.Name == to }) {
 				there[g.Name] = []string{to}
+			}
+		}
+		if r := hosts[i].Restoring; r != nil { // what it had waits for it there
+			for _, name := range r.Nodes {
+				if len(there[name]) == 0 {
+					there[name] = []string{hosts[i].Name}
+				}
+			}
+		}
+	}
+	if unknown == "" {
+		for name, host := range Data(s, hosts) {
+			if len(there[name]) == 0 {
+				there[name] = []string{host}
 			}
 		}
 	}

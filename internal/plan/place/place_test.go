@@ -300,3 +300,28 @@ func TestPlaceByEngine(t *testing.T) {
 		t.Errorf("two nodes: %v", got)
 	}
 }
+
+// TestPlaceAtData: a node that is nowhere comes to the host that has its volumes, unless there are several, or one of which nothing is known, where it may be.
+func TestPlaceAtData(t *testing.T) {
+	seen := machines(8, 8)
+	for i := range 6 {
+		seen[1].Volumes = append(seen[1].Volumes, observe.Volume{Name: "data", Node: fmt.Sprint("node", i)})
+	}
+	s := crowd(6, site.Limits{})
+	if got := homes(t, s, seen); got["sv2"] != 6 {
+		t.Errorf("all volumes are on sv2: %v", got)
+	}
+	seen[0].Volumes = seen[1].Volumes[:4]
+	if got := homes(t, s, seen); got["sv1"] != 3 || got["sv2"] != 3 {
+		t.Errorf("two volumes are on sv2 only: %v", got)
+	}
+	seen[1].Drained = &observe.Drain{}
+	if got := homes(t, s, seen); got["sv1"] != 6 {
+		t.Errorf("sv2 is drained: %v", got)
+	}
+	seen = append(machines(8), observe.Host{Name: "sv2", Unknown: true})
+	seen[0].Volumes = []observe.Volume{{Name: "data", Node: "node0"}}
+	if got := homes(t, s, seen); got["sv2"] != 6 {
+		t.Errorf("sv2 is silent: %v", got)
+	}
+}

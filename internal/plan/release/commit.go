@@ -8,6 +8,7 @@ import (
 
 	"orrery/internal/observe"
 	"orrery/internal/plan"
+	"orrery/internal/plan/stand"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
@@ -33,7 +34,7 @@ func (d *draft) networks(h *observe.Host, set []*member) ([]int, error) {
 			use(m.to.Node)
 		}
 		for _, old := range m.olds {
-			use(Retired(old.Node))
+			use(stand.Retired(old.Node))
 		}
 	}
 	stands := func(on *spec.Network) bool {

@@ -8,6 +8,7 @@ import (
 
 	"orrery/internal/observe"
 	"orrery/internal/plan"
+	"orrery/internal/plan/stand"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
@@ -141,8 +142,8 @@ func (d *draft) outdated(m *member) string {
 	if err != nil {
 		return "" // it was made before templates could have this mistake
 	}
-	live := Live(*node)
-	return plan.Outdated(&m.live, &live)
+	live := stand.Live(*node)
+	return stand.Outdated(&m.live, &live)
 }
 
 // maker gives what spells out the nodes of a release in quarantine.

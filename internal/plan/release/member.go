@@ -7,6 +7,7 @@ import (
 
 	"orrery/internal/observe"
 	"orrery/internal/plan"
+	"orrery/internal/plan/stand"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/selector"
@@ -27,7 +28,7 @@ func gone(hosts []observe.Host, name string) bool {
 
 // standing reports whether an instance is live, or half so.
 func standing(n *observe.Node) bool {
-	retired := Retired(n.Node)
+	retired := stand.Retired(n.Node)
 	return active(n) || n.Holds() || elsewhere(n, &retired)
 }
 
@@ -58,7 +59,7 @@ func (d *draft) find(h *observe.Host) error {
 		if !concerned || n.Release != release || n.State == observe.Broken {
 			continue
 		}
-		m := &member{name: n.Name, host: h, to: n, live: Live(n.Node), wake: -1, ready: -1, active: -1, check: -1}
+		m := &member{name: n.Name, host: h, to: n, live: stand.Live(n.Node), wake: -1, ready: -1, active: -1, check: -1}
 		if m.site = d.goal.Releases[release]; m.site == nil {
 			return problem.New(problem.Failed, "what release %s was staged from is gone", site.ReleaseName(release)).Try("stage it again")
 		}
@@ -196,7 +197,7 @@ func (d *draft) doesOnlyLive(n *observe.Node) bool {
 func (m *member) moves() []plan.Move {
 	var all []plan.Move
 	for _, old := range m.olds {
-		was, is := mounting(old.Node, Retired(old.Node)), Retired(old.Node)
+		was, is := mounting(old.Node, stand.Retired(old.Node)), stand.Retired(old.Node)
 		if old.Runs() && elsewhere(old, &is) {
 			all = append(all, plan.Move{Was: &was, Is: &is})
 		}

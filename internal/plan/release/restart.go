@@ -6,6 +6,7 @@ import (
 
 	"orrery/internal/observe"
 	"orrery/internal/plan"
+	"orrery/internal/plan/stand"
 	"orrery/internal/site/spec"
 )
 
@@ -41,7 +42,7 @@ func (d *draft) halts(p *part) {
 	for _, m := range slices.Backward(p.changing) {
 		d.retire(m)
 		for _, old := range m.olds {
-			retired := Retired(old.Node)
+			retired := stand.Retired(old.Node)
 			if old.Runs() {
 				still = append(still, d.halt(m, old, &retired, p.why))
 			}

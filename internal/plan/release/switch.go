@@ -65,7 +65,7 @@ func (d *draft) stay(hosts []observe.Host) error {
 				continue
 			}
 			return problem.New(problem.Unable, "node %s of release %s is on host %s, and what is live of it on %s: a switch moves no node to another host", n.Name, site.ReleaseName(m.to.Release), m.host.Name, h.Name).
-				Try("say host = %q on it, and stage it again", h.Name)
+				Try("orrery move %s --to %s brings them together; or say host = %q on it, and stage it again", n.Name, h.Name, h.Name)
 		}
 	}
 	return nil

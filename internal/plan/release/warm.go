@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"orrery/internal/plan"
+	"orrery/internal/plan/stand"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
@@ -51,7 +52,7 @@ func (d *draft) wake(set []*member, networks []int) {
 func (d *draft) retire(m *member) {
 	for _, old := range m.olds {
 		if !old.Runs() {
-			cold := Retired(old.Node)
+			cold := stand.Retired(old.Node)
 			m.retire = append(m.retire, add(d.Plan, plan.Step{
 				Kind: plan.ReshapeNode, Host: m.host.Name, Subject: m.name, Reason: "release " + site.ReleaseName(old.Release) + " is no longer live",
 				Node: &cold, Was: &old.Node, Needs: d.proofs, Undo: "put the former interfaces and mounts back",
@@ -63,7 +64,7 @@ func (d *draft) retire(m *member) {
 		}
 		retired := old.Node
 		if m.host.Engines[old.Engine].Remount { // else it lets go of its volumes as it stands still
-			retired = mounting(old.Node, Retired(old.Node))
+			retired = mounting(old.Node, stand.Retired(old.Node))
 		}
 		needs := slices.Clone(d.proofs)
 		for _, other := range d.order {

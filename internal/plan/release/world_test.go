@@ -18,6 +18,7 @@ import (
 	"orrery/internal/observe"
 	"orrery/internal/plan"
 	"orrery/internal/plan/release"
+	"orrery/internal/plan/stand"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 	"orrery/internal/site/twin"
@@ -266,9 +267,9 @@ func (w *world) want(releases map[string]int) {
 		return !can.MoveNIC || !can.Remount
 	})
 	for _, n := range there.Nodes {
-		shall := release.Retired(n.Node)
+		shall := stand.Retired(n.Node)
 		if n.Release == releases[n.Name] {
-			shall = release.Live(n.Node)
+			shall = stand.Live(n.Node)
 		}
 		switch {
 		case n.State != observe.Running && (!shall.Staged || moves && !w.cold && w.site.Networks[1].Kind == ""): // which stands still when it is not live

@@ -49,6 +49,9 @@ func (c *checker) siteNames() {
 		return
 	}
 	c.label(at("site", "name"), "site", c.site.Name)
+	if id := c.site.ID; id != "" && !Label(id) {
+		c.wrong(at("site", "id"), cureOfLabel(id), "id %q has other characters than names of hosts have", id)
+	}
 }
 
 func (c *checker) groups() {

@@ -40,10 +40,11 @@ type Look struct {
 
 // A Picture is what is to be drawn.
 type Picture struct {
-	Site  *site.Site
-	Nodes []*site.Node    // of the site, in the order in which they are drawn
-	Host  string          // of nodes that are not placed; "": they are drawn as not placed
-	Seen  map[string]Look // by node; nil: only what is declared is drawn
+	Site   *site.Site
+	Nodes  []*site.Node    // of the site, in the order in which they are drawn
+	Host   string          // of nodes that are not placed; "": they are drawn as not placed
+	Seen   map[string]Look // by node; nil: only what is declared is drawn
+	Silent []string        // hosts of which nothing is known
 }
 
 // Draw gives the picture as SVG.

@@ -163,13 +163,16 @@ type group struct {
 func (p *Picture) byHost() []group {
 	var all []group
 	rest := group{title: "not placed yet"}
+	if len(p.Silent) > 0 {
+		rest.title = "not placed yet, or on a host that does not answer"
+	}
 	if p.Host != "" {
 		rest.title = "host " + p.Host
 	}
 	at := map[string]int{}
 	for _, h := range p.Site.Hosts {
 		at[h.Name] = len(all)
-		all = append(all, group{title: hostTitle(h)})
+		all = append(all, group{title: p.hostTitle(h)})
 	}
 	for _, n := range p.Nodes {
 		name := n.Host
@@ -188,9 +191,13 @@ func (p *Picture) byHost() []group {
 	return all
 }
 
-func hostTitle(h site.Host) string {
-	if h.Local() {
-		return "host " + h.Name
+func (p *Picture) hostTitle(h site.Host) string {
+	title := "host " + h.Name
+	if !h.Local() {
+		title += ", " + h.Address
 	}
-	return "host " + h.Name + ", " + h.Address
+	if slices.Contains(p.Silent, h.Name) {
+		title += ", does not answer"
+	}
+	return title
 }

@@ -35,6 +35,7 @@ type directory struct {
 	files map[string][]byte // all that were read, by their paths in it
 	// images are files, and directories in OCI's layout, that are imported from it: too large to be read here.
 	images []string
+	stamps map[string]string // of images whose files are not looked at, by name
 }
 
 // openDirectory opens a site directory that is read in one place and was written in another, or the same.

@@ -23,17 +23,8 @@ func Keep(dir, to string) (*site.Site, error) {
 		return nil, err
 	}
 	defer d.close()
-	if err := os.Mkdir(to, 0o700); err != nil {
+	if err := d.keep(to); err != nil {
 		return nil, err
-	}
-	for name, content := range d.files {
-		at := filepath.Join(to, name)
-		if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
-			return nil, err
-		}
-		if err := os.WriteFile(at, content, 0o600); err != nil {
-			return nil, err
-		}
 	}
 	for _, name := range d.images {
 		if err := keepImage(d.tree, name, filepath.Join(to, name)); err != nil {
@@ -41,6 +32,33 @@ func Keep(dir, to string) (*site.Site, error) {
 		}
 	}
 	return s, nil
+}
+
+// KeepText does so without the images, for LoadStamped.
+func KeepText(dir, to string) (*site.Site, error) {
+	d, s, err := read(dir, dir)
+	if err != nil {
+		return nil, err
+	}
+	defer d.close()
+	return s, d.keep(to)
+}
+
+// keep writes the files that were read.
+func (d *directory) keep(to string) error {
+	if err := os.Mkdir(to, 0o700); err != nil {
+		return err
+	}
+	for name, content := range d.files {
+		at := filepath.Join(to, name)
+		if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
+			return err
+		}
+		if err := os.WriteFile(at, content, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // keepImage copies an archive, or a directory in OCI's layout.

@@ -34,21 +34,22 @@ func LoadCopy(dir, home string) (*site.Site, error) {
 	return s, nil
 }
 
+// LoadStamped reads such a copy without looking at what it imports: for images of these names, the stamps are known. What it gives of those is no path.
+func LoadStamped(dir, home string, stamps map[string]string) (*site.Site, error) {
+	d, err := open(dir, home)
+	if err != nil {
+		return nil, err
+	}
+	defer d.close()
+	d.stamps = stamps
+	return d.load(dir)
+}
+
 // read reads a site directory, and gives that, too, with all that was read of it.
 func read(dir, home string) (*directory, *site.Site, error) {
-	at, err := filepath.Abs(dir)
+	d, err := open(dir, home)
 	if err != nil {
-		return nil, nil, problem.List{mistake("no such directory").At(dir).Because(err)}
-	}
-	if home, err = filepath.Abs(home); err != nil {
-		return nil, nil, problem.List{mistake("no such directory").At(home).Because(err)}
-	}
-	d, err := openDirectory(at, home)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, problem.List{noSite(dir)}
-	}
-	if err != nil {
-		return nil, nil, problem.List{mistake("the site directory cannot be read").At(dir).Because(problem.Reason(err))}
+		return nil, nil, err
 	}
 	s, err := d.load(dir)
 	if err != nil {
@@ -56,6 +57,24 @@ func read(dir, home string) (*directory, *site.Site, error) {
 		return nil, nil, err
 	}
 	return d, s, nil
+}
+
+func open(dir, home string) (*directory, error) {
+	at, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, problem.List{mistake("no such directory").At(dir).Because(err)}
+	}
+	if home, err = filepath.Abs(home); err != nil {
+		return nil, problem.List{mistake("no such directory").At(home).Because(err)}
+	}
+	d, err := openDirectory(at, home)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, problem.List{noSite(dir)}
+	}
+	if err != nil {
+		return nil, problem.List{mistake("the site directory cannot be read").At(dir).Because(problem.Reason(err))}
+	}
+	return d, nil
 }
 
 func (d *directory) load(said string) (*site.Site, error) {

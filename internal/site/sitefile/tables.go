@@ -2,6 +2,7 @@ package sitefile
 
 import (
 	"bytes"
+	"path/filepath"
 	"strconv"
 
 	"orrery/internal/problem"
@@ -49,7 +50,9 @@ func (l *loader) vethPair(t strict.Named[vethPairTable]) site.VethPair {
 
 func (l *loader) image(t strict.Named[site.Image]) site.Image {
 	i := t.Value
-	if i.Import != "" {
+	if stamp := l.dir.stamps[t.Name]; i.Import != "" && stamp != "" {
+		i.Import, i.Stamp = filepath.Base(i.Import), stamp
+	} else if i.Import != "" {
 		var p *problem.Problem
 		if i.Import, i.From, i.Stamp, p = l.dir.image(i.Import); p != nil {
 			l.report.wrong(Name, t.At.Keys["import"], mistake("import: %s", p.What).Try("%s", p.Cure))

@@ -64,7 +64,7 @@ func TestKinds(t *testing.T) {
 				t.Errorf("%s: in quarantine there is %+v", kind, n)
 			}
 		}
-		apart.NICs[0].Bridge = nic.Bridge // as release.Live does
+		apart.NICs[0].Bridge = nic.Bridge // as stand.Live does
 		if got := apart.KindOf(apart.NICs[0]); got != kind {
 			t.Errorf("%s: live it is %s", kind, got)
 		}

@@ -52,9 +52,9 @@ func (l *Layer) IsKernel() bool { return l.Kernel != "" }
 func Base(m site.Mirror, img site.Image) *Layer {
 	parts := Parts{"fit": fit}
 	if img.IsDisk() {
-		parts = Parts{"disk": img.Import + " " + img.Stamp} // as it is: nothing is done to it
+		parts = Parts{"disk": img.Recipe()} // as it is: nothing is done to it
 	} else if img.Import != "" {
-		parts["import"] = img.Import + " " + img.Stamp
+		parts["import"] = img.Recipe()
 		if img.Distribution != "" {
 			parts["distribution"] = img.Distribution // a suite is of one only
 		}

@@ -20,6 +20,7 @@ import (
 	"orrery/internal/secret"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
+	"orrery/internal/volume"
 )
 
 // A Host is such a host, as one site sees it.
@@ -51,7 +52,7 @@ func New(dir, key, name string, cpus int, memory int64) *Host {
 
 // Ground gives what is below the worker on a host in memory.
 func Ground(h *fake.Host, dirs host.Dirs) local.Ground {
-	return local.Ground{Networks: h.Networks(), Layers: h.Layers(dirs.State), Volumes: h.Volumes(), Kernel: h.Kernel(), Records: h.Records(), Claims: claims{}}
+	return local.Ground{Networks: h.Networks(), Layers: h.Layers(dirs.State), Volumes: h.Volumes(), Kernel: h.Kernel(), Records: h.Records(), Claims: claims{}, Timers: timers{}}
 }
 
 // Stand says which site the steps are of.
@@ -113,6 +114,11 @@ func (h *Host) Do(ctx context.Context, s *plan.Step, say func(string)) error {
 	}
 	return after
 }
+
+// timers do nothing.
+type timers struct{}
+
+func (timers) Schedule(context.Context, volume.Schedule) ([]string, error) { return nil, nil }
 
 // claims are for machines with several state directories.
 type claims struct{}

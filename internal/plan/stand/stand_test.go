@@ -1,10 +1,10 @@
-package release_test
+package stand_test
 
 import (
 	"slices"
 	"testing"
 
-	"orrery/internal/plan/release"
+	"orrery/internal/plan/stand"
 	"orrery/internal/site/spec"
 )
 
@@ -20,13 +20,13 @@ func TestVolumesOnce(t *testing.T) {
 		"half retired": {data, shared, none}, "half taken": {copied, shared, data}, "half taken after": {none, shared, data},
 	} {
 		n := spec.Node{Release: 701, Mounts: mounts}
-		if got := release.Live(n).Mounts; !slices.Equal(got, live) {
+		if got := stand.Live(n).Mounts; !slices.Equal(got, live) {
 			t.Errorf("%s, live: %+v", name, got)
 		}
-		if got := release.Retired(n).Mounts; name != "staged" && !slices.Equal(got, retired) {
+		if got := stand.Retired(n).Mounts; name != "staged" && !slices.Equal(got, retired) {
 			t.Errorf("%s, retired: %+v", name, got)
 		}
-		if got := len(release.Retired(n).Mounts); got != 2 {
+		if got := len(stand.Retired(n).Mounts); got != 2 {
 			t.Errorf("%s, retired: %d volumes", name, got)
 		}
 	}

@@ -1,0 +1,48 @@
+package apply
+
+import (
+	"context"
+	"io"
+
+	"orrery/internal/backup"
+	"orrery/internal/observe"
+)
+
+// A Ferry takes what is in backups from a host and to it, along a stream (package backup/ferry).
+type Ferry interface {
+	// GiveBackup gives what the host has of the site, at the pace of all hosts, to whoever takes it at the other end.
+	GiveBackup(ctx context.Context, way io.ReadWriter) error
+	// LayBackup lays down what comes for the host, where nothing sees it.
+	LayBackup(ctx context.Context, way io.ReadWriter) error
+	// RestorePart tells how far the part of a restore has come that the host has; nil: it has none.
+	RestorePart(ctx context.Context) (*observe.Restoring, error)
+	// AdvanceRestore does a step of it (backup.ToGo and so on). It tells which nodes the backup has and the site does not.
+	AdvanceRestore(ctx context.Context, id, to string) (told []string, err error)
+}
+
+// Restores gives the part of a restore that was interrupted and has come farthest on some host; nil: there is none.
+func (f *Fleet) Restores(ctx context.Context) (*observe.Restoring, error) {
+	parts := make([]*observe.Restoring, len(f.All))
+	err := f.Each(func(i int, h *Steered) (err error) {
+		parts[i], err = h.RestorePart(ctx)
+		return err
+	})
+	var one *observe.Restoring
+	for _, p := range parts {
+		if p == nil || p.Placed && len(p.Nodes) == 0 { // it came to its end, and the next run removes what is left
+			continue
+		}
+		if one == nil || p.Going && !one.Going {
+			one = p
+		}
+	}
+	return one, err
+}
+
+// DropRestores removes what a restore has left on hosts that was interrupted, of a site of which nothing else is there any more.
+func (f *Fleet) DropRestores(ctx context.Context) error {
+	return f.Each(func(_ int, h *Steered) error {
+		_, err := h.AdvanceRestore(ctx, "", backup.ToGiveUp)
+		return err
+	})
+}

@@ -1,0 +1,68 @@
+package apply
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"orrery/internal/lane"
+	"orrery/internal/problem"
+)
+
+// A carriage is something that one host gives to one other, along one lane. How it has ended, both of them know.
+type carriage struct {
+	errand   Errand
+	from, to string
+	say      func(detail string)
+	moved    func(bytes int64) // nil: nobody asks
+
+	apart bool   // the hosts do not reach one another: it goes by way of whoever steers
+	sum   string // that the host which gives has said
+}
+
+func (c *carriage) carry(ctx context.Context, f *Fleet) error {
+	to, known := f.Host(c.to)
+	if _, both := f.Host(c.from); !known || !both {
+		return problem.New(problem.Failed, "nobody works on hosts %s and %s", c.from, c.to)
+	}
+	type end struct {
+		sum string
+		err error
+	}
+	ended := make(chan end, 1)
+	p, stop := f.passage(ctx, c.errand, to, []string{c.from})
+	defer stop()
+	p.most, p.apart, p.said, p.moved = 1, c.apart, c.say, c.moved
+	p.given = func(sum string, err error) { ended <- end{sum, err} }
+	bad := to.Take(p.ctx, p.errand, p, c.say)
+	met, relayed := p.lanes()
+	c.apart = c.apart || relayed
+	if !met {
+		return cmp.Or(bad, lane.ErrCut)
+	}
+	var sent end
+	select {
+	case sent = <-ended:
+	case <-time.After(lane.Patience): // it has no reason to go on
+		sent.err = lane.ErrCut
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	c.sum = sent.sum
+	switch { // whose connection was cut knows less than who has cut it
+	case bad != nil && !errors.Is(bad, lane.ErrCut):
+		return bad
+	case sent.err == nil && bad == nil:
+		return nil
+	case sent.err != nil && !errors.Is(sent.err, lane.ErrCut):
+		return sent.err
+	}
+	return problem.New(problem.Failed, "the connection from host %s to host %s was cut", c.from, c.to).Try("orrery host check, then run the same command again")
+}
+
+// Copy lets a host take a file or directory for one of its nodes from a node of another one.
+func (f *Fleet) Copy(ctx context.Context, e CopyErrand, to string, moved func(bytes int64)) error {
+	c := carriage{errand: Errand{Copy: &e}, from: e.Host, to: to, say: func(string) {}, moved: moved}
+	return c.carry(ctx, f)
+}

@@ -1,0 +1,109 @@
+// Package filling gives a twin what its volumes begin with: copies of those of its original. Each host copies what it has, and nothing leaves it.
+package filling
+
+import (
+	"context"
+	"sync"
+
+	"orrery/internal/apply"
+	"orrery/internal/observe"
+	"orrery/internal/plan/place"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// All lets each host of the original fill the volumes of a twin, and tells what is not in the copies.
+func All(ctx context.Context, original *apply.Fleet, twin *site.Site, tell func(left string)) error {
+	homes, err := homesOf(ctx, original, twin.Original)
+	if err != nil {
+		return err
+	}
+	shares, err := Shares(twin, homes)
+	if err != nil {
+		return err
+	}
+	var telling sync.Mutex
+	return original.Each(func(_ int, h *apply.Steered) error {
+		left, err := h.FillTwin(ctx, twin.Twin, shares[h.Name])
+		telling.Lock()
+		defer telling.Unlock()
+		for _, what := range left {
+			tell(what)
+		}
+		return err
+	})
+}
+
+// homesOf gives the hosts on which the data of nodes is.
+func homesOf(ctx context.Context, f *apply.Fleet, s *site.Site) (func(n *site.Node) (string, error), error) {
+	if len(f.All)+len(f.Unknown) == 1 {
+		return func(*site.Node) (string, error) { return f.All[0].Name, nil }, nil
+	}
+	seen, err := f.Observe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	there, data := observe.Whereabouts(seen, 0), place.Data(s, seen)
+	return func(n *site.Node) (string, error) {
+		switch on := there[n.Name]; {
+		case len(on) > 1 && n.Host == "":
+			return "", observe.OnTwo(n.Name, on[0], on[1])
+		case len(on) == 1:
+			return on[0], nil
+		case n.Host != "":
+			return n.Host, nil
+		}
+		return data[n.Name], nil
+	}, nil
+}
+
+// Shares gives what each host is to copy. Home gives the host that has the data of a node of the original; "": none has.
+func Shares(twin *site.Site, home func(n *site.Node) (string, error)) (map[string][]apply.Share, error) {
+	all := map[string][]apply.Share{}
+	ours, of := spec.NewMaker(twin), spec.NewMaker(twin.Original)
+	for i := range twin.Nodes {
+		n := &twin.Nodes[i]
+		theirs, ok := twin.Original.Node(n.Name)
+		if !ok {
+			continue
+		}
+		shares, err := sharesOf(ours, n, of, theirs)
+		if err != nil {
+			return nil, err
+		}
+		if len(shares) == 0 {
+			continue
+		}
+		on, err := home(theirs)
+		if err != nil {
+			return nil, err
+		}
+		if on != "" && n.Host != "" && on != n.Host {
+			return nil, problem.New(problem.Unable, "node %s is on host %s with its volumes, and its twin is to be on %s; volumes are copied where they are", n.Name, on, n.Host).
+				Try("orrery move %s --to %s, and run the same command again", n.Name, n.Host)
+		}
+		all[on] = append(all[on], shares...)
+	}
+	return all, nil
+}
+
+// sharesOf gives the volumes that a node of a twin and that of the original both have.
+func sharesOf(twin *spec.Maker, n *site.Node, of *spec.Maker, original *site.Node) (all []apply.Share, err error) {
+	ours, err := twin.Node(n)
+	if err != nil {
+		return nil, err
+	}
+	theirs, err := of.Node(original)
+	if err != nil {
+		return nil, err
+	}
+	for _, to := range ours.Mounts {
+		for _, from := range theirs.Mounts {
+			if from.Volume == to.Volume && from.NFS == "" {
+				all = append(all, apply.Share{Node: n.Name, From: from, To: to})
+			}
+		}
+	}
+	return all, nil
+}

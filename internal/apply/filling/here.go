@@ -1,0 +1,89 @@
+package filling
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"orrery/internal/apply"
+	"orrery/internal/host"
+	"orrery/internal/host/twins"
+	"orrery/internal/site"
+	"orrery/internal/site/twin"
+	"orrery/internal/volume"
+)
+
+// An Original is a site on this machine of which there is a twin.
+type Original struct {
+	Dirs  host.Dirs
+	Key   string
+	Still func(path string) volume.Still // makes all nodes stand still that write into a directory
+}
+
+// Fill fills the volumes of a twin, once: the record of the twin says when they have got it. A run that was killed left copies that are whole or not there.
+func (o Original) Fill(ctx context.Context, name string, of []apply.Share) (left []string, err error) {
+	if err := twin.Legal(name); err != nil {
+		return nil, err
+	}
+	key := o.Key + "." + name
+	r, err := twins.Read(o.Dirs, key)
+	if err != nil || r.Filled {
+		return nil, err
+	}
+	if r.Key() != key || r.Volumes != site.Snapshot {
+		return nil, fmt.Errorf("twin %s has no copies of volumes by its record", key)
+	}
+	for _, s := range of {
+		made, err := o.share(ctx, key, s)
+		for _, what := range made.Left {
+			left = append(left, fmt.Sprintf("volume %s of %s: %s", s.To.Volume, s.Node, what))
+		}
+		if err != nil {
+			return left, err
+		}
+	}
+	if err := o.copySecrets(key); err != nil { // data may be of use only with the secrets that were made for it
+		return left, err
+	}
+	r.Filled = true
+	return left, twins.Write(o.Dirs, r)
+}
+
+// share copies a volume, whose writers stand still meanwhile.
+func (o Original) share(ctx context.Context, key string, s apply.Share) (volume.Made, error) {
+	from, to := volume.Path(o.Dirs, o.Key, s.Node, s.From), volume.Path(o.Dirs, key, s.Node, s.To)
+	if _, err := os.Stat(from); err != nil { // nobody has written to it
+		return volume.Made{}, nil //nolint:nilerr // it begins empty
+	}
+	if _, err := os.Stat(to); err == nil {
+		return volume.Made{}, nil
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+		return volume.Made{}, err
+	}
+	return volume.CloneLive(ctx, from, to, o.Still(from))
+}
+
+// copySecrets gives the twin the secrets that were generated for the original.
+func (o Original) copySecrets(key string) error {
+	entries, err := os.ReadDir(o.Dirs.Secrets(o.Key))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		text, err := os.ReadFile(filepath.Join(o.Dirs.Secrets(o.Key), e.Name()))
+		if err != nil {
+			return err
+		}
+		if err := host.WriteFile(host.File{Path: filepath.Join(o.Dirs.Secrets(key), e.Name()), Content: text, Mode: 0o600}); err != nil {
+			return fmt.Errorf("secret %s: %w", e.Name(), err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,102 @@
+package apply
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"slices"
+
+	"orrery/internal/image/imported"
+	"orrery/internal/phrase"
+	"orrery/internal/plan"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+// build lets the host build a layer. If that is of an imported image, the file is on this machine, and the host gets it first.
+func (h *Steered) build(ctx context.Context, s *plan.Step, say func(string)) error {
+	if !s.Layer.IsBase() || s.Layer.Image.Import == "" {
+		return h.Host.Do(ctx, s, say)
+	}
+	img := s.Layer.Image
+	content := img.Content()
+	if content == "" {
+		if !slices.ContainsFunc(h.Site.Hosts, func(one site.Host) bool { return !one.Local() }) {
+			return h.Host.Do(ctx, s, say)
+		}
+		return problem.New(problem.Unable, "image %s is of a release that was staged when the site had one host, and no host that answers has its layer", img.Name).At("host " + h.Name).
+			Try("stage the release again under another number")
+	}
+	file, err := h.fileOf(&img, content)
+	if err != nil {
+		return err
+	}
+	img.From = file
+	if !h.local() {
+		if err := h.send(ctx, file, content, say); err != nil {
+			return err
+		}
+		img.Import, img.From = filepath.Base(img.Import), ""
+	}
+	as, layer := *s, *s.Layer
+	layer.Image, as.Layer = img, &layer
+	return h.Host.Do(ctx, &as, say)
+}
+
+// fileOf gives the file of this machine that an image is made from. What a release was staged from is named by the hosts that keep it: of this machine's files, they get none but those of the
+// site's own images.
+func (h *Steered) fileOf(img *site.Image, content string) (string, error) {
+	if own := img.File(); filepath.IsAbs(own) && !img.Told {
+		return own, nil
+	}
+	if file := h.Files[content]; file != "" {
+		return file, nil
+	}
+	return "", problem.New(problem.Unable, "image %s was made from a file %s that is not what [image] imports now, and no host that answers has its layer", img.Name, img.Import).
+		At("sha256 " + content).Try("import the file with that sha256 again, or stage the release again under another number")
+}
+
+// send sends a file to the host.
+func (h *Steered) send(ctx context.Context, file, content string, say func(string)) error {
+	in, err := imported.Open(ctx, file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return problem.New(problem.Mistake, "import %s: there is no such file", file).Try("correct `import` of the image in site.toml")
+	}
+	if err != nil {
+		return problem.New(problem.Failed, "import %s: it cannot be read", file).Because(problem.Reason(err))
+	}
+	defer in.Close() //nolint:errcheck // it was only read
+	to := &sent{Reader: in, say: func(n int64) { say("is sent " + filepath.Base(file) + ": " + phrase.Bytes(n)) }}
+	to.say(0)
+	if err = h.Receive(ctx, content, to); err != nil && ctx.Err() == nil {
+		return problem.New(problem.Kind(problem.Exit(err)), "import %s: host %s has not got it", file, h.Name).Because(err).Try("%s", cmp.Or(cure(err), "run the same command again"))
+	}
+	return err
+}
+
+func cure(err error) string {
+	var p *problem.Problem
+	if errors.As(err, &p) {
+		return p.Cure
+	}
+	return ""
+}
+
+// sent counts what is sent.
+type sent struct {
+	io.Reader
+	say   func(int64)
+	n, at int64
+}
+
+func (s *sent) Read(p []byte) (int, error) {
+	n, err := s.Reader.Read(p)
+	if s.n += int64(n); s.n-s.at >= 16<<20 {
+		s.at = s.n
+		s.say(s.n)
+	}
+	return n, err
+}

@@ -1,0 +1,40 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path/filepath"
+
+	"orrery/internal/host"
+	"orrery/internal/problem"
+	"orrery/internal/site/check"
+)
+
+// An origin is what this host has on record of where its nodes of a site are from.
+type origin struct {
+	ID string `json:"id"` // the site's
+}
+
+func (p *Place) originFile() string { return filepath.Join(p.Dirs.Site(p.Key), "origin.json") }
+
+// origin gives the id of the site whose nodes are here; "": none is on record.
+func (p *Place) origin() (string, error) {
+	is, err := host.ReadJSON[origin](p.originFile())
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", nil
+	case err != nil || !check.Label(is.ID):
+		return "", problem.New(problem.Failed, "whose nodes are on this host cannot be read").At(p.originFile()).Because(err).
+			Try("if they are those of this site, remove the file: the next change writes it anew")
+	}
+	return is.ID, nil
+}
+
+// Mark takes down of which site the nodes are.
+func (w *Worker) Mark(_ context.Context, id string) error {
+	if !check.Label(id) {
+		return problem.New(problem.Surprise, "%q is no id of a site", id)
+	}
+	return host.WriteJSON(w.originFile(), 0o600, origin{id})
+}

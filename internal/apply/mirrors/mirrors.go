@@ -1,0 +1,123 @@
+// Package mirrors tells of the directories of volumes on a host, and keeps their mirrors.
+package mirrors
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"time"
+
+	"orrery/internal/apply"
+	"orrery/internal/host"
+	"orrery/internal/volume"
+)
+
+// Timers do something again and again. See package volume.
+type Timers interface {
+	Schedule(ctx context.Context, s volume.Schedule) (notes []string, err error)
+}
+
+// A Cellar has the directories of volumes of a site on a host.
+type Cellar struct {
+	dirs   host.Dirs
+	key    string
+	timers func() Timers
+}
+
+// Of gives that of a site.
+func Of(dirs host.Dirs, key string, timers func() Timers) Cellar { return Cellar{dirs, key, timers} }
+
+// Volumes tells of directories of volumes.
+func (c *Cellar) Volumes(ctx context.Context, of []apply.Directory) ([]apply.Contents, error) {
+	went, err := volume.ReadMirrored(c.dirs, c.key)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]apply.Contents, len(of))
+	for i, d := range of {
+		is := &all[i]
+		is.Path = d.At(c.dirs, c.key)
+		is.Size, err = volume.SizeOf(ctx, is.Path)
+		is.There = err == nil
+		for _, w := range went {
+			if w.Volume == d.Mount.Volume && w.Node == d.Name() {
+				is.Last = &w
+			}
+		}
+		if d.Every > 0 && d.Mirror != "" {
+			var last time.Time
+			if is.Last != nil {
+				last = is.Last.At
+			}
+			is.Next, is.Idle = volume.NextRun(c.key, d.Mount.Volume, d.Every, last, time.Now())
+		}
+	}
+	return all, ctx.Err()
+}
+
+func (c *Cellar) mirror(d apply.Directory) volume.Mirror {
+	return volume.Mirror{Volume: d.Mount.Volume, Node: d.Name(), From: d.At(c.dirs, c.key), To: d.Mirror}
+}
+
+// MirrorVolumes brings mirrors up to date.
+func (c *Cellar) MirrorVolumes(ctx context.Context, of []apply.Directory, with apply.MirrorRun, each func(volume.Mirrored)) error {
+	lock, err := volume.LockMirrors(c.dirs, c.key, with.By)
+	if err != nil {
+		return err
+	}
+	defer lock.Release()
+	bring := volume.Mirror.Run
+	if with.Contents {
+		bring = volume.Mirror.Mend
+	}
+	for _, d := range of {
+		m := c.mirror(d)
+		made := volume.Mirrored{Volume: m.Volume, Node: m.Node, To: m.To, At: time.Now()}
+		sent, failed := bring(m, ctx)
+		made.Bytes, made.Seconds = sent, time.Since(made.At).Seconds()
+		if failed != nil {
+			made.Problem = failed.Error()
+		}
+		each(made)
+		err = errors.Join(err, failed)
+		err = errors.Join(err, made.Note(c.dirs, c.key))
+	}
+	return err
+}
+
+// KeepMirrors lets a timer of the host do that.
+func (c *Cellar) KeepMirrors(ctx context.Context, m apply.Mirrors) ([]string, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	s := volume.Schedule{Key: c.key, Program: program, Dirs: c.dirs, Every: map[string]time.Duration{}}
+	for _, d := range m.Of {
+		s.Every[d.Mount.Volume] = d.Every
+	}
+	path := apply.MirrorsPath(c.dirs, c.key)
+	if len(m.Of) > 0 {
+		if err := host.WriteJSON(path, 0o600, m); err != nil {
+			return nil, err
+		}
+	} else if err := os.Remove(path); err != nil {
+		if errors.Is(err, fs.ErrNotExist) { // nor is there a timer
+			err = nil
+		}
+		return nil, err
+	}
+	return c.timers().Schedule(ctx, s)
+}
+
+// VerifyVolumes compares directories with their mirrors.
+func (c *Cellar) VerifyVolumes(ctx context.Context, of []apply.Directory) ([][]volume.Deviation, error) {
+	all := make([][]volume.Deviation, len(of))
+	for i, d := range of {
+		var err error
+		if all[i], err = c.mirror(d).Verify(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,118 @@
+package apply
+
+import (
+	"context"
+	"crypto/rand"
+	"slices"
+	"strings"
+
+	"orrery/internal/observe"
+	"orrery/internal/phrase"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/check"
+	"orrery/internal/visible"
+)
+
+// NewID makes an id for a site, which no other one has.
+func NewID() string { return strings.ToLower(rand.Text()[:16]) }
+
+// recognise refuses hosts that have nodes of another site which is called like this one. A site directory may be at any machine, so what tells sites from one another is the id that the site file has
+// or, if it has none, that which hosts were given when something was first done there; nodes of which it is not on record whose they are are taken for the site's own.
+func (f *Fleet) recognise(hosts []observe.Host) error {
+	if len(f.All) == 0 {
+		return nil
+	}
+	s := f.All[0].Site
+	theirs, known := s.ID, ""
+	var first *observe.Host // that has nodes, and on record whose
+	for i := range f.All {
+		h := &hosts[i]
+		if h.Origin == "" {
+			continue
+		}
+		if !check.Label(h.Origin) {
+			return problem.New(problem.Surprise, "host %s says that its nodes are of a site with the id %q, which is none", h.Name, problem.Short(h.Origin, 80)).Try("--without %s leaves it out", h.Name)
+		}
+		f.All[i].marked = h.Origin
+		known = h.Origin
+		switch nodes := peopled(h); {
+		case len(nodes) == 0: // whose they were is nobody's business any more
+		case s.ID != "" && h.Origin != s.ID:
+			return problem.New(problem.Surprise, "host %s has nodes of another site that is called %s, with the id %s: %s; this one has the id %s", h.Name, s.Key(), h.Origin, phrase.List(nodes, 8), s.ID).
+				At("site.toml").Try("give one of the two another name; or, if they are of this one, write id = %q in [site]", h.Origin)
+		case first != nil && h.Origin != first.Origin:
+			return problem.New(problem.Surprise, "hosts %s and %s have nodes of two sites that are both called %s, with the ids %s and %s", first.Name, h.Name, s.Key(), first.Origin, h.Origin).
+				At("site.toml").Try("leave the host of the other one out; or, if both are of this one, remove origin.json of the site from one of them")
+		case first == nil:
+			first = h
+		}
+	}
+	if first != nil {
+		theirs = first.Origin
+		if err := strangers(s, hosts, theirs); err != nil {
+			return err
+		}
+	}
+	if theirs == "" {
+		theirs = known
+	}
+	if theirs == "" && len(f.Unknown) == 0 { // else one that is silent may have an id
+		theirs = NewID()
+	}
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	f.origin = theirs
+	return nil
+}
+
+// strangers refuses a site that has no id, and none of the nodes that hosts have of one of its name: most likely it is another one, of which all would be removed.
+func strangers(s *site.Site, hosts []observe.Host, id string) error {
+	if s.ID != "" || s.Twin != "" || len(s.Nodes) == 0 || !slices.ContainsFunc(s.Hosts, func(h site.Host) bool { return !h.Local() }) {
+		return nil
+	}
+	var at, nodes []string
+	for i := range hosts {
+		there := peopled(&hosts[i])
+		if slices.ContainsFunc(there, func(name string) bool { _, ours := s.Node(name); return ours }) {
+			return nil
+		}
+		if len(there) > 0 {
+			at, nodes = append(at, hosts[i].Name), append(nodes, there...)
+		}
+	}
+	return problem.New(problem.Surprise, "what is on %s is of a site %s that has none of the nodes of this one: %s", phrase.List(at, 8), s.Key(), phrase.List(nodes, 8)).
+		At("site.toml").Try("if it is another site, give one of the two another name; if it is this one, write id = %q in [site]", id)
+}
+
+// peopled gives the names of the nodes that a host has, or has a part of.
+func peopled(h *observe.Host) (names []string) {
+	add := func(name string) { names = append(names, problem.Short(visible.Line(name), 80)) }
+	for i := range h.Nodes {
+		add(h.Nodes[i].Name)
+	}
+	for i := range h.Given {
+		add(h.Given[i].Name)
+	}
+	for i := range h.Arrivals {
+		add(h.Arrivals[i].Name)
+	}
+	return names
+}
+
+// mark lets a host have on record whose its nodes are, before anything is done there.
+func (f *Fleet) mark(ctx context.Context, h *Steered) error {
+	f.mutex.Lock()
+	origin := f.origin
+	f.mutex.Unlock()
+	h.marking.Lock()
+	defer h.marking.Unlock()
+	if origin == "" || h.marked == origin {
+		return nil
+	}
+	err := h.Mark(ctx, origin)
+	if err == nil {
+		h.marked = origin
+	}
+	return err
+}

@@ -1,0 +1,80 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync/atomic"
+	"time"
+
+	"orrery/internal/problem"
+	"orrery/internal/wire"
+)
+
+// An Experiment is what a host is asked to measure, by itself and on itself.
+type Experiment struct {
+	Name     string            `json:"name"`
+	Text     []byte            `json:"text"`               // the file
+	Rounds   int               `json:"rounds,omitempty"`   // kept, at least; 0: as the file says
+	Fresh    bool              `json:"fresh,omitempty"`    // begin anew, even if a run of it was interrupted over there
+	Arch     string            `json:"arch"`               // of the programs
+	Programs map[string][]byte `json:"programs,omitempty"` // that come with Orrery, and not with its helper
+	By       string            `json:"by"`                 // who wants it
+}
+
+// A Bench is a machine that does experiments.
+type Bench interface {
+	// Measure does one, and tells how it gets on: words that only the two ends of it know. What was measured it writes, as packed bundles are, also when the run was ended by its caller.
+	Measure(ctx context.Context, x Experiment, tell func(string), to io.Writer) error
+}
+
+// lettingGo is how long a host may take to end an experiment that its caller wants no more: its nodes are taken down, and what was measured is sent.
+var lettingGo = 5 * time.Minute // but in tests
+
+// Measure lets the host do an experiment. When ctx ends, the host is to end the run, and what was measured still comes. An error of tell, or of whoever is written to, ends the talk.
+func (l *Link) Measure(ctx context.Context, x Experiment, tell func(string) error, to io.Writer) error {
+	t, err := l.begin(ctx, toTryOut, question{Experiment: &x})
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	done, gaveUp := make(chan struct{}), atomic.Bool{}
+	defer close(done)
+	defer context.AfterFunc(ctx, func() {
+		t.Stop()
+		select {
+		case <-done:
+		case <-time.After(lettingGo):
+			gaveUp.Store(true)
+			t.Close()
+		}
+	})()
+	err = l.result(t, func(_ *wire.Talk, w *word) error {
+		if w.Detail != "" {
+			if err := tell(w.Detail); err != nil {
+				return err
+			}
+		}
+		if len(w.Bytes) == 0 {
+			return nil
+		}
+		_, err := to.Write(w.Bytes)
+		return err
+	}, nil)
+	if gaveUp.Load() {
+		return problem.New(problem.Interrupted, "interrupted; within %v the host has not said that the run is over", lettingGo).At("host " + l.name).Try("orrery ls on that host shows whether orrery-lab is still there")
+	}
+	return err
+}
+
+// measure does what was asked for, if this machine has a bench.
+func (h *helper) measure(ctx context.Context, x *Experiment, with *wire.Caller) error {
+	bench, ok := h.machine.(Bench)
+	if !ok {
+		return problem.New(problem.Unable, "experiments are not done on this host")
+	}
+	if x == nil {
+		return errors.New("no experiment is said")
+	}
+	return bench.Measure(ctx, *x, func(text string) { _ = with.Say(word{Detail: text}) }, sliced{with})
+}

@@ -1,0 +1,10 @@
+package remote
+
+import "time"
+
+// LetGo shortens how long a host may take to end an experiment, until it is given back.
+func LetGo(d time.Duration) (back func()) {
+	was := lettingGo
+	lettingGo = d
+	return func() { lettingGo = was }
+}

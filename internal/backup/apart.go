@@ -1,0 +1,152 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"orrery/internal/backup/vault"
+	"orrery/internal/engine"
+	"orrery/internal/host"
+	"orrery/internal/image"
+	"orrery/internal/observe"
+	"orrery/internal/problem"
+	"orrery/internal/tree"
+)
+
+// A restore of a site on several hosts has a part on each. All lay down theirs first, and none has touched anything. Then each notes that it goes on: whoever comes after a kill knows from
+// one such note that all have laid down theirs, and brings all to the end; if there is none, the site is as it was.
+
+// Contents is what is in a backup, wherever that is: pieces of a vault, or what somebody sends who has one.
+type Contents interface {
+	// Each reads the entries of a tree, one after another. What visit gives ends it.
+	Each(t *vault.Tree, visit func(*vault.Entry) error) error
+	// Get gives the content of a piece, which is compared with its digest.
+	Get(d vault.Digest) ([]byte, error)
+	// Where names it, and Damaged says what of it is damaged.
+	Where() string
+	Damaged(what string, err error) error
+}
+
+// Apart is what one of several hosts gets of a restore.
+type Apart struct {
+	Contents Contents
+	Secrets  vault.Secrets // none, which is not nil: there are none for this host
+	Bytes    int64         // of content
+	Paths    int64
+}
+
+func (r *Restore) contents() Contents {
+	if r.Apart != nil {
+		return r.Apart.Contents
+	}
+	return vault.NewPieces(r.From)
+}
+
+// opens reports whether the secrets of the backup come back.
+func (r *Restore) opens() bool {
+	return len(r.With) > 0 || r.Apart != nil && r.Apart.Secrets != nil
+}
+
+// Secrets decrypts the secrets of the backup; nil: there is nothing to do so with.
+func (r *Restore) Secrets() (vault.Secrets, error) { return r.open() }
+
+// LaySite lays down the site directory, which appears as a whole, unless something is there.
+func (r *Restore) LaySite(ctx context.Context) (fresh bool, err error) {
+	t, has := r.Manifest.Tree("site")
+	if !has || tree.Exists(r.SiteDir) && !empty(r.SiteDir) {
+		return false, nil
+	}
+	aside := beside(r.SiteDir)
+	if err := tree.RemoveAll(aside); err != nil {
+		return false, err
+	}
+	if err := os.MkdirAll(filepath.Dir(aside), 0o755); err != nil {
+		return false, err
+	}
+	if err := Lay(ctx, r.From, t, aside); err != nil {
+		return false, errors.Join(err, tree.RemoveAll(aside))
+	}
+	return true, r.move(move{From: aside, To: r.SiteDir})
+}
+
+// Lay lays down a tree in a new directory.
+func Lay(ctx context.Context, from vault.Vault, t *vault.Tree, dir string) error {
+	return lay(ctx, vault.NewPieces(from), t, dir, noted, func(string) {})
+}
+
+// Part gives the part of a restore of several hosts that was begun on this one; nil: none was.
+func Part(dirs host.Dirs, store *image.Store, key string) (*Restore, error) {
+	r, err := interrupted(dirs, store, key)
+	if err != nil || r == nil || !r.plan.Apart {
+		return nil, err
+	}
+	return r, nil
+}
+
+// Lies reports whether all of a part is laid down that has these trees, while the same hosts have one.
+func (r *Restore) Lies(of *Restore, opened bool) bool {
+	same := func(a, b vault.Tree) bool { return a.Name == b.Name && slices.Equal(a.List, b.List) }
+	return r.plan.Staged && r.ID == of.ID && r.plan.Opened == opened && slices.Equal(r.Without, of.Without) && r.Manifest != nil && slices.EqualFunc(r.Manifest.Trees, of.Manifest.Trees, same)
+}
+
+// Going reports whether all hosts have laid down their parts.
+func (r *Restore) Going() bool { return r.plan.Going }
+
+// State tells how far a part has come.
+func (r *Restore) State() *observe.Restoring {
+	s := &observe.Restoring{ID: r.ID, From: r.Title, Without: r.Without, Staged: r.plan.Staged, Going: r.plan.Going, Clears: r.ToClear(), Placed: r.plan.Going && r.Placed()}
+	if r.Manifest == nil {
+		return s
+	}
+	for i := range r.Manifest.Nodes {
+		if n := &r.Manifest.Nodes[i]; tree.Exists(r.private(n.ID)) {
+			s.Nodes = append(s.Nodes, n.Name)
+		}
+	}
+	return s
+}
+
+// Over reports whether a part has nothing left to be gone on with.
+func (r *Restore) Over() bool { return r.plan.Going && r.Placed() && len(r.State().Nodes) == 0 }
+
+// The steps of a part, in their order.
+const (
+	ToGo     = "go"      // all hosts have laid down theirs
+	ToClear  = "cleared" // what was there has been taken down
+	ToPlace  = "place"   // what is laid down comes to its place
+	ToFinish = "finish"  // nodes have what they had; what is left of it goes
+	ToDrop   = "drop"    // it does not come to that, or
+	ToGiveUp = "give up" // not to its end
+)
+
+// Advance does a step. It tells what is other than it was.
+func (r *Restore) Advance(ctx context.Context, to string, engines map[string]engine.Engine) (told []string, err error) {
+	switch {
+	case to == ToDrop && r.plan.Going:
+		return nil, problem.New(problem.Surprise, "it goes on already")
+	case to == ToDrop, to == ToGiveUp:
+		return nil, r.Clear()
+	case !r.plan.Staged:
+		return nil, problem.New(problem.Surprise, "it is not laid down")
+	case to == ToGo:
+		r.plan.Going = true
+		return nil, r.note()
+	case !r.plan.Going:
+		return nil, problem.New(problem.Surprise, "not all hosts have laid down their parts")
+	case to == ToClear:
+		return nil, r.Cleared()
+	case r.ToClear():
+		return nil, problem.New(problem.Surprise, "what was there before has not been taken down")
+	case to == ToPlace:
+		return nil, r.Place(ctx, engines)
+	case to == ToFinish && r.Placed():
+		for _, n := range r.Unfilled() {
+			told = append(told, n.Name)
+		}
+		return told, r.Clear()
+	}
+	return nil, errors.New("there is no such step: " + to)
+}

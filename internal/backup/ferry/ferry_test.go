@@ -1,0 +1,156 @@
+package ferry
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"io"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"orrery/internal/backup"
+	"orrery/internal/backup/vault"
+	"orrery/internal/engine"
+	"orrery/internal/engine/nodedir"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+	"orrery/internal/snapshot"
+)
+
+// alone is the pace of a host that waits for no other.
+type alone struct{}
+
+func (alone) Read(context.Context) error                { return nil }
+func (alone) Ready(context.Context) error               { return nil }
+func (alone) Copied(context.Context) (time.Time, error) { return time.Time{}, nil }
+func (alone) Stood(context.Context, engine.Pause) error { return nil }
+func (alone) Went(context.Context, engine.Pause) (snapshot.All, error) {
+	return snapshot.All{}, nil
+}
+
+// hostile is a host that says what it likes.
+type hostile struct {
+	*line
+	t *testing.T
+}
+
+// must does nothing: whoever hears it may have had enough.
+func (h hostile) must(error) {}
+
+// block sends content, and gives its digest.
+func (h hostile) block(content string) vault.Digest {
+	p := vault.NewPacker(vault.NewOutgoing(func(b []byte) error { return h.say(ofBlock, b) }))
+	d, err := p.Add([]byte(content))
+	h.must(err)
+	h.must(p.Close())
+	return d
+}
+
+// node gives a node of which a host may have something.
+func (h hostile) node() {
+	digest := strings.Repeat("0", 24)
+	h.must(h.tell(ofNodes, records{Nodes: []nodedir.Record{{Node: spec.Node{Name: "a", ID: 7, Base: digest}}}, Left: []string{"a\x1b[2J"}}))
+}
+
+func private() tree {
+	return tree{Tree: vault.Tree{Name: "private/7", Kind: vault.PrivateTree, Node: "a", ID: 7}}
+}
+
+func files(d vault.Digest) []vault.Entry {
+	return []vault.Entry{
+		{Name: ".", Mode: 0o40755},
+		{Name: "f", Mode: 0o100644, Size: 4, Data: []vault.Extent{{Size: 4, Pieces: []vault.Digest{d}}}},
+	}
+}
+
+// taken has a host give something, and tells what comes of it.
+func taken(t *testing.T, give func(h hostile)) (*Taking, error) {
+	t.Helper()
+	into, err := vault.Write(filepath.Join(t.TempDir(), "backups") + "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer into.Close() //nolint:errcheck // of a test
+	s := &site.Site{Name: "karoo", Volumes: []site.Volume{{Name: "data", Path: "/srv/data"}}}
+	b, err := (&backup.Backup{Set: &backup.Set{Site: s}, Into: into, Saw: func(int64) {}}).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	take := &Taking{Host: "sv2", Site: s, Into: b, Pace: alone{}}
+	err = Across(t.Context(), func(way io.ReadWriter) error { return take.Run(t.Context(), way) }, func(way io.ReadWriter) error {
+		h := hostile{newLine(way), t}
+		for kind := byte(0); kind != ofStart; {
+			var err error
+			if kind, _, err = h.hear(); err != nil {
+				t.Error(err)
+				return err
+			}
+		}
+		give(h)
+		return nil
+	})
+	_, _ = b.Finish(t.Context(), errors.New("it was tried"))
+	return take, err
+}
+
+// TestHostileHost: what a host cannot have given ends a backup, and says which host it was.
+func TestHostileHost(t *testing.T) {
+	other := sha256.Sum256([]byte("of another host"))
+	for what, give := range map[string]func(hostile){
+		"content that it has not given": func(h hostile) {
+			h.node()
+			h.must(h.tell(ofTree, private()))
+			h.must(h.list(files(other)))
+		},
+		"a path that leads out": func(h hostile) {
+			d := h.block("text")
+			h.node()
+			h.must(h.tell(ofTree, private()))
+			all := files(d)
+			all[1].Name = "../f"
+			h.must(h.list(all))
+		},
+		"a node that is not its own": func(h hostile) {
+			h.node()
+			h.must(h.tell(ofTree, tree{Tree: vault.Tree{Name: "private/8", Kind: vault.PrivateTree, Node: "b", ID: 8}}))
+		},
+		"the site directory": func(h hostile) {
+			h.must(h.tell(ofTree, tree{Tree: vault.Tree{Name: "site", Kind: vault.SiteTree}}))
+		},
+		"a volume where none is": func(h hostile) {
+			h.must(h.tell(ofTree, tree{Tree: vault.Tree{Name: "volume/data", Kind: vault.VolumeTree, Volume: "data", Path: "/etc"}}))
+		},
+		"a block that is none":  func(h hostile) { h.must(h.say(ofBlock, []byte("rubbish"))) },
+		"a block of any size":   func(h hostile) { h.must(h.say(ofBlock, make([]byte, vault.MostSent+1))) },
+		"secrets of others":     func(h hostile) { h.must(h.tell(ofSecrets, vault.Secrets{"keys/b/ssh_host_ed25519_key": nil})) },
+		"secrets that are none": func(h hostile) { h.must(h.tell(ofSecrets, vault.Secrets{"../../etc/shadow": nil})) },
+		"a message of no kind":  func(h hostile) { h.must(h.say('?', nil)) },
+		"a list without a tree": func(h hostile) { h.must(h.say(ofList, []byte("{}\n"))) },
+		"a node of no name": func(h hostile) {
+			h.must(h.tell(ofNodes, records{Nodes: []nodedir.Record{{Node: spec.Node{Name: "../a", ID: 7}}}}))
+			h.must(h.say(ofDone, nil))
+		},
+	} {
+		_, err := taken(t, give)
+		if problem.Exit(err) != int(problem.Surprise) || !strings.Contains(err.Error(), "sv2") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if _, err := taken(t, func(hostile) {}); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("nothing: %v", err)
+	}
+	take, err := taken(t, func(h hostile) {
+		d := h.block("text")
+		h.node()
+		h.must(h.tell(ofTree, private()))
+		h.must(h.list(files(d)))
+		h.must(h.tell(ofSecrets, vault.Secrets{"secrets/admin": []byte("x"), "keys/a/ssh_host_ed25519_key": []byte("y")}))
+		h.must(h.say(ofDone, nil))
+	})
+	if err != nil || len(take.Nodes) != 1 || len(take.Secrets) != 2 || len(take.Left) != 1 || strings.Contains(take.Left[0], "\x1b") {
+		t.Errorf("%+v, %v", take, err)
+	}
+}

@@ -1,0 +1,183 @@
+// Package ferry takes what is in a backup of a site between the hosts that have it and whoever has the vault.
+//
+// For a backup, Give reads what a host has, in step with all others, and Take puts it into the vault. Before, Take says what of the last backup is still in the vault, so that no more
+// comes than has changed; what a host has not given itself, in the last backup or in this one, it cannot name. For a restore, Send reads a part of a backup out of a vault, and the host lays it down.
+//
+// Both ends are bound by what the other may be: a host is not believed, and a host gets no more of a backup than is for it.
+package ferry
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"orrery/internal/backup/vault"
+)
+
+// What a message is about.
+const (
+	ofOrder   = 'o' // what is wanted
+	ofTree    = 't' // a tree begins
+	ofList    = 'l' // a part of its list
+	ofEnd     = 'e' // it is over
+	ofStart   = 'g' // nothing comes before the work begins
+	ofBlock   = 'b' // pieces
+	ofPace    = 'p' // how far it is, and how it goes on
+	ofNodes   = 'n' // what is on record
+	ofSecrets = 's'
+	ofDone    = 'd'
+)
+
+// mostIn bounds a message of each kind.
+func mostIn(kind byte) int {
+	switch kind {
+	case ofNodes, ofOrder:
+		return vault.MostManifest
+	case ofParcel, ofEntry:
+		return vault.MostParcel
+	case ofBlock:
+		return vault.MostSent
+	case ofList, ofPiece:
+		return vault.PieceSize
+	case ofSecrets:
+		return 16 << 20
+	}
+	return 64 << 10
+}
+
+// A line carries messages, of which several may be sent at once.
+type line struct {
+	from  *bufio.Reader
+	mutex sync.Mutex
+	to    *bufio.Writer
+}
+
+func newLine(way io.ReadWriter) *line {
+	return &line{from: bufio.NewReaderSize(way, 64<<10), to: bufio.NewWriterSize(way, 64<<10)}
+}
+
+// say sends a message.
+func (l *line) say(kind byte, content []byte) error {
+	if err := l.put(kind, content); err != nil {
+		return err
+	}
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	return l.to.Flush()
+}
+
+// put sends a message with those that come after it.
+func (l *line) put(kind byte, content []byte) error {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	head := binary.LittleEndian.AppendUint32([]byte{kind}, uint32(len(content)))
+	if _, err := l.to.Write(head); err != nil {
+		return err
+	}
+	_, err := l.to.Write(content)
+	return err
+}
+
+// tell sends a message that is a value.
+func (l *line) tell(kind byte, value any) error {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	return l.say(kind, text)
+}
+
+// errStrange: nobody says that.
+var errStrange = errors.New("this is no part of a backup")
+
+// hear gives the next message.
+func (l *line) hear() (kind byte, content []byte, err error) {
+	var head [5]byte
+	if _, err := io.ReadFull(l.from, head[:]); err != nil {
+		return 0, nil, cut(err)
+	}
+	size := int64(binary.LittleEndian.Uint32(head[1:]))
+	if size > int64(mostIn(head[0])) {
+		return 0, nil, fmt.Errorf("a message %q of %d bytes: %w", head[0], size, vault.ErrBounds)
+	}
+	var b bytes.Buffer // which grows as the message comes
+	if _, err := io.CopyN(&b, l.from, size); err != nil {
+		return 0, nil, cut(err)
+	}
+	return head[0], b.Bytes(), nil
+}
+
+// cut makes of an end that comes too early an error that says so.
+func cut(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// hearOf wants a message of a kind, which is a value.
+func (l *line) hearOf(kind byte, into any) error {
+	is, content, err := l.hear()
+	if err != nil {
+		return err
+	}
+	if is != kind {
+		return errStrange
+	}
+	return json.Unmarshal(content, into)
+}
+
+// list sends a list.
+func (l *line) list(entries []vault.Entry) error {
+	text, err := vault.WriteList(entries)
+	for err == nil && len(text) > 0 {
+		n := min(len(text), vault.PieceSize)
+		err = l.say(ofList, text[:n])
+		text = text[n:]
+	}
+	if err == nil {
+		err = l.say(ofEnd, nil)
+	}
+	return err
+}
+
+// hearList gives the entries of a list as they come.
+func (l *line) hearList(visit func(*vault.Entry) error) error {
+	text, in := io.Pipe()
+	read := make(chan error, 1)
+	go func() {
+		err := vault.EachEntry(text, visit)
+		text.CloseWithError(err) //nolint:errcheck // it gives none
+		read <- err
+	}()
+	err := l.parts(in)
+	in.CloseWithError(err) //nolint:errcheck // it gives none
+	if wrong := <-read; wrong != nil {
+		return wrong
+	}
+	return err
+}
+
+// parts copies the parts of a list.
+func (l *line) parts(to io.Writer) error {
+	for {
+		kind, content, err := l.hear()
+		if err != nil {
+			return err
+		}
+		if kind == ofEnd {
+			return nil
+		}
+		if kind != ofList {
+			return errStrange
+		}
+		if _, err := to.Write(content); err != nil {
+			return err
+		}
+	}
+}

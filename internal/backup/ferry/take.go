@@ -1,0 +1,241 @@
+package ferry
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+
+	"orrery/internal/backup"
+	"orrery/internal/backup/vault"
+	"orrery/internal/engine/nodedir"
+	"orrery/internal/image"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/visible"
+)
+
+// A Taking takes what a host gives into a vault. The host may say anything: what of that cannot be so ends it, and nothing of it is named by any backup.
+type Taking struct {
+	Host  string
+	Site  *site.Site
+	Order Order
+	Into  *backup.Together
+	Pace  Pace
+
+	Nodes   []nodedir.Record
+	Left    []string
+	Layers  []image.Record
+	Secrets vault.Secrets
+
+	line  *line
+	given map[vault.Digest]bool // pieces that the host has given, and may name
+	trees int
+}
+
+const (
+	mostTrees = 100_000
+	mostLeft  = 10_000
+)
+
+// Run does it.
+func (t *Taking) Run(ctx context.Context, way io.ReadWriter) error {
+	t.line, t.given, t.Secrets = newLine(way), map[vault.Digest]bool{}, vault.Secrets{}
+	err := t.ask()
+	for err == nil {
+		var kind byte
+		var content []byte
+		if kind, content, err = t.line.hear(); err != nil {
+			break
+		}
+		if kind == ofDone {
+			return t.check()
+		}
+		err = t.hear(ctx, kind, content)
+	}
+	var p *problem.Problem
+	if errors.As(err, &p) || ctx.Err() != nil || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.ErrClosedPipe) {
+		return err
+	}
+	return t.strange(err)
+}
+
+// strange says that a host gives what none has.
+func (t *Taking) strange(err error) error {
+	return problem.New(problem.Surprise, "host %s gives what is no part of a backup", t.Host).Because(err).Try("look at that host; --without %s leaves it out", t.Host)
+}
+
+// ask says what is wanted, and what there is already.
+func (t *Taking) ask() error {
+	if err := t.line.tell(ofOrder, t.Order); err != nil {
+		return err
+	}
+	for name, entries := range t.Into.Former(t.Host) {
+		if err := t.line.say(ofTree, []byte(name)); err != nil {
+			return err
+		}
+		if err := t.line.list(entries); err != nil {
+			return err
+		}
+		for i := range entries {
+			for _, x := range entries[i].Data {
+				for _, d := range x.Pieces {
+					t.given[d] = true
+				}
+			}
+		}
+	}
+	return t.line.say(ofStart, nil)
+}
+
+// hear takes in a message.
+func (t *Taking) hear(ctx context.Context, kind byte, content []byte) error {
+	switch kind {
+	case ofBlock:
+		return vault.Unpack(content, func(d vault.Digest, piece []byte) error {
+			t.given[d] = true
+			_, err := t.Into.Add(piece)
+			return err
+		})
+	case ofPace:
+		var s stage
+		if err := json.Unmarshal(content, &s); err != nil {
+			return err
+		}
+		return t.line.answer(ctx, &s, t.Pace)
+	case ofNodes:
+		var r records
+		if err := json.Unmarshal(content, &r); err != nil {
+			return err
+		}
+		t.Nodes, t.Layers = r.Nodes, r.Layers
+		return t.leave(r.Left)
+	case ofTree:
+		var is tree
+		if err := json.Unmarshal(content, &is); err != nil {
+			return err
+		}
+		return t.take(&is)
+	case ofSecrets:
+		return t.takeSecrets(content)
+	}
+	return errStrange
+}
+
+// leave notes what is not in the backup.
+func (t *Taking) leave(all []string) error {
+	const mostText = 4096
+	for _, what := range all {
+		if len(t.Left) == mostLeft {
+			return vault.ErrBounds
+		}
+		t.Left = append(t.Left, "host "+t.Host+": "+visible.Line(what[:min(len(what), mostText)]))
+	}
+	return nil
+}
+
+// take takes in a tree. It may name only pieces that the host has given: whoever lists a piece gets it when the site is restored.
+func (t *Taking) take(of *tree) error {
+	if t.trees++; t.trees > mostTrees {
+		return vault.ErrBounds
+	}
+	is := vault.Tree{Name: of.Name, Kind: of.Kind, Node: of.Node, ID: of.ID, Volume: of.Volume, Path: of.Path, Host: t.Host}
+	if err := t.mayHave(&is); err != nil {
+		return err
+	}
+	if err := t.leave(prefixed(is.Title()+": ", of.Lacks)); err != nil {
+		return err
+	}
+	var text bytes.Buffer
+	pack := func(least int) error {
+		for text.Len() > least {
+			pieces, err := t.Into.AddList(text.Next(min(text.Len(), vault.PieceSize)))
+			if err != nil {
+				return err
+			}
+			is.List = append(is.List, pieces...)
+		}
+		return nil
+	}
+	err := t.line.hearList(func(e *vault.Entry) error {
+		for _, x := range e.Data {
+			if slices.ContainsFunc(x.Pieces, func(d vault.Digest) bool { return !t.given[d] }) {
+				return errors.New("it names content that it has not given")
+			}
+		}
+		line, err := vault.WriteList([]vault.Entry{*e})
+		if err != nil {
+			return err
+		}
+		text.Write(line)
+		is.Entries++
+		is.Bytes += e.Size
+		return pack(vault.PieceSize)
+	})
+	if err == nil {
+		err = pack(0)
+	}
+	if err == nil {
+		t.Into.Tree(is)
+	}
+	return err
+}
+
+func prefixed(with string, all []string) (texts []string) {
+	for _, text := range all {
+		texts = append(texts, with+text)
+	}
+	return texts
+}
+
+// mayHave refuses a tree that the host cannot have: of a node that it does not give, or a volume where the site file does not say.
+func (t *Taking) mayHave(is *vault.Tree) error {
+	switch is.Kind {
+	case vault.PrivateTree:
+		if !slices.ContainsFunc(t.Nodes, func(n nodedir.Record) bool { return n.ID == is.ID && n.Name == is.Node }) {
+			return errStrange
+		}
+		return nil
+	case vault.VolumeTree:
+		if is.Path != "" && t.Site.Volume(is.Volume).Path != is.Path {
+			return problem.New(problem.Surprise, "host %s says that volume %s is at %s, and the site file does not", t.Host, visible.Line(is.Volume), visible.Line(is.Path)).
+				Try("orrery up makes the host as the site file says; --without %s leaves it out", t.Host)
+		}
+		return nil
+	}
+	return errStrange
+}
+
+// takeSecrets takes in generated secrets and the host keys of nodes.
+func (t *Taking) takeSecrets(content []byte) error {
+	var all vault.Secrets
+	if err := json.Unmarshal(content, &all); err != nil {
+		return err
+	}
+	for path, value := range all {
+		if !ofThese(t.Nodes, path) {
+			return errStrange
+		}
+		t.Secrets[path] = value
+	}
+	return nil
+}
+
+// check refuses records that are none.
+func (t *Taking) check() error {
+	m := vault.Manifest{Format: vault.Format, Site: t.Site.Name, Key: t.Site.Key(), Twin: t.Site.Twin, Nodes: t.Nodes, Layers: t.Layers, Left: t.Left}
+	if err := m.Check(); err != nil {
+		return t.strange(err)
+	}
+	return nil
+}
+
+// nodeOfKey gives the node of which a path has a host key.
+func nodeOfKey(path string) (node string, is bool) {
+	rest, is := strings.CutPrefix(path, "keys/")
+	node, _, deeper := strings.Cut(rest, "/")
+	return node, is && deeper
+}

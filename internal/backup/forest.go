@@ -1,0 +1,92 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+
+	"orrery/internal/backup/vault"
+	"orrery/internal/tree"
+)
+
+// A forest is the trees that go into a backup, by name, as they were when they were last read.
+type forest map[string]*taken
+
+type taken struct {
+	source  Source
+	entries []vault.Entry
+	bytes   int64
+	left    []string // what is not in it, and why
+}
+
+// pass goes through directories, several at once, and reads what is not as it was when it was last read.
+func (f forest) pass(ctx context.Context, sources []Source, into Adder, saw func(int64), read *atomic.Int64) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(max(2, runtime.NumCPU()))
+	results := make([]*taken, len(sources))
+	for i := range sources {
+		former := map[vault.Name]*vault.Entry{}
+		if was := f[sources[i].Tree.Name]; was != nil {
+			for j := range was.entries {
+				former[was.entries[j].Name] = &was.entries[j]
+			}
+		}
+		group.Go(func() error {
+			w := &walk{ctx: ctx, source: &sources[i], former: former, pack: into, buffer: make([]byte, vault.PieceSize), saw: saw}
+			entries, err := w.run()
+			read.Add(w.read)
+			if err != nil && !errors.Is(err, tree.ErrGone) {
+				return fmt.Errorf("%s: %w", sources[i].Tree.Name, err)
+			}
+			if err == nil {
+				results[i] = &taken{sources[i], entries, w.bytes, w.left}
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	for i, r := range results {
+		if r == nil {
+			delete(f, sources[i].Tree.Name)
+			continue
+		}
+		f[sources[i].Tree.Name] = r
+	}
+	return nil
+}
+
+// until reads again what nodes write to, until little of it changes meanwhile.
+func (f forest) until(ctx context.Context, sources []Source, into Adder, saw func(int64), read *atomic.Int64) error {
+	moving := slices.DeleteFunc(slices.Clone(sources), func(s Source) bool { return !s.Moving })
+	for before, times := int64(0), 1; read.Load()-before > enough && times < most; times++ {
+		before = read.Load()
+		if err := f.pass(ctx, moving, into, saw, read); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// again gives those of the directories that there are now that are to be read while nodes stand still, and forgets those that there are no more.
+func (f forest) again(sources []Source) (again []Source) {
+	names := map[string]bool{}
+	for _, s := range sources {
+		names[s.Tree.Name] = true
+		if was := f[s.Tree.Name]; was == nil || was.source.Dir == "" || s.Moving {
+			again = append(again, s)
+		}
+	}
+	for name := range f {
+		if !names[name] {
+			delete(f, name) // it is gone
+		}
+	}
+	return again
+}

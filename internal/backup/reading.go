@@ -1,0 +1,66 @@
+package backup
+
+import (
+	"context"
+	"sync/atomic"
+
+	"orrery/internal/backup/vault"
+	"orrery/internal/engine/nodedir"
+)
+
+// A Reading is what one of several hosts reads for a backup of all of them: as a Backup, once while nodes run, and what has changed while they stand still.
+type Reading struct {
+	Set  *Set
+	Into Adder
+
+	trees forest
+	read  atomic.Int64
+}
+
+// Former says what was in a tree of the last backup, of which whoever has the vault still has all.
+func (r *Reading) Former(tree string, entries []vault.Entry) {
+	if r.trees == nil {
+		r.trees = forest{}
+	}
+	r.trees[tree] = &taken{entries: entries}
+}
+
+// First reads all that is not as it was in the last backup.
+func (r *Reading) First(ctx context.Context) error {
+	if r.trees == nil {
+		r.trees = forest{}
+	}
+	return r.pass(ctx, r.trees.pass)
+}
+
+// Again reads what has changed since, until that is little.
+func (r *Reading) Again(ctx context.Context) error { return r.pass(ctx, r.trees.until) }
+
+func noted(int64) {} // what comes is counted at the other end
+
+func (r *Reading) pass(ctx context.Context, read func(context.Context, []Source, Adder, func(int64), *atomic.Int64) error) error {
+	sources, _, _, err := r.Set.sources()
+	if err != nil {
+		return err
+	}
+	return read(ctx, sources, r.Into, noted, &r.read)
+}
+
+// Last reads the rest, while the nodes stand still. It gives what is on record of them, and what is not in the backup.
+func (r *Reading) Last(ctx context.Context) (nodes []nodedir.Record, left []string, err error) {
+	sources, nodes, left, err := r.Set.sources()
+	if err != nil {
+		return nil, nil, err
+	}
+	return nodes, left, r.trees.pass(ctx, r.trees.again(sources), r.Into, noted, &r.read)
+}
+
+// Each gives what was read.
+func (r *Reading) Each(do func(t vault.Tree, entries []vault.Entry, left []string) error) error {
+	for _, t := range r.trees {
+		if err := do(t.source.Tree, t.entries, t.left); err != nil {
+			return err
+		}
+	}
+	return nil
+}

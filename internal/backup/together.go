@@ -1,0 +1,132 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"orrery/internal/backup/vault"
+	"orrery/internal/problem"
+)
+
+// Together is a backup of a site on several hosts: each reads what it has, and whoever has the vault takes that in, and reads the site directory himself.
+type Together struct {
+	*Backup
+	Manifest *vault.Manifest
+	Secrets  vault.Secrets // of all hosts
+	Also     []Source      // what is read here besides the site directory
+
+	read  atomic.Int64
+	mutex sync.Mutex
+	fresh []vault.Tree
+}
+
+// Begin begins one: it finds what of the last backup is still whole in the vault.
+func (t *Backup) Begin(ctx context.Context) (*Together, error) {
+	t.pack, t.trees = vault.NewPacker(t.Into), forest{}
+	all := &Together{Backup: t, Manifest: t.manifest(), Secrets: vault.Secrets{}}
+	all.Manifest.Format = vault.FormatHosts
+	used, err := t.formerly(ctx)
+	if r, is := t.Into.(*vault.Repository); is && err == nil {
+		err = r.Sample(ctx, used)
+	}
+	t.forget()
+	if err != nil {
+		err = explain(ctx, t.Into, err)
+		return nil, errors.Join(err, t.pack.Close())
+	}
+	return all, nil
+}
+
+// Former gives the trees of the last backup that a host had. All that they name is in the vault.
+func (t *Together) Former(host string) map[string][]vault.Entry {
+	all := map[string][]vault.Entry{}
+	for name, was := range t.trees {
+		if was.source.Tree.Host == host {
+			all[name] = was.entries
+		}
+	}
+	return all
+}
+
+// Add takes in a piece of what a host has.
+func (t *Together) Add(content []byte) (vault.Digest, error) {
+	t.read.Add(int64(len(content)))
+	t.Saw(int64(len(content)))
+	return t.pack.Add(content)
+}
+
+// AddList takes in a part of a list.
+func (t *Together) AddList(text []byte) ([]vault.Digest, error) { return t.pack.AddAll(text) }
+
+// Cut lets what comes next, which is lists, begin a block of its own: of content that is damaged, they can tell the names.
+func (t *Together) Cut() { t.pack.Cut() }
+
+// Tree notes a tree whose list was taken in. A host may still have what was a volume of a node that is elsewhere by now: what the node has counts.
+func (t *Together) Tree(is vault.Tree) {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	t.fresh = append(t.fresh, is)
+}
+
+// Finish reads the site directory and writes down what is in the backup, if all hosts have given what they have; else it says why not.
+func (t *Together) Finish(ctx context.Context, failed error) (*Report, error) {
+	own := append([]Source{t.Set.declares()}, t.Also...)
+	t.trees.again(own)
+	err := failed
+	if err == nil {
+		err = t.trees.pass(ctx, own, t.pack, t.Saw, &t.read)
+	}
+	if err == nil {
+		err = t.settle()
+	}
+	if err == nil {
+		err = t.lists(t.Manifest)
+	}
+	if err == nil {
+		err = t.keep(t.Secrets, t.Manifest)
+	}
+	if err == nil {
+		if wrong := t.Manifest.Check(); wrong != nil {
+			err = problem.New(problem.Surprise, "what the hosts say of the site cannot be").Because(wrong)
+		}
+	}
+	return t.end(ctx, err, t.Manifest, &t.read)
+}
+
+// settle puts the trees of all hosts into the manifest, each once.
+func (t *Together) settle() error {
+	m := t.Manifest
+	home := map[string]string{} // of nodes
+	for i := range t.fresh {
+		if is := &t.fresh[i]; is.Kind == vault.PrivateTree {
+			home[is.Node] = is.Host
+		}
+	}
+	slices.SortStableFunc(t.fresh, func(a, b vault.Tree) int {
+		if a.Name != b.Name {
+			return strings.Compare(a.Name, b.Name)
+		}
+		mine := func(is *vault.Tree) int {
+			if is.Node != "" && home[is.Node] == is.Host {
+				return 0
+			}
+			return 1
+		}
+		return mine(&a) - mine(&b)
+	})
+	for _, is := range t.fresh {
+		if n := len(m.Trees); n > 0 && m.Trees[n-1].Name == is.Name {
+			if is.Kind != vault.VolumeTree || is.Node == "" {
+				return problem.New(problem.Surprise, "hosts %s and %s both have %s", m.Trees[n-1].Host, is.Host, is.Title()).Try("orrery status shows what is where; orrery up clears away what is left over")
+			}
+			m.Left = append(m.Left, is.Title()+": what host "+is.Host+" has of it, which node "+is.Node+" does not use")
+			continue
+		}
+		m.Trees = append(m.Trees, is)
+	}
+	return nil
+}

@@ -1,0 +1,381 @@
+package backups
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"sync"
+
+	"orrery/internal/apply"
+	"orrery/internal/backup"
+	"orrery/internal/backup/ferry"
+	"orrery/internal/backup/vault"
+	"orrery/internal/control"
+	"orrery/internal/observe"
+	"orrery/internal/phrase"
+	"orrery/internal/plan"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/twin"
+	"orrery/internal/tree"
+	"orrery/internal/visible"
+)
+
+// Restore brings back a site that was backed up, from a file or directory of backups.
+func Restore(ctx context.Context, c *control.Session, text string, o control.RestoreOptions) (*control.Restored, error) {
+	v, id, m, err := vault.OpenOne(text)
+	if err != nil {
+		return nil, err
+	}
+	defer v.Close() //nolint:errcheck // it was only read
+	if len(m.Hosts) == 0 && len(c.Without) > 0 {
+		return nil, problem.New(problem.Usage, "it is a backup of one host, and there is no other to leave out").At(v.Where()).Try("leave --without out")
+	}
+	if len(m.Hosts) == 0 {
+		return c.Restore(ctx, text, o)
+	}
+	if o.TrustLayers {
+		return nil, problem.New(problem.Unable, "a backup of several hosts has no layers").At(v.Where()).Try("leave --trust-layers out: layers are built, or taken from host to host")
+	}
+	b := *c
+	r := &restoring{Session: &b, o: o, from: v, id: id, manifest: m, title: vault.Title(v, id), twin: cmp.Or(o.To, m.Twin)}
+	if r.twin != "" && len(c.Without) > 0 {
+		return nil, problem.New(problem.Usage, "a twin is restored on all hosts of its site").At(v.Where()).Try("leave --without out")
+	}
+	return r.run(ctx)
+}
+
+// A restoring is one call of Restore for a site on several hosts.
+type restoring struct {
+	*control.Session // in the site directory that was restored
+	o                control.RestoreOptions
+	from             vault.Vault
+	id, title        string
+	manifest         *vault.Manifest
+	secrets          vault.Secrets // nil: they are made anew
+	was              bool          // the site is on its hosts
+	site             *site.Site
+	fleet            *apply.Fleet
+	homes            map[string]string // hosts of nodes
+	spared           []string          // nodes of the backup that may be on a host which is left out
+
+	twin     string // that is restored; "": it is the site itself
+	original *site.Site
+	record   twin.Record
+	known    bool // hosts have its record
+}
+
+// key is what is restored is known by on its hosts.
+func (r *restoring) key() string { return (&site.Site{Name: r.manifest.Site, Twin: r.twin}).Key() }
+
+// again is how a user names the backup who brings the restore to its end.
+func (r *restoring) again() string {
+	if r.o.To != "" {
+		return r.title + " --to " + r.o.To
+	}
+	return r.title
+}
+
+func (r *restoring) notice(format string, args ...any) {
+	r.Watcher.Tell(control.Event{Kind: control.Notice, Site: r.key(), Text: fmt.Sprintf(format, args...)})
+}
+
+func (r *restoring) run(ctx context.Context) (done *control.Restored, err error) {
+	if err := r.Session.Verify(ctx, r.from, r.id); err != nil {
+		return nil, err
+	}
+	with, err := vault.Identities(r.o.Identity, r.o.Passphrase)
+	if err != nil {
+		return nil, err
+	}
+	files := &backup.Restore{From: r.from, Manifest: r.manifest, With: with, Dirs: r.Dirs, Key: r.key()}
+	if r.secrets, err = files.Secrets(); err != nil {
+		return nil, err
+	}
+	fresh, err := r.declare(ctx, files)
+	if err != nil {
+		return nil, err
+	}
+	touched := false
+	defer func() {
+		if err != nil && fresh && !touched {
+			err = errors.Join(err, tree.RemoveAll(r.SiteDir))
+		}
+	}()
+	if err := r.AllowedOn(r.site); err != nil {
+		return nil, err
+	}
+	seen, err := r.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	going, err := r.underWay(ctx, seen)
+	if err != nil {
+		return nil, err
+	}
+	if touched = going; !going {
+		if err := r.agree(seen); err != nil {
+			return nil, err
+		}
+		undo, err := r.note(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if err := r.stage(ctx); err != nil {
+			return nil, errors.Join(err, undo())
+		}
+	}
+	touched = true
+	return r.bring(ctx)
+}
+
+// declare lays down the site directory, unless there is one, and loads the site. A directory that is there says which hosts there are now.
+func (r *restoring) declare(ctx context.Context, files *backup.Restore) (fresh bool, err error) {
+	dir := r.o.Dir
+	if dir == "" {
+		dir = r.manifest.Site
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return false, err
+	}
+	files.SiteDir, r.SiteDir, r.Twin = dir, dir, ""
+	if fresh, err = files.LaySite(ctx); err != nil {
+		return false, err
+	}
+	if !fresh {
+		if err := files.CheckSiteDir(ctx); problem.Is(err, problem.Usage) {
+			r.notice("the site directory %s is another than in the backup, and stays as it is", dir)
+		} else if err != nil {
+			return false, err
+		}
+	}
+	if r.site, err = r.Load(); err == nil && r.site.Name != r.manifest.Site {
+		err = problem.New(problem.Refused, "this is a backup of site %s, and the directory is of site %s; nothing was done", r.manifest.Site, r.site.Name).At(dir).Try("name another with --dir")
+	}
+	if err == nil && r.twin != "" {
+		err = r.asTwin(ctx)
+	}
+	return fresh, err
+}
+
+// look asks the hosts that are not left out for what is there.
+func (r *restoring) look(ctx context.Context) (seen []observe.Host, err error) {
+	if r.fleet, err = r.Hosts(ctx, r.site); err != nil {
+		return nil, err
+	}
+	return r.fleet.Observe(ctx)
+}
+
+// underWay reports whether a restore of this backup has touched something already, and is to be brought to its end, by the hosts that have a part of it.
+func (r *restoring) underWay(ctx context.Context, seen []observe.Host) (going bool, err error) {
+	for i := range seen {
+		part := seen[i].Restoring
+		if part == nil || !part.Going {
+			continue
+		}
+		if part.ID != r.id {
+			return false, problem.New(problem.Left, "another restore of %s was interrupted", r.key()).At("host "+seen[i].Name).Try("orrery restore %s", part.From)
+		}
+		if err := r.sameHosts(ctx, part.Without); err != nil {
+			return false, err
+		}
+		going = true
+	}
+	return going, nil
+}
+
+// agree refuses to touch what is there, unless that is wanted.
+func (r *restoring) agree(seen []observe.Host) error {
+	if err := r.place(seen); err != nil {
+		return err
+	}
+	if err := r.spare(seen); err != nil {
+		return err
+	}
+	nodes, volumes := 0, 0
+	for i := range seen {
+		nodes, volumes = nodes+len(seen[i].Nodes), volumes+len(seen[i].Volumes)
+	}
+	if r.was = nodes+volumes > 0 || r.known && r.record.Volumes != r.begins(); r.was {
+		there := fmt.Sprintf("%s and %s of %s", phrase.Count(nodes, "node"), phrase.Count(volumes, "volume"), r.key())
+		if !r.o.Replace {
+			return problem.New(problem.Refused, "its hosts already have: %s; nothing was done", there).Try("restore a twin beside it with --to NAME, or replace it with --replace")
+		}
+		why := fmt.Sprintf("The hosts already have: %s. Their data would be deleted permanently.", there)
+		if missing := r.manifest.Missing(); len(missing) > 0 {
+			why += fmt.Sprintf(" The backup has nothing of host %s, which was left out.", phrase.List(missing, 12))
+		}
+		if _, err := r.Asker.Ask(control.Question{About: control.Replace, Site: r.site.Name, Why: why}); err != nil {
+			return err
+		}
+		if _, err := r.AskProduction(r.site, why); err != nil {
+			return err
+		}
+	}
+	if outside := r.outside(); len(outside) > 0 {
+		why := fmt.Sprintf("Volumes in the backup would go to directories outside %s: %s.", r.Dirs.State, phrase.List(outside, 100))
+		if _, err := r.Asker.Ask(control.Question{About: control.Paths, Site: r.site.Name, Why: why}); err != nil {
+			return problem.New(problem.Refused, "volumes in the backup would go to directories outside %s: %s; nothing was done", r.Dirs.State, phrase.List(outside, 8)).
+				Try("type %s when asked, or say --yes-paths %s", r.site.Name, r.site.Name)
+		}
+	}
+	r.astray()
+	return nil
+}
+
+// stage lets all hosts lay down their parts. If one cannot, none does, and nothing was touched.
+func (r *restoring) stage(ctx context.Context) error {
+	watch := r.Watcher.Bytes("restore")
+	defer watch.Close()
+	from := vault.NewPieces(r.from)
+	until, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var once sync.Once
+	var first error
+	lacked := make([]*ferry.Laid, len(r.fleet.All))
+	_ = r.fleet.Each(func(i int, h *apply.Steered) error {
+		var err error
+		lacked[i], err = lay(until, h, r.parcel(h), from, watch.Add)
+		if err != nil {
+			once.Do(func() { first = err })
+			cancel()
+		}
+		return nil
+	})
+	if first != nil {
+		if ctx.Err() != nil {
+			first = problem.New(problem.Interrupted, "interrupted; nothing was put in place").At(r.title)
+		}
+		drop := func(_ int, h *apply.Steered) error {
+			_, err := h.AdvanceRestore(context.WithoutCancel(ctx), r.id, backup.ToDrop)
+			return err
+		}
+		_ = r.fleet.Each(drop) // what is left is dropped by the next one
+		return first
+	}
+	for i, laid := range lacked {
+		for what, n := range laid.Lacked {
+			r.notice("not restored, because they are not taken on host %s: %s (%s)", r.fleet.All[i].Name, visible.Line(what), phrase.Count(n, "file"))
+		}
+	}
+	return nil
+}
+
+// lay lets one host lay down its part.
+func lay(ctx context.Context, h *apply.Steered, p *ferry.Parcel, from *vault.Pieces, saw func(int64)) (laid *ferry.Laid, err error) {
+	send := func(way io.ReadWriter) (err error) {
+		laid, err = ferry.Send(ctx, p, from, saw, way)
+		return err
+	}
+	err = ferry.Across(ctx, send, func(way io.ReadWriter) error { return h.LayBackup(ctx, way) })
+	return laid, err
+}
+
+// bring brings a restore to its end of which all hosts have laid down their parts.
+func (r *restoring) bring(ctx context.Context) (*control.Restored, error) {
+	err := r.LockedOn(ctx, r.site, r.fleet, func(account *control.Account) error { return r.settle(ctx, account) })
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	if r.manifest.Partial {
+		for i := range r.manifest.Nodes {
+			names = append(names, r.manifest.Nodes[i].Name)
+		}
+	}
+	if _, _, err := r.Up(ctx, r.site, names, control.UpOptions{Parallel: r.o.Parallel}); err != nil {
+		return nil, err
+	}
+	if r.secrets == nil {
+		r.notice("generated secrets and SSH host keys were made anew, and roles that have secrets applied anew; data that was made with the former secrets may not accept them")
+	}
+	err = r.fleet.Each(func(_ int, h *apply.Steered) error {
+		left, err := h.AdvanceRestore(ctx, r.id, backup.ToFinish)
+		for _, name := range left {
+			r.notice("not restored: a node %s of another release, or that the site no longer declares", name)
+		}
+		return err
+	})
+	return &control.Restored{Site: r.site, Title: r.title, Dir: r.SiteDir, Nodes: names}, err
+}
+
+// settle lets all hosts go on: from the first on that does, the restore comes to its end. Then what was there is taken down, and what was laid down comes to its place.
+func (r *restoring) settle(ctx context.Context, account *control.Account) error {
+	parts := make([]*observe.Restoring, len(r.fleet.All))
+	err := r.fleet.Each(func(i int, h *apply.Steered) (err error) {
+		parts[i], err = h.RestorePart(ctx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	goes, clears, placed := false, false, true
+	var over []string // hosts on which all is in its place, and that have forgotten the rest already
+	for i, p := range parts {
+		if p == nil {
+			over = append(over, r.fleet.All[i].Name)
+			continue
+		}
+		goes, clears, placed = goes || p.Going, clears || p.Clears, placed && p.Placed
+	}
+	if len(over) > 0 && placed {
+		r.notice("host %s says that the restore came to its end there before; what it has now stays as it is", phrase.List(over, 12))
+		return nil
+	}
+	for i, p := range parts {
+		if p == nil || p.ID != r.id || !p.Staged {
+			return problem.New(problem.Surprise, "host %s has no part of this backup", r.fleet.All[i].Name).Try("run the same command again")
+		}
+	}
+	if !goes && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err := r.all(ctx, backup.ToGo); err != nil {
+		return err
+	}
+	if clears {
+		if err := r.clear(ctx, account, parts); err != nil {
+			return err
+		}
+	}
+	if err := r.all(ctx, backup.ToPlace); err != nil {
+		return err
+	}
+	if len(r.fleet.Unknown) > 0 {
+		return nil // they are as they were
+	}
+	return r.releases(ctx)
+}
+
+// all lets all hosts do a step.
+func (r *restoring) all(ctx context.Context, to string) error {
+	return r.fleet.Each(func(_ int, h *apply.Steered) error {
+		_, err := h.AdvanceRestore(ctx, r.id, to)
+		return err
+	})
+}
+
+// clear takes down what was there, with its data; while a host is left out, only of the nodes that come back. Until that is done on all hosts, nothing comes to its place on any.
+func (r *restoring) clear(ctx context.Context, account *control.Account, parts []*observe.Restoring) error {
+	seen, err := r.fleet.Observe(ctx)
+	if err != nil {
+		return err
+	}
+	goal := plan.Goal{Volumes: true}
+	if len(r.fleet.Unknown) > 0 {
+		goal.Nodes = map[string]bool{}
+		for _, part := range parts {
+			for _, name := range part.Nodes {
+				goal.Nodes[name] = true
+			}
+		}
+	}
+	p := plan.Down(r.site, seen, goal)
+	if err := r.CarryOutOn(ctx, account, r.fleet, p.Steps); err != nil {
+		return err
+	}
+	return r.all(ctx, backup.ToClear)
+}

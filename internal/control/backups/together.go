@@ -1,0 +1,257 @@
+package backups
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+
+	"orrery/internal/apply"
+	"orrery/internal/backup"
+	"orrery/internal/backup/ferry"
+	"orrery/internal/backup/vault"
+	"orrery/internal/control"
+	"orrery/internal/control/snapshots"
+	"orrery/internal/phrase"
+	"orrery/internal/problem"
+	"orrery/internal/snapshot"
+)
+
+// A together is a backup of a site on several hosts that is being taken.
+type together struct {
+	*control.Session
+	fleet *apply.Fleet
+	into  *backup.Together
+	order ferry.Order
+
+	read, ready *snapshots.Gathering
+	tempo       *snapshots.Tempo
+	lock        *turn
+	parts       []*ferry.Taking // of each host
+}
+
+// takeTogether takes a backup of a site on several hosts.
+func takeTogether(ctx context.Context, c *control.Session, b *backup.Backup, f *apply.Fleet) (*backup.Report, error) {
+	all, err := b.Begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t := &together{Session: c, fleet: f, into: all, order: ferry.Order{All: b.Set.Nodes == nil, Secrets: len(b.To) > 0}}
+	t.order.Nodes = slices.Sorted(maps.Keys(b.Set.Nodes))
+	dir, err := os.MkdirTemp("", "orrery-backup-")
+	if err == nil {
+		defer os.RemoveAll(dir) //nolint:errcheck // it is in the vault
+		err = t.run(ctx, dir)
+	}
+	return all.Finish(ctx, err)
+}
+
+func (t *together) run(ctx context.Context, dir string) error {
+	if err := t.fleet.Meet(ctx); err != nil {
+		return err
+	}
+	names := t.fleet.Names()
+	t.tempo = snapshots.NewTempo(names)
+	t.lock = &turn{over: make(chan struct{})}
+	t.read = snapshots.Gather(names, nil)
+	t.ready = snapshots.Gather(names, func() error { return t.lock.take(ctx, t.Session, t.fleet) })
+	err := t.gather(ctx)
+	if wrong := t.lock.end(); err == nil {
+		err = wrong
+	}
+	if err == nil {
+		err = t.merge()
+	}
+	if err == nil {
+		err = t.releases(ctx, dir)
+	}
+	return err
+}
+
+// gather takes what all hosts give. If one fails, the others end.
+func (t *together) gather(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var first error
+	var once sync.Once
+	fail := func(err error) {
+		once.Do(func() { first = err })
+		t.tempo.Fail(err)
+		t.read.End(err)
+		t.ready.End(err)
+		cancel(err)
+	}
+	t.parts = make([]*ferry.Taking, len(t.fleet.All))
+	_ = t.fleet.Each(func(i int, h *apply.Steered) error {
+		t.parts[i] = &ferry.Taking{Host: h.Name, Site: t.into.Set.Site, Order: t.order, Into: t.into, Pace: &pace{t.tempo.Of(h), t, h.Name}}
+		if err := t.from(ctx, h, t.parts[i]); err != nil {
+			fail(err)
+		}
+		return nil
+	})
+	return first
+}
+
+// from takes what one host gives.
+func (t *together) from(ctx context.Context, h *apply.Steered, take *ferry.Taking) error {
+	return ferry.Across(ctx, func(way io.ReadWriter) error { return take.Run(ctx, way) }, func(way io.ReadWriter) error { return h.GiveBackup(ctx, way) })
+}
+
+// A pace is that of all hosts, as one of them sees it.
+type pace struct {
+	snapshot.Pace
+	of   *together
+	host string
+}
+
+// Read says that all has been read once.
+func (p *pace) Read(ctx context.Context) error { return p.of.read.Arrive(ctx, p.host, 0) }
+
+// Ready says that little is left.
+func (p *pace) Ready(ctx context.Context) error { return p.of.ready.Arrive(ctx, p.host, 0) }
+
+// merge makes one of what hosts say.
+func (t *together) merge() error {
+	m := t.into.Manifest
+	m.Pause = t.tempo.All().Pause
+	t.into.Cut()
+	at, layers := map[string]string{}, map[string]bool{}
+	for _, p := range t.parts {
+		m.Hosts = append(m.Hosts, vault.Host{Name: p.Host})
+		m.Left = append(m.Left, p.Left...)
+		for i := range p.Nodes {
+			n := &p.Nodes[i]
+			name := n.Name
+			if n.Staged {
+				name += "*"
+			}
+			if other, twice := at[name]; twice {
+				return problem.New(problem.Surprise, "hosts %s and %s both have node %s", other, p.Host, n.Name).Try("orrery status shows what is where; orrery up clears away what is left over")
+			}
+			at[name] = p.Host
+			m.Nodes = append(m.Nodes, *n)
+		}
+		for i := range p.Layers {
+			if l := &p.Layers[i]; !layers[l.Digest] {
+				layers[l.Digest] = true
+				m.Layers = append(m.Layers, *l)
+			}
+		}
+		for path, value := range p.Secrets {
+			if was, has := t.into.Secrets[path]; has && string(was) != string(value) {
+				return problem.New(problem.Surprise, "host %s keeps another value of %s than others", p.Host, path).Try("decide which is right, and remove it from the state directory of the other; --without leaves one out until then")
+			}
+			t.into.Secrets[path] = value
+		}
+	}
+	if len(m.Nodes) == 0 {
+		return problem.New(problem.Failed, "nothing of these nodes of %s is on its hosts", t.into.Set.Site.Name).Try("orrery up")
+	}
+	for _, name := range t.fleet.Unknown {
+		m.Hosts = append(m.Hosts, vault.Host{Name: name, Missing: true})
+		m.Left = append(m.Left, t.missing(name, at))
+	}
+	return nil
+}
+
+// missing says what is not in a backup because a host was left out.
+func (t *together) missing(host string, at map[string]string) string {
+	var names []string
+	s := t.into.Set.Site
+	for i := range s.Nodes {
+		if n := &s.Nodes[i]; at[n.Name] == "" && (n.Host == "" || n.Host == host) && (t.into.Set.Nodes == nil || t.into.Set.Nodes[n.Name]) {
+			names = append(names, n.Name)
+		}
+	}
+	if len(names) == 0 {
+		return "host " + host + ": it was left out"
+	}
+	return "host " + host + ": it was left out, with what these nodes have that are on no other: " + phrase.List(names, 12)
+}
+
+// releases takes what hosts keep of the releases that nodes are of, from one whose copy is as all have it.
+func (t *together) releases(ctx context.Context, dir string) error {
+	r, err := t.fleet.ReadReleases()
+	if err != nil {
+		return err
+	}
+	numbers := map[int]bool{}
+	for i := range t.into.Manifest.Nodes {
+		numbers[t.into.Manifest.Nodes[i].Release] = true
+	}
+	if t.into.Set.Nodes == nil {
+		for _, number := range r.Active {
+			numbers[number] = true
+		}
+	}
+	delete(numbers, 0)
+	for number := range numbers {
+		at := filepath.Join(dir, strconv.Itoa(number))
+		if err := os.Mkdir(at, 0o700); err != nil {
+			return err
+		}
+		if err := t.Call(t.into.Set.Site).Edition(ctx, t.fleet, number, at); err != nil {
+			return err
+		}
+		t.into.Also = append(t.into.Also, backup.Source{Tree: vault.Tree{Name: "release/" + strconv.Itoa(number), Kind: vault.ReleaseTree, Number: number}, Dir: at})
+	}
+	t.into.Manifest.Releases, err = json.Marshal(r)
+	return err
+}
+
+// A turn is when nobody else changes a site.
+type turn struct {
+	once sync.Once
+	over chan struct{}
+	done chan error
+}
+
+// take waits for whoever changes the site now.
+func (l *turn) take(ctx context.Context, c *control.Session, f *apply.Fleet) error {
+	l.done = make(chan error, 1)
+	has := make(chan bool)
+	go func() {
+		l.done <- patiently(ctx, func() error {
+			return c.LockedOn(ctx, f.All[0].Site, f, func(*control.Account) error {
+				close(has)
+				<-l.over
+				return nil
+			})
+		})
+	}()
+	select {
+	case <-has:
+		return nil
+	case err := <-l.done:
+		l.done <- nil // it is told
+		return err
+	}
+}
+
+// end lets others change the site, once it is known what nodes were while they stood still.
+func (l *turn) end() error {
+	l.once.Do(func() { close(l.over) })
+	if l.done == nil {
+		return nil
+	}
+	return <-l.done
+}
+
+// mayTogether refuses what is not yet kept of a site on several hosts.
+func mayTogether(o Options) error {
+	no := func(flag, instead string) error {
+		return problem.New(problem.Unable, "%s is not yet done of a site with a host that is not local", flag).Try("leave it out: %s", instead)
+	}
+	switch {
+	case o.Layers:
+		return no("--with-layers", "layers are built anew from their recipes, or taken from host to host")
+	case o.Snapshots:
+		return no("--snapshots", "each host keeps its part of them")
+	}
+	return nil
+}

@@ -1,0 +1,517 @@
+package control_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"orrery/internal/backup"
+	"orrery/internal/backup/vault"
+	"orrery/internal/control"
+	"orrery/internal/control/backups"
+	"orrery/internal/control/twins"
+	"orrery/internal/control/way"
+	"orrery/internal/host"
+	"orrery/internal/observe"
+	"orrery/internal/problem"
+	"orrery/internal/tree"
+)
+
+// backedUp is a site on two hosts, whose nodes have written "then" as a backup was taken of them, and "now" since.
+func backedUp(t *testing.T) (d *desk, other *machine, to string) {
+	t.Helper()
+	d, other = farDisks(t)
+	d.writeAll("then")
+	to = filepath.Join(t.TempDir(), "backups") + "/"
+	_, err := backups.Take(t.Context(), d.Session, nil, to, backups.Options{})
+	d.must(err)
+	d.writeAll("now")
+	return d, other, to
+}
+
+// TestFarBackup: a backup has the nodes of all hosts, as they are at one moment, and a second one takes no more from a host than has changed there.
+func TestFarBackup(t *testing.T) {
+	d, other := farDisks(t)
+	d.writeAll("then")
+	to := filepath.Join(t.TempDir(), "backups") + "/"
+	take := func() (*backups.Taken, error) {
+		return backups.Take(t.Context(), d.Session, nil, to, backups.Options{})
+	}
+	first, err := take()
+	d.must(err)
+	if first.Nodes != 3 || first.Volumes != 1 || first.Pause <= 0 || first.Read == 0 {
+		t.Errorf("taken was %+v", first)
+	}
+	d.say("web1", motd, "now")
+	second, err := take()
+	d.must(err)
+	if second.Read == 0 || second.Read >= first.Read {
+		t.Errorf("first %d bytes were read, then %d", first.Read, second.Read)
+	}
+	v, _, err := vault.Open(to)
+	d.must(err)
+	m, err := v.Manifest(second.ID)
+	d.must(err)
+	d.must(v.Verify(t.Context(), second.ID, func(int64) {}))
+	d.must(v.Close())
+	var on []string
+	for _, is := range m.Trees {
+		on = append(on, is.Name+"@"+is.Host)
+	}
+	if got := strings.Join(on, " "); got != "private/11@sv1 private/21@sv2 private/22@sv2 site@ volume/archive/db@sv1" {
+		t.Errorf("in it are %s", got)
+	}
+
+	// What fails on one host leaves no backup, and no node stands still.
+	other.fault.Fail("Freeze", "web1", 1, nil)
+	_, err = take()
+	if err == nil || strings.Count(err.Error(), "this failure was ordered") != 1 {
+		t.Errorf("a node that cannot be frozen: %v", err)
+	}
+	d.noSnapshot("a node that cannot be frozen", d.machine, other)
+	all, err := backups.List(to)
+	if err != nil || len(all) != 2 {
+		t.Errorf("there are %+v: %v", all, err)
+	}
+
+	// A host that is left out is named by the backup, and by whoever restores it.
+	d.Without = []string{"sv2"}
+	third, err := take()
+	d.must(err)
+	if third.Nodes != 1 || !strings.Contains(strings.Join(third.Left, " "), "host sv2: it was left out, with what these nodes have that are on no other: web1") {
+		t.Errorf("without sv2, taken was %+v", third)
+	}
+	d.Without = nil
+	_, err = backups.Restore(t.Context(), d.Session, third.Title, control.RestoreOptions{Dir: d.dir, Replace: true})
+	d.must(err)
+	if !strings.Contains(d.watch.text(), "host sv2 was left out when the backup was taken") {
+		t.Errorf("told was %s", d.watch.text())
+	}
+	d.wantNodes(farUp)
+}
+
+// TestFarBackupKilled: wherever a host is lost while a backup is taken, there is none of it, no node stands still once the host is back, and the same command takes one.
+func TestFarBackupKilled(t *testing.T) {
+	d, other := farDisks(t)
+	d.writeAll("then")
+	to := filepath.Join(t.TempDir(), "backups") + "/"
+	take := func(ctx context.Context) error {
+		_, err := backups.Take(ctx, d.Session, nil, to, backups.Options{})
+		return err
+	}
+	d.Patient = true // the helper may still be letting go
+	for n := 1; ; n++ {
+		other.fault.KillAt(n)
+		ctx, cancel := other.fault.Dying(t.Context())
+		err := take(ctx)
+		cancel()
+		d.Links.Close()
+		other.fault.Revive()
+		all, wrong := backups.List(to)
+		if err == nil {
+			if n < 3 || len(all) != 1 {
+				t.Errorf("it was over after %d operations, and there are %d backups: %v", n, len(all), wrong)
+			}
+			break
+		}
+		if len(all) > 0 {
+			t.Fatalf("killed at %d, there are %+v", n, all)
+		}
+		d.up() // who holds the lock lets frozen nodes go
+		d.noSnapshot("killed", d.machine, other)
+	}
+	d.must(backups.Verify(t.Context(), d.Session, to, func(id string, damage error) {
+		if damage != nil {
+			t.Errorf("%s: %v", id, damage)
+		}
+	}))
+}
+
+// TestFarRestore: a site comes back on all its hosts as it was, from whichever machine, and on hosts that have never seen it.
+func TestFarRestore(t *testing.T) {
+	d, other, to := backedUp(t)
+	_, err := backups.Restore(t.Context(), d.Session, to, control.RestoreOptions{Dir: d.dir})
+	d.wantExit(err, problem.Refused, "3 nodes and 1 volume of toykat", "--replace")
+	d.wantWritten("now", "now")
+	made, err := backups.Restore(t.Context(), d.Session, to, control.RestoreOptions{Dir: d.dir, Replace: true})
+	d.must(err)
+	if made.Site.Name != "toykat" {
+		t.Errorf("restored was %+v", made)
+	}
+	d.wantWritten("then", "then")
+	d.wantNodes(farUp)
+	d.noRestore("restored", d.machine, other)
+}
+
+// noRestore wants that machines have nothing of a restore.
+func (d *desk) noRestore(what string, on ...*machine) {
+	d.Helper()
+	for _, m := range on {
+		if left := backup.Aside(m.dirs, "toykat"); tree.Exists(left) {
+			d.Errorf("%s: left is %s", what, left)
+		}
+	}
+}
+
+// TestFarRestoreElsewhere: a site comes back on hosts that have never seen it, by a site file that names those there are now.
+func TestFarRestoreElsewhere(t *testing.T) {
+	was, _, to := backedUp(t)
+
+	d := diskDesk(t)
+	one, two := newMachine(t), newMachine(t)
+	one.disk, two.disk = true, true
+	d.machine.others = map[string]*machine{"sv2": one, "sv3": two}
+	d.must(os.RemoveAll(d.dir))
+	d.must(os.CopyFS(d.dir, os.DirFS(was.dir)))
+	d.write("site.toml", strings.NewReplacer("sv1", "sv3", `address = "local"`, `address = "10.8.1.3"`).Replace(twoHosts))
+	for at, m := range map[string]*machine{"10.8.1.2/24": one, "10.8.1.3/24": two} {
+		m.of("toykat").Addresses = []observe.Address{{Prefix: at, Link: "eth0", MTU: 1500}}
+	}
+	_, err := backups.Restore(t.Context(), d.Session, to, control.RestoreOptions{Dir: d.dir})
+	d.must(err)
+	if !strings.Contains(d.watch.text(), "is another than in the backup") {
+		t.Errorf("told was %s", d.watch.text())
+	}
+	d.wantWritten("then", "then")
+	d.wantNodes(farUp)
+	d.noRestore("restored elsewhere", d.machine, one, two)
+}
+
+// TestFarRestoreKilled: wherever a host or whoever steers is lost while a site is restored, it is as it was, or the same command brings it to the end, from any machine that has the backup, and nothing else
+// brings up nodes that lack what they had.
+func TestFarRestoreKilled(t *testing.T) {
+	for what, step := range map[string]int{"a host": 2, "who steers, and is a host": 5} {
+		told := 0
+		for n := 1; ; n += step {
+			d, other, to := backedUp(t)
+			dies := other
+			if step > 2 {
+				dies = d.machine
+			}
+			restore := func(ctx context.Context, d *desk) error {
+				_, err := backups.Restore(ctx, d.Session, to, control.RestoreOptions{Dir: d.dir, Replace: true})
+				return err
+			}
+			dies.fault.KillAt(n)
+			ctx, cancel := dies.fault.Dying(t.Context())
+			err := restore(ctx, d)
+			cancel()
+			d.Links.Close()
+			dies.fault.Revive()
+			if err == nil {
+				if n < 8 || told == 0 {
+					t.Errorf("%s: it was over after %d operations, and told %d times", what, n, told)
+				}
+				break
+			}
+			d.Patient = true // the helper may still be letting go
+			d.must(d.UnderWay(d.site()))
+			_, _, err = d.Up(t.Context(), d.site(), nil, control.UpOptions{})
+			if err != nil {
+				told++
+				d.wantExit(err, problem.Left, "orrery restore "+to)
+				if !strings.Contains(d.watch.text(), "to bring it to its end: orrery restore "+to) {
+					t.Errorf("told was %s", d.watch.text())
+				}
+			} else if got := d.has("web1") + d.has("db"); got != "nownow" && got != "thenthen" {
+				t.Errorf("after up, nodes have %q", got)
+			} else if before := len(d.watch.text()); got == "thenthen" {
+				d.must(d.UnderWay(d.site()))
+				if told := d.watch.text()[before:]; strings.Contains(told, "to its end") {
+					t.Errorf("after up has brought it to its end, told was %s", told)
+				}
+			}
+			if told == 1 && err != nil { // or all of it goes
+				_, err := d.Down(t.Context(), d.site(), nil, false)
+				d.must(err)
+				d.noRestore("taken down", d.machine, other)
+			}
+			by := d
+			if n%2 == 0 {
+				by = diskDesk(t)
+				by.machine.others = map[string]*machine{"sv1": d.machine, "sv2": other}
+				by.write("site.toml", strings.Replace(twoHosts, `address = "local"`, `address = "10.8.1.1"`, 1))
+				by.Patient = true
+			}
+			d.must(restore(t.Context(), by))
+			d.wantWritten("then", "then")
+			d.wantNodes(farUp)
+			d.noRestore("brought to its end", d.machine, other)
+			if t.Failed() {
+				t.Fatalf("%s: killed at %d", what, n)
+			}
+		}
+	}
+}
+
+// TestFarRestoreWithout: while a host is left out, what is there on the others comes back, and nothing is made that may be there.
+func TestFarRestoreWithout(t *testing.T) {
+	d, other, to := backedUp(t)
+	restore := func() error {
+		_, err := backups.Restore(t.Context(), d.Session, to, control.RestoreOptions{Dir: d.dir, Replace: true})
+		return err
+	}
+	d.Without = []string{"sv2"}
+	d.must(restore())
+	if told := d.watch.text(); !strings.Contains(told, "not restored, because they may be on sv2, of which nothing is known: web1, web2") || strings.Contains(told, "no longer declares") {
+		t.Errorf("told was %s", told)
+	}
+	d.Without = nil
+	d.wantWritten("then", "now")
+	d.wantNodes(farUp)
+	d.noRestore("restored without sv2", d.machine, other)
+
+	// What the site file says makes nobody sure of what is on a host that is left out.
+	d.writeAll("now")
+	moved := strings.Replace(twoHosts, `host  = "sv2"`, `host  = "sv1"`, 1)
+	d.write("site.toml", moved)
+	d.Without = []string{"sv2"}
+	d.must(restore())
+	if n := len(d.holders("web1", d.machine, other)); n != 1 {
+		t.Errorf("%d hosts have web1", n)
+	}
+	more := strings.Replace(moved, "[node.db]", "[node.extra]\nid = 41\nroles = [\"db\"]\nhost = \"sv1\"\nnet.lan = \"auto\"\n[node.db]", 1)
+	d.write("site.toml", more)
+	d.Without = nil
+	d.up()
+	d.Without = []string{"sv2"}
+	d.wantExit(restore(), problem.Refused, "not in the backup", "extra", "--node NAME --replace")
+	d.write("site.toml", twoHosts)
+	d.Without = nil
+	d.up()
+	_, err := d.Down(t.Context(), d.site(), []string{"db"}, false)
+	d.must(err)
+	d.Without = []string{"sv2"}
+	d.wantExit(restore(), problem.Refused, "no node of the backup is on a host that answers", "take it out of the site file")
+}
+
+// holders gives the machines that have a node.
+func (d *desk) holders(node string, of ...*machine) (all []*machine) {
+	d.Helper()
+	for _, m := range of {
+		nodes, err := m.of("toykat").List(d.Context(), "toykat")
+		d.must(err)
+		for _, n := range nodes {
+			if n.Name == node {
+				all = append(all, m)
+			}
+		}
+	}
+	return all
+}
+
+// TestFarRestoreDeadHost: what was on a host that is lost comes back on another one, once the site file says so; also if that makes it a site of one host.
+func TestFarRestoreDeadHost(t *testing.T) {
+	d, other, to := backedUp(t)
+	third := newMachine(t)
+	third.disk = true
+	third.of("toykat").Addresses = []observe.Address{{Prefix: "10.8.1.3/24", Link: "eth0", MTU: 1500}}
+	d.machine.others = map[string]*machine{"sv3": third}
+	restore := func() {
+		t.Helper()
+		_, err := backups.Restore(t.Context(), d.Session, to, control.RestoreOptions{Dir: d.dir, Replace: true})
+		d.must(err)
+		d.wantWritten("then", "then")
+		d.wantNodes(farUp)
+		d.noRestore("restored", d.machine, third)
+	}
+	d.write("site.toml", strings.NewReplacer("[host.sv2]\naddress = \"ops@10.8.1.2:2222\"", "[host.sv3]\naddress = \"10.8.1.3\"", `host  = "sv2"`, "").Replace(twoHosts))
+	restore()
+	d.writeAll("now")
+	d.write("site.toml", strings.NewReplacer("[host.sv2]\naddress = \"ops@10.8.1.2:2222\"", "", `host  = "sv2"`, "").Replace(twoHosts))
+	restore()
+	if len(d.holders("web1", other)) != 1 {
+		t.Error("the host that was lost was touched")
+	}
+	d.writeAll("now")
+	d.of("toykat.past").Addresses = d.of("toykat").Addresses
+	_, err := backups.Restore(t.Context(), d.Session, to, control.RestoreOptions{Dir: d.dir, To: "past"})
+	d.must(err)
+	d.ofTwin("past").wantWritten("then", "then")
+	d.wantWritten("now", "now")
+}
+
+// TestFarRestoreWithoutKilled: a restore without a host is brought to its end without it, also if that host is back by then.
+func TestFarRestoreWithoutKilled(t *testing.T) {
+	for n := 1; ; n += 3 {
+		d, other, to := backedUp(t)
+		restore := func(ctx context.Context) error {
+			_, err := backups.Restore(ctx, d.Session, to, control.RestoreOptions{Dir: d.dir, Replace: true})
+			return err
+		}
+		d.Without = []string{"sv2"}
+		d.machine.fault.KillAt(n)
+		ctx, cancel := d.machine.fault.Dying(t.Context())
+		err := restore(ctx)
+		cancel()
+		d.Links.Close()
+		d.machine.fault.Revive()
+		if err == nil {
+			if n < 8 {
+				t.Errorf("it was over after %d operations", n)
+			}
+			return
+		}
+		d.Patient = true // the helper may still be letting go
+		part, err := backup.Part(d.machine.dirs, nil, "toykat")
+		d.must(err)
+		if part != nil && part.Going() && n%2 == 0 {
+			d.Without = nil
+		}
+		d.must(restore(t.Context()))
+		d.Without = nil
+		d.wantWritten("then", "now")
+		d.wantNodes(farUp)
+		d.noRestore("brought to its end", d.machine, other)
+		if t.Failed() {
+			t.Fatalf("killed at %d", n)
+		}
+	}
+}
+
+// TestFarRestoreTwin: a backup comes back as a twin beside the site, on its hosts, and the site goes on; what fails leaves nothing.
+func TestFarRestoreTwin(t *testing.T) {
+	d, other, to := backedUp(t)
+	for _, m := range []*machine{d.machine, other} {
+		m.of("toykat.past").Addresses = m.of("toykat").Addresses
+	}
+	restore := func(replace bool) error {
+		_, err := backups.Restore(t.Context(), d.Session, to, control.RestoreOptions{Dir: d.dir, To: "past", Replace: replace})
+		return err
+	}
+	d.Without = []string{"sv2"}
+	d.wantExit(restore(false), problem.Usage, "on all hosts")
+	d.Without = nil
+	session, ctx := *d.Session, t.Context()
+	ctx, cancel := context.WithCancel(ctx)
+	session.Watcher = breaker{d.watch, cancel}
+	_, err := backups.Restore(ctx, &session, to, control.RestoreOptions{Dir: d.dir, To: "past"})
+	d.wantExit(err, problem.Interrupted, "nothing was put in place")
+	for _, m := range []*machine{d.machine, other} {
+		if tree.Exists(m.dirs.Site("toykat.past")) {
+			t.Error("something is left of a twin that was not restored")
+		}
+	}
+	d.Links.Close()
+	d.Patient = true // the helper may still be letting go
+	d.must(restore(false))
+	past := d.ofTwin("past")
+	past.wantWritten("then", "then")
+	past.wantNodes(farUp)
+	d.wantWritten("now", "now")
+	d.wantNodes(farUp)
+	p, err := past.Preview(t.Context(), nil, control.PreviewOptions{})
+	if err != nil || !p.Empty() {
+		t.Errorf("a plan of it: %v, %v", p, err)
+	}
+	d.wantExit(restore(false), problem.Refused, "3 nodes and 1 volume of toykat.past")
+	past.writeAll("now")
+	d.must(restore(true))
+	past.wantWritten("then", "then")
+	d.wantWritten("now", "now")
+	d.must(twins.Destroy(t.Context(), d.Session, "past"))
+	for _, m := range []*machine{d.machine, other} {
+		if tree.Exists(m.dirs.Site("toykat.past")) {
+			t.Error("something is left of the twin")
+		}
+	}
+	d.wantNodes(farUp)
+}
+
+// A breaker interrupts a restore as it lays down its first bytes.
+type breaker struct {
+	*told
+	stop func()
+}
+
+func (b breaker) Bytes(what string) control.ByteWatcher {
+	if what != "restore" {
+		return b.told.Bytes(what)
+	}
+	return b
+}
+
+func (b breaker) Add(int64) { b.stop() }
+
+// TestFarRestoreTwinKilled: wherever a host is lost while a twin is restored, the site goes on, no node of the twin comes up without what it had, and the same command brings the twin to its end.
+func TestFarRestoreTwinKilled(t *testing.T) {
+	for n := 1; ; n += 2 {
+		d, other, to := backedUp(t)
+		for _, m := range []*machine{d.machine, other} {
+			m.of("toykat.past").Addresses = m.of("toykat").Addresses
+		}
+		restore := func(ctx context.Context) error {
+			_, err := backups.Restore(ctx, d.Session, to, control.RestoreOptions{Dir: d.dir, To: "past"})
+			return err
+		}
+		other.fault.KillAt(n)
+		ctx, cancel := other.fault.Dying(t.Context())
+		err := restore(ctx)
+		cancel()
+		d.Links.Close()
+		other.fault.Revive()
+		if err == nil {
+			if n < 5 {
+				t.Errorf("it was over after %d operations", n)
+			}
+			return
+		}
+		d.Patient = true // the helper may still be letting go
+		past := d.ofTwin("past")
+		s, err := past.Load()
+		if err == nil {
+			if _, _, err = past.Up(t.Context(), s, nil, control.UpOptions{}); err != nil {
+				d.wantExit(err, problem.Left, "orrery restore "+to, "--to past")
+			}
+		}
+		if err != nil { // else up has brought it to its end
+			d.must(restore(t.Context()))
+		}
+		past = d.ofTwin("past")
+		past.up() // which sweeps
+		past.wantWritten("then", "then")
+		past.wantNodes(farUp)
+		d.wantWritten("now", "now")
+		d.wantNodes(farUp)
+		for _, m := range []*machine{d.machine, other} {
+			if tree.Exists(backup.Aside(m.dirs, "toykat.past")) {
+				t.Errorf("something of the restore is left")
+			}
+		}
+		if t.Failed() {
+			t.Fatalf("killed at %d", n)
+		}
+	}
+}
+
+// TestFarReplaceNode: one node comes back as it was, on whichever host it is now; the rest goes on, and what fails leaves all as it is.
+func TestFarReplaceNode(t *testing.T) {
+	d, other, to := backedUp(t)
+	other.fault.Fail("Start", "web1", 1, nil)
+	_, err := backups.ReplaceNode(t.Context(), d.Session, to, "web1")
+	d.wantExit(err, problem.Undone, "everything is as it was before")
+	d.up()
+	d.wantWritten("now", "now")
+	_, err = backups.ReplaceNode(t.Context(), d.Session, to, "web9")
+	d.wantExit(err, problem.Usage, "has no node web9")
+	_, err = backups.ReplaceNode(t.Context(), d.Session, to, "web1")
+	d.must(err)
+	d.wantWritten("now", "then")
+	_, err = backups.ReplaceNode(t.Context(), d.Session, to, "db")
+	d.must(err)
+	d.wantWritten("then", "then")
+	d.wantNodes(farUp)
+	d.noSnapshot("replaced", d.machine, other)
+}
+
+// has gives what a node that runs has said last.
+func (d *desk) has(node string) string {
+	d.Helper()
+	in, err := way.Into(d.Context(), d.Session, d.site(), node)
+	d.must(err)
+	var out strings.Builder
+	d.must(in.Run(d.Context(), host.Command{Args: []string{"cat", motd}, Stdout: &out}))
+	return out.String()
+}

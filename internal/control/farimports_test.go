@@ -1,0 +1,146 @@
+package control_test
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"orrery/internal/control"
+	"orrery/internal/control/hosts"
+	"orrery/internal/edition"
+	"orrery/internal/image/imported"
+	"orrery/internal/plan"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// importing is a site on two hosts whose image is imported: of an archive on the first machine that the second needs, and has no copy of.
+const importing = twoHosts + "[release.700]\n[release.701]\n"
+
+func imports(file string) string {
+	return strings.Replace(importing, `suite = "bookworm"`, "import = \""+file+"\"", 1)
+}
+
+// TestFarImports: an image is the same wherever whoever steers has its file, which is sent to the host that needs it; so another control point with a copy changes nothing.
+func TestFarImports(t *testing.T) {
+	d, other := farDesk(t)
+	d.write("site.toml", imports("root.tar"))
+	d.write("root.tar", "an archive")
+	p, err := d.Preview(t.Context(), nil, control.PreviewOptions{})
+	d.must(err)
+	built := 0
+	for _, s := range p.Steps {
+		if s.Kind == plan.BuildLayer && s.Layer.IsBase() {
+			built++
+		}
+	}
+	if built != 1 {
+		t.Errorf("the image is built %d times", built)
+	}
+	d.up()
+	s := d.site()
+	_, err = hosts.Stamp(t.Context(), s)
+	d.must(err)
+	base := spec.Base(s.Mirror, s.Images[0])
+	if !other.of("toykat").Observe().Layers[base.Digest] || s.Images[0].Content() != imported.DigestOf([]byte("an archive")) {
+		t.Errorf("host sv2 has not got the layer of %+v", s.Images[0])
+	}
+
+	e := newDesk(t)
+	e.machine.others = map[string]*machine{"sv1": d.machine, "sv2": other}
+	e.write("else/where.tar", "an archive")
+	elsewhere := strings.Replace(imports("else/where.tar"), `address = "local"`, `address = "10.8.1.1"`, 1)
+	e.write("site.toml", elsewhere)
+	p, err = e.Preview(t.Context(), nil, control.PreviewOptions{})
+	if err != nil || !p.Empty() {
+		t.Fatalf("a plan from elsewhere: %v\n%v\ntold: %s", err, p, e.watch.text())
+	}
+	e.write("else/where.tar", "another archive")
+	p, err = e.Preview(t.Context(), nil, control.PreviewOptions{})
+	if err != nil || p.Empty() {
+		t.Fatalf("another archive changes nothing: %v", err)
+	}
+	e.up() // neither host has this file, so it is sent
+	e.must(os.Remove(filepath.Join(e.dir, "else/where.tar")))
+	_, err = e.Preview(t.Context(), nil, control.PreviewOptions{})
+	e.wantExit(err, problem.Mistake, "there is no file", "where.tar")
+}
+
+// TestFarImportReleases: a release is of the file that it was staged from. What is kept of it has the digest and not the file, which nobody needs as long as some host has the layer.
+func TestFarImportReleases(t *testing.T) {
+	d, other := farDesk(t)
+	d.write("site.toml", imports("root.tar"))
+	d.write("root.tar", "an archive")
+	d.up()
+	d.stage(700)
+	kept, _ := filepath.Glob(filepath.Join(other.dirs.Release("toykat", 700), "site/*"))
+	if len(kept) == 0 || strings.Contains(strings.Join(kept, " "), "root.tar") {
+		t.Errorf("kept are %v", kept)
+	}
+	d.write("root.tar", "another archive")
+	d.turnTo(700)
+	d.wantSame(700)
+	f, err := d.Hosts(t.Context(), d.site())
+	d.must(err)
+	first := f.Releases()[700].Images[0]
+	if first.Content() != imported.DigestOf([]byte("an archive")) || filepath.IsAbs(first.Import) {
+		t.Errorf("the release is of %+v", first)
+	}
+	// No host has its layer any more, and this machine another file.
+	h := f.All[1]
+	step := &plan.Step{Kind: plan.BuildLayer, Host: "sv2", Layer: spec.Base(site.Mirror{}, first)}
+	d.wantExit(h.Do(t.Context(), step, func(string) {}), problem.Unable, "is not what [image] imports now", first.Content())
+	d.write("old.tar", "an archive")
+	d.write("site.toml", imports("old.tar"))
+	f, err = d.Hosts(t.Context(), d.site())
+	d.must(err)
+	d.must(f.All[1].Do(t.Context(), step, func(string) {}))
+}
+
+// TestImportsOfStrangers: a host that keeps what a release was staged from says what is imported. It gets no file of this machine by that.
+func TestImportsOfStrangers(t *testing.T) {
+	d, _ := farDesk(t)
+	own := filepath.Join(t.TempDir(), "secret.tar")
+	if err := os.WriteFile(own, []byte("of this machine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d.write("site.toml", imports("root.tar"))
+	d.write("root.tar", "an archive")
+	d.up()
+	d.stage(700)
+	f, err := d.Hosts(t.Context(), d.site())
+	d.must(err)
+	dir := filepath.Join(t.TempDir(), "700")
+	d.must(d.Call(d.site()).Edition(t.Context(), f, 700, mustDir(t, dir)))
+	digest := `{"images": {"debian": "sha256:` + imported.DigestOf([]byte("of this machine")) + `"}}`
+	for record, file := range map[string]string{"{}": own, `{"images": {"debian": "1-2"}}`: own, digest: own, digest + " ": "/"} {
+		d.must(os.WriteFile(filepath.Join(dir, "release.json"), []byte(record), 0o600))
+		d.must(os.WriteFile(filepath.Join(dir, "site/site.toml"), []byte(imports(file)), 0o600))
+		for _, h := range f.All {
+			out, in := io.Pipe()
+			go func() { in.CloseWithError(edition.Pack(context.WithoutCancel(t.Context()), dir, in)) }()
+			d.must(h.KeepEdition(t.Context(), 700, out))
+		}
+		made, err := d.Call(d.site()).Release(t.Context(), f, 700)
+		d.must(err)
+		_, err = hosts.Stamp(t.Context(), made)
+		d.must(err)
+		step := &plan.Step{Kind: plan.BuildLayer, Layer: spec.Base(site.Mirror{}, made.Images[0])}
+		for _, h := range f.All {
+			step.Host = h.Name
+			d.wantExit(h.Do(t.Context(), step, func(string) {}), problem.Unable)
+		}
+	}
+}
+
+func mustDir(t *testing.T, dir string) string {
+	t.Helper()
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}

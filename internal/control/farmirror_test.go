@@ -1,0 +1,69 @@
+package control_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"orrery/internal/apply"
+	"orrery/internal/control/hosts"
+	"orrery/internal/control/volumes"
+	"orrery/internal/host"
+	"orrery/internal/problem"
+)
+
+// TestFarMirrors: each host knows what is mirrored by itself, and mirrors what it has, by what it has on record; a site that is down, nobody mirrors.
+func TestFarMirrors(t *testing.T) {
+	d, other := farDesk(t)
+	text, err := os.ReadFile(d.dir + "/roles/web/role.toml")
+	d.must(err)
+	d.write("roles/web/role.toml", "[[volume]]\nname = \"data\"\npath = \"/srv/data\"\n"+string(text))
+	mirrored := strings.Replace(twoHosts, "[network.far]", "[volume.data]\nmirror = \""+t.TempDir()+"\"\nevery = \"1h\"\n[network.far]", 1)
+	d.write("site.toml", mirrored)
+	d.up()
+	for _, m := range []*machine{d.machine, other} {
+		all, err := host.ReadJSON[apply.Mirrors](apply.MirrorsPath(m.dirs, "toykat"))
+		d.must(err)
+		if len(all.Of) != 2 || all.Of[0].Node != "web1" || all.Of[0].Every.Hours() != 1 || !strings.HasSuffix(all.Of[1].Mirror, "/web2") {
+			t.Errorf("a host mirrors %+v", all)
+		}
+	}
+	by := host.Holder{Who: "root"}
+	tried := func(m *machine, name string) (nodes []string) {
+		t.Helper()
+		var failed string
+		err := hosts.MirrorOwn(t.Context(), m, m.dirs, "toykat", name, by, func(w volumes.Mirrored) {
+			nodes, failed = append(nodes, w.Node), failed+w.Problem
+		})
+		if (err != nil) != (failed != "") { // there may be no rsync
+			t.Errorf("%v: %v", nodes, err)
+		}
+		return nodes
+	}
+	if got := tried(other, "data"); strings.Join(got, " ") != "web1 web2" {
+		t.Errorf("host sv2 mirrors volumes of %v", got)
+	}
+	if got := append(tried(d.machine, "data"), tried(other, "others")...); len(got) > 0 {
+		t.Errorf("mirrored are volumes of %v", got)
+	}
+	rows, _, err := volumes.List(t.Context(), d.Session)
+	d.must(err)
+	if len(rows) != 3 || rows[1].Host != "sv2" || rows[1].Idle == "" || rows[1].Last == nil {
+		t.Errorf("the volumes are %+v", rows)
+	}
+	for key, kind := range map[string]problem.Kind{"../toykat": problem.Usage, "nothing": problem.Failed} {
+		d.wantExit(hosts.MirrorOwn(t.Context(), other, other.dirs, key, "data", by, nil), kind)
+	}
+	d.Without = []string{"sv2"}
+	if rows, _, err = volumes.List(t.Context(), d.Session); err != nil || len(rows) != 1 || !strings.Contains(d.watch.text(), "volumes on host sv2 are left out") {
+		t.Errorf("without a host, the volumes are %+v: %v", rows, err)
+	}
+	d.Without = nil
+	_, err = d.Down(t.Context(), d.site(), nil, false)
+	d.must(err)
+	for _, m := range []*machine{d.machine, other} {
+		if _, err := os.Stat(apply.MirrorsPath(m.dirs, "toykat")); err == nil {
+			t.Error("a host still mirrors")
+		}
+	}
+}

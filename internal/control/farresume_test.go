@@ -1,0 +1,172 @@
+package control_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"orrery/internal/apply"
+	"orrery/internal/control"
+	"orrery/internal/control/hosts"
+	"orrery/internal/engine"
+	"orrery/internal/host"
+	"orrery/internal/observe"
+	"orrery/internal/problem"
+)
+
+// reboot takes away what does not outlive that: nodes stand still, networks are gone.
+func (m *machine) reboot() {
+	m.t.Helper()
+	in := m.of("toykat")
+	nodes, err := in.List(m.t.Context(), "toykat")
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	for _, n := range nodes {
+		if n.State == observe.Running {
+			if err := in.Stop(m.t.Context(), engine.RefOf(&n.Node)); err != nil {
+				m.t.Fatal(err)
+			}
+		}
+	}
+	networks, err := in.Networks().Observe("toykat")
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	for i := range networks {
+		if err := in.Networks().Remove(m.t.Context(), networks[i].Network); err != nil {
+			m.t.Fatal(err)
+		}
+	}
+}
+
+// resumes lets a machine bring up what it has, by itself.
+func (d *desk) resumes(m *machine) (*hosts.Resumed, error) {
+	return (&hosts.Alone{Machine: m, Dirs: m.dirs, Key: "toykat", Say: func(err error) { d.Error(err) }}).Resume(d.Context())
+}
+
+// TestFarResume: after a reboot, a host brings up again what it has, without the others and without the site directory; who steers then finds nothing to do.
+func TestFarResume(t *testing.T) {
+	d, other := farDesk(t)
+	d.write("site.toml", strings.ReplaceAll(twoHosts, "net.far", "net.lan"))
+	d.up()
+	d.Links.Close()
+	d.machine.others = nil
+	for m, want := range map[*machine]string{other: "host sv2: started web1, web2", d.machine: "host sv1: started db"} {
+		m.reboot()
+		made, err := d.resumes(m)
+		d.must(err)
+		if made.String() != want {
+			t.Errorf("%s, not %s", made, want)
+		}
+		if made, err = d.resumes(m); err != nil || len(made.Started) > 0 {
+			t.Errorf("a second time, %s: %v", made, err)
+		}
+	}
+	d.machine.others = map[string]*machine{"sv2": other}
+	d.wantNodes("db none running healthy, web1 none running healthy, web2 none running healthy")
+	p, err := d.Preview(t.Context(), nil, control.PreviewOptions{})
+	d.must(err)
+	if !p.Empty() {
+		t.Errorf("a plan has %d steps: %v", len(p.Steps), p.Steps)
+	}
+	// This machine does it by the verb, too, and does not ask the other.
+	d.Links.Close()
+	d.machine.others = nil
+	d.machine.reboot()
+	keys, err := d.ResumeAlone(t.Context())
+	if err != nil || len(keys) != 1 {
+		t.Errorf("resumed are %v: %v", keys, err)
+	}
+	d.machine.others = map[string]*machine{"sv2": other}
+	_, err = d.Down(t.Context(), d.site(), nil, false)
+	d.must(err)
+	for _, m := range []*machine{d.machine, other} {
+		if _, err := os.Stat(apply.BootPath(m.dirs, "toykat")); err == nil {
+			t.Error("a host would start something of a site that is down")
+		}
+	}
+}
+
+// TestFarResumeLate: what a run that was killed did not come to tell hosts, the next one tells them, though it has nothing else to do; hosts that know it are told nothing.
+func TestFarResumeLate(t *testing.T) {
+	d, other := farDesk(t)
+	d.up()
+	path := apply.BootPath(other.dirs, "toykat")
+	for name, lose := range map[string]func() error{
+		"of a state before": func() error { return os.WriteFile(path, []byte(`{"host": "sv2", "steps": [{}]}`), 0o600) },
+		"damaged":           func() error { return os.WriteFile(path, []byte("{"), 0o600) },
+		"none":              func() error { return os.Remove(path) },
+	} {
+		whole, err := os.ReadFile(path)
+		d.must(err)
+		d.must(lose())
+		d.up()
+		if now, err := os.ReadFile(path); err != nil || string(now) != string(whole) {
+			t.Errorf("%s: the host does not do the same, %v: %d bytes in place of %d", name, err, len(now), len(whole))
+		}
+	}
+	was, err := os.Stat(path)
+	d.must(err)
+	d.up()
+	if is, err := os.Stat(path); err != nil || !os.SameFile(was, is) {
+		t.Error("a host was told what it knew")
+	}
+}
+
+// TestFarResumeRefused: a host starts nothing by itself that may be another's, or of which it does not know how it is.
+func TestFarResumeRefused(t *testing.T) {
+	d, other := farDesk(t)
+	d.up()
+	h := other.Host("sv2", "toykat", nil)
+	record := func(change func(*observe.Releases)) {
+		t.Helper()
+		r, err := h.ReadReleases()
+		d.must(err)
+		change(&r)
+		d.must(h.CopyReleases(r))
+	}
+	wantStill := func() {
+		t.Helper()
+		nodes, err := other.of("toykat").List(t.Context(), "toykat")
+		d.must(err)
+		for _, n := range nodes {
+			if n.State == observe.Running {
+				t.Errorf("node %s runs", n.Name)
+			}
+		}
+	}
+	other.reboot()
+	record(func(r *observe.Releases) { r.Switch = &observe.Switch{To: map[string]int{"web1": 700}} })
+	_, err := d.resumes(other)
+	d.wantExit(err, problem.HalfWay, "a switch to release 700 was interrupted", "orrery up")
+	wantStill()
+	record(func(r *observe.Releases) { r.Switch = nil })
+
+	// A run that was cut short has changed a node, and not taken down what is to become of it.
+	nodes, err := other.of("toykat").List(t.Context(), "toykat")
+	d.must(err)
+	for i := range nodes {
+		if n := &nodes[i]; n.Name == "web1" {
+			n.Limits.Memory++
+			d.must(other.of("toykat").Change(t.Context(), &n.Node))
+		}
+	}
+	made, err := d.resumes(other)
+	d.wantExit(err, problem.Left, "web1", "orrery up")
+	if strings.Join(made.Started, " ") != "web2" {
+		t.Errorf("started are %v", made.Started)
+	}
+
+	// Somebody steers.
+	letGo, err := h.Hold(t.Context(), host.Holder{Who: "ada"})
+	d.must(err)
+	_, err = d.resumes(other)
+	d.wantExit(err, problem.Locked)
+	letGo()
+
+	// What is on record is no record.
+	d.must(os.WriteFile(apply.BootPath(other.dirs, "toykat"), []byte("{"), 0o600))
+	_, err = d.resumes(other)
+	d.wantExit(err, problem.Failed, "cannot be read", "orrery up")
+}

@@ -1,0 +1,119 @@
+package hosts
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"orrery/internal/apply"
+	"orrery/internal/control/register"
+	"orrery/internal/host"
+	"orrery/internal/observe"
+	"orrery/internal/phrase"
+	"orrery/internal/plan"
+	"orrery/internal/plan/boot"
+	"orrery/internal/problem"
+	"orrery/internal/secret"
+	"orrery/internal/site"
+)
+
+// KeepBoot lets hosts keep what they do by themselves after a reboot, from what was just seen on them.
+func (c *Call) KeepBoot(ctx context.Context, f *apply.Fleet, seen []observe.Host) error {
+	p := boot.Plan(c.Site, seen)
+	live := func() (*site.Site, error) { return f.Live(c.Site) }
+	return f.Each(func(i int, h *apply.Steered) error {
+		steps := slices.DeleteFunc(apply.StepsOn(p, h.Name), func(s *plan.Step) bool {
+			if s.Kind != plan.CheckNode {
+				return false
+			}
+			wanted, _, err := h.Wanted(s.Node)
+			return err != nil || wanted == nil // it is not declared any more: it starts as it is, and nobody knows its checks
+		})
+		b := apply.Boot{Host: h.Name}
+		var err error
+		if b.Steps, err = encoded(h, steps, live); err != nil || b.Digest() == seen[i].Boot {
+			return err
+		}
+		return h.KeepBoot(ctx, b)
+	})
+}
+
+// Boots gives the keys of the sites of which this machine knows what it does after a reboot.
+func Boots(dirs host.Dirs) []string {
+	paths, _ := filepath.Glob(apply.BootPath(dirs, "*"))
+	var keys []string
+	for _, path := range paths {
+		keys = append(keys, filepath.Base(filepath.Dir(path)))
+	}
+	return keys
+}
+
+// NoBoot lets this machine bring up a site as its directory says.
+func NoBoot(dirs host.Dirs, key string) { _ = os.Remove(apply.BootPath(dirs, key)) }
+
+// Resumed is what a host has started by itself.
+type Resumed struct {
+	Host    string
+	Started []string // nodes
+}
+
+// String says what was started.
+func (r *Resumed) String() string {
+	if len(r.Started) == 0 {
+		return "host " + r.Host + ": nothing to start"
+	}
+	return "host " + r.Host + ": started " + phrase.List(r.Started, 12)
+}
+
+// Resume brings up again what this host has of a site that is on several, by what it has on record, without the others and without the site directory. What it cannot know whether it may, it leaves.
+func (a *Alone) Resume(ctx context.Context) (*Resumed, error) {
+	path := apply.BootPath(a.Dirs, a.Key)
+	b, err := host.ReadJSON[apply.Boot](path)
+	if err != nil {
+		return nil, problem.New(problem.Failed, "what this host does after a reboot cannot be read").At(path).Because(err).Try("orrery up, from a machine with the site directory")
+	}
+	a.back.Host, a.command = b.Host, "orrery resume"
+	a.host = a.Machine.Host(b.Host, a.Key, own{secret.NewKeyring(&site.Site{Name: a.Key}, a.Dirs), a})
+	letGo, err := a.host.Hold(ctx, a.holder())
+	if err != nil {
+		return nil, err
+	}
+	defer letGo()
+	if err := a.host.Sweep(ctx); err != nil {
+		return nil, err
+	}
+	r, err := a.host.ReadReleases()
+	if err != nil {
+		return nil, err
+	}
+	if r.Switch != nil {
+		return nil, problem.New(problem.HalfWay, "a switch to release %s was interrupted, and which release is live is not for one host to say; its nodes were not started", register.ReleaseNames(r.Switch.To)).At(a.Key).
+			Try("orrery up, from a machine with the site directory, brings the set to one release")
+	}
+	seen, err := a.host.Observe(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	steps, err := apply.Decoded(b.Steps)
+	if err != nil {
+		return nil, err
+	}
+	todo, others := boot.Now(steps, &seen)
+	made := &Resumed{Host: b.Host}
+	for _, s := range todo {
+		if s.Kind == plan.StartNode {
+			made.Started = append(made.Started, s.Subject)
+		}
+	}
+	if len(todo) > 0 {
+		if err := a.do(ctx, todo); err != nil {
+			return made, err
+		}
+	}
+	if len(others) > 0 {
+		return made, problem.New(problem.Left, "not started, because they are not as they were when the site was last changed from a machine that steers: %s", phrase.List(others, 12)).At(a.Key).
+			Try("orrery up, from a machine with the site directory")
+	}
+	return made, nil
+}

@@ -1,0 +1,56 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"io"
+	"runtime"
+
+	"orrery/internal/apply/remote"
+	"orrery/internal/control"
+	"orrery/internal/lab/bundle"
+	"orrery/internal/lab/experiment"
+	"orrery/internal/lab/place"
+	"orrery/internal/problem"
+	"orrery/internal/visible"
+)
+
+// A Bench does on this machine the experiments of somebody who has reached it from another one, as if they had been asked for here.
+type Bench struct{ Session *control.Session }
+
+// Measure does one. The bundle stays here, too: a run that was cut short goes on from it.
+func (b Bench) Measure(ctx context.Context, x remote.Experiment, tell func(string), to io.Writer) error {
+	e, err := experiment.Parse(x.Name+experiment.Suffix, x.Text)
+	if err != nil {
+		return err
+	}
+	t := teller{tell}
+	c := *b.Session
+	c.Asker, c.Watcher = control.Agreed{}, steps{t.line}
+	c.Command = "orrery lab run --host, asked for by " + problem.Short(visible.Line(x.By), 100)
+	// Whoever has asked ends it by going away, too, and then it is ended as by Ctrl-C here.
+	ends, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	defer context.AfterFunc(ctx, end)()
+	o := Options{Experiment: e, Keep: x.Rounds, Fresh: x.Fresh, Orrery: c.Version}
+	if content := x.Programs[place.Micro]; content != nil && x.Arch == runtime.GOARCH {
+		o.Programs = map[string][]byte{place.Micro: content}
+	}
+	made, err := Run(ends, &c, t, o)
+	if made == nil {
+		return err
+	}
+	return errors.Join(err, bundle.Pack(made.Dir, to))
+}
+
+// keep has an experiment keep at least so many rounds; 0: as it says.
+func keep(e *experiment.Experiment, rounds int) error {
+	if rounds == 0 {
+		return nil
+	}
+	if rounds < 5 {
+		return problem.New(problem.Usage, "--rounds %d: fewer than 5 rounds prove nothing", rounds)
+	}
+	e.Rounds, e.Most = rounds, max(rounds, e.Most)
+	return nil
+}

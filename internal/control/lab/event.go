@@ -1,0 +1,184 @@
+package lab
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"orrery/internal/control"
+	"orrery/internal/lab/experiment"
+	"orrery/internal/lab/run"
+	"orrery/internal/plan"
+	"orrery/internal/problem"
+	"orrery/internal/visible"
+)
+
+// An event is what a host that measures tells of its run to whoever has asked for it.
+type event struct {
+	Kind    string        `json:"kind"`
+	Test    string        `json:"test,omitempty"`
+	Setting string        `json:"setting,omitempty"`
+	Text    string        `json:"text,omitempty"`
+	N       int           `json:"n,omitempty"`
+	Of      int           `json:"of,omitempty"`
+	For     time.Duration `json:"for,omitempty"`
+	Share   float64       `json:"share,omitempty"`
+}
+
+// The kinds of events: a line, and the methods of a Watcher.
+const (
+	aLine    = "line"
+	aRound   = "round"
+	aTrial   = "trial"
+	aFailure = "failed"
+	renewing = "renewing"
+	waiting  = "waiting"
+	aResume  = "resumed"
+	watched  = "watched"
+)
+
+// A teller tells somebody else of a run: it is the Watcher at the end where it goes on.
+type teller struct{ tell func(string) }
+
+func (t teller) say(e event) {
+	text, err := json.Marshal(e)
+	if err == nil { // there is no number in it that JSON does not have, but perhaps a share
+		t.tell(string(text))
+	}
+}
+
+func (t teller) Round(n, of int) { t.say(event{Kind: aRound, N: n, Of: of}) }
+func (t teller) Trial(test, setting string, left time.Duration) {
+	t.say(event{Kind: aTrial, Test: test, Setting: setting, For: left})
+}
+func (t teller) Failed(test, setting string, err error) {
+	t.say(event{Kind: aFailure, Test: test, Setting: setting, Text: err.Error()})
+}
+func (t teller) Renewing(n int) { t.say(event{Kind: renewing, N: n}) }
+func (t teller) Waiting(why string, patience time.Duration) {
+	t.say(event{Kind: waiting, Text: why, For: patience})
+}
+func (t teller) Resumed(dir string, rounds int) { t.say(event{Kind: aResume, Text: dir, N: rounds}) }
+func (t teller) Watched(share float64)          { t.say(event{Kind: watched, Share: share}) }
+
+// Close ends the rounds: the other end knows that by what comes next.
+func (teller) Close() {}
+
+// Aside keeps what is told of nodes that are made anew.
+func (t teller) Aside() (w control.Watcher, show func()) {
+	var mutex sync.Mutex
+	var kept []string
+	keep := func(text string) {
+		mutex.Lock()
+		defer mutex.Unlock()
+		kept = append(kept, text)
+	}
+	return steps{keep}, func() {
+		mutex.Lock()
+		defer mutex.Unlock()
+		for _, text := range kept {
+			t.line(text)
+		}
+	}
+}
+
+func (t teller) line(text string) { t.say(event{Kind: aLine, Text: text}) }
+
+// steps are told as lines: each that ends.
+type steps struct{ line func(string) }
+
+func (s steps) Steps(*plan.Plan, func(*plan.Step) time.Duration) control.StepWatcher { return s }
+func (s steps) Bytes(string) control.ByteWatcher                                     { return nothing{} }
+func (s steps) Tell(e control.Event)                                                 { s.line(e.Text) }
+func (s steps) Begin(*plan.Step)                                                     {}
+func (s steps) Detail(*plan.Step, string)                                            {}
+func (s steps) Close()                                                               {}
+
+func (s steps) End(step *plan.Step, err error) {
+	if err != nil {
+		s.line(fmt.Sprintf("%s: %s: %v", step.Title(), step.Kind, err))
+		return
+	}
+	s.line(fmt.Sprintf("%s: %s", step.Title(), step.Kind))
+}
+
+type nothing struct{}
+
+func (nothing) Add(int64) {}
+func (nothing) Close()    {}
+
+// What a host may tell of a run at most. No run tells as much: a host that does is not heard to its end.
+const (
+	mostLines = 20_000
+	longest   = 1000 // letters of what it says
+)
+
+// A hearing tells a Watcher of a run that goes on at another host, as far as that can be: of the tests and settings that there are, once where once is enough.
+type hearing struct {
+	Watcher
+	host   string
+	units  []string // tests
+	places []string // settings
+	line   func(string)
+	lines  int
+	round  int
+	failed map[[2]string]bool
+}
+
+func newHearing(w Watcher, host string, e *experiment.Experiment, line func(string)) *hearing {
+	h := &hearing{Watcher: w, host: host, line: line, places: []string{experiment.Bare, experiment.Control}, round: -1, failed: map[[2]string]bool{}}
+	for _, u := range run.Units(e) {
+		h.units = append(h.units, u.Title)
+	}
+	for _, s := range e.Settings {
+		h.places = append(h.places, s.Name)
+	}
+	return h
+}
+
+// hear is told what the host says.
+func (h *hearing) hear(text string) error {
+	var e event
+	if err := json.Unmarshal([]byte(text), &e); err != nil {
+		return h.refuse("what it tells of the run cannot be read")
+	}
+	said := problem.Short(visible.Line(e.Text), longest)
+	known := slices.Contains(h.units, e.Test) && slices.Contains(h.places, e.Setting)
+	switch e.Kind {
+	case aLine, aResume, watched:
+		if h.lines++; h.lines > mostLines {
+			return h.refuse("it tells more of the run than there is")
+		}
+	}
+	switch {
+	case e.Kind == aLine:
+		h.line(said)
+	case e.Kind == aResume:
+		h.Resumed(h.host+":"+said, max(0, e.N))
+	case e.Kind == watched:
+		h.Watched(e.Share)
+	case e.Kind == aRound && e.N > h.round && e.N <= mostRounds && e.Of <= mostRounds:
+		h.round = e.N
+		h.Round(e.N, e.Of)
+	case e.Kind == aTrial && known:
+		h.Trial(e.Test, e.Setting, max(0, e.For))
+	case e.Kind == aFailure && known && !h.failed[[2]string{e.Test, e.Setting}]:
+		h.failed[[2]string{e.Test, e.Setting}] = true
+		h.Failed(e.Test, e.Setting, errors.New(said))
+	case e.Kind == renewing:
+		h.Renewing(e.N)
+	case e.Kind == waiting:
+		h.Waiting(said, max(0, e.For))
+	}
+	return nil
+}
+
+// mostRounds is how many rounds an experiment has at most.
+const mostRounds = 1000
+
+func (h *hearing) refuse(why string) error {
+	return problem.New(problem.Failed, "%s", why).At("host " + h.host).Try("see who is root there; orrery lab run --host with another host measures there")
+}

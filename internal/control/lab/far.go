@@ -1,0 +1,187 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"orrery/internal/apply/remote"
+	"orrery/internal/control"
+	"orrery/internal/control/hosts"
+	"orrery/internal/lab/bundle"
+	"orrery/internal/phrase"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+// RunOn runs an experiment on the host of the site that is called so; "": on this machine, if it is one of them, or if no site is meant.
+func RunOn(ctx context.Context, c *control.Session, w Watcher, name string, o Options) (*Written, error) {
+	s, err := c.Load()
+	if name == "" {
+		if err == nil && !hosts.Near(s) {
+			return nil, problem.New(problem.Usage, "no host of site %s is this machine", s.Name).Try("orrery lab run --host with one of %s", phrase.List(hosts.Names(s), 12))
+		}
+		return Run(ctx, c, w, o) // which needs no site
+	}
+	if err != nil {
+		return nil, err
+	}
+	h, ok := s.Host(name)
+	switch {
+	case !ok:
+		return nil, hosts.NoHost(s, name)
+	case h.Local():
+		return Run(ctx, c, w, o)
+	}
+	f := &far{c, w, o, *h, ""}
+	return f.run(ctx)
+}
+
+// A far run is done on another host, whose bundle comes here.
+type far struct {
+	*control.Session
+	watcher Watcher
+	Options
+	host site.Host
+	work string // where the bundle is until it has been looked at
+}
+
+func (f *far) run(ctx context.Context) (made *Written, err error) {
+	where := Bundles(f.Session)
+	if f.To != "" {
+		where = filepath.Dir(filepath.Clean(f.To))
+		if err := f.vacant(f.To); err != nil {
+			return nil, err
+		}
+	}
+	if err := os.MkdirAll(where, 0o711); err != nil {
+		return nil, problem.New(problem.Failed, "the directory for the bundle cannot be made").At(where).Because(err).Try("--to names another one")
+	}
+	if f.work, err = os.MkdirTemp(where, ".orrery-lab-"); err != nil {
+		return nil, problem.New(problem.Failed, "the bundle cannot be written").At(where).Because(err).Try("--to names another directory")
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(f.work)) }()
+	link, err := f.Call(&site.Site{Hosts: []site.Host{f.host}}).Link(ctx, f.host)
+	if err != nil {
+		return nil, err
+	}
+	x := remote.Experiment{Name: f.Experiment.Name, Text: f.Experiment.Text, Rounds: f.Keep, Fresh: f.Fresh, By: control.Who(), Arch: runtime.GOARCH}
+	if name, err := os.Hostname(); err == nil {
+		x.By += " at " + name
+	}
+	if x.Programs, err = programs(f.Experiment); err != nil {
+		return nil, err
+	}
+	came := filepath.Join(f.work, "came")
+	done, sent := f.measure(ctx, link, x, came)
+	switch {
+	case sent != nil && errors.Is(done, errRefused):
+		return nil, f.refuse(sent)
+	case sent != nil && done != nil: // nothing came, because it ended before
+		return nil, done
+	case sent != nil:
+		return nil, f.refuse(sent)
+	}
+	dir, err := f.take(came)
+	if err != nil {
+		return nil, errors.Join(done, err)
+	}
+	made, err = WriteReport(dir)
+	return made, errors.Join(done, err)
+}
+
+// errRefused is of what a host sends that is not taken.
+var errRefused = errors.New("it is not a bundle")
+
+// measure lets the host measure, and lays down what comes. It tells how the run ended, and whether a bundle came.
+func (f *far) measure(ctx context.Context, link *remote.Link, x remote.Experiment, to string) (done, sent error) {
+	out, in := io.Pipe()
+	laid := make(chan error, 1)
+	go func() {
+		err := bundle.Unpack(out, to)
+		if n, _ := io.Copy(io.Discard, io.LimitReader(out, 1)); err == nil && n > 0 {
+			err = errors.New("more comes than a bundle")
+		}
+		_ = out.CloseWithError(errRefused)
+		laid <- err
+	}()
+	heard := newHearing(f.watcher, f.host.Name, f.Experiment, func(text string) {
+		f.Watcher.Tell(control.Event{Kind: control.Progress, Text: f.host.Name + ": " + text})
+	})
+	done = link.Measure(ctx, x, heard.hear, in)
+	f.watcher.Close()
+	_ = in.Close()
+	return done, <-laid
+}
+
+// take makes what came a bundle of this machine, and gives its directory. It is looked at as a stranger's is; what it is about, this end knows better.
+func (f *far) take(came string) (string, error) {
+	w, c, err := bundle.Open(came, control.Who())
+	if err != nil {
+		return "", f.refuse(err)
+	}
+	h := c.Head
+	if h.Digest != bundle.Digest(f.Experiment.Text) {
+		err = f.refuse(errors.New("it is of another experiment"))
+		return "", errors.Join(err, w.Close())
+	}
+	dir := f.To
+	if dir == "" {
+		dir = filepath.Join(Bundles(f.Session), f.Experiment.Name+"-"+h.Began.UTC().Format("20060102-150405")+"-"+f.host.Name)
+	}
+	h.ID, h.Experiment, h.Title, h.Source = filepath.Base(dir), f.Experiment.Name, f.Experiment.Title, f.Experiment.Source
+	h.From, h.Who, h.Host = f.host.Name, control.Who(), f.host.Name+" ("+problem.Short(h.Host, 64)+")"
+	if h.State != bundle.Done {
+		h.State = bundle.Interrupted
+	}
+	err = w.Experiment(f.Experiment.Text)
+	if err == nil {
+		err = w.Save(h)
+	}
+	if err = errors.Join(err, w.Close()); err != nil {
+		return "", err
+	}
+	if err := f.vacant(dir); err != nil {
+		return "", err
+	}
+	return dir, f.place(came, dir)
+}
+
+// vacant refuses a directory with anything in it but what came before of a run of this experiment on this host that is not done.
+func (f *far) vacant(dir string) error {
+	there, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(there) == 0 {
+		return nil
+	}
+	if err == nil {
+		old, bad := bundle.Read(dir)
+		if bad == nil && old.Head.From == f.host.Name && old.Head.State != bundle.Done && old.Head.Digest == bundle.Digest(f.Experiment.Text) {
+			return nil
+		}
+	}
+	return problem.New(problem.Failed, "the directory for the bundle is not empty").At(dir).Because(err).Try("name another one by --to, or remove it")
+}
+
+// place puts the bundle where it stays, instead of the former part of it.
+func (f *far) place(came, dir string) error {
+	err := os.Remove(dir) // if it is empty
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		err = os.Rename(dir, filepath.Join(f.work, "former"))
+	}
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		err = os.Rename(came, dir)
+	}
+	if err != nil {
+		return problem.New(problem.Failed, "the bundle cannot be put in its place").At(dir).Because(err).Try("name another directory by --to")
+	}
+	return nil
+}
+
+// refuse says that what the host sent is not taken.
+func (f *far) refuse(why error) error {
+	return problem.New(problem.Failed, "what it sent is not the bundle of a run").At("host " + f.host.Name).Because(why).Try("run it again; on that host, orrery lab ls has the bundles that are there")
+}

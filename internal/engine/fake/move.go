@@ -1,0 +1,64 @@
+package fake
+
+import (
+	"context"
+	"slices"
+
+	"orrery/internal/engine"
+	"orrery/internal/observe"
+	"orrery/internal/problem"
+	"orrery/internal/site/spec"
+)
+
+var _ engine.Receiver = (*Disk)(nil)
+
+// Capabilities tells that nodes with directories can move, too.
+func (d *Disk) Capabilities() observe.Capabilities {
+	can := d.Engine.Capabilities()
+	can.Move = true
+	return can
+}
+
+// List gives the nodes that were not given away.
+func (d *Disk) List(ctx context.Context, site string) ([]observe.Node, error) {
+	all, err := d.Engine.List(ctx, site)
+	all = slices.DeleteFunc(all, func(n observe.Node) bool { return d.given(engine.RefOf(&n.Node)) })
+	for i := range all {
+		all[i].Resume = d.dirs.Dir(engine.RefOf(&all[i].Node)).Resumes()
+	}
+	return all, err
+}
+
+func (d *Disk) given(ref engine.Ref) bool {
+	_, given := d.dirs.Dir(ref).Given()
+	return given
+}
+
+// Start starts a node that was not given away.
+func (d *Disk) Start(ctx context.Context, ref engine.Ref) error {
+	if d.given(ref) {
+		return problem.New(problem.Surprise, "node %s is another host's", ref.Name)
+	}
+	return d.Engine.Start(ctx, ref)
+}
+
+// OfHost gives what of a node's private layer is this host's affair.
+func (d *Disk) OfHost(n *spec.Node) []string { return d.dirs.OfHost(n) }
+
+// Receive makes a node of what has come of it from another host.
+func (d *Disk) Receive(ctx context.Context, n *spec.Node, layer string, m engine.Mark, resumes bool) error {
+	if err := d.Engine.Create(ctx, n); err != nil {
+		return err
+	}
+	ref := engine.RefOf(n)
+	err := d.dirs.Receive(ctx, n, layer, m, resumes)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err != nil {
+		delete(d.nodes, ref)
+		return err
+	}
+	d.nodes[ref].mark = m
+	d.nodes[ref].spec.Config = m.Config
+	return nil
+}

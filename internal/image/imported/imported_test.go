@@ -1,0 +1,135 @@
+package imported
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestDigest: a file is known by what is in it, wherever it is, and is read once.
+func TestDigest(t *testing.T) {
+	settle(t, time.Hour)
+	m, file, other := Memory(t.TempDir()), filepath.Join(t.TempDir(), "a.tar"), filepath.Join(t.TempDir(), "b.tar")
+	must(t, os.WriteFile(file, []byte("one"), 0o600))
+	must(t, os.WriteFile(other, []byte("one"), 0o600))
+	one, err := m.Digest(t.Context(), file)
+	must(t, err)
+	if two, err := m.Digest(t.Context(), other); err != nil || one != two || one != DigestOf([]byte("one")) {
+		t.Errorf("%s and %s: %v", one, two, err)
+	}
+	if kept, _ := os.ReadDir(string(m)); len(kept) > 0 {
+		t.Error("the digest is kept of a file that was written to a moment ago")
+	}
+	must(t, os.WriteFile(file, []byte("two"), 0o600))
+	if two, err := m.Digest(t.Context(), file); err != nil || two != DigestOf([]byte("two")) {
+		t.Errorf("changed: %s, %v", two, err)
+	}
+	if _, err := m.Digest(t.Context(), file+"x"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("missing: %v", err)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if _, err := m.Digest(ended, file); !errors.Is(err, context.Canceled) {
+		t.Errorf("interrupted: %v", err)
+	}
+}
+
+// settle says how long a file must have been left alone.
+func settle(t *testing.T, d time.Duration) {
+	was := calm
+	calm = d
+	t.Cleanup(func() { calm = was })
+}
+
+// TestRemembered: of a file that nobody writes to any more, the digest is kept; what is kept of another state, or damaged, is none.
+func TestRemembered(t *testing.T) {
+	settle(t, -time.Hour)
+	m, target := Memory(t.TempDir()), filepath.Join(t.TempDir(), "a.tar")
+	must(t, os.WriteFile(target, []byte("one"), 0o600))
+	is, err := m.Digest(t.Context(), target)
+	must(t, err)
+	kept, err := filepath.Glob(string(m) + "/*.json")
+	if err != nil || len(kept) != 1 {
+		t.Fatalf("kept is %v, %v", kept, err)
+	}
+	text, err := os.ReadFile(kept[0])
+	must(t, err)
+	forged := strings.Repeat("0", 64)
+	must(t, os.WriteFile(kept[0], bytes.Replace(text, []byte(is), []byte(forged), 1), 0o600))
+	if again, err := m.Digest(t.Context(), target); err != nil || again != forged {
+		t.Errorf("it was read again: %s, %v", again, err)
+	}
+	for _, damaged := range []string{"", "{}", string(bytes.Replace(text, []byte(is), []byte("../x"), 1)), string(bytes.Replace(text, []byte(`"state": "`), []byte(`"state": "0`), 1))} {
+		must(t, os.WriteFile(kept[0], []byte(damaged), 0o600))
+		if again, err := m.Digest(t.Context(), target); err != nil || again != is {
+			t.Errorf("%q: %s, %v", damaged, again, err)
+		}
+	}
+}
+
+// TestDirectory: a directory is known by the archive that is made of it, whenever its files were written and whatever else is in it.
+func TestDirectory(t *testing.T) {
+	made := func(extra string) string {
+		dir := t.TempDir()
+		must(t, os.MkdirAll(dir+"/blobs/sha256", 0o755))
+		must(t, os.WriteFile(dir+"/index.json", []byte("{}"), 0o644))
+		must(t, os.WriteFile(dir+"/blobs/sha256/00", []byte("blob"), 0o600))
+		must(t, os.Symlink("/etc/passwd", dir+"/blobs/sha256/01"))
+		must(t, os.WriteFile(dir+"/"+extra, []byte("x"), 0o644))
+		return dir
+	}
+	one, other := made("notes"), made("more")
+	a, err := Memory("").Digest(t.Context(), one)
+	must(t, err)
+	b, err := Memory("").Digest(t.Context(), other)
+	must(t, err)
+	in, err := Open(t.Context(), one)
+	must(t, err)
+	text, err := io.ReadAll(in)
+	must(t, err)
+	if a != b || a != DigestOf(text) || bytes.Contains(text, []byte("notes")) || bytes.Contains(text, []byte("root:")) {
+		t.Errorf("%s and %s; what is sent has %s", a, b, DigestOf(text))
+	}
+	must(t, os.WriteFile(other+"/blobs/sha256/00", []byte("BLOB"), 0o600))
+	if b, err = (Memory("").Digest(t.Context(), other)); err != nil || a == b {
+		t.Errorf("changed: %s, %v", b, err)
+	}
+}
+
+// TestWrite: what comes is bounded by what takes room.
+func TestWrite(t *testing.T) {
+	text := append(make([]byte, 1<<20+5), "end"...)
+	sum := sha256.Sum256(text)
+	for most, want := range map[int64]error{1 << 17: nil, 2: ErrLarge} {
+		f, err := os.Create(filepath.Join(t.TempDir(), "f"))
+		must(t, err)
+		digest, err := Write(f, bytes.NewReader(text), most)
+		if !errors.Is(err, want) {
+			t.Errorf("%d: %v", most, err)
+		}
+		if want != nil {
+			continue
+		}
+		back, err := os.ReadFile(f.Name())
+		must(t, err)
+		if digest != hex.EncodeToString(sum[:]) || !bytes.Equal(back, text) {
+			t.Errorf("%s has come", digest)
+		}
+		must(t, f.Close())
+	}
+}

@@ -1,0 +1,87 @@
+package bundle
+
+import (
+	"archive/tar"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/tree"
+)
+
+// carried are the files of a bundle that go from host to host, in the order of a tree, and how many bytes each may have. The report is made where they arrive, the experiment is there already,
+// and the site that was made for it is of no use there.
+var carried = []struct {
+	name string
+	most int64
+}{
+	{HeadFile, mostHead},
+	{FactsFile, mostFacts},
+	{SecondsFile, mostSeconds.bytes},
+	{TrialsFile, mostTrials.bytes},
+}
+
+// Pack writes what another host needs of a bundle that nobody is writing.
+func Pack(dir string, to io.Writer) error {
+	root, err := enter(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	out := tar.NewWriter(to)
+	for _, c := range carried {
+		if err := root.PackFile(out, c.name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return out.Close()
+}
+
+// Unpack lays down what Pack wrote, in a directory that it makes. It comes from another host, which may have written anything: nothing but these files comes to be, each once, and no larger than a run leaves
+// them. What is in them, Read looks at. It is io.EOF if nothing came at all.
+func Unpack(from io.Reader, dir string) error {
+	in := tar.NewReader(from)
+	h, err := in.Next()
+	if err != nil {
+		return err
+	}
+	b, err := tree.Build(dir, func(string) {})
+	if err != nil {
+		return err
+	}
+	defer b.Abandon()
+	if err := b.Add(&tree.Made{Path: ".", Mode: unix.S_IFDIR | 0o755, Uid: os.Geteuid(), Gid: os.Getegid(), Modified: time.Now()}, nil); err != nil {
+		return err
+	}
+	for ; err == nil; h, err = in.Next() {
+		if err := lay(b, h, in); err != nil {
+			return err
+		}
+	}
+	if !errors.Is(err, io.EOF) {
+		return err
+	}
+	return b.Close()
+}
+
+// lay makes one of the files.
+func lay(b *tree.Builder, h *tar.Header, in io.Reader) error {
+	for _, c := range carried {
+		if h.Name != c.name || h.Typeflag != tar.TypeReg {
+			continue
+		}
+		if h.Size > c.most {
+			return fmt.Errorf("%s is %w", c.name, tree.ErrTooLarge)
+		}
+		return b.Add(&tree.Made{Path: c.name, Mode: unix.S_IFREG | 0o644, Uid: os.Geteuid(), Gid: os.Getegid(), Modified: time.Now()}, func(f *os.File) error {
+			_, err := io.CopyN(f, in, h.Size)
+			return err
+		})
+	}
+	return fmt.Errorf("%q is not of a bundle", h.Name)
+}

@@ -1,0 +1,134 @@
+// Package boot plans what a host does by itself after a reboot.
+package boot
+
+import (
+	"slices"
+
+	"orrery/internal/observe"
+	"orrery/internal/plan"
+	"orrery/internal/plan/kernel"
+	"orrery/internal/plan/pack"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// Plan plans what each host would do after a reboot with what it has now: it makes the networks that it has, tells names, and starts the live nodes that start by themselves, as they are. Nothing comes, goes or
+// changes. Of nodes whose roles have not been applied in full, nothing is planned: that takes an up.
+func Plan(s *site.Site, hosts []observe.Host) *plan.Plan {
+	p := &plan.Plan{Site: s.Key()}
+	for i := range hosts {
+		if !hosts[i].Unknown {
+			onHost(p, s.Key(), &hosts[i])
+		}
+	}
+	return p
+}
+
+func onHost(p *plan.Plan, key string, h *observe.Host) {
+	add := func(s plan.Step) int {
+		s.N, s.Host, s.Reason = len(p.Steps), h.Name, "reboot"
+		p.Steps = append(p.Steps, &s)
+		return s.N
+	}
+	var ground []int
+	for _, n := range ordered(h.Networks) {
+		if n.Site == key {
+			ground = append(ground, add(plan.Step{Kind: plan.MakeNetwork, Subject: n.Name, Network: &n.Network, Needs: slices.Clone(ground)}))
+		}
+	}
+	if h.Names != "" {
+		ground = append(ground, add(plan.Step{Kind: plan.WriteNames, Subject: h.Name, Names: h.Names}))
+	}
+	for i := range h.Nodes {
+		n := &h.Nodes[i]
+		if !Starts(n) {
+			continue
+		}
+		start := add(plan.Step{Kind: plan.StartNode, Subject: n.Name, Node: &n.Node, Was: &n.Node, Needs: slices.Clone(ground)})
+		if n.Config.Health != "" {
+			add(plan.Step{Kind: plan.CheckNode, Subject: n.Name, Node: &n.Node, Was: &n.Node, Needs: []int{start}})
+		}
+	}
+}
+
+// Starts reports whether a node starts by itself after a reboot of its host.
+func Starts(n *observe.Node) bool {
+	return !n.Staged && n.Autostart && n.Configured && n.State != observe.Broken
+}
+
+// ordered gives networks with the veth pairs first, on which others may stand.
+func ordered(all []observe.Network) []observe.Network {
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, func(a, b observe.Network) int { return rank(&a) - rank(&b) })
+	return all
+}
+
+func rank(n *observe.Network) int {
+	if n.Kind == spec.VethPair {
+		return 0
+	}
+	return 1
+}
+
+// prepared is the number of the step that sets the kernel, which no plan has.
+const prepared = -1
+
+// Now gives, of such steps for a host, those that are still right and to be done with what there is on it, in their order. A node starts only if it is what it was; of others, which may have changed
+// in a run that was cut short, it gives the names.
+func Now(steps []*plan.Step, h *observe.Host) (todo []*plan.Step, others []string) {
+	there := map[int]*observe.Node{}
+	for i := range h.Nodes {
+		there[h.Nodes[i].ID] = &h.Nodes[i]
+	}
+	known, starting := map[int]bool{}, map[int]bool{}
+	var forward bool
+	for _, s := range steps {
+		forward = forward || s.Kind == plan.MakeNetwork && s.Network.NAT
+	}
+	if lacks := kernel.Lacking(h.Settings, forward); len(lacks) > 0 && len(steps) > 0 {
+		todo = append(todo, &plan.Step{N: prepared, Kind: plan.PrepareHost, Host: steps[0].Host, Subject: steps[0].Host, Reason: "reboot", Settings: lacks})
+	}
+	for _, s := range steps {
+		switch s.Kind {
+		case plan.MakeNetwork:
+			i := slices.IndexFunc(h.Networks, func(n observe.Network) bool { return n.Site == s.Network.Site && n.Name == s.Network.Name })
+			if i >= 0 && len(h.Networks[i].Drift) == 0 {
+				continue
+			}
+			one := *s
+			if i >= 0 {
+				one.WasNetwork = &h.Networks[i].Network
+			}
+			one.Needs = append(slices.Clone(s.Needs), prepared)
+			todo = append(todo, &one)
+		case plan.WriteNames:
+			if h.Names != s.Names {
+				one := *s
+				one.WasNames = h.Names
+				todo = append(todo, &one)
+			}
+		case plan.StartNode:
+			n := there[s.Node.ID]
+			if n == nil || !Starts(n) || spec.Digest(n.Node) != spec.Digest(*s.Node) {
+				continue
+			}
+			known[n.ID] = true
+			if n.State == observe.Stopped {
+				starting[n.ID] = true
+				one := *s
+				one.Needs = append(slices.Clone(s.Needs), prepared)
+				todo = append(todo, &one)
+			}
+		case plan.CheckNode:
+			if starting[s.Node.ID] {
+				todo = append(todo, s)
+			}
+		}
+	}
+	for i := range h.Nodes {
+		if n := &h.Nodes[i]; !n.Staged && n.Autostart && !known[n.ID] && !n.Runs() {
+			others = append(others, n.Name)
+		}
+	}
+	return pack.Alone(todo), others
+}

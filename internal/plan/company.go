@@ -1,0 +1,117 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"orrery/internal/observe"
+	"orrery/internal/plan/place"
+	"orrery/internal/plan/stand"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+// A companion is what of another release stands beside a node, in quarantine, and goes with it: a release that is staged, or the former one. So a switch, or the way back, finds both on one host.
+type companion struct {
+	journey
+	*stand.Edition
+	came int // the step that receives it
+}
+
+// companions gives those of nodes that are asked to be on a host and are on others, as the hosts are.
+func (m *mover) companions(hosts []observe.Host, moves map[string]string) (all []*companion, err error) {
+	for i := range hosts {
+		h := &hosts[i]
+		for _, has := range h.Nodes {
+			to := moves[has.Name]
+			if !has.Staged || to == "" || to == h.Name || h.Unknown {
+				continue
+			}
+			c := &companion{journey: journey{node: has.Name, has: has, from: h.Name, to: to}}
+			if err := m.accompanies(c, &h.Releases); err != nil {
+				return nil, err
+			}
+			all = append(all, c)
+		}
+	}
+	return all, nil
+}
+
+// accompanies refuses one that cannot go along, and with it the move.
+func (m *mover) accompanies(c *companion, r *observe.Releases) (err error) {
+	release := site.ReleaseName(c.has.Release)
+	no := func(cure, format string, args ...any) error {
+		return problem.New(problem.Unable, "node %s cannot move to host %s: release %s of it stands beside it on host %s, and cannot come with it: %s", c.node, c.to, release, c.from, fmt.Sprintf(format, args...)).Try("%s", cure)
+	}
+	end := "orrery release prune --keep 0 first"
+	if former, is := r.Former[c.node]; is && former == c.has.Release {
+		end = fmt.Sprintf("orrery stage --release %s %s --give-up-rollback first", release, c.node)
+		if former == 0 {
+			end = "have site.toml say of it what it said then, or orrery rollback first"
+		}
+	}
+	switch {
+	case r.Trial != nil:
+		return no("orrery confirm or orrery rollback first", "release %s is on trial", site.ReleaseName(r.Trial.Release))
+	case r.Switch != nil:
+		return no("orrery up brings that to its end", "a switch was cut short")
+	case c.has.State == observe.Broken:
+		return no(end, "it is half made")
+	}
+	var why string
+	if c.Edition, why, err = stand.Spell(&c.has.Node, m.goal.Releases[c.has.Release], m.maker.MTUs); err != nil {
+		return err
+	}
+	if why != "" {
+		return no(end, "%s", why)
+	}
+	if why, _ := place.Bound(c.Site, c.Of); why != "" {
+		return no(end, "%s", why)
+	}
+	for _, h := range []*observe.Host{m.before[c.from], m.hosts[c.to]} {
+		if h.Engines != nil && !h.Engines[c.has.Engine].Move {
+			return no(end, "the engine %s moves no nodes", c.has.Engine)
+		}
+	}
+	return place.Fits(m.site.Key(), c.Of, m.hosts[c.to])
+}
+
+// bring plans that companions come, before what is live goes after them: if one of them fails, that has not been disturbed. They stand still then, as after a boot of their host.
+func (m *mover) bring(all []*companion) {
+	left := map[string][]int{} // host -> the steps after which companions have left it
+	for _, c := range all {
+		why := fmt.Sprintf("release %s, in quarantine: ", site.ReleaseName(c.has.Release))
+		step := func(kind Kind, host, peer, reason, undo string, needs ...int) int {
+			return m.add(Step{
+				Kind: kind, Host: host, Peer: peer, Subject: c.node, Reason: why + reason, Undo: undo, Needs: needs, Node: c.Node, Was: &c.has.Node,
+				Configured: c.has.Configured, Active: c.has.Active,
+			})
+		}
+		last := step(CopyNode, c.to, c.from, "moves here from host "+c.from, "remove what has come", slices.Concat(m.layersOf(m.hosts[c.to], c.Layers), m.settled[c.node])...)
+		if c.has.Runs() {
+			last = m.add(Step{Kind: StopNode, Host: c.from, Subject: c.node, Reason: why + "moves to host " + c.to, Undo: "start", Needs: []int{last}, Was: &c.has.Node})
+		}
+		last = step(SendNode, c.to, c.from, "the rest, from host "+c.from, "", last)
+		last = step(GiveNode, c.from, c.to, "to host "+c.to, "take it back", last)
+		c.came = step(ReceiveNode, c.to, c.from, "from host "+c.from, "remove it, and host "+c.from+" has it again", last)
+		m.came[c.node] = append(m.came[c.node], c.came)
+		left[c.from] = append(left[c.from], m.leave(c.from, c.to, &c.has.Node, c.came))
+	}
+	for _, name := range slices.Sorted(maps.Keys(left)) {
+		h := m.before[name]
+		for i := range h.Networks {
+			n := &h.Networks[i].Network
+			on := func(has observe.Node) bool {
+				return site.Quarantine(m.site.Key(), has.Release) == n.Site && stands(&has.Node, n)
+			}
+			goes := func(c *companion) bool { return c.from == name && on(c.has) }
+			stays := func(has observe.Node) bool {
+				return has.Staged && on(has) && !slices.ContainsFunc(all, func(c *companion) bool { return c.from == name && c.has.ID == has.ID })
+			}
+			if slices.ContainsFunc(all, goes) && !slices.ContainsFunc(h.Nodes, stays) {
+				m.removeNetwork(h, n, "no node of this host is on it any more", left[name])
+			}
+		}
+	}
+}

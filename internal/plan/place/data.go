@@ -1,0 +1,41 @@
+package place
+
+import (
+	"slices"
+
+	"orrery/internal/observe"
+	"orrery/internal/site"
+)
+
+// Data gives the hosts that have volumes of nodes which may be on none, by node: those that were taken down, and those of a twin that are still to be made. Of a node whose volumes are on
+// several hosts, nobody knows which it would want; and to a host that is drained none goes.
+func Data(s *site.Site, hosts []observe.Host) map[string]string {
+	own, shared := map[string][]string{}, map[string][]string{}
+	for i := range hosts {
+		for _, v := range hosts[i].Volumes {
+			switch on := hosts[i].Name; {
+			case hosts[i].Drained != nil:
+			case v.Node == "":
+				shared[v.Name] = append(shared[v.Name], on)
+			case !slices.Contains(own[v.Node], on):
+				own[v.Node] = append(own[v.Node], on)
+			}
+		}
+	}
+	for name, volumes := range Sharers(s) {
+		for _, v := range volumes {
+			for _, on := range shared[v] {
+				if !slices.Contains(own[name], on) {
+					own[name] = append(own[name], on)
+				}
+			}
+		}
+	}
+	all := map[string]string{}
+	for i := range s.Nodes {
+		if on := own[s.Nodes[i].Name]; len(on) == 1 {
+			all[s.Nodes[i].Name] = on[0]
+		}
+	}
+	return all
+}

@@ -1,0 +1,43 @@
+package stand
+
+import (
+	"slices"
+
+	"orrery/internal/observe"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+// Released gives a copy of the site in which every node is of the release that is live on its host: the sites of the releases
+// say how it is made. A node of which none is known to be live is as the site says.
+func Released(s *site.Site, hosts []observe.Host, releases map[int]*site.Site) (*site.Site, error) {
+	whole := *s
+	whole.Nodes = slices.Clone(s.Nodes)
+	if s.Stage != 0 {
+		return &whole, nil
+	}
+	live := map[string]int{}
+	for i := range hosts {
+		for name, release := range hosts[i].Releases.Active {
+			live[name] = release
+		}
+	}
+	for i := range whole.Nodes {
+		n := &whole.Nodes[i]
+		release, known := live[n.Name]
+		if !known || release == n.Release {
+			continue
+		}
+		of, ok := releases[release]
+		if !ok {
+			return nil, problem.New(problem.Failed, "release %d of node %s is live, but what it was staged from is gone", release, n.Name).
+				Try("orrery stage %s under another number, and switch to that", n.Name)
+		}
+		if made, ok := of.Node(n.Name); ok {
+			host := n.Host
+			*n = *made
+			n.Host = host
+		}
+	}
+	return &whole, nil
+}

@@ -1,0 +1,52 @@
+// Package stand tells how a node stands: live or in quarantine, and what has to be done for it to be as it is declared. It is pure.
+package stand
+
+import (
+	"slices"
+
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// Live gives a node as it is when it is live: on the site's networks, with its volumes.
+func Live(n spec.Node) spec.Node {
+	n.Staged = false
+	n.NICs = slices.Clone(n.NICs)
+	for i := range n.NICs {
+		n.NICs[i].Bridge = site.BridgeName(n.Site, n.NICs[i].Network)
+	}
+	n.Mounts = once(n.Mounts)
+	for i := range n.Mounts {
+		n.Mounts[i].Copy, n.Mounts[i].Release = "", 0
+	}
+	return n
+}
+
+// Retired gives a node as it is when it was live and is so no more: in quarantine, without the volumes that are not for two.
+func Retired(n spec.Node) spec.Node {
+	n.Staged = true
+	n.NICs = slices.Clone(n.NICs)
+	for i := range n.NICs {
+		n.NICs[i].Bridge = site.BridgeName(site.Quarantine(n.Site, n.Release), n.NICs[i].Network)
+	}
+	n.Mounts = once(n.Mounts)
+	for i := range n.Mounts {
+		if m := &n.Mounts[i]; m.Exclusive && m.Copy == "" {
+			m.Copy, m.Release = spec.NoCopy, n.Release
+		}
+	}
+	return n
+}
+
+// once gives volumes with each of them once. A run that was killed while it exchanged them has left on record those that the node had
+// and, after them, those that it was to have.
+func once(mounts []spec.Mount) []spec.Mount {
+	var all []spec.Mount
+	for i, m := range mounts {
+		again := func(later spec.Mount) bool { return later.Volume == m.Volume && later.Path == m.Path }
+		if !slices.ContainsFunc(mounts[i+1:], again) {
+			all = append(all, m)
+		}
+	}
+	return all
+}

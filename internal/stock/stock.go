@@ -1,0 +1,80 @@
+// Package stock is about the layers in the store of a host: which there are, and which are used by nodes of any site or by their snapshots.
+package stock
+
+import (
+	"context"
+
+	"orrery/internal/host"
+	"orrery/internal/image"
+	"orrery/internal/observe"
+	"orrery/internal/problem"
+	"orrery/internal/snapshot"
+)
+
+// A Room is the store of a host.
+type Room struct {
+	dirs  host.Dirs
+	nodes func(context.Context) ([]observe.Node, error)
+}
+
+// Of gives the store of a host that has these nodes, of all sites.
+func Of(dirs host.Dirs, nodes func(context.Context) ([]observe.Node, error)) Room {
+	return Room{dirs, nodes}
+}
+
+// Layers gives the layers in the store.
+func (r Room) Layers(ctx context.Context) ([]image.Kept, error) {
+	infos, err := image.Open(r.dirs.State).List()
+	if err != nil {
+		return nil, err
+	}
+	used, err := r.used(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]image.Kept, len(infos))
+	for i, info := range infos {
+		all[i] = image.Kept{Info: info, Used: used[info.Digest]}
+	}
+	return all, nil
+}
+
+// VerifyLayer reads a layer, and returns a problem if it is not as it was built.
+func (r Room) VerifyLayer(ctx context.Context, digest string) error {
+	if !image.IsDigest(digest) {
+		return problem.New(problem.Usage, "%q is not the digest of a layer", digest).Try("`orrery image ls` lists them")
+	}
+	return image.Open(r.dirs.State).Verify(ctx, digest)
+}
+
+// RemoveLayers removes what nobody uses, and gives it. It is gone, also if there is an error.
+func (r Room) RemoveLayers(ctx context.Context) ([]image.Info, error) {
+	used, err := r.used(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return image.Open(r.dirs.State).GC(ctx, used)
+}
+
+// used gives the digests of the layers that nodes stand on, or stood on in a snapshot.
+func (r Room) used(ctx context.Context) (map[string]bool, error) {
+	used := map[string]bool{}
+	nodes, err := r.nodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i := range nodes {
+		for _, digest := range nodes[i].Layers() {
+			used[digest] = true
+		}
+	}
+	kept, err := snapshot.Layers(r.dirs)
+	if err != nil {
+		return nil, err
+	}
+	for _, digest := range kept {
+		used[digest] = true
+	}
+	delete(used, "")
+	return used, nil
+}
