@@ -26,7 +26,7 @@ var layers = [][]string{
 	{"host/doctor", "host/outfit", "host/later", "host/login", "host/path", "host/reach", "host/runnertest", "cargo", "wire", "lane"},
 	{"relay", "host/twins"},
 	{"image/rootfs", "image/archive", "image/access", "image/pieces", "image/imported", "network/ends"},
-	{"network/wireguard"},
+	{"network/wireguard", "network/passthrough"},
 	{"network/vxlan"},
 	{"guest/agent"},
 	{"image", "role", "network", "volume", "secret", "journal"},

@@ -264,7 +264,7 @@ var paths = map[string]string{
 	"internal/mirror/simple.go":              ofOwn,
 	"internal/mirror/wheels.go":              ofOwn,
 	"internal/network/bridge.go":             ofKernel,
-	"internal/network/passthrough_alias.go":  ofOwn,
+	"internal/network/passthrough/alias.go":  ofOwn,
 	"internal/network/namespace.go":          ofKernel,
 	"internal/network/ends/ends.go":          ofKernel,
 	"internal/network/ends/lay.go":           ofKernel,

@@ -5,23 +5,24 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"orrery/internal/network/ends"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
 )
 
 // Addresses gives the addresses by which other machines may reach this one, with the interfaces that have them; none of those that are Orrery's own.
 func Addresses() ([]observe.Address, error) {
-	links, err := whole(netlink.LinkList)
+	links, err := ends.Whole(netlink.LinkList)
 	if err != nil {
 		return nil, problem.New(problem.Failed, "list the host's links").Because(err)
 	}
 	var all []observe.Address
 	for _, link := range links {
 		attrs := link.Attrs()
-		if isOwn(attrs.Name) || attrs.Flags&net.FlagLoopback != 0 {
+		if ends.Own(attrs.Name) || attrs.Flags&net.FlagLoopback != 0 {
 			continue
 		}
-		has, err := whole(func() ([]netlink.Addr, error) { return netlink.AddrList(link, netlink.FAMILY_ALL) })
+		has, err := ends.Whole(func() ([]netlink.Addr, error) { return netlink.AddrList(link, netlink.FAMILY_ALL) })
 		if err != nil && !gone(err) {
 			return nil, problem.New(problem.Failed, "list the addresses of %s", attrs.Name).Because(err)
 		}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"slices"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
@@ -34,7 +33,7 @@ type bridge struct {
 
 // bridges gives all links that carry a mark of Orrery's, of all sites.
 func bridges() ([]bridge, error) {
-	links, err := whole(netlink.LinkList)
+	links, err := ends.Whole(netlink.LinkList)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +129,7 @@ func answerForItself(bridge string) error {
 
 // setAddress gives a link an address, with prefix length, and no other; for "" none.
 func setAddress(link netlink.Link, only string) error {
-	has, err := whole(func() ([]netlink.Addr, error) { return netlink.AddrList(link, netlink.FAMILY_V4) })
+	has, err := ends.Whole(func() ([]netlink.Addr, error) { return netlink.AddrList(link, netlink.FAMILY_V4) })
 	if err != nil {
 		return err
 	}
@@ -178,7 +177,7 @@ func sweep(all []bridge, but string) error {
 		if b.marked || b.ports > 0 || b.link.Attrs().Name == but {
 			continue
 		}
-		if err := netlink.LinkDel(b.link); err != nil && !missing(err) && !gone(err) {
+		if err := netlink.LinkDel(b.link); err != nil && !ends.Missing(err) && !gone(err) {
 			return err
 		}
 	}
@@ -188,7 +187,7 @@ func sweep(all []bridge, but string) error {
 // find gives a bridge of ours, or nil.
 func find(name string) (*bridge, error) {
 	link, err := netlink.LinkByName(name)
-	if missing(err) {
+	if ends.Missing(err) {
 		return nil, nil
 	}
 	if err != nil {
@@ -198,20 +197,4 @@ func find(name string) (*bridge, error) {
 		return &b, nil
 	}
 	return nil, nil
-}
-
-// missing reports whether an error says that there is no such link.
-func missing(err error) bool { return errors.As(err, &netlink.LinkNotFoundError{}) }
-
-// whole asks the kernel for a list until it comes in one piece: it says so when something changed while it listed.
-func whole[T any](list func() ([]T, error)) ([]T, error) {
-	for try := 1; ; try++ {
-		all, err := list()
-		if !errors.Is(err, netlink.ErrDumpInterrupted) {
-			return all, err
-		}
-		if try == 50 {
-			return slices.Clip(all), err
-		}
-	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/network/ends"
 	"orrery/internal/network/vxlan"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -83,7 +84,7 @@ func Unguard(ctx context.Context, links []string) error {
 
 // Unguarded reports whether a port of a network's bridge is not guarded as the network wants it.
 func Unguarded(n spec.Network) (bool, error) {
-	links, err := whole(netlink.LinkList)
+	links, err := ends.Whole(netlink.LinkList)
 	if err != nil {
 		return false, err
 	}
@@ -122,7 +123,7 @@ func release(n spec.Network) error {
 	if !n.Spoof {
 		return nil
 	}
-	links, err := whole(netlink.LinkList)
+	links, err := ends.Whole(netlink.LinkList)
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/network/ends"
-	"orrery/internal/network/vxlan"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
@@ -64,7 +63,7 @@ func openLink(n spec.Network) (netlink.Link, error) {
 		}
 		link, err = nil, netlink.LinkNotFoundError{}
 	}
-	if missing(err) {
+	if ends.Missing(err) {
 		if err := netlink.LinkAdd(newLink(n)); err != nil {
 			return nil, err
 		}
@@ -107,24 +106,12 @@ func kindName(n spec.Network) string {
 	return n.Kind
 }
 
-// isOwn reports whether an interface of the host is Orrery's own, for one of its networks.
-func isOwn(name string) bool {
-	if len(name) < 10 {
-		return false
-	}
-	switch name[:3] {
-	case bridgePrefix, linkPrefix, ends.RouterPrefix, vxlan.Prefix, "orl", "orw":
-		return true
-	}
-	return false
-}
-
 // routedPrefix begins the names of the host's ends of a routed network's links.
 func routedPrefix(n spec.Network) string { return site.RoutedPrefix(n.Site, n.Name) }
 
 // routedLinks gives the host's ends of a routed network's links.
 func routedLinks(n spec.Network) ([]netlink.Link, error) {
-	links, err := whole(netlink.LinkList)
+	links, err := ends.Whole(netlink.LinkList)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"orrery/internal/network/ends"
+	"orrery/internal/network/passthrough"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -247,7 +248,7 @@ func TestVethPair(t *testing.T) {
 	longer.Ends[1], longer.MTU = "w3", 9000
 	makeAll(t, longer)
 	same(t, []spec.Network{longer})
-	if _, err := netlink.LinkByName("w1"); !missing(err) {
+	if _, err := netlink.LinkByName("w1"); !ends.Missing(err) {
 		t.Error("the former end is there")
 	}
 	// A run that was killed before it could mark the ends.
@@ -331,18 +332,18 @@ func TestPassthrough(t *testing.T) {
 	// Its root has given it another address, and an alias by which it would be another node's, or another interface of the host.
 	honest, own := link("eth1").Attrs().Alias, link("eth1").Attrs().HardwareAddr
 	for _, alias := range []string{
-		"orrery passthrough prod/7 eth0 up", "orrery lent prod/7 eth0 up", strings.Replace(honest, "karoo/101", "prod/7", 1), strings.Replace(honest, " w0 ", " eth0 ", 1), honest + "x", taken, taken + "a b c d e", formerTaken, formerTaken + "a b c d e",
+		"orrery passthrough prod/7 eth0 up", "orrery lent prod/7 eth0 up", strings.Replace(honest, "karoo/101", "prod/7", 1), strings.Replace(honest, " w0 ", " eth0 ", 1), honest + "x", passthrough.Taken, passthrough.Taken + "a b c d e", passthrough.FormerTaken, passthrough.FormerTaken + "a b c d e",
 	} {
 		must(t, netlink.LinkSetAlias(link("eth1"), alias))
 		must(t, Reclaim(ctx, "eth0", "prod/7"))
 		must(t, Reclaim(ctx, "w0", "prod/7"))
 		must(t, Reclaim(ctx, "eth0", "karoo/101"))
 		must(t, Reclaim(ctx, "w0", "karoo/101"))
-		if got := link("eth1"); ownAlias(got) != "" || got.Attrs().Alias != alias {
+		if got := link("eth1"); passthrough.Alias(got) != "" || got.Attrs().Alias != alias {
 			t.Errorf("%q is believed", alias)
 		}
 	}
-	must(t, netlink.LinkSetAlias(link("eth1"), strings.Replace(honest, taken, formerTaken, 1))) // by an Orrery of before
+	must(t, netlink.LinkSetAlias(link("eth1"), strings.Replace(honest, passthrough.Taken, passthrough.FormerTaken, 1))) // by an Orrery of before
 	must(t, netlink.LinkSetHardwareAddr(link("eth1"), net.HardwareAddr{2, 0, 0, 0, 0, 9}))
 	must(t, Reclaim(ctx, "w0", "karoo/101"))
 	if got := link("w0").Attrs().HardwareAddr; !slices.Equal(got, own) {

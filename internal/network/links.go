@@ -7,6 +7,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/network/ends"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 )
@@ -33,7 +34,7 @@ func removeLink(name string) error {
 	if err == nil {
 		err = netlink.LinkDel(link)
 	}
-	if err != nil && !missing(err) && !gone(err) {
+	if err != nil && !ends.Missing(err) && !gone(err) {
 		return err
 	}
 	return nil

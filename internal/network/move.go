@@ -41,7 +41,7 @@ func MovesOf(n *spec.Node) []Move {
 //
 // Clients wait from the first move on, so all that can be is prepared before, and the rest is done urgently.
 func MoveLinks(ctx context.Context, moves []Move, live ...string) error {
-	links, err := whole(netlink.LinkList)
+	links, err := ends.Whole(netlink.LinkList)
 	if err != nil {
 		return problem.New(problem.Failed, "list the host's links").Because(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/host"
+	"orrery/internal/network/ends"
 	"orrery/internal/problem"
 )
 
@@ -41,7 +42,7 @@ func handleIn(space string) (handle *netlink.Handle, err error) {
 }
 
 func forgetNeighbours(in *netlink.Handle) error {
-	all, err := whole(func() ([]netlink.Neigh, error) { return in.NeighList(0, netlink.FAMILY_ALL) })
+	all, err := ends.Whole(func() ([]netlink.Neigh, error) { return in.NeighList(0, netlink.FAMILY_ALL) })
 	if err != nil {
 		return err
 	}

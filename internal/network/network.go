@@ -13,6 +13,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"orrery/internal/network/ends"
 	"orrery/internal/network/vxlan"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
@@ -143,7 +144,7 @@ func Sweep(ctx context.Context) error {
 // check finds what would make no network, before anything is touched.
 func check(n spec.Network) error {
 	if n.Kind == spec.VethPair {
-		if n.Ends[0] == "" || n.Ends[1] == "" || n.Ends[0] == n.Ends[1] || isOwn(n.Ends[0]) || isOwn(n.Ends[1]) {
+		if n.Ends[0] == "" || n.Ends[1] == "" || n.Ends[0] == n.Ends[1] || ends.Own(n.Ends[0]) || ends.Own(n.Ends[1]) {
 			return problem.New(problem.Unable, "network %s: its ends cannot be %q and %q", n.Name, n.Ends[0], n.Ends[1])
 		}
 		return nil

@@ -7,6 +7,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"orrery/internal/network/ends"
 	"orrery/internal/network/vxlan"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
@@ -33,7 +34,7 @@ func Observe(siteName string) ([]observe.Network, error) {
 	if err != nil {
 		return nil, err
 	}
-	links, err := whole(netlink.LinkList)
+	links, err := ends.Whole(netlink.LinkList)
 	if err != nil {
 		return nil, problem.New(problem.Failed, "list the host's links").Because(err)
 	}
@@ -115,10 +116,10 @@ func observed(b bridge, g *guards, links []netlink.Link) (observe.Network, error
 		return n, nil
 	}
 	if isMacvlan(b.mark) && !isOn(b.link, n.Parent) {
-		n.Parent = linkName(attrs.ParentIndex)
+		n.Parent = ends.NameOf(attrs.ParentIndex)
 	}
-	addresses, err := whole(func() ([]netlink.Addr, error) { return netlink.AddrList(b.link, netlink.FAMILY_V4) })
-	if err != nil && !missing(err) {
+	addresses, err := ends.Whole(func() ([]netlink.Addr, error) { return netlink.AddrList(b.link, netlink.FAMILY_V4) })
+	if err != nil && !ends.Missing(err) {
 		return n, problem.New(problem.Failed, "list the addresses of %s", attrs.Name).Because(err)
 	}
 	var texts []string

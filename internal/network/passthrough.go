@@ -2,12 +2,8 @@ package network
 
 import (
 	"context"
-	"net"
 
-	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
-
-	"orrery/internal/problem"
+	"orrery/internal/network/passthrough"
 )
 
 // PassThrough prepares an interface of the host for being taken by a node, which is given as SITE/ID. It refuses one that the
@@ -18,28 +14,7 @@ func PassThrough(ctx context.Context, name, node string) error {
 		return err
 	}
 	defer unlock()
-	if err := reclaim(name, node); err != nil {
-		return problem.New(problem.Failed, "take interface %s back", name).Because(err)
-	}
-	link, err := netlink.LinkByName(name)
-	if missing(err) {
-		return problem.New(problem.Unable, "the host has no interface %s for node %s to take", name, node).
-			Try("ip link lists those that it has; another node may have taken it, and orrery up makes the ends of veth pairs anew")
-	}
-	if err != nil {
-		return err
-	}
-	if err := refusePassthrough(link, node); err != nil {
-		return err
-	}
-	alias, err := passthroughOf(link, node).text(link)
-	if err != nil {
-		return err
-	}
-	if len(alias) > maxAlias {
-		return problem.New(problem.Unable, "the alias of interface %s is too long to keep", name).Try("ip link set %s alias ''", name)
-	}
-	return netlink.LinkSetAlias(link, alias)
+	return passthrough.Take(name, node)
 }
 
 // Reclaim gives an interface that a node took its name and all else back, if it is on the host.
@@ -49,109 +24,5 @@ func Reclaim(ctx context.Context, name, node string) error {
 		return err
 	}
 	defer unlock()
-	if err := reclaim(name, node); err != nil {
-		return problem.New(problem.Failed, "take interface %s back", name).Because(err)
-	}
-	return nil
-}
-
-func reclaim(name, node string) error {
-	links, err := whole(netlink.LinkList)
-	if err != nil {
-		return err
-	}
-	for _, link := range links {
-		if p, ok := readPassthrough(link); ok && p.node == node && p.name == name {
-			return p.end(link)
-		}
-	}
-	return nil
-}
-
-// end makes an interface that is on the host again what it was.
-func (p passthrough) end(link netlink.Link) error {
-	attrs := link.Attrs()
-	if attrs.Name != p.name || attrs.HardwareAddr.String() != p.mac {
-		if err := netlink.LinkSetDown(link); err != nil {
-			return err
-		}
-	}
-	if mac, err := net.ParseMAC(p.mac); err == nil && attrs.HardwareAddr.String() != p.mac {
-		if err := netlink.LinkSetHardwareAddr(link, mac); err != nil {
-			return err
-		}
-	}
-	if attrs.Name != p.name {
-		if err := netlink.LinkSetName(link, p.name); err != nil {
-			return err
-		}
-	}
-	if p.state == "up" {
-		if err := netlink.LinkSetUp(link); err != nil {
-			return err
-		}
-	}
-	return netlink.LinkSetAlias(link, p.alias)
-}
-
-// refusePassthrough says why a node cannot take an interface: the host uses it.
-func refusePassthrough(link netlink.Link, node string) error {
-	attrs := link.Attrs()
-	used := func(how string, args ...any) *problem.Problem {
-		return problem.New(problem.Unable, "node "+node+" cannot take interface "+attrs.Name+": "+how, args...)
-	}
-	if isOwn(attrs.Name) || attrs.Flags&net.FlagLoopback != 0 || link.Type() == "bridge" || link.Type() == "bond" {
-		return used("it is not a network card").Try("choose one that the host does not need")
-	}
-	if attrs.MasterIndex != 0 {
-		return used("it is part of %s", linkName(attrs.MasterIndex)).Try("ip link set %s nomaster, if the host does not need it there", attrs.Name)
-	}
-	addresses, err := whole(func() ([]netlink.Addr, error) { return netlink.AddrList(link, netlink.FAMILY_ALL) })
-	if err != nil {
-		return err
-	}
-	for _, a := range addresses {
-		if !a.IP.IsLinkLocalUnicast() || a.IP.To4() != nil {
-			return used("the host has the address %s there", a.IPNet).Try("choose an interface that the host does not need, or take its address away")
-		}
-	}
-	if route, err := routeBy(link); err != nil || route != "" {
-		if err != nil {
-			return err
-		}
-		return used("the host's route to %s leads through it", route).Try("choose an interface that the host does not need")
-	}
-	links, err := whole(netlink.LinkList)
-	if err != nil {
-		return err
-	}
-	for _, other := range links {
-		if above := other.Attrs(); above.ParentIndex == attrs.Index && above.NetNsID < 0 && other.Type() != "veth" {
-			return used("%s is on it", above.Name).Try("choose another interface, or remove %s", above.Name)
-		}
-	}
-	return nil
-}
-
-// routeBy gives where a route of the host leads that goes through a link; "": none does.
-func routeBy(link netlink.Link) (string, error) {
-	by := netlink.Route{LinkIndex: link.Attrs().Index, Type: unix.RTN_UNICAST}
-	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
-		routes, err := whole(func() ([]netlink.Route, error) {
-			return netlink.RouteListFiltered(family, &by, netlink.RT_FILTER_OIF|netlink.RT_FILTER_TABLE|netlink.RT_FILTER_TYPE)
-		})
-		if err != nil {
-			return "", err
-		}
-		for _, r := range routes {
-			switch {
-			case r.Dst == nil:
-				return "everywhere", nil
-			case family == netlink.FAMILY_V6 && (r.Dst.IP.IsLinkLocalUnicast() || r.Dst.IP.IsMulticast()):
-			default:
-				return r.Dst.String(), nil
-			}
-		}
-	}
-	return "", nil
+	return passthrough.Reclaim(name, node)
 }

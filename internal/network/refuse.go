@@ -5,6 +5,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"orrery/internal/network/ends"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
@@ -40,7 +41,7 @@ func refuse(n spec.Network, all []bridge) error {
 				Try("give one of them another subnet, or take site %s down first", b.mark.Site)
 		}
 	}
-	links, err := whole(netlink.LinkList)
+	links, err := ends.Whole(netlink.LinkList)
 	if err != nil {
 		return failed(n, "list the host's links", err)
 	}
@@ -57,7 +58,7 @@ func refuse(n spec.Network, all []bridge) error {
 
 func refuseName(n spec.Network) error {
 	link, err := netlink.LinkByName(n.Bridge)
-	if missing(err) {
+	if ends.Missing(err) {
 		return nil
 	}
 	if err != nil {
@@ -71,7 +72,7 @@ func refuseName(n spec.Network) error {
 }
 
 func refuseAddresses(n spec.Network, subnet netip.Prefix, own map[int]bool) error {
-	addresses, err := whole(func() ([]netlink.Addr, error) { return netlink.AddrList(nil, netlink.FAMILY_V4) })
+	addresses, err := ends.Whole(func() ([]netlink.Addr, error) { return netlink.AddrList(nil, netlink.FAMILY_V4) })
 	if err != nil {
 		return failed(n, "list the host's addresses", err)
 	}
@@ -80,7 +81,7 @@ func refuseAddresses(n spec.Network, subnet netip.Prefix, own map[int]bool) erro
 		if err != nil || own[a.LinkIndex] || !other.Overlaps(subnet) {
 			continue
 		}
-		return overlap(n, "the host's interface "+linkName(a.LinkIndex), other).
+		return overlap(n, "the host's interface "+ends.NameOf(a.LinkIndex), other).
 			Try("give the network a subnet that the host is not on")
 	}
 	return nil
@@ -95,7 +96,7 @@ func refuseRoutes(n spec.Network, subnet netip.Prefix, own map[int]bool) error {
 		if own[r.link] || !r.to.Overlaps(subnet) {
 			continue
 		}
-		return overlap(n, "a route of the host by "+linkName(r.link), r.to).
+		return overlap(n, "a route of the host by "+ends.NameOf(r.link), r.to).
 			Try("give the network another subnet, or remove the route")
 	}
 	return nil
@@ -103,12 +104,4 @@ func refuseRoutes(n spec.Network, subnet netip.Prefix, own map[int]bool) error {
 
 func overlap(n spec.Network, what string, other netip.Prefix) *problem.Problem {
 	return problem.New(problem.Unable, "network %s: subnet %s overlaps %s, %s", n.Name, n.Subnet, other, what)
-}
-
-func linkName(index int) string {
-	link, err := netlink.LinkByIndex(index)
-	if err != nil {
-		return "several links"
-	}
-	return link.Attrs().Name
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"orrery/internal/network/ends"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
@@ -29,7 +30,7 @@ func refuseKind(n spec.Network, all []bridge) error {
 		return nil
 	}
 	parent, err := netlink.LinkByName(n.Parent)
-	if missing(err) {
+	if ends.Missing(err) {
 		return problem.New(problem.Unable, "network %s: the host has no interface %s", n.Name, n.Parent).Try("ip link lists those that it has")
 	}
 	if err != nil {
@@ -42,11 +43,11 @@ func refuseKind(n spec.Network, all []bridge) error {
 func refuseParent(n spec.Network, parent netlink.Link) error {
 	attrs := parent.Attrs()
 	switch {
-	case isOwn(attrs.Name) || attrs.Flags&net.FlagLoopback != 0 || parent.Type() == "macvlan":
+	case ends.Own(attrs.Name) || attrs.Flags&net.FlagLoopback != 0 || parent.Type() == "macvlan":
 		return problem.New(problem.Unable, "network %s: no macvlan can be on interface %s", n.Name, n.Parent).Try("choose a network card, a bond or a VLAN")
 	case attrs.MasterIndex != 0:
-		return problem.New(problem.Unable, "network %s: interface %s is part of %s", n.Name, n.Parent, linkName(attrs.MasterIndex)).
-			Try("choose %s, or another interface", linkName(attrs.MasterIndex))
+		return problem.New(problem.Unable, "network %s: interface %s is part of %s", n.Name, n.Parent, ends.NameOf(attrs.MasterIndex)).
+			Try("choose %s, or another interface", ends.NameOf(attrs.MasterIndex))
 	case attrs.MTU < n.MTU:
 		return problem.New(problem.Unable, "network %s: mtu %d is more than the %d of interface %s", n.Name, n.MTU, attrs.MTU, n.Parent).
 			Try("give the network mtu = %d, or the interface more: ip link set %s mtu %d", attrs.MTU, n.Parent, n.MTU)

@@ -92,7 +92,7 @@ func removeRouter(n spec.Network) error {
 func openVethPair(near, far string, mtu int, router *os.File) (netlink.Link, error) {
 	link, err := netlink.LinkByName(near)
 	switch {
-	case missing(err):
+	case ends.Missing(err):
 	case err != nil:
 		return nil, err
 	case !isVethEnd(link):

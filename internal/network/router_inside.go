@@ -95,7 +95,7 @@ func checkInside(n spec.Network, addresses pair) error {
 			return err
 		}
 	}
-	routes, err := whole(func() ([]netlink.Route, error) { return netlink.RouteList(nil, netlink.FAMILY_V4) })
+	routes, err := ends.Whole(func() ([]netlink.Route, error) { return netlink.RouteList(nil, netlink.FAMILY_V4) })
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func checkEnd(name, address string, mtu int) error {
 	if err != nil {
 		return err
 	}
-	has, err := whole(func() ([]netlink.Addr, error) { return netlink.AddrList(link, netlink.FAMILY_V4) })
+	has, err := ends.Whole(func() ([]netlink.Addr, error) { return netlink.AddrList(link, netlink.FAMILY_V4) })
 	if err != nil {
 		return err
 	}

@@ -54,7 +54,7 @@ func choosePair(link netlink.Link) (pair, error) {
 
 // pairOf gives the pair of which a link has the host's address, and no other address.
 func pairOf(link netlink.Link) (pair, bool) {
-	has, err := whole(func() ([]netlink.Addr, error) { return netlink.AddrList(link, netlink.FAMILY_V4) })
+	has, err := ends.Whole(func() ([]netlink.Addr, error) { return netlink.AddrList(link, netlink.FAMILY_V4) })
 	if err != nil || len(has) != 1 {
 		return pair{}, false
 	}
@@ -69,7 +69,7 @@ func pairOf(link netlink.Link) (pair, bool) {
 // to where no other does.
 func takenTransfers(link int) ([]netip.Prefix, error) {
 	taken := slices.Clone(reserved)
-	addresses, err := whole(func() ([]netlink.Addr, error) { return netlink.AddrList(nil, netlink.FAMILY_V4) })
+	addresses, err := ends.Whole(func() ([]netlink.Addr, error) { return netlink.AddrList(nil, netlink.FAMILY_V4) })
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ type way struct {
 // hostRoutes gives the host's routes but for the default ones. Not only the main table's: that of a VPN may come before it (ip-rule(8)).
 func hostRoutes() ([]way, error) {
 	unicast := netlink.Route{Type: unix.RTN_UNICAST}
-	routes, err := whole(func() ([]netlink.Route, error) {
+	routes, err := ends.Whole(func() ([]netlink.Route, error) {
 		return netlink.RouteListFiltered(netlink.FAMILY_V4, &unicast, netlink.RT_FILTER_TABLE|netlink.RT_FILTER_TYPE)
 	})
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"orrery/internal/network/ends"
+	"orrery/internal/network/passthrough"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
@@ -29,7 +30,7 @@ func isVethEnd(link netlink.Link) bool {
 // removeVethPair removes a veth pair by one of its ends, if it is there and ours.
 func removeVethPair(name string) error {
 	link, err := netlink.LinkByName(name)
-	if missing(err) || err == nil && !isVethEnd(link) {
+	if ends.Missing(err) || err == nil && !isVethEnd(link) {
 		return nil
 	}
 	if err != nil {
@@ -46,7 +47,7 @@ func layVethPair(n spec.Network) error {
 		_, err := netlink.LinkByName(name) // ours, if it is there, as refuseVethPair has seen
 		if err == nil {
 			here++
-		} else if !missing(err) {
+		} else if !ends.Missing(err) {
 			return err
 		}
 	}
@@ -57,7 +58,7 @@ func layVethPair(n spec.Network) error {
 	}
 	for _, name := range n.Ends {
 		link, err := netlink.LinkByName(name)
-		if missing(err) && here == 1 {
+		if ends.Missing(err) && here == 1 {
 			continue // it is in a node
 		}
 		if err != nil {
@@ -117,13 +118,13 @@ func removeEnds(n spec.Network) error {
 func refuseVethPair(n spec.Network) error {
 	for _, name := range n.Ends {
 		link, err := netlink.LinkByName(name)
-		if missing(err) {
+		if ends.Missing(err) {
 			continue
 		}
 		if err != nil {
 			return failed(n, "look at "+name, err)
 		}
-		alias := ownAlias(link)
+		alias := passthrough.Alias(link)
 		if own := isVethEnd(link); own && (alias == "" || isAliasOf(n, alias)) {
 			continue
 		} else if own {

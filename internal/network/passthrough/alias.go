@@ -1,4 +1,4 @@
-package network
+package passthrough
 
 import (
 	"crypto/hmac"
@@ -7,8 +7,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"io/fs"
+	"net"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/vishvananda/netlink"
@@ -16,19 +16,19 @@ import (
 	"orrery/internal/problem"
 )
 
-// taken begins the alias of an interface of the host that a node has taken: "orrery passthrough NODE INTERFACE up|down MAC SEAL", and behind
+// Taken begins the alias of an interface of the host that a node has taken: "orrery passthrough NODE INTERFACE up|down MAC SEAL", and behind
 // that the alias that it had before. The alias goes where the interface goes: it says whose it is when a node was killed and the kernel has put
 // its interface back on the host under the name that it had in the node.
 const (
-	taken       = "orrery passthrough "
-	formerTaken = "orrery lent " // of a node that was started by an Orrery that said so
+	Taken       = "orrery passthrough "
+	FormerTaken = "orrery lent " // of a node that was started by an Orrery that said so
 )
 
 // maxAlias is how long an alias can be: IFALIASZ of linux/if.h, less the final 0.
 const maxAlias = 255
 
-// A passthrough is what the host had before a node took an interface.
-type passthrough struct {
+// A mark says what the host had before a node took an interface.
+type mark struct {
 	node  string // SITE/ID
 	name  string
 	state string // up or down
@@ -36,26 +36,26 @@ type passthrough struct {
 	alias string
 }
 
-func passthroughOf(link netlink.Link, node string) passthrough {
+func markOf(link netlink.Link, node string) mark {
 	state := "down"
-	if isUp(link) {
+	if link.Attrs().Flags&net.FlagUp != 0 {
 		state = "up"
 	}
-	return passthrough{node: node, name: link.Attrs().Name, state: state, mac: link.Attrs().HardwareAddr.String(), alias: ownAlias(link)}
+	return mark{node: node, name: link.Attrs().Name, state: state, mac: link.Attrs().HardwareAddr.String(), alias: Alias(link)}
 }
 
 // text gives the alias that says it. The seal is there because the node's root can give its interface any alias: it must not pass for
 // another one of the host's, or for another node's.
-func (p passthrough) text(link netlink.Link) (string, error) {
+func (p mark) text(link netlink.Link) (string, error) {
 	key, err := sealKey()
 	if err != nil {
 		return "", err
 	}
-	return strings.TrimSpace(taken + strings.Join([]string{p.node, p.name, p.state, p.mac, p.seal(link, key), p.alias}, " ")), nil
+	return strings.TrimSpace(Taken + strings.Join([]string{p.node, p.name, p.state, p.mac, p.seal(link, key), p.alias}, " ")), nil
 }
 
 // seal binds what a passthrough says to the card, by the address that is burnt into it.
-func (p passthrough) seal(link netlink.Link, key []byte) string {
+func (p mark) seal(link netlink.Link, key []byte) string {
 	m := hmac.New(sha256.New, key)
 	for _, part := range []string{p.node, p.name, p.state, p.mac, p.alias, link.Attrs().PermHWAddr.String()} {
 		m.Write([]byte(part + "\x00"))
@@ -63,14 +63,14 @@ func (p passthrough) seal(link netlink.Link, key []byte) string {
 	return hex.EncodeToString(m.Sum(nil)[:16])
 }
 
-// readPassthrough gives what the alias of an interface says, if it is Orrery that says it.
-func readPassthrough(link netlink.Link) (passthrough, bool) {
+// readMark gives what the alias of an interface says, if it is Orrery that says it.
+func readMark(link netlink.Link) (mark, bool) {
 	rest, ok := cutTaken(link)
 	words := strings.SplitN(rest, " ", 6)
 	if !ok || len(words) < 5 {
-		return passthrough{}, false
+		return mark{}, false
 	}
-	p := passthrough{node: words[0], name: words[1], state: words[2], mac: words[3]}
+	p := mark{node: words[0], name: words[1], state: words[2], mac: words[3]}
 	if len(words) > 5 {
 		p.alias = words[5]
 	}
@@ -78,9 +78,9 @@ func readPassthrough(link netlink.Link) (passthrough, bool) {
 	return p, err == nil && hmac.Equal([]byte(words[4]), []byte(p.seal(link, key)))
 }
 
-// ownAlias gives the alias that an interface has when no node has taken it.
-func ownAlias(link netlink.Link) string {
-	if p, ok := readPassthrough(link); ok {
+// Alias gives the alias that an interface has when no node has taken it.
+func Alias(link netlink.Link) string {
+	if p, ok := readMark(link); ok {
 		return p.alias
 	}
 	if _, ok := cutTaken(link); ok {
@@ -91,14 +91,14 @@ func ownAlias(link netlink.Link) string {
 
 // cutTaken gives what an alias says behind the words with which that of a taken interface begins.
 func cutTaken(link netlink.Link) (rest string, ok bool) {
-	if rest, ok = strings.CutPrefix(link.Attrs().Alias, formerTaken); ok {
+	if rest, ok = strings.CutPrefix(link.Attrs().Alias, FormerTaken); ok {
 		return rest, true
 	}
-	return strings.CutPrefix(link.Attrs().Alias, taken)
+	return strings.CutPrefix(link.Attrs().Alias, Taken)
 }
 
 // sealPath is lost when the host is booted, and so is every passthrough. Its name is that of before: what it has sealed must stay so.
-var sealPath = filepath.Join(filepath.Dir(lockPath), "loans.key")
+var sealPath = "/run/orrery/loans.key"
 
 // sealKey gives the key of this host's seals; the first time it is made. The caller holds the lock, or finds no passthroughs yet.
 func sealKey() ([]byte, error) {
