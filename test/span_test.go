@@ -103,16 +103,20 @@ func TestSpan(t *testing.T) {
 table netdev watch {
 	counter mine { }
 	counter bare { }
+	counter gateway { }
 	chain c {
 		type filter hook ingress device "eth0" priority 0;
-		udp dport 4789 @th,96,24 %d counter name mine return
-		udp dport 4789 @th,96,24 != %d counter name bare
+		udp dport 4789 @th,96,24 %[1]d @th,224,16 0x806 @th,432,32 0x0a63f301 counter name gateway
+		udp dport 4789 @th,96,24 %[1]d @th,224,16 0x806 @th,352,32 0x0a63f301 counter name gateway
+		udp dport 4789 @th,96,24 %[1]d counter name mine return
+		udp dport 4789 @th,96,24 != %[2]d counter name bare
 		ip daddr 10.99.243.0/24 counter name bare
 		ip saddr 10.99.243.0/24 counter name bare
 		arp daddr ip 10.99.243.0/24 counter name bare
 	}
 }
 END`, mine, others))
+	sh(1, "orrery exec all -- ip neigh flush all")
 	const everything = "a 1, a 11, a 12, a 13, b 1, b 11, b 12, b 13, c 1, c 11, c 12, c 13"
 	if got := reached("", "all", tries, 1, 11, 12, 13); got != everything {
 		t.Errorf("nodes reach %q, not %q", got, everything)
@@ -122,6 +126,9 @@ END`, mine, others))
 	}
 	if out := sh(2, "nft list counter netdev watch bare"); !strings.Contains(out, "packets 0 ") {
 		t.Errorf("by the switch came what is no VXLAN of these networks: %s", out)
+	}
+	if out := sh(2, "nft list counter netdev watch gateway"); !strings.Contains(out, "packets 0 ") {
+		t.Errorf("by the switch came ARP for the gateway, or of it: %s", out)
 	}
 	if got := reached("", "a", 1, 21, 22); got != "" {
 		t.Errorf("a site reaches nodes of another: %q", got)
@@ -147,6 +154,10 @@ END`, mine, others))
 	root, user := `bash -c '%s'`, `su ada -s /bin/bash -c '%s'`
 	if !remembers(2, root, "10.8.1.1", 101) { // which shows that the frame is one
 		t.Error("root of another host is not heard")
+	}
+	remembers(2, root, "10.8.1.1", 1)
+	if out := sh(1, "orrery exec a -- ip neigh show 10.99.243.1"); strings.Contains(out, "02:00:00:00:00:01") {
+		t.Errorf("another host is heard as the gateway: %s", out)
 	}
 	if remembers(stranger, root, "10.8.1.1", 102) {
 		t.Error("a stranger is heard")

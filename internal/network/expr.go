@@ -11,11 +11,12 @@ import (
 	"orrery/internal/site"
 )
 
-// exprs gives the rule in the instructions of the kernel's nf_tables: load into register 1, compare.
-func (r rule) exprs() []expr.Any {
+// exprs gives the rule in the instructions of the kernel's nf_tables: load into register 1, compare. Set makes a set of hosts, and gives what looks them up in it.
+func (r rule) exprs(set func([]netip.Addr) expr.Any) []expr.Any {
 	var all []expr.Any
 	all = append(all, r.in.exprs(expr.MetaKeyIIFNAME, expr.MetaKeyIIF)...)
 	all = append(all, r.out.exprs(expr.MetaKeyOIFNAME, expr.MetaKeyOIF)...)
+	all = append(all, r.between.exprs(set)...)
 	if r.ipv6 {
 		all = append(all, familyExprs(unix.NFPROTO_IPV6)...)
 	}

@@ -13,6 +13,8 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/vishvananda/netlink"
+
 	"orrery/internal/network/ends"
 	"orrery/internal/network/vxlan"
 	"orrery/internal/problem"
@@ -53,7 +55,11 @@ func Make(ctx context.Context, n spec.Network) error {
 	if err != nil {
 		return failed(n, "make link "+n.Bridge, err)
 	}
-	others := slices.DeleteFunc(meant(all, n.Site), func(o spec.Network) bool { return o.Name == n.Name })
+	joints, err := joints()
+	if err != nil {
+		return err
+	}
+	others := slices.DeleteFunc(meant(all, n.Site, joints), func(o spec.Network) bool { return o.Name == n.Name })
 	if n.Kind != spec.VethPair {
 		others = append(others, n)
 	}
@@ -110,7 +116,11 @@ func Remove(ctx context.Context, n spec.Network) error {
 	if err := vxlan.Remove(n); err != nil {
 		return failed(n, "part it from other hosts", err)
 	}
-	others := slices.DeleteFunc(meant(all, n.Site), func(o spec.Network) bool { return o.Name == n.Name })
+	joints, err := joints()
+	if err != nil {
+		return err
+	}
+	others := slices.DeleteFunc(meant(all, n.Site, joints), func(o spec.Network) bool { return o.Name == n.Name })
 	if err := writeTable(n.Site, others); err != nil {
 		return err
 	}
@@ -175,12 +185,21 @@ func check(n spec.Network) error {
 	return nil
 }
 
-// meant gives the networks of a site as their marks say that they shall be.
-func meant(all []bridge, ofSite string) []spec.Network {
+// joints gives what joins the networks of this host with other hosts.
+func joints() (*vxlan.Seen, error) {
+	links, err := ends.Whole(netlink.LinkList)
+	if err != nil {
+		return nil, problem.New(problem.Failed, "list the host's links").Because(err)
+	}
+	return vxlan.Observe(links)
+}
+
+// meant gives the networks of a site as their marks say that they shall be, each with what joins it with other hosts now.
+func meant(all []bridge, ofSite string, joints *vxlan.Seen) []spec.Network {
 	var networks []spec.Network
 	for _, b := range all {
 		if b.marked && b.mark.Site == ofSite && b.mark.Kind != spec.VethPair {
-			networks = append(networks, b.mark)
+			networks = append(networks, joints.Joined(b.mark))
 		}
 	}
 	return networks

@@ -185,7 +185,7 @@ func TestMakeBringsBackWhatWasChanged(t *testing.T) {
 		"a rule more": func() error {
 			return flush(func(c *nftables.Conn) {
 				t := siteTable("karoo")
-				c.InsertRule(&nftables.Rule{Table: t, Chain: chains(t)[forward], Exprs: rule{verdict: accept}.exprs()})
+				c.InsertRule(&nftables.Rule{Table: t, Chain: chains(t)[forward], Exprs: rule{verdict: accept}.exprs(nil)})
 			})
 		},
 	} {

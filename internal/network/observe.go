@@ -68,7 +68,7 @@ func observeSite(siteName string, all []bridge, g *guards, links []netlink.Link,
 	if err != nil {
 		return nil, err
 	}
-	shall, err := wanted(meant(all, siteName))
+	shall, err := wanted(meant(all, siteName, joints))
 	if err != nil {
 		return nil, err
 	}

@@ -35,6 +35,7 @@ type rule struct {
 	chain   string
 	why     string
 	in, out linkMatch
+	between between
 	source  netip.Prefix // the zero Prefix: any
 	forged  bool         // only from sources that are not source
 	astray  bool         // only from sources to which the way is not the one by which the packet came
@@ -80,6 +81,7 @@ func (r rule) String() string {
 	if r.out.name != "" {
 		words = append(words, "oif"+r.out.String())
 	}
+	words = append(words, r.between.words()...)
 	if r.ipv6 {
 		words = append(words, "meta nfproto ipv6")
 	}

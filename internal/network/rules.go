@@ -18,6 +18,9 @@ import (
 func rules(networks []spec.Network) []rule {
 	networks = slices.SortedFunc(slices.Values(networks), func(a, b spec.Network) int { return strings.Compare(a.Name, b.Name) })
 	var all []rule
+	for _, n := range networks {
+		all = append(all, betweenRules(n)...)
+	}
 	if len(networks) > 0 {
 		all = append(all, othersRules()...)
 	}

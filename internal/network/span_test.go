@@ -3,6 +3,7 @@ package network
 import (
 	"context"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -65,25 +66,25 @@ func TestJoined(t *testing.T) {
 
 	for what, c := range map[string]struct {
 		do   string
-		want observe.NetworkDrift
+		want []observe.NetworkDrift
 	}{
-		"learning":    {"ip link set " + device + " type vxlan learning", observe.JointChanged},
-		"down":        {"ip link set " + device + " down", observe.JointChanged},
-		"unplugged":   {"ip link set " + device + " nomaster", observe.JointChanged},
-		"its MTU":     {"ip link set " + device + " mtu 1300", observe.JointChanged},
-		"a wall":      {"nft delete table bridge orrery." + device, observe.WallsChanged},
-		"a rule":      {"nft flush chain inet orrery." + device + " input", observe.WallsChanged},
-		"a node":      {"bridge fdb del 02:00:00:00:00:02 dev " + device, ""},
-		"a host":      {"bridge fdb del 00:00:00:00:00:00 dev " + device + " dst 10.8.1.3", ""},
-		"a stranger":  {"bridge fdb append 00:00:00:00:00:00 dev " + device + " dst 10.8.1.99", ""},
-		"the device":  {"ip link del " + device, observe.WallsChanged},
-		"flooding it": {"bridge fdb del 00:00:00:00:00:00 dev " + device + " dst 10.8.1.2", ""},
+		"learning":    {"ip link set " + device + " type vxlan learning", []observe.NetworkDrift{observe.JointChanged}},
+		"down":        {"ip link set " + device + " down", []observe.NetworkDrift{observe.JointChanged}},
+		"unplugged":   {"ip link set " + device + " nomaster", []observe.NetworkDrift{observe.JointChanged}},
+		"its MTU":     {"ip link set " + device + " mtu 1300", []observe.NetworkDrift{observe.JointChanged}},
+		"a wall":      {"nft delete table bridge orrery." + device, []observe.NetworkDrift{observe.WallsChanged}},
+		"a rule":      {"nft flush chain inet " + tableName(n.Site) + " input", []observe.NetworkDrift{observe.RulesChanged}},
+		"a node":      {"bridge fdb del 02:00:00:00:00:02 dev " + device, nil},
+		"a host":      {"bridge fdb del 00:00:00:00:00:00 dev " + device + " dst 10.8.1.3", nil},
+		"a stranger":  {"bridge fdb append 00:00:00:00:00:00 dev " + device + " dst 10.8.1.99", nil},
+		"the device":  {"ip link del " + device, []observe.NetworkDrift{observe.WallsChanged, observe.RulesChanged}},
+		"flooding it": {"bridge fdb del 00:00:00:00:00:00 dev " + device + " dst 10.8.1.2", nil},
 	} {
 		if out, err := exec.Command("sh", "-c", c.do).CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v %s", what, err, out)
 		}
 		got := theOne(t)
-		if c.want != "" && (len(got.Drift) != 1 || got.Drift[0] != c.want) || c.want == "" && got.VXLAN == n.VXLAN {
+		if c.want != nil && !slices.Equal(got.Drift, c.want) || c.want == nil && got.VXLAN == n.VXLAN {
 			t.Errorf("%s: %+v is seen", what, got)
 		}
 		made(what)

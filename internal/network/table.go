@@ -1,6 +1,9 @@
 package network
 
 import (
+	"errors"
+	"fmt"
+	"net/netip"
 	"os"
 	"regexp"
 	"slices"
@@ -8,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/google/nftables"
+	"github.com/google/nftables/expr"
 	"github.com/google/nftables/userdata"
 	"github.com/mdlayher/netlink"
 
@@ -126,11 +130,24 @@ func replaceTable(t *nftables.Table, all []rule) error {
 				c.AddChain(base[name])
 			}
 		}
+		var unset error
+		sets := map[string]*expr.Lookup{}
+		set := func(hosts []netip.Addr) expr.Any {
+			key := fmt.Sprint(hosts)
+			if sets[key] == nil {
+				lookup, err := addHosts(c, t, hosts)
+				sets[key], unset = lookup, errors.Join(unset, err)
+			}
+			return sets[key]
+		}
 		for _, r := range all {
 			c.AddRule(&nftables.Rule{
-				Table: t, Chain: base[r.chain], Exprs: r.exprs(),
+				Table: t, Chain: base[r.chain], Exprs: r.exprs(set),
 				UserData: userdata.AppendString(nil, userdata.TypeComment, r.comment()),
 			})
+		}
+		if unset != nil {
+			return unset
 		}
 	}
 	if err := c.Flush(); err != nil {

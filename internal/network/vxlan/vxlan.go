@@ -2,8 +2,8 @@
 // the host, or a link to a bridge that the host has (uplink.go): then what is behind these joins the hosts.
 //
 // Nothing is learnt from what comes in, and nothing is found by multicast: each host is told which nodes are on which others, and its table of these is all that it goes by.
-// Two nftables tables of the network's own are its walls. The one is between hosts: what is said to be of this network comes from its hosts only, and neither from
-// nodes nor from users of a host. The other is at the port: hosts, and with them the gateway's address, which each of them has, are there for their own nodes only.
+// A table of nftables of the network's own is its wall at this port: hosts are there for their own nodes only. That what is said to be of the network comes from its hosts is for rules of the site's
+// table (betweenRules of package network).
 //
 // As with all networks, the kernel is the only record.
 package vxlan
@@ -78,7 +78,7 @@ func Make(n spec.Network, bridge netlink.Link) error {
 	if err := refuseUplink(n); err != nil {
 		return err
 	}
-	if err := buildWalls(n); err != nil {
+	if err := buildWall(n); err != nil {
 		return err
 	}
 	if err := wireguard.Make(n); err != nil {
@@ -126,7 +126,7 @@ func Remove(n spec.Network) error {
 	if err := wireguard.Remove(n); err != nil {
 		return err
 	}
-	return removeWalls(n)
+	return removeWall(n)
 }
 
 // open gives the device of a network, marked; it makes it unless it is there.
@@ -251,15 +251,18 @@ type Seen struct {
 	walls  map[string][]string
 }
 
-// Of gives a network with what joins it with other hosts, and what has become of that.
-func (s *Seen) Of(n spec.Network) (spec.Network, []observe.NetworkDrift) {
+// Joined gives a network with what joins it with other hosts now; without, if nothing does.
+func (s *Seen) Joined(n spec.Network) spec.Network {
+	n, _, _ = s.joined(n)
+	return n
+}
+
+// joined also gives the device, nil if there is none, and whether what encrypts the network is as Make left it.
+func (s *Seen) joined(n spec.Network) (_ spec.Network, device netlink.Link, whole bool) {
 	n.VXLAN, n.Uplink = spec.VXLAN{}, spec.Uplink{}
 	link := s.links[Name(n)]
 	if link == nil || !ours(link, n) {
-		if len(s.walls[tableName(n)]) > 0 {
-			return n, []observe.NetworkDrift{observe.WallsChanged}
-		}
-		return n, nil
+		return n, nil, true
 	}
 	if l, ok := link.(*netlink.Vxlan); ok {
 		n.VXLAN = spec.VXLAN{ID: l.VxlanId, Local: addressOf(l), Peers: spec.NewPeers(s.tables[l.Index].peers())}
@@ -277,12 +280,24 @@ func (s *Seen) Of(n spec.Network) (spec.Network, []observe.NetworkDrift) {
 		n.VXLAN.Peers = spec.NewPeers(peers)
 		whole = whole && len(hosts) == 0
 	}
+	return n, link, whole
+}
+
+// Of gives a network with what joins it with other hosts, and what has become of that.
+func (s *Seen) Of(n spec.Network) (spec.Network, []observe.NetworkDrift) {
+	n, link, whole := s.joined(n)
+	if link == nil {
+		if len(s.walls[tableName(n)]) > 0 {
+			return n, []observe.NetworkDrift{observe.WallsChanged}
+		}
+		return n, nil
+	}
 	var drift []observe.NetworkDrift
 	bridge, attrs := s.links[n.Bridge], link.Attrs()
 	if !fits(link, n) || attrs.Flags&net.FlagUp == 0 || attrs.MTU != n.MTU || bridge == nil || attrs.MasterIndex != bridge.Attrs().Index || !pluggedIn(n) || !whole {
 		drift = append(drift, observe.JointChanged)
 	}
-	if !s.stand(n) {
+	if !s.stands(n) {
 		drift = append(drift, observe.WallsChanged)
 	}
 	return n, drift

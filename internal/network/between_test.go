@@ -1,0 +1,58 @@
+package network
+
+import (
+	"strings"
+	"testing"
+
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// TestBetweenRules shows the table of a site with a network on several hosts: as it is, encrypted, over IPv6, with a router, on a bridge of the host, and with no other host yet.
+func TestBetweenRules(t *testing.T) {
+	n := onMany()
+	n.Gateway, n.NAT = "", false
+	encrypted, six, router, wire, alone := n, n, n, n, n
+	encrypted.VXLAN.Key = "a key"
+	six.VXLAN = spec.VXLAN{ID: 4712, Local: "2001:db8::1", Peers: "2001:db8::2 02:00:00:00:00:02"}
+	six.Gateway = "10.99.1.1/24"
+	router.Gateway, router.NAT, router.Router = "10.99.1.1/24", true, true
+	wire.VXLAN, wire.Uplink = spec.VXLAN{}, spec.Uplink{Bridge: "br0"}
+	alone.VXLAN.Peers = ""
+	var all []rule
+	for _, c := range []struct {
+		name string
+		spec.Network
+	}{{"hosts", onMany()}, {"encrypted", encrypted}, {"six", six}, {"router", router}, {"wire", wire}, {"alone", alone}} {
+		c.Name = c.name
+		all = append(all, betweenRules(c.Network)...)
+	}
+	golden(t, "testdata/between.txt", all)
+}
+
+// TestFromNodes: what comes in by a link of Orrery's own is from a node and no host, and nothing else is: an interface of the host may be called orange0.
+func TestFromNodes(t *testing.T) {
+	for name, node := range map[string]bool{
+		"orange0": false, "or0": false, "eth0": false,
+		site.BridgeName("toykat", "lan"): true, site.VethName("toykat", "a", "lan"): true, site.RoutedName("toykat", "toykat", "a", "lan"): true, "oro0123456789": true,
+	} {
+		is := false
+		for _, prefix := range ownLinks {
+			is = is || strings.HasPrefix(name, prefix)
+		}
+		if is != node {
+			t.Errorf("what comes in by %s is from a node: %v", name, is)
+		}
+	}
+}
+
+// TestOfNobody: a network that has no other host yet takes nothing from anybody.
+func TestOfNobody(t *testing.T) {
+	n := onMany()
+	n.VXLAN.Peers = ""
+	for _, r := range betweenRules(n) {
+		if r.chain == input && r.verdict == accept {
+			t.Errorf("it takes %s", r)
+		}
+	}
+}
