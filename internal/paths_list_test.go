@@ -113,7 +113,7 @@ var paths = map[string]string{
 	"internal/backup/set.go":                 ofOwn,
 	"internal/backup/stage.go":               ofTop,
 	"internal/backup/take.go":                ofOwn,
-	"internal/cargo/beside.go":               ofNamed,
+	"internal/aside/aside.go":                ofNamed,
 	"internal/control/ci/run.go":             ofOwn,
 	"internal/control/ci/sweep.go":           ofOwn,
 	"internal/cargo/transfer.go":             ofNamed,

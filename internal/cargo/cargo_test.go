@@ -483,8 +483,9 @@ func TestLeftCopies(t *testing.T) {
 			mustDo(t, os.Chtimes(path, long, long))
 		}
 		mustDo(t, os.Chtimes(fresh, time.Now(), time.Now()))
-		lock, err := lockBeside(live)
+		lock, err := os.Open(live)
 		mustDo(t, err)
+		mustDo(t, host.Flock(lock, host.Alone))
 		defer lock.Close()
 		mustDo(t, Transfer(t.Context(), ways[0], ways[1], false))
 		if _, err := os.Lstat(left); err == nil {

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"orrery/internal/aside"
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/tree"
@@ -192,13 +193,14 @@ func (p Place) lay(name string, several bool, fill func(in string) error) error 
 	if err != nil {
 		return problem.New(problem.Failed, "%s is not there to be copied into", path.Dir(path.Clean(p.Path))).At("this host").Because(problem.Reason(err))
 	}
-	beside, err := newBeside(into)
+	beside, err := aside.New(into)
 	if err != nil {
 		return err
 	}
-	defer beside.remove()
-	if err := fill(beside.cargo()); err != nil {
+	defer beside.Remove() // after a success it is empty, and after a failure that is what is to be told
+	cargo := path.Join(beside.Path, "cargo")
+	if err := fill(cargo); err != nil {
 		return err
 	}
-	return tree.Merge(path.Join(beside.cargo(), name), path.Join(into, as))
+	return tree.Merge(path.Join(cargo, name), path.Join(into, as))
 }

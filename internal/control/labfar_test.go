@@ -119,6 +119,9 @@ func TestLabFar(t *testing.T) {
 		t.Errorf("a run on this machine goes on with that of another: %+v", made)
 	}
 	state = bundle.Done
+	killed, long := filepath.Join(lab.Bundles(d.Session), ".orrery-ABCDEFGHIJKL"), time.Now().Add(-time.Hour) // left by a run, which the next one removes
+	d.must(os.MkdirAll(killed, 0o700))
+	d.must(os.Chtimes(killed, long, long))
 	made, err = d.onSv2(t.Context(), lab.Options{})
 	d.must(err)
 	if got := leftOfLab(d.Session); !slices.Equal(got, []string{name}) || filepath.Base(made.Dir) != name {

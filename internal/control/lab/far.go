@@ -10,6 +10,7 @@ import (
 	"runtime"
 
 	"orrery/internal/apply/remote"
+	"orrery/internal/aside"
 	"orrery/internal/control"
 	"orrery/internal/control/hosts"
 	"orrery/internal/lab/bundle"
@@ -61,10 +62,12 @@ func (f *far) run(ctx context.Context) (made *Written, err error) {
 	if err := os.MkdirAll(where, 0o711); err != nil {
 		return nil, problem.New(problem.Failed, "the directory for the bundle cannot be made").At(where).Because(err).Try("--to names another one")
 	}
-	if f.work, err = os.MkdirTemp(where, ".orrery-lab-"); err != nil {
+	work, err := aside.New(where)
+	if err != nil {
 		return nil, problem.New(problem.Failed, "the bundle cannot be written").At(where).Because(err).Try("--to names another directory")
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(f.work)) }()
+	defer work.Remove()
+	f.work = work.Path
 	link, err := f.Call(&site.Site{Hosts: []site.Host{f.host}}).Link(ctx, f.host)
 	if err != nil {
 		return nil, err
