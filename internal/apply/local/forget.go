@@ -7,8 +7,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"orrery/internal/apply"
+	"orrery/internal/image"
 	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/tree"
@@ -40,9 +42,9 @@ func (w *Worker) Forget(ctx context.Context) (left []string, err error) {
 			return nil, err
 		}
 	}
-	store := filepath.Join(w.Dirs.State, "store")
-	if layers, err := namesIn(store); err == nil && len(layers) > 0 {
-		left = append(left, fmt.Sprintf("%s in %s, which the next site may use", phrase.Count(len(layers), "layer"), store))
+	store := image.Open(w.Dirs.State)
+	if layers, err := store.Layers(); err == nil && len(layers) > 0 {
+		left = append(left, fmt.Sprintf("%s in %s, which the next site may use", phrase.Count(len(layers), "layer"), store.Dir))
 	}
 	helper := filepath.Join(w.Dirs.State, "helper")
 	others, err := namesIn(filepath.Join(w.Dirs.State, "sites"))
@@ -55,14 +57,16 @@ func (w *Worker) Forget(ctx context.Context) (left []string, err error) {
 	return left, tree.RemoveAll(helper)
 }
 
-// namesIn gives what is in a directory, which need not be there.
+// namesIn gives what is in a directory, which need not be there, but what is half made: its name begins with a dot.
 func namesIn(dir string) (names []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	for _, e := range entries {
-		names = append(names, e.Name())
+		if !strings.HasPrefix(e.Name(), ".") {
+			names = append(names, e.Name())
+		}
 	}
 	return names, nil
 }

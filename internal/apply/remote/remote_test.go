@@ -406,7 +406,11 @@ func TestForget(t *testing.T) {
 	p := newPair(t)
 	must(t, p.far.SetDrained(t.Context(), &observe.Drain{Who: "ada"}))
 	must(t, os.MkdirAll(filepath.Join(p.dirs.State, "helper", "abc"), 0o755))
-	must(t, os.MkdirAll(filepath.Join(p.dirs.State, "store", "layer"), 0o755))
+	layer := filepath.Join(p.dirs.State, "store", "ab315c39")
+	for _, dir := range []string{layer, p.dirs.State + "/store/.lock", p.dirs.State + "/store/.staging", p.dirs.State + "/sites/.other-new"} {
+		must(t, os.MkdirAll(dir, 0o755))
+	}
+	must(t, os.WriteFile(filepath.Join(layer, "layer.json"), []byte("{}"), 0o644))
 	for _, dir := range []string{p.dirs.Volumes("s") + "/data", p.dirs.Snapshots("s") + "/one"} {
 		must(t, os.MkdirAll(dir, 0o755))
 		if _, err := p.far.Forget(t.Context()); !problem.Is(err, problem.Surprise) || !strings.Contains(err.Error(), filepath.Base(dir)) {
@@ -417,7 +421,7 @@ func TestForget(t *testing.T) {
 	other := p.dirs.Site("other")
 	must(t, os.MkdirAll(other, 0o755))
 	left, err := p.far.Forget(t.Context())
-	if err != nil || len(left) != 2 || !strings.Contains(left[0], "store") || !strings.Contains(left[1], "helper") {
+	if err != nil || len(left) != 2 || !strings.Contains(left[0], "1 layer in "+p.dirs.State+"/store") || !strings.Contains(left[1], "helper") {
 		t.Errorf("left is %q: %v", left, err)
 	}
 	if _, err := os.Stat(p.dirs.Site("s")); !errors.Is(err, fs.ErrNotExist) {
