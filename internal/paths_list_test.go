@@ -124,7 +124,7 @@ var paths = map[string]string{
 	"internal/apply/mirrors/mirrors.go":      ofOwn,
 	"internal/control/sites/sites.go":        ofOwn,
 	"internal/control/draft/draft.go":        ofNamed,
-	"internal/control/machine.go":            ofOwn,
+	"internal/control/logs/logs.go":          ofOwn,
 	"internal/control/lab/bundles.go":        ofNamed,
 	"internal/control/lab/far.go":            ofNamed,
 	"internal/control/lab/run.go":            ofNamed,

@@ -133,15 +133,7 @@ func (r *Account) carryOut(ctx context.Context, show Watcher, f *apply.Fleet, ki
 	return apply.Run(ctx, p, f.Workers(), noted, parallel)
 }
 
-// CarryOut does steps on a host within something that is locked, and gives what went wrong with them.
-func (c *Session) CarryOut(ctx context.Context, record *Account, h *apply.Steered, steps []*plan.Step) error {
-	for _, s := range steps {
-		s.Host = h.Name
-	}
-	return c.CarryOutOn(ctx, record, apply.Alone(h), steps)
-}
-
-// CarryOutOn does the same with steps that say on which host they are done.
+// CarryOutOn does steps, which say on which host they are done, within something that is locked, and gives what went wrong with them.
 func (c *Session) CarryOutOn(ctx context.Context, record *Account, f *apply.Fleet, steps []*plan.Step) error {
 	if len(steps) == 0 {
 		return nil

@@ -219,7 +219,7 @@ func TestTwin(t *testing.T) {
 	if s.Key() != "toykat.dev" || r == nil {
 		t.Errorf("made was %s, %+v", s.Key(), r)
 	}
-	if all, running := d.CountNodes(t.Context(), s); all != 3 || running != 3 {
+	if all, running := twins.Count(t.Context(), d.Session, s); all != 3 || running != 3 {
 		t.Errorf("%d nodes, %d run", all, running)
 	}
 	d.wantNodes(allUp) // of the original

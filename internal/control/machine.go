@@ -1,9 +1,6 @@
 package control
 
 import (
-	"io"
-	"os"
-
 	"orrery/internal/control/here"
 	"orrery/internal/image"
 	"orrery/internal/site/spec"
@@ -27,8 +24,3 @@ func (c *Session) Guard(nodes ...*spec.Node) (letGo func(), err error) {
 
 // Store gives the layers of this machine.
 func (c *Session) Store() *image.Store { return image.Open(c.Dirs.State) }
-
-// LayerLog opens what was printed when a layer was built. If nothing was, that is fs.ErrNotExist.
-func (c *Session) LayerLog(digest string) (io.ReadCloser, error) {
-	return os.Open(c.Store().LogOf(digest))
-}

@@ -9,6 +9,7 @@ import (
 
 	"orrery/internal/control"
 	"orrery/internal/control/layers"
+	"orrery/internal/control/logs"
 	"orrery/internal/control/register"
 	"orrery/internal/control/releases"
 	"orrery/internal/control/status"
@@ -113,9 +114,9 @@ func TestLayers(t *testing.T) {
 	if rows, err = layers.List(t.Context(), d.Session); err != nil || len(rows) != 1 || !rows[0].Used {
 		t.Errorf("%+v, %v", rows, err)
 	}
-	if log, err := d.LayerLog(rows[0].Digest); err == nil {
-		log.Close()
-		t.Error("there is a log of what printed nothing")
+	var log strings.Builder
+	if err := logs.OfLayer(d.Session, rows[0].Digest, &log); err != nil || !strings.Contains(log.String(), "no output") {
+		t.Errorf("of what printed nothing, there is %q (%v)", log.String(), err)
 	}
 	_, err = layers.Pull(t.Context(), d.Session, layers.PullOptions{Dir: t.TempDir()})
 	if err == nil { // layers in memory do not say of which suite they are

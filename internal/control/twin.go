@@ -12,21 +12,6 @@ import (
 	"orrery/internal/tree"
 )
 
-// CountNodes tells how many nodes of a site there are, and how many of them run.
-func (c *Session) CountNodes(ctx context.Context, s *site.Site) (all, running int) {
-	h, err := c.Bare(s)
-	if err != nil {
-		return 0, 0
-	}
-	nodes, _ := h.Nodes(ctx) // what cannot be told is not counted
-	for i := range nodes {
-		if nodes[i].State == observe.Running {
-			running++
-		}
-	}
-	return len(nodes), running
-}
-
 // EndTwin ends a twin. Its site file need not be readable any more: what is on the host tells what there is.
 func (c *Session) EndTwin(ctx context.Context, r twin.Record) error {
 	s := &site.Site{Name: r.Site, Twin: r.Options.Name}

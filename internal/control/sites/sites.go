@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"orrery/internal/control"
+	"orrery/internal/control/twins"
 	"orrery/internal/site"
 	"orrery/internal/site/check"
 )
@@ -62,7 +63,7 @@ func All(ctx context.Context, c *control.Session) ([]State, error) {
 		}
 		r.Up, r.Dir = up, m.Dir
 		r.Gone = m.Dir != "" && !m.There()
-		r.Nodes, r.Running = c.CountNodes(ctx, r.site())
+		r.Nodes, r.Running = twins.Count(ctx, c, r.site())
 		rows = append(rows, r)
 	}
 	return rows, nil

@@ -153,7 +153,7 @@ func List(ctx context.Context, c *control.Session) (all []*hosts.Twin, silent, e
 			continue
 		}
 		t := &hosts.Twin{Record: r}
-		t.Nodes, t.Running = c.CountNodes(ctx, &site.Site{Name: r.Site, Twin: r.Options.Name})
+		t.Nodes, t.Running = Count(ctx, c, &site.Site{Name: r.Site, Twin: r.Options.Name})
 		all = append(all, t)
 	}
 	return all, silent, nil
