@@ -141,6 +141,7 @@ var paths = map[string]string{
 	"internal/member/directory.go":           "looked at and not followed, each directory on the way, and what is below through internal/tree",
 	"internal/control/whose.go":              ofNamed,
 	"internal/control/fill/fill.go":          ofOwn,
+	"internal/apply/filling/lay.go":          ofOwn,
 	"internal/apply/filling/here.go":         ofOwn,
 	"internal/control/hosts/alone.go":        ofOwn,
 	"internal/control/hosts/trial.go":        ofOwn,

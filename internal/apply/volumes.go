@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"io"
 	"path/filepath"
 	"time"
 
@@ -25,6 +26,8 @@ type Cellar interface {
 	Adoptions(ctx context.Context, of Heritage) ([]Adoption, error)
 	// AdoptVolumes gives it that, unless a node that runs uses some of it. What it gives has been adopted, also if there is an error.
 	AdoptVolumes(ctx context.Context, of Heritage) ([]Adopted, error)
+	// LayVolume takes in what comes along a stream (package freight) as a volume of the site, which is a twin: what a program has made for it elsewhere.
+	LayVolume(ctx context.Context, of Directory, way io.ReadWriter) error
 }
 
 // A Directory is that of a volume on a host.

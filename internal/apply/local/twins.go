@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"fmt"
+	"io"
 	"strings"
 
 	"orrery/internal/apply"
@@ -36,6 +37,11 @@ func (w *Worker) KeepTwin(_ context.Context, r twin.Record) error {
 // FillTwin fills the volumes of a twin from those of the site.
 func (w *Worker) FillTwin(ctx context.Context, name string, of []apply.Share) ([]string, error) {
 	return filling.Original{Dirs: w.Dirs, Key: w.Key, Still: w.life.still}.Fill(ctx, name, of)
+}
+
+// LayVolume takes in a volume of the site, which is a twin.
+func (w *Worker) LayVolume(_ context.Context, of apply.Directory, way io.ReadWriter) error {
+	return filling.Lay(w.Dirs, w.Key, of, way)
 }
 
 // ForgetTwin removes all that is kept of a twin that has ended.

@@ -61,6 +61,7 @@ const (
 	toRegister = "keep twin"
 	toForget   = "forget twin"
 	toFill     = "fill twin"
+	toLay      = "lay volume"
 
 	toShelve   = "snapshots"
 	toWeigh    = "size of snapshot"

@@ -290,7 +290,7 @@ func (on *lent) record(ctx context.Context, about string, q *question, with *wir
 		return on.ferry(ctx, about, q, with)
 	case toStock, toProve, toClean:
 		return on.stock(ctx, about, q, with)
-	case toFill, toMeasureAll, toMirror, toVerify, toInherit, toAdopt, toSchedule:
+	case toFill, toLay, toMeasureAll, toMirror, toVerify, toInherit, toAdopt, toSchedule:
 		return on.store(ctx, about, q, with)
 	}
 	return nil, unknown(about)

@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"io"
 	"os"
 
 	"orrery/internal/apply"
@@ -113,6 +114,11 @@ func (on *lent) store(ctx context.Context, about string, q *question, with *wire
 	case toMirror:
 		v.With.By.Pid = os.Getpid() // that of the caller means nothing here
 		return nil, on.MirrorVolumes(ctx, v.Of, v.With, func(m volume.Mirrored) { _ = with.Say(word{Progress: &progress{Mirrored: &m}}) })
+	case toLay:
+		if len(v.Of) != 1 {
+			return nil, problem.New(problem.Failed, "not one volume is meant")
+		}
+		return nil, on.LayVolume(ctx, v.Of[0], wayOf(with))
 	case toFill:
 		return on.filled(ctx, v)
 	case toSchedule:
@@ -147,6 +153,11 @@ func (f *far) FillTwin(ctx context.Context, name string, of []apply.Share) ([]st
 func (on *lent) filled(ctx context.Context, v *cellar) (any, error) {
 	left, err := on.FillTwin(ctx, v.Twin, v.Shares)
 	return filled{left[:min(len(left), mostNotes)], faultOf(err)}, nil
+}
+
+// LayVolume lets the host take in a volume.
+func (f *far) LayVolume(ctx context.Context, of apply.Directory, way io.ReadWriter) error {
+	return f.along(ctx, toLay, f.ofVolumes([]apply.Directory{of}), way, func(string) {}, nil)
 }
 
 // An inheritance is volumes that a node was given, and why not the rest.

@@ -1,0 +1,61 @@
+package filling
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"orrery/internal/apply"
+	"orrery/internal/freight"
+	"orrery/internal/host"
+	"orrery/internal/host/twins"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/check"
+	"orrery/internal/tree"
+)
+
+// Tree is what the only tree is called that comes for a volume.
+const Tree = "volume"
+
+// Lay takes in what comes along a stream (package freight) as the volume of a node of a twin on this machine, which has nothing of it yet. It appears as a whole.
+func Lay(dirs host.Dirs, key string, d apply.Directory, way io.ReadWriter) error {
+	to, err := placeOf(dirs, key, d)
+	if err != nil {
+		return err
+	}
+	store := freight.Store{Dir: filepath.Join(dirs.Arrivals(key), Tree)}
+	defer store.Drop() //nolint:errcheck // it goes with the twin at the latest
+	if err := store.Receive(way, freight.Record{Name: d.Node + "/" + d.Mount.Volume}, func(name string) bool { return name == Tree }); err != nil {
+		return err
+	}
+	from := store.Tree(Tree)
+	if has, err := store.Read(); err != nil || !has.Whole || has.Sum == "" || !tree.Exists(from) {
+		return problem.New(problem.Failed, "volume %s of node %s has not come as a whole", d.Mount.Volume, d.Node).Because(err)
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+		return err
+	}
+	return os.Rename(from, to)
+}
+
+// placeOf gives where a volume is to be that comes from elsewhere: one that the twin has for itself, as its program has not filled all of them yet.
+func placeOf(dirs host.Dirs, key string, d apply.Directory) (string, error) {
+	r, err := twins.Read(dirs, key)
+	if err != nil {
+		return "", fmt.Errorf("there is no record of a twin %s: %w", key, err)
+	}
+	if r.Key() != key || r.Filled || r.Volumes == site.Empty || r.Volumes == site.Snapshot {
+		return "", fmt.Errorf("no program fills the volumes of twin %s by its record", key)
+	}
+	m := d.Mount
+	if !check.Label(d.Node) || !check.Word(m.Volume) || d.Path != "" || m.Source != "" || m.NFS != "" || m.Copy != "" || m.Shared {
+		return "", fmt.Errorf("%q of %q is no volume that a node of a twin has for itself", m.Volume, d.Node)
+	}
+	to := d.At(dirs, key)
+	if tree.Exists(to) {
+		return "", problem.New(problem.Surprise, "volume %s of node %s is there already", m.Volume, d.Node).At(to).Try("orrery twin destroy %s, and create it anew", r.Options.Name)
+	}
+	return to, nil
+}

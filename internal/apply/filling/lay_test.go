@@ -1,0 +1,99 @@
+package filling
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"orrery/internal/apply"
+	"orrery/internal/backup/ferry"
+	"orrery/internal/freight"
+	"orrery/internal/host"
+	"orrery/internal/host/twins"
+	"orrery/internal/site/spec"
+	"orrery/internal/site/twin"
+)
+
+// laid sends a directory as the volume of a node, under the name of a tree, and tells what became of it.
+func laid(t *testing.T, dirs host.Dirs, tree string, d apply.Directory, from string) error {
+	return ferry.Across(t.Context(), func(way io.ReadWriter) error { return sent(t.Context(), way, tree, from) }, func(way io.ReadWriter) error { return Lay(dirs, "s.dev", d, way) })
+}
+
+func sent(ctx context.Context, way io.ReadWriter, tree, from string) error {
+	along, err := freight.Toward(way)
+	if err == nil {
+		_, err = new(freight.Sender).Send(ctx, along, []freight.Source{{Name: tree, Dir: from}}, true)
+	}
+	return err
+}
+
+// TestLay: what comes is laid down as a volume that the twin has for itself and has not yet, and nowhere else; nothing is there of what does not come to its end.
+func TestLay(t *testing.T) {
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	state, from := t.TempDir(), t.TempDir()
+	dirs := host.Dirs{State: state}
+	must(os.WriteFile(filepath.Join(from, "rows"), []byte("1"), 0o640))
+	data := spec.Mount{Volume: "data"}
+	good := apply.Directory{Node: "db", Mount: data}
+	if err := laid(t, dirs, Tree, good, from); err == nil {
+		t.Error("there is no twin, and it is laid down")
+	}
+	r := twin.Record{Site: "s", Volumes: "/fill.sh", Options: twin.Options{Name: "dev"}}
+	for _, wrong := range []func(*twin.Record){
+		func(r *twin.Record) { r.Filled = true },
+		func(r *twin.Record) { r.Volumes = "empty" },
+		func(r *twin.Record) { r.Volumes = "snapshot" },
+	} {
+		is := r
+		wrong(&is)
+		must(twins.Write(dirs, is))
+		if err := laid(t, dirs, Tree, good, from); err == nil {
+			t.Errorf("the record is %+v, and it is laid down", is)
+		}
+	}
+	must(twins.Write(dirs, r))
+	for what, d := range map[string]apply.Directory{
+		"above":     {Node: "..", Mount: data},
+		"elsewhere": {Node: "db", Mount: spec.Mount{Volume: "../../keys"}},
+		"a path":    {Node: "db", Mount: data, Path: filepath.Join(state, "there")},
+		"a source":  {Node: "db", Mount: spec.Mount{Volume: "data", Source: filepath.Join(state, "there")}},
+		"a copy":    {Node: "db", Mount: spec.Mount{Volume: "data", Copy: "x"}},
+		"nfs":       {Node: "db", Mount: spec.Mount{Volume: "data", NFS: "server:/x"}},
+		"shared":    {Node: "db", Mount: spec.Mount{Volume: "data", Shared: true}},
+		"none":      {},
+	} {
+		if err := laid(t, dirs, Tree, d, from); err == nil {
+			t.Errorf("%s: it is laid down", what)
+		}
+	}
+	if err := laid(t, dirs, "private", good, from); err == nil {
+		t.Error("another tree is laid down")
+	}
+	cut := ferry.Across(t.Context(), func(way io.ReadWriter) error {
+		_, err := freight.Toward(way)
+		return err // and ends
+	}, func(way io.ReadWriter) error { return Lay(dirs, "s.dev", good, way) })
+	if cut == nil {
+		t.Error("nothing came, and it is laid down")
+	}
+	if there, _ := os.ReadDir(dirs.Volumes("s.dev")); len(there) > 0 {
+		t.Errorf("there is %v", there)
+	}
+	must(laid(t, dirs, Tree, good, from))
+	if text, err := os.ReadFile(filepath.Join(dirs.Volumes("s.dev"), "data", "db", "rows")); err != nil || string(text) != "1" {
+		t.Errorf("it has %q, %v", text, err)
+	}
+	if err := laid(t, dirs, Tree, good, from); err == nil {
+		t.Error("it is laid down over what is there")
+	}
+	if left, _ := os.ReadDir(dirs.Arrivals("s.dev")); len(left) > 0 {
+		t.Errorf("left is %v", left)
+	}
+}
