@@ -4,12 +4,14 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"orrery/internal/control"
 	"orrery/internal/control/twins"
+	"orrery/internal/observe"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/twin"
@@ -124,14 +126,9 @@ func TestFarTwinRefused(t *testing.T) {
 	d, other := farDesk(t)
 	d.up()
 	of := twinOf("toykat", d.dir, "dev")
-	of.Volumes = filepath.Join(d.dir, "fill")
-	d.must(os.WriteFile(of.Volumes, nil, 0o755))
-	_, _, err := d.CreateTwin(t.Context(), of)
-	d.wantExit(err, problem.Unable, "no program fills")
 	d.Links.Close()
 	d.machine.others = nil
-	of.Volumes = site.Empty
-	_, _, err = d.CreateTwin(t.Context(), of)
+	_, _, err := d.CreateTwin(t.Context(), of)
 	d.wantExit(err, problem.Failed, "nobody answers")
 	for _, m := range []*machine{d.machine, other} {
 		if _, err := os.Stat(m.dirs.Site("toykat.dev")); err == nil {
@@ -192,4 +189,117 @@ func TestFarTwinVolumes(t *testing.T) {
 	of.Volumes = site.Snapshot
 	_, _, err = d.CreateTwin(t.Context(), of)
 	d.wantExit(err, problem.Unable, "node web1 is on host sv2 with its volumes", "orrery move web1 --to sv1")
+}
+
+// programTwin is a twin of a site on two hosts whose volumes a program fills.
+func programTwin(t *testing.T, program string) (d *desk, other *machine, of twin.Record) {
+	t.Helper()
+	d, other = farDesk(t)
+	d.write("roles/web/role.toml", "[[volume]]\nname = \"pages\"\npath = \"/srv/pages\"\n")
+	d.write("site.toml", strings.Replace(strings.Replace(twoHosts, "[network.far]", "[volume.pages]\n[network.far]", 1), "host  = \"sv2\"\nnet.far", "net.lan", 1))
+	for _, m := range []*machine{d.machine, other} {
+		m.of("toykat.dev").Addresses = m.of("toykat").Addresses
+	}
+	t.Setenv("TMPDIR", t.TempDir())
+	of = twinOf("toykat", d.dir, "dev")
+	of.Volumes = filepath.Join(d.dir, "fill")
+	d.must(os.WriteFile(of.Volumes, []byte("#!/bin/sh\n"+program), 0o755))
+	return d, other, of
+}
+
+// leftHere tells what is left where volumes are made before they are sent.
+func leftHere(t *testing.T) []string {
+	left, _ := filepath.Glob(os.Getenv("TMPDIR") + "/*")
+	hidden, _ := filepath.Glob(os.Getenv("TMPDIR") + "/.*")
+	return append(left, hidden...)
+}
+
+// TestFarTwinProgram: a program fills the volumes of a twin where the caller is, in the order of its nodes, and each comes to the host of its node with all that is in it.
+func TestFarTwinProgram(t *testing.T) {
+	d, other, of := programTwin(t, `set -e
+echo "$1 $2" >>"$(dirname "$0")/calls"
+mkdir -m 750 "$3/deep"
+echo "$1 of $2" >"$3/deep/rows"
+ln -s /etc/passwd "$3/link"
+chmod 711 "$3"
+head -c 3000000 /dev/zero | tr '\0' 'x' >"$3/large"
+`)
+	_, _, err := d.CreateTwin(t.Context(), of)
+	d.must(err)
+	if calls := string(d.read("calls")); calls != "archive db\npages web1\npages web2\n" {
+		t.Errorf("it is called with %q", calls)
+	}
+	twin := d.ofTwin("dev")
+	twin.wantNodes("db none running healthy, web1 none running -, web2 none running -")
+	for name, volume := range map[string]string{"db": "archive", "web1": "pages", "web2": "pages"} {
+		on := 0
+		for _, m := range []*machine{d.machine, other} {
+			dir := filepath.Join(m.dirs.Volumes("toykat.dev"), volume, name)
+			if _, err := os.Stat(dir); err != nil {
+				continue
+			}
+			on++
+			if nodes, err := m.of("toykat.dev").List(t.Context(), "toykat.dev"); err != nil || !slices.ContainsFunc(nodes, func(n observe.Node) bool { return n.Name == name }) {
+				t.Errorf("%s is not where its volume is, but %v (%v)", name, nodes, err)
+			}
+			text, err := os.ReadFile(filepath.Join(dir, "deep/rows"))
+			if err != nil || string(text) != volume+" of "+name+"\n" {
+				t.Errorf("%s has %q, %v", name, text, err)
+			}
+			info, err := os.Stat(dir)
+			d.must(err)
+			deep, err := os.Stat(dir + "/deep")
+			d.must(err)
+			large, err := os.Stat(dir + "/large")
+			d.must(err)
+			if to, _ := os.Readlink(dir + "/link"); info.Mode().Perm() != 0o711 || deep.Mode().Perm() != 0o750 || large.Size() != 3000000 || to != "/etc/passwd" {
+				t.Errorf("%s has %v, %v, %d bytes, and a link to %q", name, info.Mode(), deep.Mode(), large.Size(), to)
+			}
+		}
+		if on != 1 {
+			t.Errorf("the volume of %s is on %d hosts", name, on)
+		}
+	}
+	if left := leftHere(t); len(left) > 0 {
+		t.Errorf("left is %q", left)
+	}
+	for _, m := range []*machine{d.machine, other} {
+		if left, _ := filepath.Glob(m.dirs.Arrivals("toykat.dev") + "/*"); len(left) > 0 {
+			t.Errorf("left is %q", left)
+		}
+	}
+	d.must(os.Remove(of.Volumes)) // it is asked no more
+	twin.up()
+	if p, err := twin.Preview(t.Context(), nil, control.PreviewOptions{}); err != nil || !p.Empty() {
+		t.Errorf("a plan then: %v, %v", p, err)
+	}
+}
+
+// TestFarTwinProgramFails: when the program fails, no node comes up. Nothing goes on from what hosts have on record of it, since they could name any program of this machine.
+func TestFarTwinProgramFails(t *testing.T) {
+	d, other, of := programTwin(t, `echo "$2" >>"$(dirname "$0")/calls"; [ "$2" = db ] || { echo "no data for $2"; exit 3; }`)
+	_, _, err := d.CreateTwin(t.Context(), of)
+	d.wantExit(err, problem.Failed, "no data for web1")
+	if !strings.Contains(err.Error(), "orrery twin destroy dev") {
+		t.Errorf("no cure: %v", err)
+	}
+	for _, m := range []*machine{d.machine, other} {
+		if nodes, err := m.of("toykat.dev").List(t.Context(), "toykat.dev"); err != nil || len(nodes) > 0 {
+			t.Errorf("there are %v (%v)", nodes, err)
+		}
+	}
+	d.must(os.Remove(filepath.Join(d.dir, "calls")))
+	twin := d.ofTwin("dev")
+	_, _, err = twin.Up(t.Context(), twin.site(), nil, control.UpOptions{})
+	d.wantExit(err, problem.Unable, "not filled to the end")
+	if _, err := os.Stat(filepath.Join(d.dir, "calls")); err == nil {
+		t.Error("it was run again")
+	}
+	if left := leftHere(t); len(left) > 0 {
+		t.Errorf("left is %q", left)
+	}
+	d.must(twins.Destroy(t.Context(), d.Session, "dev"))
+	d.must(os.WriteFile(of.Volumes, []byte("#!/bin/sh\n"), 0o755))
+	_, _, err = d.CreateTwin(t.Context(), of)
+	d.must(err)
 }

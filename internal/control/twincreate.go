@@ -37,6 +37,11 @@ func (c *Session) CreateTwin(ctx context.Context, of twin.Record) (*site.Site, *
 	if err := c.Note(original, c.Command, "twin "+of.Options.Name); err != nil {
 		return nil, nil, err
 	}
+	if hosts.Far(s) && fill.Program(of.Volumes) {
+		if err := b.fillFar(ctx, s, of); err != nil {
+			return nil, nil, err
+		}
+	}
 	r, err := b.up(ctx, s, nil, UpOptions{})
 	return s, r, err
 }
@@ -71,6 +76,26 @@ func (c *Session) expire(r twin.Record) error {
 	})
 }
 
+// fillFar lets the program that the caller has named fill the volumes of a twin on its hosts.
+func (c *Session) fillFar(ctx context.Context, s *site.Site, of twin.Record) error {
+	f, err := c.Hosts(ctx, s)
+	if err != nil {
+		return err
+	}
+	letGo, err := c.Hold(ctx, s, f)
+	if err != nil {
+		return err
+	}
+	defer letGo()
+	of.Hosts = hosts.Names(s)
+	if err := fill.Far(ctx, f, s, of, func(left string) { c.Outcome(s.Key(), "Not in the twin: %s", left) }); err != nil {
+		return err
+	}
+	of.Filled = true
+	c.Know(of)
+	return nil
+}
+
 // fillOnce gives the volumes of a twin what they begin with, before it is up for the first time.
 func (c *Session) fillOnce(ctx context.Context, s *site.Site) error {
 	if s.Twin == "" {
@@ -99,6 +124,8 @@ func (c *Session) fillOnce(ctx context.Context, s *site.Site) error {
 			return err
 		}
 		return filling.All(ctx, of, s, func(left string) { c.Outcome(s.Original.Key(), "Not in the twin: %s", left) })
+	case known:
+		return fill.Unfilled(&r)
 	}
 	if err := fill.By(ctx, r.Volumes, c.Dirs, s); err != nil {
 		return err

@@ -1,4 +1,4 @@
-// Package fill gives the volumes of a twin what a program of the user's makes.
+// Package fill gives the volumes of a twin what a program of the user's makes. The program runs on this machine, wherever the volumes are.
 package fill
 
 import (
@@ -6,17 +6,20 @@ import (
 	"os"
 	"path/filepath"
 
+	"orrery/internal/apply"
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 	"orrery/internal/tree"
-	"orrery/internal/volume"
 )
+
+// Program reports whether what volumes are to begin with is a program.
+func Program(how string) bool { return how != site.Empty && how != site.Snapshot }
 
 // Possible tells, before anything is made, that what volumes are to begin with is no program.
 func Possible(how string) error {
-	if how == site.Empty || how == site.Snapshot {
+	if !Program(how) {
 		return nil
 	}
 	if info, err := os.Stat(how); err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
@@ -25,38 +28,51 @@ func Possible(how string) error {
 	return nil
 }
 
-// By lets a script fill the volumes of a twin on this machine.
-func By(ctx context.Context, script string, dirs host.Dirs, twin *site.Site) error {
-	maker := spec.NewMaker(twin)
-	for i := range twin.Nodes {
-		n := &twin.Nodes[i]
-		spelt, err := maker.Node(n)
-		if err != nil {
+// By lets a program fill the volumes of a twin on this machine.
+func By(ctx context.Context, program string, dirs host.Dirs, twin *site.Site) error {
+	all, err := volumes(twin)
+	if err != nil {
+		return err
+	}
+	for _, d := range all {
+		dir := d.At(dirs, twin.Key())
+		if err := tree.RemoveAll(dir); err != nil { // what a run that was killed left is not whole
 			return err
 		}
-		for _, m := range spelt.Mounts {
-			if err := seed(ctx, script, m.Volume, n.Name, volume.Path(dirs, twin.Key(), n.Name, m)); err != nil {
-				return err
-			}
+		if err := made(ctx, program, d, dir); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// seed lets a script fill a volume.
-func seed(ctx context.Context, script, name, node, dir string) error {
-	path, err := filepath.Abs(script)
-	if err != nil {
-		return err
+// volumes gives those of the nodes of a twin, in the order in which a program fills them.
+func volumes(twin *site.Site) (all []apply.Directory, err error) {
+	maker := spec.NewMaker(twin)
+	for i := range twin.Nodes {
+		n := &twin.Nodes[i]
+		spelt, err := maker.Node(n)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range spelt.Mounts {
+			all = append(all, apply.Directory{Node: n.Name, Mount: m})
+		}
 	}
-	if err := tree.RemoveAll(dir); err != nil { // what a run that was killed left is not whole
+	return all, nil
+}
+
+// made lets a program fill a directory, which is made for it.
+func made(ctx context.Context, program string, d apply.Directory, dir string) error {
+	path, err := filepath.Abs(program)
+	if err != nil {
 		return err
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	if err := (host.Local{Name: "host"}).Run(ctx, host.Command{Args: []string{path, name, node, dir}}); err != nil {
-		return problem.New(problem.Failed, "the script %s did not fill volume %s of node %s", script, name, node).Because(err).
+	if err := (host.Local{Name: "host"}).Run(ctx, host.Command{Args: []string{path, d.Mount.Volume, d.Node, dir}}); err != nil {
+		return problem.New(problem.Failed, "the script %s did not fill volume %s of node %s", program, d.Mount.Volume, d.Node).Because(err).
 			Try("it is called with the volume, the node and the directory; the twin is there and can be destroyed")
 	}
 	return nil

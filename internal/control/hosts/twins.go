@@ -129,10 +129,6 @@ func (c *Call) OneTwin(ctx context.Context, name string) (*Twin, error) {
 
 // NewTwin takes down on all hosts of the site that there is a twin, which is their site s. All of them must answer: one that has it already is not asked afterwards.
 func (c *Call) NewTwin(ctx context.Context, s *site.Site, r twin.Record) error {
-	if r.Volumes != site.Empty && r.Volumes != site.Snapshot {
-		return problem.New(problem.Unable, "twin %s is on several hosts, and no program fills the volumes of such a twin", r.Options.Name).
-			Try("--volumes snapshot, or leave --volumes out and copy what it needs by orrery cp")
-	}
 	if err := mayTravel(s, nil); err != nil {
 		return err
 	}
