@@ -1,14 +1,52 @@
 package control_test
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"orrery/internal/control"
+	"orrery/internal/control/logs"
+	"orrery/internal/control/nodes"
+	"orrery/internal/control/way"
 	"orrery/internal/problem"
+	"orrery/internal/site"
 )
+
+func statusOf(d *desk, s *site.Site) error {
+	_, err := d.Status(d.Context(), s, nil)
+	return err
+}
+
+func crowdOf(d *desk, s *site.Site) error {
+	_, err := nodes.NewCrowd(d.Context(), d.Session, s, []string{"all"}, 1)
+	return err
+}
+
+func intoOf(d *desk, s *site.Site, node string) error {
+	_, err := way.Into(d.Context(), d.Session, s, node)
+	return err
+}
+
+func copyOf(d *desk, s *site.Site, node string) error {
+	_, err := nodes.NewCopying(d.Context(), d.Session, s, []string{node + ":/etc/hosts"}, d.dir)
+	return err
+}
+
+func forwardOf(d *desk, s *site.Site, node string) error {
+	w, err := nodes.WayTo(d.Session, s, node+":80")
+	if err == nil {
+		_, err = w.In(d.Context())
+	}
+	return err
+}
+
+func logOf(d *desk, s *site.Site, node string) error {
+	_, err := logs.OfNode(d.Context(), d.Session, s, node, logs.Options{}, io.Discard, io.Discard)
+	return err
+}
 
 // TestOrigin: whoever has the site directory steers; another site of that name does not, as long as there are nodes of the first one, and takes nothing away from it.
 func TestOrigin(t *testing.T) {
@@ -34,13 +72,24 @@ func TestOrigin(t *testing.T) {
 		if _, err := d.Down(t.Context(), s, nil, false); !problem.Is(err, problem.Surprise) || !strings.Contains(err.Error(), why) {
 			t.Errorf("down: %v", err)
 		}
+		one := s.Nodes[0].Name
+		for what, err := range map[string]error{"status": statusOf(d, s), "exec": crowdOf(d, s), "shell": intoOf(d, s, one), "cp": copyOf(d, s, one), "forward": forwardOf(d, s, one), "logs": logOf(d, s, one)} {
+			if !problem.Is(err, problem.Surprise) || !strings.Contains(err.Error(), why) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+	}
+	untouched := func() {
+		t.Helper()
 		d.write("site.toml", twoHosts)
+		d.must(os.WriteFile(record(other), of, 0o600))
 		d.wantNodes("db none running healthy, web1 none running healthy, web2 none running healthy")
 	}
 	identified := func(id string) string { return strings.Replace(twoHosts, "[site]", "[site]\nid = \""+id+"\"", 1) }
 	strangers := strings.NewReplacer("[node.db]", "[node.sql]", "web{1..2}", "www{1..2}").Replace(twoHosts)
 	refused(identified("another"), `another site that is called toykat, with the id `+id+`: db; this one has the id another`)
 	refused(strangers, "has none of the nodes of this one: db, web1, web2")
+	untouched()
 
 	d.write("site.toml", strings.Replace(strangers, "[site]", "[site]\nid = \""+id+"\"", 1)) // it is this one
 	if p, err := d.Preview(t.Context(), nil, control.PreviewOptions{}); err != nil || p.Empty() {
@@ -48,9 +97,13 @@ func TestOrigin(t *testing.T) {
 	}
 	d.must(os.WriteFile(record(other), []byte(`{"id":"b2"}`), 0o600))
 	refused(twoHosts, "nodes of two sites that are both called toykat, with the ids "+id+" and b2")
+	untouched()
 	d.must(os.WriteFile(record(other), []byte("half"), 0o600))
 	d.write("site.toml", twoHosts)
 	if _, err := d.Preview(t.Context(), nil, control.PreviewOptions{}); err == nil || !strings.Contains(err.Error(), "whose nodes are on this host cannot be read") {
+		t.Errorf("a record that cannot be read: %v", err)
+	}
+	if err := statusOf(d, d.site()); err == nil || !strings.Contains(err.Error(), "whose nodes are on this host cannot be read") || !strings.Contains(err.Error(), "sv2") {
 		t.Errorf("a record that cannot be read: %v", err)
 	}
 	for _, m := range []*machine{d.machine, other} { // a site of a former version

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"path/filepath"
 
+	"orrery/internal/apply"
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site/check"
@@ -29,6 +30,15 @@ func (p *Place) origin() (string, error) {
 			Try("if they are those of this site, remove the file: the next change writes it anew")
 	}
 	return is.ID, nil
+}
+
+// Present gives the nodes that are here, and whose they are.
+func (p *Place) Present(ctx context.Context) (there apply.Present, err error) {
+	if there.Nodes, err = p.Nodes(ctx); err != nil {
+		return there, err
+	}
+	there.Origin, err = p.origin()
+	return there, err
 }
 
 // Mark takes down of which site the nodes are.

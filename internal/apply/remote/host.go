@@ -127,11 +127,17 @@ func (f *far) Forget(ctx context.Context) (left []string, err error) {
 
 // Nodes gives the nodes that are there.
 func (f *far) Nodes(ctx context.Context) ([]observe.Node, error) {
+	there, err := f.Present(ctx)
+	return there.Nodes, err
+}
+
+// Present gives them with whose they are, which the host says along with them.
+func (f *far) Present(ctx context.Context) (apply.Present, error) {
 	var all counted
 	if err := f.ask(ctx, toNodes, f.q(), nil, &all); err != nil {
-		return nil, err
+		return apply.Present{}, err
 	}
-	return all.Nodes, f.there(all.Fault.err())
+	return all.Present, f.there(all.Fault.err())
 }
 
 // Probe looks into nodes.

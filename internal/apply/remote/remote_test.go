@@ -268,6 +268,14 @@ func TestSteps(t *testing.T) {
 	if len(nodes) != 3 || nodes[0].State != observe.Running {
 		t.Fatalf("the nodes are %+v", nodes)
 	}
+	must(t, p.far.Mark(t.Context(), "a1"))
+	there, err := p.far.Present(t.Context())
+	must(t, err)
+	here, err := p.near.Worker.Present(t.Context())
+	must(t, err)
+	if same(t, there, here); there.Origin != "a1" || len(there.Nodes) != 3 {
+		t.Errorf("present are %+v", there)
+	}
 	nodes[0].Drift = []observe.Drift{{Kind: "old"}}
 	wanted := append([]observe.Node(nil), nodes...)
 	must(t, p.far.Probe(t.Context(), nodes, make([]apply.Want, len(nodes))))

@@ -180,8 +180,8 @@ func (h *helper) do(ctx context.Context, about string, q *question, with *wire.C
 	case toKey:
 		return on.PublicKey(ctx)
 	case toNodes:
-		nodes, err := on.Nodes(ctx)
-		return counted{nodes, faultOf(err)}, nil
+		there, err := on.Present(ctx)
+		return counted{there, faultOf(err)}, nil
 	case toProbe:
 		err := on.Probe(ctx, q.Nodes, q.Wants)
 		drift := make([][]observe.Drift, len(q.Nodes))
@@ -302,8 +302,8 @@ func unknown(about string) error {
 
 // counted are nodes, and what is wrong with the rest.
 type counted struct {
-	Nodes []observe.Node `json:"nodes"`
-	Fault *fault         `json:"fault,omitempty"`
+	apply.Present
+	Fault *fault `json:"fault,omitempty"`
 }
 
 // greet says who this is.

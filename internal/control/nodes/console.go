@@ -46,10 +46,11 @@ func thereOf(ctx context.Context, c *control.Session, s *site.Site, name string)
 	if err != nil {
 		return nil, nil, err
 	}
-	there, err := h.Nodes(ctx)
+	all, err := apply.Alone(h).Present(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
+	there := all[0]
 	i := slices.IndexFunc(there, func(n observe.Node) bool { return n.Name == name && c.Meant(&n) })
 	if i < 0 {
 		return nil, nil, way.NotRunning(name)

@@ -72,11 +72,8 @@ func Of(ctx context.Context, f *apply.Fleet, nodes []*site.Node) (*Status, error
 		host string // a move that was cut short may have left it on another one than what is live
 	}
 	there, beside, on := map[string]*observe.Node{}, map[string][]instance{}, map[string]string{}
-	lists := make([][]observe.Node, len(f.All))
-	if err := f.Each(func(i int, h *apply.Steered) (err error) {
-		lists[i], err = h.Nodes(ctx)
-		return err
-	}); err != nil {
+	lists, err := f.Present(ctx)
+	if err != nil {
 		return nil, err
 	}
 	belongs := map[string]string{}

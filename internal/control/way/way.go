@@ -38,17 +38,21 @@ type sighting struct {
 // fresh is how long nobody looks again, of all who want to know of a host which of its nodes are live.
 const fresh = 900 * time.Millisecond
 
-// Call looks which nodes are on the hosts of a site. The site file may be ahead of what is there.
+// Call looks which nodes are on the hosts of a site, none of which may have those of another site of this name. The site file may be ahead of what is there.
 func Call(ctx context.Context, c *control.Session, s *site.Site) (*Roll, error) {
 	f, err := c.Hosts(ctx, s)
 	if err != nil {
 		return nil, err
 	}
+	there, err := f.Present(ctx)
+	if err != nil {
+		return nil, err
+	}
 	r := &Roll{session: c, site: s, hosts: f, on: make([]sighting, len(f.All))}
-	return r, f.Each(func(i int, _ *apply.Steered) error {
-		_, err := r.look(ctx, i)
-		return err
-	})
+	for i, nodes := range there {
+		r.on[i].nodes, r.on[i].at = nodes, time.Now()
+	}
+	return r, nil
 }
 
 // look gives the nodes of a host as they are, or were a moment ago.

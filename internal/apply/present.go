@@ -1,0 +1,27 @@
+package apply
+
+import (
+	"context"
+
+	"orrery/internal/observe"
+)
+
+// Present are the nodes of a site that are on a host, and whose they are.
+type Present struct {
+	Origin string         `json:"origin,omitempty"` // the id of the site; "": that is not on record
+	Nodes  []observe.Node `json:"nodes"`
+}
+
+// Present gives the nodes that are there, by host, for who works with them or tells of them. Hosts that have nodes of another site of this name are refused, as Observe does.
+func (f *Fleet) Present(ctx context.Context) ([][]observe.Node, error) {
+	all, seen := make([][]observe.Node, len(f.All)), make([]observe.Host, len(f.All))
+	err := f.Each(func(i int, h *Steered) error {
+		there, err := h.Present(ctx)
+		all[i], seen[i] = there.Nodes, observe.Host{Name: h.Name, Origin: there.Origin, Nodes: there.Nodes}
+		return err
+	})
+	if err == nil {
+		err = f.recognise(seen)
+	}
+	return all, err
+}
