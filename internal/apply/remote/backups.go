@@ -10,12 +10,12 @@ import (
 
 // GiveBackup lets the host give what it has.
 func (f *far) GiveBackup(ctx context.Context, way io.ReadWriter) error {
-	return f.along(ctx, toGiveBackup, f.q(), way, func(string) {}, nil)
+	return f.along(ctx, toGiveBackup, f.q(), way, func(string) {})
 }
 
 // LayBackup lets the host lay down what comes for it.
 func (f *far) LayBackup(ctx context.Context, way io.ReadWriter) error {
-	return f.along(ctx, toLayBackup, f.q(), way, func(string) {}, nil)
+	return f.along(ctx, toLayBackup, f.q(), way, func(string) {})
 }
 
 // RestorePart tells how far the part of a restore has come that the host has.

@@ -9,7 +9,7 @@ import (
 )
 
 // along has a talk in which a stream goes to and fro.
-func (f *far) along(ctx context.Context, about string, q question, way io.ReadWriter, say func(string), into any) error {
+func (f *far) along(ctx context.Context, about string, q question, way io.ReadWriter, say func(string)) error {
 	t, err := f.begin(ctx, about, q)
 	if err != nil {
 		return err
@@ -42,7 +42,7 @@ func (f *far) along(ctx context.Context, about string, q question, way io.ReadWr
 		}
 		_, err := way.Write(w.Bytes)
 		return err
-	}, into)
+	}, nil)
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
