@@ -208,7 +208,7 @@ func programTwin(t *testing.T, program string) (d *desk, other *machine, of twin
 }
 
 // leftHere tells what is left where volumes are made before they are sent.
-func leftHere(t *testing.T) []string {
+func leftHere() []string {
 	left, _ := filepath.Glob(os.Getenv("TMPDIR") + "/*")
 	hidden, _ := filepath.Glob(os.Getenv("TMPDIR") + "/.*")
 	return append(left, hidden...)
@@ -260,7 +260,7 @@ head -c 3000000 /dev/zero | tr '\0' 'x' >"$3/large"
 			t.Errorf("the volume of %s is on %d hosts", name, on)
 		}
 	}
-	if left := leftHere(t); len(left) > 0 {
+	if left := leftHere(); len(left) > 0 {
 		t.Errorf("left is %q", left)
 	}
 	for _, m := range []*machine{d.machine, other} {
@@ -295,11 +295,19 @@ func TestFarTwinProgramFails(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(d.dir, "calls")); err == nil {
 		t.Error("it was run again")
 	}
-	if left := leftHere(t); len(left) > 0 {
+	if left := leftHere(); len(left) > 0 {
 		t.Errorf("left is %q", left)
 	}
 	d.must(twins.Destroy(t.Context(), d.Session, "dev"))
 	d.must(os.WriteFile(of.Volumes, []byte("#!/bin/sh\n"), 0o755))
+	there := filepath.Join(other.dirs.Volumes("toykat.dev"), "pages", "web2")
+	d.must(os.MkdirAll(there, 0o755))
+	_, _, err = d.CreateTwin(t.Context(), of)
+	d.wantExit(err, problem.Failed, "host sv2", "volume pages of node web2 is there already")
+	if left := leftHere(); len(left) > 0 {
+		t.Errorf("left is %q", left)
+	}
+	d.must(twins.Destroy(t.Context(), d.Session, "dev"))
 	_, _, err = d.CreateTwin(t.Context(), of)
 	d.must(err)
 }

@@ -123,7 +123,7 @@ func TestTwinWithSecrets(t *testing.T) {
 	d.must(os.WriteFile(fails, []byte("#!/bin/sh\nexit 3\n"), 0o755))
 	of.Volumes = fails
 	_, _, err = d.CreateTwin(t.Context(), of)
-	d.wantExit(err, problem.Failed, "did not fill volume archive of node db", "can be destroyed")
+	d.wantExit(err, problem.Failed, "did not fill volume archive of node db", "orrery --twin dev up goes on")
 	d.must(twins.Destroy(t.Context(), d.Session, "dev"))
 	_, _, err = d.Original("no-such-site")
 	d.wantExit(err, problem.Usage, "neither a site directory nor a site that is up here")

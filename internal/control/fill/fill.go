@@ -40,7 +40,8 @@ func By(ctx context.Context, program string, dirs host.Dirs, twin *site.Site) er
 			return err
 		}
 		if err := made(ctx, program, d, dir); err != nil {
-			return err
+			return problem.New(problem.Failed, "the volumes of twin %s are not filled", twin.Twin).Because(err).
+				Try("orrery --twin %s up goes on once the cause is mended; orrery twin destroy %[1]s ends it", twin.Twin)
 		}
 	}
 	return nil
@@ -73,7 +74,7 @@ func made(ctx context.Context, program string, d apply.Directory, dir string) er
 	}
 	if err := (host.Local{Name: "host"}).Run(ctx, host.Command{Args: []string{path, d.Mount.Volume, d.Node, dir}}); err != nil {
 		return problem.New(problem.Failed, "the script %s did not fill volume %s of node %s", program, d.Mount.Volume, d.Node).Because(err).
-			Try("it is called with the volume, the node and the directory; the twin is there and can be destroyed")
+			Try("it is called with the volume, the node and the directory")
 	}
 	return nil
 }
