@@ -1,7 +1,6 @@
 package apply
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -124,27 +123,21 @@ func (h *Steered) word(ctx context.Context, s *plan.Step) (content string, from 
 		asks.Go(func() { one.word, one.wrong = one.host.Word(ctx, s.Layer.Digest) })
 	}
 	asks.Wait()
-	votes, first := map[string]int{}, map[string]int{}
-	for i, one := range all {
+	var words []string
+	own := -1
+	for _, one := range all {
 		switch {
 		case errors.Is(one.wrong, fs.ErrNotExist):
 		case one.wrong != nil:
 			err = errors.Join(err, one.wrong)
 		default:
-			if _, has := first[one.word.Content]; !has {
-				first[one.word.Content] = i
+			if one.host.Local() {
+				own = len(words)
 			}
-			votes[one.word.Content]++
-			if one.host.local() {
-				votes[one.word.Content] += len(all)
-			}
+			words = append(words, one.word.Content)
 		}
 	}
-	for c, n := range votes {
-		if content == "" || cmp.Or(cmp.Compare(n, votes[content]), cmp.Compare(first[content], first[c])) > 0 {
-			content = c
-		}
-	}
+	content = image.Believed(words, own)
 	var others []string
 	for _, one := range all {
 		switch {

@@ -35,7 +35,7 @@ func (h *Steered) build(ctx context.Context, s *plan.Step, say func(string)) err
 		return err
 	}
 	img.From = file
-	if !h.local() {
+	if !h.Local() {
 		if err := h.send(ctx, file, content, say); err != nil {
 			return err
 		}

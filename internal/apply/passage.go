@@ -179,7 +179,7 @@ func (p *passage) Meet(ctx context.Context, peer string, mine lane.Card) (theirs
 	switch {
 	case p.apart:
 		spot = Spot{}
-	case !spot.Own.IsValid() && giver.local():
+	case !spot.Own.IsValid() && giver.Local():
 		spot.Toward = p.to.place()
 	}
 	ctx, cancel := context.WithTimeout(ctx, lane.Patience)
@@ -188,7 +188,7 @@ func (p *passage) Meet(ctx context.Context, peer string, mine lane.Card) (theirs
 	p.all.Go(func() {
 		sum, err := giver.Give(p.ctx, p.errand, spot, func(card lane.Card) (lane.Card, error) {
 			own := spot.Own
-			if giver.local() {
+			if giver.Local() {
 				own = card.At.Addr()
 			}
 			if err := card.Check(own); err != nil {
@@ -270,8 +270,8 @@ func (h *Steered) place() netip.Addr {
 	return netip.Addr{}
 }
 
-// local reports whether a host is this machine.
-func (h *Steered) local() bool {
+// Local reports whether a host is this machine.
+func (h *Steered) Local() bool {
 	is, ok := h.Site.Host(h.Name)
 	return !ok || is.Local()
 }

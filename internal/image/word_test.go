@@ -1,0 +1,22 @@
+package image
+
+import "testing"
+
+// TestBelieved: one word is taken for what is in a layer, whoever says what.
+func TestBelieved(t *testing.T) {
+	for _, c := range []struct {
+		said []string
+		own  int
+		want string
+	}{
+		{nil, -1, ""},
+		{[]string{"a", "b", "b"}, -1, "b"},
+		{[]string{"b", "a"}, -1, "b"},
+		{[]string{"a", "b", "b"}, 0, "a"},
+		{[]string{"c", "a", "b", "a", "b"}, -1, "a"},
+	} {
+		if got := Believed(c.said, c.own); got != c.want {
+			t.Errorf("of %v, with %d, %q is taken", c.said, c.own, got)
+		}
+	}
+}
