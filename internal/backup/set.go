@@ -43,6 +43,7 @@ type Set struct {
 	Target  string          // where the backup goes, which may be in the site directory
 
 	WithLayers, WithSnapshots bool
+	Layers                    map[string]bool // of the layers, only these: others come from other hosts; nil: all
 }
 
 // A Source is a directory to be kept, and what of it is not.
@@ -93,6 +94,9 @@ func (s *Set) sources() (all []Source, nodes []nodedir.Record, left []string, er
 	}
 	if s.WithLayers {
 		for _, digest := range layersOf(nodes) {
+			if s.Layers != nil && !s.Layers[digest] {
+				continue
+			}
 			all = append(all, Source{Tree: vault.Tree{Name: "layer/" + digest, Kind: vault.LayerTree, Layer: digest}, Dir: s.Store.Tree(digest)})
 		}
 	}

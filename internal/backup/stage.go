@@ -160,7 +160,7 @@ func (r *Restore) tree(ctx context.Context, from Contents, t *vault.Tree) error 
 				return r.Store.Adopt(ctx, l, func(tree string) error { return lay(ctx, from, t, tree, r.Saw, lacks) })
 			}
 		}
-		return vault.Damaged(r.From, "layer "+t.Layer, vault.ErrMissing)
+		return vault.Damaged(r.source(), "layer "+t.Layer, vault.ErrMissing)
 	}
 	at, to := r.places(t)
 	if at == "" {

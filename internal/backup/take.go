@@ -150,10 +150,25 @@ func (t *Backup) atOnce(ctx context.Context, m *vault.Manifest, read *atomic.Int
 	return t.pass(ctx, again, read)
 }
 
-// Recipes gives what is known of the layers that nodes stand on.
+// Stands gives what is known of the layers that the nodes stand on which are there now.
+func (s *Set) Stands() ([]image.Record, error) {
+	nodes, _, err := s.records()
+	if err != nil {
+		return nil, err
+	}
+	return s.Recipes(nodes)
+}
+
+// Recipes gives what is known of the layers that nodes stand on, and of those that only this host gives.
 func (s *Set) Recipes(nodes []nodedir.Record) ([]image.Record, error) {
 	var all []image.Record
-	for _, digest := range layersOf(nodes) {
+	digests := layersOf(nodes)
+	for digest := range s.Layers {
+		if !slices.Contains(digests, digest) {
+			digests = append(digests, digest)
+		}
+	}
+	for _, digest := range digests {
 		r, err := s.Store.Portable(digest)
 		if err != nil {
 			return nil, problem.New(problem.Failed, "layer %s, on which nodes stand, is not in the store", digest).At(s.Store.Dir).Because(problem.Reason(err)).

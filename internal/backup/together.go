@@ -52,6 +52,14 @@ func (t *Together) Former(host string) map[string][]vault.Entry {
 	return all
 }
 
+// Gave gives the host that had a tree in the last backup; "": none had.
+func (t *Together) Gave(tree string) string {
+	if was := t.trees[tree]; was != nil {
+		return was.source.Tree.Host
+	}
+	return ""
+}
+
 // Add takes in a piece of what a host has.
 func (t *Together) Add(content []byte) (vault.Digest, error) {
 	t.read.Add(int64(len(content)))

@@ -152,6 +152,16 @@ type layersOnDisk struct {
 	store *image.Store
 }
 
+// Layers gives those that were built, and those that came into the store otherwise.
+func (l layersOnDisk) Layers() (map[string]bool, error) {
+	kept, err := l.store.Layers()
+	if err != nil {
+		return nil, err
+	}
+	l.Add(kept)
+	return l.inMemory.Layers()
+}
+
 func (l layersOnDisk) Record(digest string) (*image.Record, error) { return l.store.Record(digest) }
 func (l layersOnDisk) Tree(digest string) string                   { return l.store.Tree(digest) }
 

@@ -14,17 +14,29 @@ import (
 	"orrery/internal/backup/vault"
 	"orrery/internal/engine"
 	"orrery/internal/engine/nodedir"
+	"orrery/internal/image"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 	"orrery/internal/snapshot"
 )
 
+// others is a layer that another host gives.
+const others = "0123"
+
 // alone is the pace of a host that waits for no other.
 type alone struct{}
 
-func (alone) Read(context.Context) error                { return nil }
-func (alone) Ready(context.Context) error               { return nil }
+func (alone) Read(context.Context) error  { return nil }
+func (alone) Ready(context.Context) error { return nil }
+func (alone) Layers(_ context.Context, held map[string]string) (give []string, err error) {
+	for digest := range held {
+		if digest != others {
+			give = append(give, digest)
+		}
+	}
+	return give, nil
+}
 func (alone) Copied(context.Context) (time.Time, error) { return time.Time{}, nil }
 func (alone) Stood(context.Context, engine.Pause) error { return nil }
 func (alone) Went(context.Context, engine.Pause) (snapshot.All, error) {
@@ -52,7 +64,20 @@ func (h hostile) block(content string) vault.Digest {
 // node gives a node of which a host may have something.
 func (h hostile) node() {
 	digest := strings.Repeat("0", 24)
-	h.must(h.tell(ofNodes, records{Nodes: []nodedir.Record{{Node: spec.Node{Name: "a", ID: 7, Base: digest}}}, Left: []string{"a\x1b[2J"}}))
+	h.must(h.tell(ofNodes, records{Nodes: []nodedir.Record{{Node: spec.Node{Name: "a", ID: 7, Base: digest}}}, Left: []string{"a\x1b[2J"}, Layers: []image.Record{{Digest: "abc", Content: "c0de"}}}))
+}
+
+// layers says which layers a host has, and hears which of them it gives.
+func (h hostile) layers(held map[string]string) {
+	h.must(h.tell(ofLayers, held))
+	var give []string
+	h.must(h.hearOf(ofLayers, &give))
+}
+
+// layer gives a layer.
+func (h hostile) layer(digest string, d vault.Digest) {
+	h.must(h.tell(ofTree, tree{Tree: vault.Tree{Name: "layer/" + digest, Kind: vault.LayerTree, Layer: digest}}))
+	h.must(h.list(files(d)))
 }
 
 func private() tree {
@@ -79,7 +104,7 @@ func taken(t *testing.T, give func(h hostile)) (*Taking, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	take := &Taking{Host: "sv2", Site: s, Into: b, Pace: alone{}}
+	take := &Taking{Host: "sv2", Site: s, Order: Order{Layers: true}, Into: b, Pace: alone{}}
 	err = Across(t.Context(), func(way io.ReadWriter) error { return take.Run(t.Context(), way) }, func(way io.ReadWriter) error {
 		h := hostile{newLine(way), t}
 		for kind := byte(0); kind != ofStart; {
@@ -127,6 +152,33 @@ func TestHostileHost(t *testing.T) {
 		"a block of any size":   func(h hostile) { h.must(h.say(ofBlock, make([]byte, vault.MostSent+1))) },
 		"secrets of others":     func(h hostile) { h.must(h.tell(ofSecrets, vault.Secrets{"keys/b/ssh_host_ed25519_key": nil})) },
 		"secrets that are none": func(h hostile) { h.must(h.tell(ofSecrets, vault.Secrets{"../../etc/shadow": nil})) },
+		"a layer of another host": func(h hostile) {
+			h.layers(map[string]string{"abc": "c0de", others: "c0de"})
+			h.layer(others, h.block("text"))
+		},
+		"a layer before it was asked for": func(h hostile) { h.layer("abc", h.block("text")) },
+		"a layer twice": func(h hostile) {
+			h.layers(map[string]string{"abc": "c0de"})
+			d := h.block("text")
+			h.layer("abc", d)
+			h.layer("abc", d)
+		},
+		"a layer of content that it has not given": func(h hostile) {
+			h.layers(map[string]string{"abc": "c0de"})
+			h.layer("abc", other)
+		},
+		"a layer of another content than was said": func(h hostile) {
+			h.layers(map[string]string{"abc": "c0de"})
+			h.layer("abc", h.block("text"))
+			h.must(h.tell(ofNodes, records{Layers: []image.Record{{Digest: "abc", Content: "bad"}}}))
+			h.must(h.say(ofDone, nil))
+		},
+		"a layer that is no digest": func(h hostile) { h.layers(map[string]string{"../abc": "c0de"}) },
+		"layers again and again": func(h hostile) {
+			for range shares + 1 {
+				h.layers(map[string]string{"abc": "c0de"})
+			}
+		},
 		"a message of no kind":  func(h hostile) { h.must(h.say('?', nil)) },
 		"a list without a tree": func(h hostile) { h.must(h.say(ofList, []byte("{}\n"))) },
 		"a node of no name": func(h hostile) {
@@ -147,6 +199,8 @@ func TestHostileHost(t *testing.T) {
 		h.node()
 		h.must(h.tell(ofTree, private()))
 		h.must(h.list(files(d)))
+		h.layers(map[string]string{"abc": "c0de", others: "c0de"})
+		h.layer("abc", d)
 		h.must(h.tell(ofSecrets, vault.Secrets{"secrets/admin": []byte("x"), "keys/a/ssh_host_ed25519_key": []byte("y")}))
 		h.must(h.say(ofDone, nil))
 	})

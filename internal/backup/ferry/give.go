@@ -30,6 +30,7 @@ type Order struct {
 	Nodes   []string `json:"nodes,omitempty"` // of these nodes
 	All     bool     `json:"all,omitempty"`   // or of all that are there
 	Secrets bool     `json:"secrets,omitempty"`
+	Layers  bool     `json:"layers,omitempty"` // also the layers on which they stand, as far as others do not give them
 }
 
 // records is what is on record of what a host has given.
@@ -47,7 +48,7 @@ func Give(ctx context.Context, at Place, way io.ReadWriter) error {
 		return err
 	}
 	g := &giving{line: l, Place: at, order: o}
-	g.set = &backup.Set{Site: &site.Site{Name: at.Key}, Dirs: at.Dirs, Engines: at.Engines, Store: image.Open(at.Dirs.State)}
+	g.set = &backup.Set{Site: &site.Site{Name: at.Key}, Dirs: at.Dirs, Engines: at.Engines, Store: image.Open(at.Dirs.State), WithLayers: o.Layers}
 	if !o.All {
 		g.set.Nodes = map[string]bool{}
 		for _, name := range o.Nodes {
@@ -115,6 +116,9 @@ func (g *giving) before() error {
 
 // read reads all that the host has: while the nodes run, and what has changed while they stand still on all hosts.
 func (g *giving) read(ctx context.Context) error {
+	if _, err := g.share(); err != nil {
+		return err
+	}
 	if err := g.reading.First(ctx); err != nil {
 		return err
 	}
@@ -126,6 +130,13 @@ func (g *giving) read(ctx context.Context) error {
 	}
 	if _, err := g.reach(isReady, nil); err != nil {
 		return err
+	}
+	if more, err := g.share(); err != nil {
+		return err
+	} else if more { // nodes came to be meanwhile
+		if err := g.reading.First(ctx); err != nil {
+			return err
+		}
 	}
 	writers, err := g.set.Writers(ctx)
 	if err != nil {

@@ -36,18 +36,23 @@ type Parcel struct {
 	Without  []string        `json:"without,omitempty"` // hosts that get nothing, because they were left out
 	Bytes    int64           `json:"bytes"`
 	Paths    int64           `json:"paths"`
-	Node     string          `json:"node,omitempty"` // that is there, and gets what it had; "": the part of a site
+	Trust    bool            `json:"trust,omitempty"` // layers in it come into the store, if that lacks them
+	Node     string          `json:"node,omitempty"`  // that is there, and gets what it had; "": the part of a site
 }
 
 // A Laid part is on a host.
 type Laid struct {
 	Lacked map[string]int `json:"lacked,omitempty"` // what is not taken there, and how often
+	Builds []string       `json:"builds,omitempty"` // titles of layers that the backup has, and that are built nevertheless
 }
 
 // Send sends a part of a backup to a host, which lays it down: each of its trees that the host asks for, once. Of a part that lies there already, it asks for none.
 func Send(ctx context.Context, p *Parcel, from *vault.Pieces, saw func(int64), way io.ReadWriter) (*Laid, error) {
 	l := newLine(way)
 	for i := range p.Manifest.Trees {
+		if p.Manifest.Trees[i].Kind == vault.LayerTree && !p.Trust {
+			continue
+		}
 		err := from.Each(&p.Manifest.Trees[i], func(e *vault.Entry) error {
 			p.Paths++
 			for _, x := range e.Data {
@@ -72,7 +77,7 @@ func Send(ctx context.Context, p *Parcel, from *vault.Pieces, saw func(int64), w
 			return laid, json.Unmarshal(content, laid)
 		}
 		t, has := p.Manifest.Tree(string(content))
-		if kind != ofAsk || !has || sent[t.Name] {
+		if kind != ofAsk || !has || sent[t.Name] || t.Kind == vault.LayerTree && !p.Trust {
 			return nil, errStrange
 		}
 		sent[t.Name] = true
@@ -134,7 +139,7 @@ func Lay(ctx context.Context, at Place, way io.ReadWriter) error {
 	}
 	defer lock.Release()
 	r := &backup.Restore{
-		ID: p.ID, Title: p.Title, Manifest: p.Manifest, Dirs: at.Dirs, Store: image.Open(at.Dirs.State), Key: at.Key, Twin: p.Manifest.Twin != "", Replace: p.Replace, Was: p.Was, Without: p.Without, Saw: func(int64) {},
+		ID: p.ID, Title: p.Title, Manifest: p.Manifest, Dirs: at.Dirs, Store: image.Open(at.Dirs.State), Key: at.Key, Twin: p.Manifest.Twin != "", Replace: p.Replace, Was: p.Was, Without: p.Without, TrustLayers: p.Trust, Saw: func(int64) {},
 		Apart: &backup.Apart{Contents: &coming{line: l, title: p.Title}, Secrets: p.Secrets, Bytes: p.Bytes, Paths: p.Paths},
 	}
 	lies, err := ready(at, r, p.Secrets != nil)
@@ -146,7 +151,7 @@ func Lay(ctx context.Context, at Place, way io.ReadWriter) error {
 			return err
 		}
 	}
-	return l.tell(ofDone, Laid{r.Lacked})
+	return l.tell(ofDone, Laid{r.Lacked, r.Distrusted()})
 }
 
 // layNode lays down what a node had as a snapshot of it, by which it can be put in the place of what it has now. One that a run has left which was killed is taken as it is.
@@ -163,7 +168,7 @@ func (l *line) layNode(ctx context.Context, at Place, p *Parcel) error {
 		if _, err := pick.Snapshot(ctx, at.Dirs, at.Key, p.SnapshotID(), f.Record, at.Engines[f.Record.Engine]); err != nil {
 			return err
 		}
-		return l.tell(ofDone, Laid{pick.Lacked})
+		return l.tell(ofDone, Laid{Lacked: pick.Lacked})
 	}
 	return problem.New(problem.Failed, "node %s is not on this host, so it cannot be replaced", p.Node).Try("orrery up %s makes it; then run the same command again", p.Node)
 }

@@ -29,6 +29,7 @@ const (
 	ofBlock   = 'b' // pieces
 	ofPace    = 'p' // how far it is, and how it goes on
 	ofNodes   = 'n' // what is on record
+	ofLayers  = 'y' // layers that a host has, and those that it gives
 	ofSecrets = 's'
 	ofDone    = 'd'
 )
@@ -42,7 +43,7 @@ func mostIn(kind byte) int {
 		return vault.MostParcel
 	case ofBlock:
 		return vault.MostSent
-	case ofList, ofPiece:
+	case ofList, ofPiece, ofLayers:
 		return vault.PieceSize
 	case ofSecrets:
 		return 16 << 20

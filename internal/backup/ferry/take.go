@@ -29,11 +29,15 @@ type Taking struct {
 	Nodes   []nodedir.Record
 	Left    []string
 	Layers  []image.Record
+	Gave    map[string]bool // of the layers, those whose trees came from this host
 	Secrets vault.Secrets
 
 	line  *line
 	given map[vault.Digest]bool // pieces that the host has given, and may name
 	trees int
+
+	shared int               // how often it has said which layers it has
+	gives  map[string]string // what is in the layers that it was asked for
 }
 
 const (
@@ -44,6 +48,7 @@ const (
 // Run does it.
 func (t *Taking) Run(ctx context.Context, way io.ReadWriter) error {
 	t.line, t.given, t.Secrets = newLine(way), map[vault.Digest]bool{}, vault.Secrets{}
+	t.Gave, t.gives = map[string]bool{}, map[string]string{}
 	err := t.ask()
 	for err == nil {
 		var kind byte
@@ -74,6 +79,9 @@ func (t *Taking) ask() error {
 		return err
 	}
 	for name, entries := range t.Into.Former(t.Host) {
+		if !t.wants(name) {
+			continue
+		}
 		if err := t.line.say(ofTree, []byte(name)); err != nil {
 			return err
 		}
@@ -106,6 +114,8 @@ func (t *Taking) hear(ctx context.Context, kind byte, content []byte) error {
 			return err
 		}
 		return t.line.answer(ctx, &s, t.Pace)
+	case ofLayers:
+		return t.share(ctx, content)
 	case ofNodes:
 		var r records
 		if err := json.Unmarshal(content, &r); err != nil {
@@ -142,7 +152,7 @@ func (t *Taking) take(of *tree) error {
 	if t.trees++; t.trees > mostTrees {
 		return vault.ErrBounds
 	}
-	is := vault.Tree{Name: of.Name, Kind: of.Kind, Node: of.Node, ID: of.ID, Volume: of.Volume, Path: of.Path, Host: t.Host}
+	is := vault.Tree{Name: of.Name, Kind: of.Kind, Node: of.Node, ID: of.ID, Volume: of.Volume, Path: of.Path, Layer: of.Layer, Host: t.Host}
 	if err := t.mayHave(&is); err != nil {
 		return err
 	}
@@ -199,6 +209,8 @@ func (t *Taking) mayHave(is *vault.Tree) error {
 			return errStrange
 		}
 		return nil
+	case vault.LayerTree:
+		return t.mayGive(is.Layer)
 	case vault.VolumeTree:
 		if is.Path != "" && t.Site.Volume(is.Volume).Path != is.Path {
 			return problem.New(problem.Surprise, "host %s says that volume %s is at %s, and the site file does not", t.Host, visible.Line(is.Volume), visible.Line(is.Path)).
@@ -230,7 +242,15 @@ func (t *Taking) check() error {
 	if err := m.Check(); err != nil {
 		return t.strange(err)
 	}
+	if err := t.asSaid(); err != nil {
+		return t.strange(err)
+	}
 	return nil
+}
+
+// wants reports whether a tree of the last backup is of a kind that goes into this one.
+func (t *Taking) wants(name string) bool {
+	return t.Order.Layers || !strings.HasPrefix(name, "layer/")
 }
 
 // nodeOfKey gives the node of which a path has a host key.

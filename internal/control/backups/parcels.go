@@ -80,7 +80,9 @@ func (r *restoring) parcel(h *apply.Steered) *ferry.Parcel {
 			m.Trees = append(m.Trees, t)
 		}
 	}
-	p := &ferry.Parcel{ID: r.id, Title: r.again(), Manifest: &m, Replace: r.o.Replace, Was: r.was, Without: r.fleet.Unknown}
+	records, trees := r.layers(m.Nodes)
+	m.Layers, m.Trees = records, append(m.Trees, trees...)
+	p := &ferry.Parcel{ID: r.id, Title: r.again(), Manifest: &m, Replace: r.o.Replace, Was: r.was, Without: r.fleet.Unknown, Trust: r.o.TrustLayers}
 	if r.secrets == nil {
 		return p
 	}

@@ -37,9 +37,6 @@ func Restore(ctx context.Context, c *control.Session, text string, o control.Res
 	if len(m.Hosts) == 0 {
 		return c.Restore(ctx, text, o)
 	}
-	if o.TrustLayers {
-		return nil, problem.New(problem.Unable, "a backup of several hosts has no layers").At(v.Where()).Try("leave --trust-layers out: layers are built, or taken from host to host")
-	}
 	b := *c
 	r := &restoring{Session: &b, o: o, from: v, id: id, manifest: m, title: vault.Title(v, id), twin: cmp.Or(o.To, m.Twin)}
 	if r.twin != "" && len(c.Without) > 0 {
@@ -256,11 +253,14 @@ func (r *restoring) stage(ctx context.Context) error {
 		_ = r.fleet.Each(drop) // what is left is dropped by the next one
 		return first
 	}
+	var builds []string
 	for i, laid := range lacked {
+		builds = append(builds, laid.Builds...)
 		for what, n := range laid.Lacked {
 			r.notice("not restored, because they are not taken on host %s: %s (%s)", r.fleet.All[i].Name, visible.Line(what), phrase.Count(n, "file"))
 		}
 	}
+	r.distrusted(builds)
 	return nil
 }
 

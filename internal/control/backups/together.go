@@ -31,6 +31,7 @@ type together struct {
 
 	read, ready *snapshots.Gathering
 	tempo       *snapshots.Tempo
+	layers      *sharing
 	lock        *turn
 	parts       []*ferry.Taking // of each host
 }
@@ -41,7 +42,7 @@ func takeTogether(ctx context.Context, c *control.Session, b *backup.Backup, f *
 	if err != nil {
 		return nil, err
 	}
-	t := &together{Session: c, fleet: f, into: all, order: ferry.Order{All: b.Set.Nodes == nil, Secrets: len(b.To) > 0}}
+	t := &together{Session: c, fleet: f, into: all, order: ferry.Order{All: b.Set.Nodes == nil, Secrets: len(b.To) > 0, Layers: b.Set.WithLayers}}
 	t.order.Nodes = slices.Sorted(maps.Keys(b.Set.Nodes))
 	dir, err := os.MkdirTemp("", "orrery-backup-")
 	if err == nil {
@@ -58,6 +59,7 @@ func (t *together) run(ctx context.Context, dir string) error {
 	names := t.fleet.Names()
 	t.tempo = snapshots.NewTempo(names)
 	t.lock = &turn{over: make(chan struct{})}
+	t.layers = share(t.fleet, func(digest string) string { return t.into.Gave("layer/" + digest) })
 	t.read = snapshots.Gather(names, nil)
 	t.ready = snapshots.Gather(names, func() error { return t.lock.take(ctx, t.Session, t.fleet) })
 	err := t.gather(ctx)
@@ -82,6 +84,7 @@ func (t *together) gather(ctx context.Context) error {
 	fail := func(err error) {
 		once.Do(func() { first = err })
 		t.tempo.Fail(err)
+		t.layers.end(err)
 		t.read.End(err)
 		t.ready.End(err)
 		cancel(err)
@@ -120,7 +123,8 @@ func (t *together) merge() error {
 	m := t.into.Manifest
 	m.Pause = t.tempo.All().Pause
 	t.into.Cut()
-	at, layers := map[string]string{}, map[string]bool{}
+	at := map[string]string{}
+	t.mergeLayers()
 	for _, p := range t.parts {
 		m.Hosts = append(m.Hosts, vault.Host{Name: p.Host})
 		m.Left = append(m.Left, p.Left...)
@@ -135,12 +139,6 @@ func (t *together) merge() error {
 			}
 			at[name] = p.Host
 			m.Nodes = append(m.Nodes, *n)
-		}
-		for i := range p.Layers {
-			if l := &p.Layers[i]; !layers[l.Digest] {
-				layers[l.Digest] = true
-				m.Layers = append(m.Layers, *l)
-			}
 		}
 		for path, value := range p.Secrets {
 			if was, has := t.into.Secrets[path]; has && string(was) != string(value) {
@@ -248,8 +246,6 @@ func mayTogether(o Options) error {
 		return problem.New(problem.Unable, "%s is not yet done of a site with a host that is not local", flag).Try("leave it out: %s", instead)
 	}
 	switch {
-	case o.Layers:
-		return no("--with-layers", "layers are built anew from their recipes, or taken from host to host")
 	case o.Snapshots:
 		return no("--snapshots", "each host keeps its part of them")
 	}

@@ -40,6 +40,13 @@ func (l Layers) Layers() (map[string]bool, error) {
 	return maps.Clone(l.h.layers), nil
 }
 
+// Add has layers that were not built.
+func (l Layers) Add(layers map[string]bool) {
+	l.h.lock.Lock()
+	defer l.h.lock.Unlock()
+	maps.Copy(l.h.layers, layers)
+}
+
 // BuildBase builds a base image.
 func (l Layers) BuildBase(ctx context.Context, layer *spec.Layer, _ site.Mirror, _ func(string)) error {
 	if content := layer.Image.Content(); content != "" && !filepath.IsAbs(layer.Image.File()) {

@@ -1,0 +1,174 @@
+package backups
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"orrery/internal/apply"
+	"orrery/internal/backup/vault"
+	"orrery/internal/control/snapshots"
+	"orrery/internal/engine/nodedir"
+	"orrery/internal/image"
+	"orrery/internal/phrase"
+	"orrery/internal/visible"
+)
+
+// A sharing says which host gives which layer: each is given once, by a host that has what is taken for its content (decision 42).
+type sharing struct {
+	fleet *apply.Fleet
+	gave  func(layer string) (host string) // in the last backup
+	turns []*snapshots.Gathering           // hosts come to each when they have said what they have
+
+	mutex sync.Mutex
+	turn  map[string]int               // at which a host is
+	held  map[string]map[string]string // what is in a layer, by host
+	gives map[string][]string          // layers, by host
+}
+
+func share(f *apply.Fleet, gave func(layer string) string) *sharing {
+	s := &sharing{fleet: f, gave: gave, turn: map[string]int{}, held: map[string]map[string]string{}, gives: map[string][]string{}}
+	for range 2 {
+		s.turns = append(s.turns, snapshots.Gather(f.Names(), s.decide))
+	}
+	return s
+}
+
+// arrive says which layers a host has, and gives those that it gives once all have said so.
+func (s *sharing) arrive(ctx context.Context, host string, held map[string]string) ([]string, error) {
+	s.mutex.Lock()
+	for digest, is := range held {
+		if s.held[digest] == nil {
+			s.held[digest] = map[string]string{}
+		}
+		s.held[digest][host] = is
+	}
+	at := s.turns[s.turn[host]]
+	s.turn[host]++
+	s.mutex.Unlock()
+	if err := at.Arrive(ctx, host, 0); err != nil {
+		return nil, err
+	}
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.gives[host], nil
+}
+
+// end lets no host wait any longer.
+func (s *sharing) end(err error) {
+	for _, g := range s.turns {
+		g.End(err)
+	}
+}
+
+// decide chooses a host for each layer that has none: who gave it to the last backup need not send it again; else who has the least to give.
+func (s *sharing) decide() error {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	given := map[string]bool{}
+	for _, digests := range s.gives {
+		for _, digest := range digests {
+			given[digest] = true
+		}
+	}
+	for _, digest := range slices.Sorted(maps.Keys(s.held)) {
+		if given[digest] {
+			continue
+		}
+		var of []string // hosts that say it
+		var said []string
+		own := -1
+		for _, h := range s.fleet.All {
+			if is, has := s.held[digest][h.Name]; has {
+				if h.Local() {
+					own = len(said)
+				}
+				of, said = append(of, h.Name), append(said, is)
+			}
+		}
+		believed, one := image.Believed(said, own), ""
+		for i, host := range of {
+			if said[i] != believed {
+				continue
+			}
+			if one == "" || host == s.gave(digest) || one != s.gave(digest) && len(s.gives[host]) < len(s.gives[one]) {
+				one = host
+			}
+		}
+		s.gives[one] = append(s.gives[one], digest)
+	}
+	return nil
+}
+
+// Layers says which layers this host has, and gives those that it gives.
+func (p *pace) Layers(ctx context.Context, held map[string]string) ([]string, error) {
+	return p.of.layers.arrive(ctx, p.host, held)
+}
+
+// mergeLayers puts into the manifest what is known of layers: of each, what the host says that gave it.
+func (t *together) mergeLayers() {
+	m := t.into.Manifest
+	gave, has := map[string]string{}, map[string]bool{}
+	for _, p := range t.parts {
+		for i := range p.Layers {
+			if l := &p.Layers[i]; p.Gave[l.Digest] {
+				gave[l.Digest] = l.Content
+				m.Layers, has[l.Digest] = append(m.Layers, *l), true
+			}
+		}
+	}
+	lacks := map[string]bool{}
+	for _, p := range t.parts {
+		for i := range p.Layers {
+			l := &p.Layers[i]
+			if !has[l.Digest] {
+				m.Layers, has[l.Digest] = append(m.Layers, *l), true
+			}
+			switch content, given := gave[l.Digest]; {
+			case !t.order.Layers:
+			case !given && !lacks[l.Digest]:
+				lacks[l.Digest] = true
+				m.Left = append(m.Left, fmt.Sprintf("layer %s: no host gave it, and it is built from its recipe", visible.Line(l.Title)))
+			case given && content != l.Content:
+				m.Left = append(m.Left, fmt.Sprintf("layer %s as host %s has it: another content of the same recipe is taken", visible.Line(l.Title), p.Host))
+			}
+		}
+	}
+}
+
+// layers gives the layers of a backup that nodes stand on: what is known of them, and their trees as far as they are in it.
+func (r *restoring) layers(nodes []nodedir.Record) (records []image.Record, trees []vault.Tree) {
+	needs := map[string]bool{}
+	for i := range nodes {
+		for _, digest := range nodes[i].Layers() {
+			needs[digest] = true
+		}
+	}
+	for _, l := range r.manifest.Layers {
+		if tree, has := r.manifest.Tree("layer/" + l.Digest); needs[l.Digest] {
+			records = append(records, l)
+			if has {
+				t := *tree
+				t.Host = ""
+				trees = append(trees, t)
+			}
+		}
+	}
+	return records, trees
+}
+
+// distrusted tells of layers that hosts do not take from the backup. What a host calls a layer is not shown, unless the backup does.
+func (r *restoring) distrusted(builds []string) {
+	var titles []string
+	for i := range r.manifest.Layers {
+		if title := r.manifest.Layers[i].Title; slices.Contains(builds, title) {
+			titles = append(titles, title)
+		}
+	}
+	if len(titles) > 0 {
+		slices.Sort(titles)
+		r.notice("built from their recipes, or taken from host to host, and not from the backup: %s (--trust-layers takes those of a backup that you made)", visible.Line(phrase.List(slices.Compact(titles), 4)))
+	}
+}
