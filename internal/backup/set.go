@@ -88,7 +88,7 @@ func (s *Set) sources() (all []Source, nodes []nodedir.Record, left []string, er
 	if s.WithSnapshots {
 		for _, dir := range below(filepath.Join(s.Dirs.Site(key), "snapshots")) {
 			all = append(all, Source{
-				Tree: vault.Tree{Name: "snapshot/" + filepath.Base(dir), Kind: vault.SnapshotTree}, Dir: dir, Skip: hostKeyOfSnapshot,
+				Tree: vault.Tree{Name: "snapshot/" + filepath.Base(dir), Kind: vault.SnapshotTree}, Dir: dir, Skip: notOfSnapshot,
 			})
 		}
 	}
@@ -138,7 +138,11 @@ func (s *Set) private(r *nodedir.Record) (string, error) {
 // hostKey tells SSH host keys in a private layer. They are secrets: they travel encrypted or are made anew.
 func hostKey(path string) bool { return strings.HasPrefix(path, "etc/ssh/ssh_host_") }
 
-func hostKeyOfSnapshot(path string) bool { return strings.Contains(path, "/upper/etc/ssh/ssh_host_") }
+// notOfSnapshot tells what of a snapshot is left out: host keys, and what machines had in memory, which fits none but them where they were.
+func notOfSnapshot(path string) bool {
+	memory, _ := filepath.Match("nodes/*/memory", path)
+	return memory || strings.Contains(path, "/upper/etc/ssh/ssh_host_")
+}
 
 // unkept tells what of the site directory is left out: what version control keeps, and the backup itself. Files of secrets are never in
 // there: package sitefile sees to it.

@@ -134,7 +134,7 @@ func (r *Restore) fit(s *snapshot.Snapshot, engines map[string]engine.Engine) er
 				return err
 			}
 		}
-		n.Record = asThen(here, n.Record)
+		n.Record, n.Memory = asThen(here, n.Record), false
 		nodes = append(nodes, n)
 	}
 	s.Nodes = nodes

@@ -17,8 +17,10 @@ import (
 	"orrery/internal/control/backups"
 	"orrery/internal/control/snapshots"
 	"orrery/internal/control/twins"
+	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/snapshot"
 )
 
 // backup takes one of the whole site, and gives where it is.
@@ -336,6 +338,16 @@ func TestRestorePaths(t *testing.T) {
 	}
 }
 
+// keepMemory lets a snapshot have what a node had in memory.
+func (d *desk) keepMemory(id string) {
+	d.Helper()
+	s, err := snapshot.Open(d.dirs, "toykat", id)
+	d.must(err)
+	s.Nodes[0].Memory = true
+	d.must(os.WriteFile(s.Memory(s.Nodes[0].Record.ID), []byte("what it had in memory"), 0o600))
+	d.must(host.WriteJSON(filepath.Join(s.Dir, "snapshot.json"), 0o600, s))
+}
+
 // TestRestoreWithReleases: a site comes back at the release that was live, and another can be switched to, as before.
 func TestRestoreWithReleases(t *testing.T) {
 	was := diskDesk(t)
@@ -343,8 +355,9 @@ func TestRestoreWithReleases(t *testing.T) {
 	was.stage(700)
 	was.turnTo(700)
 	was.say("db", motd, "then")
-	_, err := snapshots.Take(t.Context(), was.Session, was.site(), nil, snapshots.Part{})
+	taken, err := snapshots.Take(t.Context(), was.Session, was.site(), nil, snapshots.Part{})
 	was.must(err)
+	was.keepMemory(taken.ID)
 	where := filepath.Join(t.TempDir(), "backups") + "/"
 	_, err = backups.Take(t.Context(), was.Session, nil, where, backups.Options{Layers: true, Snapshots: true})
 	was.must(err)
