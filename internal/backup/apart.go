@@ -112,6 +112,14 @@ func (r *Restore) State() *observe.Restoring {
 // Over reports whether a part has nothing left to be gone on with.
 func (r *Restore) Over() bool { return r.plan.Going && r.Placed() && len(r.State().Nodes) == 0 }
 
+// End puts the snapshots of a part in their place, now that its nodes are there, and removes what is left of it.
+func (r *Restore) End(engines map[string]engine.Engine) error {
+	if err := r.FitSnapshots(engines); err != nil {
+		return err
+	}
+	return r.Clear()
+}
+
 // The steps of a part, in their order.
 const (
 	ToGo     = "go"      // all hosts have laid down theirs
@@ -146,7 +154,7 @@ func (r *Restore) Advance(ctx context.Context, to string, engines map[string]eng
 		for _, n := range r.Unfilled() {
 			told = append(told, n.Name)
 		}
-		return told, r.Clear()
+		return told, r.End(engines)
 	}
 	return nil, errors.New("there is no such step: " + to)
 }

@@ -35,7 +35,7 @@ func (r *Restore) eachSnapshot(do func(staged string, s *snapshot.Snapshot) erro
 		}
 		s, err := readSnapshot(at)
 		if err == nil {
-			err = wellFormed(s, t.SnapshotName(), r.Key)
+			err = WellFormed(s, t.SnapshotName(), r.Key)
 		}
 		if err != nil {
 			return vault.Damaged(r.source(), t.Name, err)
@@ -61,8 +61,8 @@ func readSnapshot(dir string) (*snapshot.Snapshot, error) {
 	return s, json.Unmarshal(text, s)
 }
 
-// wellFormed refuses a snapshot whose names are none.
-func wellFormed(s *snapshot.Snapshot, id, key string) error {
+// WellFormed refuses a snapshot whose names are none.
+func WellFormed(s *snapshot.Snapshot, id, key string) error {
 	if s.ID != id || s.Site != key {
 		return fmt.Errorf("it says that it is %q of %q", s.ID, s.Site)
 	}
@@ -138,6 +138,9 @@ func (r *Restore) fit(s *snapshot.Snapshot, engines map[string]engine.Engine) er
 		nodes = append(nodes, n)
 	}
 	s.Nodes = nodes
+	for i := range s.Left {
+		s.Left[i] = visible.Line(s.Left[i])
+	}
 	var volumes []snapshot.Volume
 	for _, v := range s.Volumes {
 		if at, is := used[s.Kept(v)]; is {

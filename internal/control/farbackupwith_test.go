@@ -1,6 +1,7 @@
 package control_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"os"
@@ -13,8 +14,10 @@ import (
 	"orrery/internal/backup/vault"
 	"orrery/internal/control"
 	"orrery/internal/control/backups"
+	"orrery/internal/control/snapshots"
 	"orrery/internal/host"
 	"orrery/internal/image"
+	"orrery/internal/snapshot"
 )
 
 // fillLayers gives each layer in the stores of machines a file and the digest of what is in it, as a build would. What is in a layer is the same everywhere.
@@ -53,11 +56,16 @@ func (d *desk) contentOf(tree string) string {
 	return found[1]
 }
 
-// ofHosts gives the trees of a kind in a backup, each with the host that gave it.
+// ofHosts gives the trees of a kind in a backup, or in the last one, each with the host that gave it.
 func (d *desk) ofHosts(to, id, kind string) (all []vault.Tree) {
 	d.Helper()
 	v, _, err := vault.Open(to)
 	d.must(err)
+	if id == "" {
+		all, err := v.Backups()
+		d.must(err)
+		id = all[len(all)-1]
+	}
 	m, err := v.Manifest(id)
 	d.must(errors.Join(err, v.Verify(d.Context(), id, func(int64) {}), v.Close()))
 	return slices.DeleteFunc(m.Trees, func(t vault.Tree) bool { return t.Kind != kind })
@@ -167,4 +175,138 @@ func (m *machine) hasLayers(trees []vault.Tree) (n int) {
 		}
 	}
 	return n
+}
+
+// shelved is a site on two hosts of which a snapshot was taken, and then a backup with that.
+func shelved(t *testing.T) (d *desk, other *machine, to, id string) {
+	t.Helper()
+	d, other = farDisks(t)
+	d.writeAll("past")
+	taken, err := snapshots.Take(t.Context(), d.Session, d.site(), nil, snapshots.Part{})
+	d.must(err)
+	d.keepMemory(taken.ID)
+	d.writeAll("then")
+	to = filepath.Join(t.TempDir(), "backups") + "/"
+	_, err = backups.Take(t.Context(), d.Session, nil, to, backups.Options{Snapshots: true})
+	d.must(err)
+	d.writeAll("now")
+	return d, other, to, taken.ID
+}
+
+// wantShelved wants that a site has come back as it was, with its snapshot, which can be put back.
+func (d *desk) wantShelved(id string, hosts ...string) {
+	d.Helper()
+	d.wantWritten("then", "then")
+	all, err := snapshots.List(d.Context(), d.Session, d.site())
+	if err != nil || len(all) != 1 || all[0].ID != id || len(all[0].Nodes) != 3 || len(all[0].Volumes) != 1 || all[0].Lacking != nil || !slices.Equal(all[0].Hosts, hosts) {
+		d.Fatalf("there are %+v: %v", all, err)
+	}
+	back, err := snapshots.Restore(d.Context(), d.Session, d.site(), id, nil)
+	d.must(err)
+	if back.Nodes != 3 {
+		d.Errorf("put back was %+v", back)
+	}
+	d.wantWritten("past", "past")
+	d.wantNodes(farUp)
+}
+
+// TestFarBackupSnapshots: a snapshot comes back in parts, each on the host where its nodes are now.
+func TestFarBackupSnapshots(t *testing.T) {
+	d, other, to, id := shelved(t)
+	var on []string
+	for _, tree := range d.ofHosts(to, "", vault.SnapshotTree) {
+		on = append(on, tree.Name+"@"+tree.Host)
+	}
+	if got, want := strings.Join(on, " "), "snapshot/"+id+"/sv1@sv1 snapshot/"+id+"/sv2@sv2"; got != want {
+		t.Errorf("in it are %s", got)
+	}
+	restore := func(at *desk) {
+		t.Helper()
+		_, err := backups.Restore(t.Context(), at.Session, to, control.RestoreOptions{Dir: at.dir, Replace: true})
+		at.must(err)
+	}
+	restore(d) // in the place of what is there
+	d.wantShelved(id, "sv1", "sv2")
+	d.noRestore("restored", d.machine, other)
+	d.must(snapshots.Remove(t.Context(), d.Session, d.site(), []string{id}))
+	restore(d)
+	d.wantShelved(id, "sv1", "sv2")
+
+	at, _ := newHosts(t, d)
+	restore(at)
+	at.wantShelved(id, "sv1", "sv2")
+
+	at, far := newHosts(t, d) // db and web1 have changed places, web2 is beside db
+	at.write("site.toml", strings.Replace(strings.Replace(strings.Replace(twoHosts, `"sv2"`+"\nnet.far", `""`+"\nnet.far", 1), `host  = "sv1"`, `host  = "sv2"`, 1), `host  = ""`, `host  = "sv1"`, 1))
+	restore(at)
+	at.wantShelved(id, "sv1", "sv2")
+	if n, err := snapshot.Open(far.dirs, "toykat", id); err != nil || len(n.Nodes) != 1 || n.Nodes[0].Record.Name != "db" || len(n.Volumes) != 1 || n.Nodes[0].Memory {
+		t.Errorf("of db, sv2 has %+v: %v", n, err)
+	}
+
+	at, _ = newHosts(t, d) // a host is lost
+	at.write("site.toml", strings.NewReplacer("[host.sv2]\naddress = \"ops@10.8.1.2:2222\"", "", `host  = "sv2"`, "").Replace(twoHosts))
+	restore(at)
+	at.wantShelved(id, "sv1")
+}
+
+// TestFarBackupSnapshotsMoved: what a host kept of a node that has gone elsewhere since is not put back, and that is told.
+func TestFarBackupSnapshotsMoved(t *testing.T) {
+	d, other, _, id := shelved(t)
+	d.must(os.Rename(filepath.Join(other.dirs.Snapshots("toykat"), id), filepath.Join(d.machine.dirs.Snapshots("toykat"), id+"-old")))
+	s, err := snapshot.Open(d.machine.dirs, "toykat", id+"-old")
+	d.must(err)
+	s.ID = id + "-old"
+	d.must(host.WriteJSON(filepath.Join(s.Dir, "snapshot.json"), 0o600, s)) // sv1 says that it kept the nodes of sv2
+	to := filepath.Join(t.TempDir(), "backups") + "/"
+	_, err = backups.Take(t.Context(), d.Session, nil, to, backups.Options{Snapshots: true})
+	d.must(err)
+	at, far := newHosts(t, d)
+	_, err = backups.Restore(t.Context(), at.Session, to, control.RestoreOptions{Dir: at.dir})
+	at.must(err)
+	if told := at.watch.text(); !strings.Contains(told, "not restored of snapshot "+id+"-old: what is of web1, web2") {
+		t.Errorf("told was %s", told)
+	}
+	at.noSnapshot("a snapshot of nodes of others", far)
+	all, err := snapshots.List(t.Context(), at.Session, at.site())
+	if err != nil || len(all) != 1 || all[0].ID != id || len(all[0].Nodes) != 1 || all[0].Lacking != nil {
+		t.Errorf("there are %+v: %v", all, err)
+	}
+}
+
+// TestFarRestoreSnapshotsKilled: wherever a host is lost while a site is restored, its snapshots come back with what its nodes had, whoever brings that to its end.
+func TestFarRestoreSnapshotsKilled(t *testing.T) {
+	for n := 1; ; n += 3 {
+		d, other, to, id := shelved(t)
+		restore := func(ctx context.Context) error {
+			_, err := backups.Restore(ctx, d.Session, to, control.RestoreOptions{Dir: d.dir, Replace: true})
+			return err
+		}
+		d.must(snapshots.Remove(t.Context(), d.Session, d.site(), []string{id}))
+		other.fault.KillAt(n)
+		ctx, cancel := other.fault.Dying(t.Context())
+		err := restore(ctx)
+		cancel()
+		d.Links.Close()
+		other.fault.Revive()
+		d.Patient = true // the helper may still be letting go
+		over := err == nil
+		if !over {
+			if _, _, err = d.Up(t.Context(), d.site(), nil, control.UpOptions{}); err != nil || d.has("web1") == "now" {
+				d.must(restore(t.Context()))
+			}
+			d.up() // which sweeps
+		}
+		d.wantShelved(id, "sv1", "sv2")
+		d.noRestore("brought to its end", d.machine, other)
+		if t.Failed() {
+			t.Fatalf("killed at %d", n)
+		}
+		if over {
+			if n < 8 {
+				t.Errorf("it was over after %d operations", n)
+			}
+			return
+		}
+	}
 }

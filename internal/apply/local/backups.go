@@ -65,11 +65,11 @@ func (p *Place) fillRestored(ctx context.Context, e engine.Engine, n *spec.Node)
 	return r.Fill(ctx, e, n)
 }
 
-// sweepRestore removes what is left of a restore that has come to its end.
+// sweepRestore ends a restore that nobody has ended although its nodes have what they had.
 func (p *Place) sweepRestore() error {
 	r, err := p.part()
 	if err != nil || r == nil || !r.Over() {
 		return err
 	}
-	return r.Clear()
+	return r.End(p.Engines)
 }

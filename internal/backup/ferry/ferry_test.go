@@ -76,12 +76,16 @@ func (h hostile) layers(held map[string]string) {
 
 // layer gives a layer.
 func (h hostile) layer(digest string, d vault.Digest) {
-	h.must(h.tell(ofTree, tree{Tree: vault.Tree{Name: "layer/" + digest, Kind: vault.LayerTree, Layer: digest}}))
+	h.must(h.tell(ofTree, branch{Tree: vault.Tree{Name: "layer/" + digest, Kind: vault.LayerTree, Layer: digest}}))
 	h.must(h.list(files(d)))
 }
 
-func private() tree {
-	return tree{Tree: vault.Tree{Name: "private/7", Kind: vault.PrivateTree, Node: "a", ID: 7}}
+func shelved(id string) branch {
+	return branch{Tree: vault.Tree{Name: "snapshot/" + id, Kind: vault.SnapshotTree}}
+}
+
+func private() branch {
+	return branch{Tree: vault.Tree{Name: "private/7", Kind: vault.PrivateTree, Node: "a", ID: 7}}
 }
 
 func files(d vault.Digest) []vault.Entry {
@@ -104,7 +108,7 @@ func taken(t *testing.T, give func(h hostile)) (*Taking, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	take := &Taking{Host: "sv2", Site: s, Order: Order{Layers: true}, Into: b, Pace: alone{}}
+	take := &Taking{Host: "sv2", Site: s, Order: Order{Layers: true, Snapshots: true}, Into: b, Pace: alone{}}
 	err = Across(t.Context(), func(way io.ReadWriter) error { return take.Run(t.Context(), way) }, func(way io.ReadWriter) error {
 		h := hostile{newLine(way), t}
 		for kind := byte(0); kind != ofStart; {
@@ -140,13 +144,13 @@ func TestHostileHost(t *testing.T) {
 		},
 		"a node that is not its own": func(h hostile) {
 			h.node()
-			h.must(h.tell(ofTree, tree{Tree: vault.Tree{Name: "private/8", Kind: vault.PrivateTree, Node: "b", ID: 8}}))
+			h.must(h.tell(ofTree, branch{Tree: vault.Tree{Name: "private/8", Kind: vault.PrivateTree, Node: "b", ID: 8}}))
 		},
 		"the site directory": func(h hostile) {
-			h.must(h.tell(ofTree, tree{Tree: vault.Tree{Name: "site", Kind: vault.SiteTree}}))
+			h.must(h.tell(ofTree, branch{Tree: vault.Tree{Name: "site", Kind: vault.SiteTree}}))
 		},
 		"a volume where none is": func(h hostile) {
-			h.must(h.tell(ofTree, tree{Tree: vault.Tree{Name: "volume/data", Kind: vault.VolumeTree, Volume: "data", Path: "/etc"}}))
+			h.must(h.tell(ofTree, branch{Tree: vault.Tree{Name: "volume/data", Kind: vault.VolumeTree, Volume: "data", Path: "/etc"}}))
 		},
 		"a block that is none":  func(h hostile) { h.must(h.say(ofBlock, []byte("rubbish"))) },
 		"a block of any size":   func(h hostile) { h.must(h.say(ofBlock, make([]byte, vault.MostSent+1))) },
@@ -179,6 +183,12 @@ func TestHostileHost(t *testing.T) {
 				h.layers(map[string]string{"abc": "c0de"})
 			}
 		},
+		"a snapshot of no name":     func(h hostile) { h.must(h.tell(ofTree, shelved("../../x"))) },
+		"a snapshot of other hosts": func(h hostile) { h.must(h.tell(ofTree, shelved("x/sv1"))) },
+		"a snapshot with content that it has not given": func(h hostile) {
+			h.must(h.tell(ofTree, shelved("x")))
+			h.must(h.list(files(other)))
+		},
 		"a message of no kind":  func(h hostile) { h.must(h.say('?', nil)) },
 		"a list without a tree": func(h hostile) { h.must(h.say(ofList, []byte("{}\n"))) },
 		"a node of no name": func(h hostile) {
@@ -201,6 +211,8 @@ func TestHostileHost(t *testing.T) {
 		h.must(h.list(files(d)))
 		h.layers(map[string]string{"abc": "c0de", others: "c0de"})
 		h.layer("abc", d)
+		h.must(h.tell(ofTree, shelved("x")))
+		h.must(h.list(files(d)))
 		h.must(h.tell(ofSecrets, vault.Secrets{"secrets/admin": []byte("x"), "keys/a/ssh_host_ed25519_key": []byte("y")}))
 		h.must(h.say(ofDone, nil))
 	})

@@ -31,6 +31,8 @@ type Order struct {
 	All     bool     `json:"all,omitempty"`   // or of all that are there
 	Secrets bool     `json:"secrets,omitempty"`
 	Layers  bool     `json:"layers,omitempty"` // also the layers on which they stand, as far as others do not give them
+
+	Snapshots bool `json:"snapshots,omitempty"` // also the host's parts of the snapshots of the site
 }
 
 // records is what is on record of what a host has given.
@@ -48,7 +50,7 @@ func Give(ctx context.Context, at Place, way io.ReadWriter) error {
 		return err
 	}
 	g := &giving{line: l, Place: at, order: o}
-	g.set = &backup.Set{Site: &site.Site{Name: at.Key}, Dirs: at.Dirs, Engines: at.Engines, Store: image.Open(at.Dirs.State), WithLayers: o.Layers}
+	g.set = &backup.Set{Site: &site.Site{Name: at.Key}, Dirs: at.Dirs, Engines: at.Engines, Store: image.Open(at.Dirs.State), WithLayers: o.Layers, WithSnapshots: o.Snapshots}
 	if !o.All {
 		g.set.Nodes = map[string]bool{}
 		for _, name := range o.Nodes {
@@ -179,7 +181,7 @@ func (g *giving) tellAll() error {
 	err := g.tell(ofNodes, g.has)
 	if err == nil {
 		err = g.reading.Each(func(t vault.Tree, entries []vault.Entry, left []string) error {
-			if err := g.tell(ofTree, tree{t, left}); err != nil {
+			if err := g.tell(ofTree, branch{t, left}); err != nil {
 				return err
 			}
 			return g.list(entries)
@@ -194,8 +196,8 @@ func (g *giving) tellAll() error {
 	return err
 }
 
-// A tree is one that a host has, and what of it is not in the list.
-type tree struct {
+// A branch is a tree that a host has, and what of it is not in the list.
+type branch struct {
 	vault.Tree
 	Lacks []string `json:"lacks,omitempty"`
 }

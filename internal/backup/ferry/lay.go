@@ -47,7 +47,7 @@ type Laid struct {
 }
 
 // Send sends a part of a backup to a host, which lays it down: each of its trees that the host asks for, once. Of a part that lies there already, it asks for none.
-func Send(ctx context.Context, p *Parcel, from *vault.Pieces, saw func(int64), way io.ReadWriter) (*Laid, error) {
+func Send(ctx context.Context, p *Parcel, from backup.Contents, saw func(int64), way io.ReadWriter) (*Laid, error) {
 	l := newLine(way)
 	for i := range p.Manifest.Trees {
 		if p.Manifest.Trees[i].Kind == vault.LayerTree && !p.Trust {
@@ -88,7 +88,7 @@ func Send(ctx context.Context, p *Parcel, from *vault.Pieces, saw func(int64), w
 }
 
 // send sends a tree: each entry, and what is in it.
-func (l *line) send(ctx context.Context, t *vault.Tree, from *vault.Pieces, saw func(int64)) error {
+func (l *line) send(ctx context.Context, t *vault.Tree, from backup.Contents, saw func(int64)) error {
 	err := from.Each(t, func(e *vault.Entry) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)

@@ -15,6 +15,7 @@ import (
 	"orrery/internal/image"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/site/check"
 	"orrery/internal/visible"
 )
 
@@ -79,7 +80,8 @@ func (t *Taking) ask() error {
 		return err
 	}
 	for name, entries := range t.Into.Former(t.Host) {
-		if !t.wants(name) {
+		name, wanted := t.former(name)
+		if !wanted {
 			continue
 		}
 		if err := t.line.say(ofTree, []byte(name)); err != nil {
@@ -124,7 +126,7 @@ func (t *Taking) hear(ctx context.Context, kind byte, content []byte) error {
 		t.Nodes, t.Layers = r.Nodes, r.Layers
 		return t.leave(r.Left)
 	case ofTree:
-		var is tree
+		var is branch
 		if err := json.Unmarshal(content, &is); err != nil {
 			return err
 		}
@@ -148,7 +150,7 @@ func (t *Taking) leave(all []string) error {
 }
 
 // take takes in a tree. It may name only pieces that the host has given: whoever lists a piece gets it when the site is restored.
-func (t *Taking) take(of *tree) error {
+func (t *Taking) take(of *branch) error {
 	if t.trees++; t.trees > mostTrees {
 		return vault.ErrBounds
 	}
@@ -211,6 +213,13 @@ func (t *Taking) mayHave(is *vault.Tree) error {
 		return nil
 	case vault.LayerTree:
 		return t.mayGive(is.Layer)
+	case vault.SnapshotTree:
+		id := strings.TrimPrefix(is.Name, "snapshot/")
+		if !t.Order.Snapshots || !check.Word(id) {
+			return errStrange
+		}
+		is.Name = "snapshot/" + id + "/" + t.Host // others have parts of the same one
+		return nil
 	case vault.VolumeTree:
 		if is.Path != "" && t.Site.Volume(is.Volume).Path != is.Path {
 			return problem.New(problem.Surprise, "host %s says that volume %s is at %s, and the site file does not", t.Host, visible.Line(is.Volume), visible.Line(is.Path)).
@@ -248,9 +257,15 @@ func (t *Taking) check() error {
 	return nil
 }
 
-// wants reports whether a tree of the last backup is of a kind that goes into this one.
-func (t *Taking) wants(name string) bool {
-	return t.Order.Layers || !strings.HasPrefix(name, "layer/")
+// former gives the name by which the host knows a tree of the last backup, if such ones go into this one.
+func (t *Taking) former(name string) (known string, wanted bool) {
+	switch kind, _, _ := strings.Cut(name, "/"); kind {
+	case vault.LayerTree:
+		return name, t.Order.Layers
+	case vault.SnapshotTree:
+		return strings.TrimSuffix(name, "/"+t.Host), t.Order.Snapshots
+	}
+	return name, true
 }
 
 // nodeOfKey gives the node of which a path has a host key.

@@ -109,7 +109,11 @@ func (t *Tree) derived() (name string, ok bool) {
 	case ReleaseTree:
 		return "release/" + strconv.Itoa(t.Number), t.Number > 0 && t.Number <= mostRelease
 	case SnapshotTree:
-		return "snapshot/" + t.SnapshotName(), check.Word(t.SnapshotName())
+		name = "snapshot/" + t.SnapshotName()
+		if t.Host != "" { // each host has its part
+			name += "/" + t.Host
+		}
+		return name, check.Word(t.SnapshotName())
 	case LayerTree:
 		return "layer/" + t.Layer, image.IsDigest(t.Layer)
 	}
@@ -117,7 +121,13 @@ func (t *Tree) derived() (name string, ok bool) {
 }
 
 // SnapshotName gives the name of the snapshot that a tree is of.
-func (t *Tree) SnapshotName() string { return strings.TrimPrefix(t.Name, "snapshot/") }
+func (t *Tree) SnapshotName() string {
+	name := strings.TrimPrefix(t.Name, "snapshot/")
+	if t.Host != "" {
+		name = strings.TrimSuffix(name, "/"+t.Host)
+	}
+	return name
+}
 
 // legalPath tells a path that a site file may name for a volume.
 func legalPath(path string) bool {

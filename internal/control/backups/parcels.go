@@ -62,7 +62,7 @@ func (r *restoring) home(t *vault.Tree) string {
 }
 
 // parcel gives what a host gets: of what is there, nothing but the parts of its nodes.
-func (r *restoring) parcel(h *apply.Steered) *ferry.Parcel {
+func (r *restoring) parcel(h *apply.Steered, snapshots []vault.Tree) *ferry.Parcel {
 	m := *r.manifest
 	m.Key, m.Twin = r.key(), r.twin
 	m.Format, m.Hosts, m.Trees, m.Nodes, m.Secrets, m.Releases, m.Left = vault.Format, nil, nil, nil, nil, nil, nil
@@ -81,7 +81,7 @@ func (r *restoring) parcel(h *apply.Steered) *ferry.Parcel {
 		}
 	}
 	records, trees := r.layers(m.Nodes)
-	m.Layers, m.Trees = records, append(m.Trees, trees...)
+	m.Layers, m.Trees = records, slices.Concat(m.Trees, trees, snapshots)
 	p := &ferry.Parcel{ID: r.id, Title: r.again(), Manifest: &m, Replace: r.o.Replace, Was: r.was, Without: r.fleet.Unknown, Trust: r.o.TrustLayers}
 	if r.secrets == nil {
 		return p

@@ -227,15 +227,20 @@ func (r *restoring) agree(seen []observe.Host) error {
 func (r *restoring) stage(ctx context.Context) error {
 	watch := r.Watcher.Bytes("restore")
 	defer watch.Close()
-	from := vault.NewPieces(r.from)
+	shelf, err := r.shelve(vault.NewPieces(r.from))
+	if err != nil {
+		return err
+	}
 	until, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var once sync.Once
 	var first error
 	lacked := make([]*ferry.Laid, len(r.fleet.All))
 	_ = r.fleet.Each(func(i int, h *apply.Steered) error {
-		var err error
-		lacked[i], err = lay(until, h, r.parcel(h), from, watch.Add)
+		lot, err := shelf.Of(h.Name)
+		if err == nil {
+			lacked[i], err = lay(until, h, r.parcel(h, lot.Trees), lot, watch.Add)
+		}
 		if err != nil {
 			once.Do(func() { first = err })
 			cancel()
@@ -265,7 +270,7 @@ func (r *restoring) stage(ctx context.Context) error {
 }
 
 // lay lets one host lay down its part.
-func lay(ctx context.Context, h *apply.Steered, p *ferry.Parcel, from *vault.Pieces, saw func(int64)) (laid *ferry.Laid, err error) {
+func lay(ctx context.Context, h *apply.Steered, p *ferry.Parcel, from backup.Contents, saw func(int64)) (laid *ferry.Laid, err error) {
 	send := func(way io.ReadWriter) (err error) {
 		laid, err = ferry.Send(ctx, p, from, saw, way)
 		return err

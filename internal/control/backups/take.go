@@ -41,7 +41,7 @@ type Taken struct {
 
 // Take keeps a site, or the nodes of it that selectors mean, in a file or a directory of backups.
 func Take(ctx context.Context, c *control.Session, selectors []string, target string, o Options) (*Taken, error) {
-	set, f, err := chosen(ctx, c, selectors, target, o)
+	set, f, err := chosen(ctx, c, selectors, target)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func Take(ctx context.Context, c *control.Session, selectors []string, target st
 }
 
 // chosen gives what a backup is of, and the hosts on which that is.
-func chosen(ctx context.Context, c *control.Session, selectors []string, target string, o Options) (*backup.Set, *apply.Fleet, error) {
+func chosen(ctx context.Context, c *control.Session, selectors []string, target string) (*backup.Set, *apply.Fleet, error) {
 	s, err := c.Load()
 	if err != nil {
 		return nil, nil, err
@@ -103,9 +103,6 @@ func chosen(ctx context.Context, c *control.Session, selectors []string, target 
 		return set, apply.Alone(h), err
 	}
 	if err := c.AllowedOn(s); err != nil {
-		return nil, nil, err
-	}
-	if err := mayTogether(o); err != nil {
 		return nil, nil, err
 	}
 	f, names, err := c.ChosenHosts(ctx, s, selectors)

@@ -42,7 +42,7 @@ func takeTogether(ctx context.Context, c *control.Session, b *backup.Backup, f *
 	if err != nil {
 		return nil, err
 	}
-	t := &together{Session: c, fleet: f, into: all, order: ferry.Order{All: b.Set.Nodes == nil, Secrets: len(b.To) > 0, Layers: b.Set.WithLayers}}
+	t := &together{Session: c, fleet: f, into: all, order: ferry.Order{All: b.Set.Nodes == nil, Secrets: len(b.To) > 0, Layers: b.Set.WithLayers, Snapshots: b.Set.WithSnapshots}}
 	t.order.Nodes = slices.Sorted(maps.Keys(b.Set.Nodes))
 	dir, err := os.MkdirTemp("", "orrery-backup-")
 	if err == nil {
@@ -238,16 +238,4 @@ func (l *turn) end() error {
 		return nil
 	}
 	return <-l.done
-}
-
-// mayTogether refuses what is not yet kept of a site on several hosts.
-func mayTogether(o Options) error {
-	no := func(flag, instead string) error {
-		return problem.New(problem.Unable, "%s is not yet done of a site with a host that is not local", flag).Try("leave it out: %s", instead)
-	}
-	switch {
-	case o.Snapshots:
-		return no("--snapshots", "each host keeps its part of them")
-	}
-	return nil
 }

@@ -1,0 +1,321 @@
+package ferry
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"iter"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/backup"
+	"orrery/internal/backup/vault"
+	"orrery/internal/snapshot"
+	"orrery/internal/tree"
+	"orrery/internal/volume"
+)
+
+// A Shelf is the snapshots in a backup of several hosts. Each has parts, which hosts kept of their nodes. By the time of a restore, nodes may be on other hosts: each host gets one part, of what is of its nodes.
+type Shelf struct {
+	from  *vault.Pieces
+	books map[string][]*part  // by the names of snapshots
+	Stray map[string][]string // nodes in them that come to no host
+}
+
+// A part is what one host kept of a snapshot.
+type part struct {
+	tree *vault.Tree
+	is   *snapshot.Snapshot
+	to   map[string]string // hosts, by the directories in the part that come to them: nodes/ID, volumes/NAME/NODE
+}
+
+// mostBook bounds what a part says of itself.
+const mostBook = 32 << 20
+
+// OpenShelf reads what the snapshots in a backup say of themselves. Home gives the host to which what a host kept of a node comes; "": to none.
+func OpenShelf(from *vault.Pieces, m *vault.Manifest, home func(node string, id int, kept string) string) (*Shelf, error) {
+	s := &Shelf{from: from, books: map[string][]*part{}, Stray: map[string][]string{}}
+	for i := range m.Trees {
+		t := &m.Trees[i]
+		if t.Kind != vault.SnapshotTree {
+			continue
+		}
+		id := t.SnapshotName()
+		is, err := s.read(t)
+		if err == nil {
+			err = backup.WellFormed(is, id, m.Key)
+		}
+		if err != nil {
+			return nil, from.Damaged(t.Name, err)
+		}
+		p := &part{tree: t, is: is, to: map[string]string{}}
+		s.lend(p, home)
+		s.books[id] = append(s.books[id], p)
+	}
+	return s, nil
+}
+
+// read reads what a part says of itself.
+func (s *Shelf) read(t *vault.Tree) (*snapshot.Snapshot, error) {
+	var text []byte
+	err := s.from.Each(t, func(e *vault.Entry) error {
+		if e.Name != snapshotFile {
+			return nil
+		}
+		if !e.IsFile() || e.Size > mostBook {
+			return vault.ErrBounds
+		}
+		text = make([]byte, e.Size)
+		for _, x := range e.Data {
+			at := x.At
+			for _, d := range x.Pieces {
+				content, err := s.from.Get(d)
+				if err != nil {
+					return err
+				}
+				if at < 0 || at > e.Size {
+					return vault.ErrBounds
+				}
+				at += int64(copy(text[at:], content))
+			}
+		}
+		return vault.ErrFound
+	})
+	if err != nil && !errors.Is(err, vault.ErrFound) {
+		return nil, err
+	}
+	is := &snapshot.Snapshot{}
+	return is, json.Unmarshal(text, is)
+}
+
+const snapshotFile = "snapshot.json"
+
+// lend says to which hosts what is in a part comes. A volume that nodes share goes with them.
+func (s *Shelf) lend(p *part, home func(node string, id int, kept string) string) {
+	nodes, shares := map[string]string{}, map[string]string{}
+	for _, n := range p.is.Nodes {
+		to := home(n.Record.Name, n.Record.ID, p.tree.Host)
+		if to == "" {
+			s.Stray[p.is.ID] = append(s.Stray[p.is.ID], n.Record.Name)
+			continue
+		}
+		p.to["nodes/"+strconv.Itoa(n.Record.ID)] = to
+		nodes[n.Record.Name] = to
+		for _, m := range n.Record.Mounts {
+			if m.Shared {
+				shares[m.Volume] = to
+			}
+		}
+	}
+	for _, v := range p.is.Volumes {
+		to := nodes[v.Node]
+		if v.Node == volume.ForAll {
+			to = shares[v.Name]
+		}
+		if at := path.Join("volumes", v.Name, v.Node); to != "" && !s.has(p.is.ID, at, to) {
+			p.to[at] = to
+		}
+	}
+}
+
+// has reports whether a host gets a directory of a snapshot already, as another one kept it.
+func (s *Shelf) has(id, at, host string) bool {
+	return slices.ContainsFunc(s.books[id], func(p *part) bool { return p.to[at] == host })
+}
+
+// hosts gives those that get something of a snapshot.
+func (s *Shelf) hosts(id string) []string {
+	all := map[string]bool{}
+	for _, p := range s.books[id] {
+		for at, to := range p.to {
+			if strings.HasPrefix(at, "nodes/") {
+				all[to] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(all))
+}
+
+// A Lot is what is in a backup, with the snapshots as one host gets them.
+type Lot struct {
+	*vault.Pieces
+	Trees []vault.Tree // of snapshots
+
+	host  string
+	parts map[string][]*part      // of which these are, by their names
+	files map[string]*vault.Entry // what each says of itself, by the names of the trees
+	texts map[vault.Digest][]byte
+}
+
+// Of gives what a host gets.
+func (s *Shelf) Of(host string) (*Lot, error) {
+	l := &Lot{Pieces: s.from, host: host, parts: map[string][]*part{}, files: map[string]*vault.Entry{}, texts: map[vault.Digest][]byte{}}
+	for _, id := range slices.Sorted(maps.Keys(s.books)) {
+		on := s.hosts(id)
+		if !slices.Contains(on, host) {
+			continue
+		}
+		t := vault.Tree{Name: "snapshot/" + id, Kind: vault.SnapshotTree}
+		var one *snapshot.Snapshot
+		for _, p := range s.books[id] {
+			if slices.Contains(slices.Collect(maps.Values(p.to)), host) {
+				l.parts[t.Name] = append(l.parts[t.Name], p)
+				t.List = append(t.List, p.tree.List...)
+				one = p.join(one, host)
+			}
+		}
+		one.Hosts = on
+		if err := l.describe(t.Name, one); err != nil {
+			return nil, err
+		}
+		l.Trees = append(l.Trees, t)
+	}
+	return l, nil
+}
+
+// join puts what a host gets of a part to what it gets of others.
+func (p *part) join(with *snapshot.Snapshot, host string) *snapshot.Snapshot {
+	if with == nil {
+		one := *p.is
+		one.Nodes, one.Volumes, one.Omitted, one.Left = nil, nil, nil, nil
+		with = &one
+	}
+	for _, n := range p.is.Nodes {
+		if p.to["nodes/"+strconv.Itoa(n.Record.ID)] == host {
+			with.Nodes = append(with.Nodes, n)
+		}
+	}
+	for _, v := range p.is.Volumes {
+		if p.to[path.Join("volumes", v.Name, v.Node)] == host {
+			with.Volumes = append(with.Volumes, v)
+		}
+	}
+	with.Omitted, with.Left = slices.Concat(with.Omitted, p.is.Omitted), slices.Concat(with.Left, p.is.Left)
+	with.Pause, with.Skew, with.Seconds = max(with.Pause, p.is.Pause), max(with.Skew, p.is.Skew), max(with.Seconds, p.is.Seconds)
+	return with
+}
+
+// describe writes what a snapshot says of itself on its new host.
+func (l *Lot) describe(name string, s *snapshot.Snapshot) error {
+	text, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	e := &vault.Entry{Name: snapshotFile, Mode: unix.S_IFREG | 0o600, Time: s.Time.UnixNano(), Size: int64(len(text))}
+	x := vault.Extent{Size: e.Size}
+	for piece := range slices.Chunk(text, vault.PieceSize) {
+		d := vault.Digest(sha256.Sum256(piece))
+		l.texts[d] = bytes.Clone(piece)
+		x.Pieces = append(x.Pieces, d)
+	}
+	e.Data = []vault.Extent{x}
+	l.files[name] = e
+	return nil
+}
+
+// Get gives the content of a piece.
+func (l *Lot) Get(d vault.Digest) ([]byte, error) {
+	if text, has := l.texts[d]; has {
+		return text, nil
+	}
+	return l.Pieces.Get(d)
+}
+
+// Each reads the entries of a tree: of a snapshot, those that the host gets of all its parts, in their order.
+func (l *Lot) Each(t *vault.Tree, visit func(*vault.Entry) error) error {
+	parts, is := l.parts[t.Name]
+	if !is {
+		return l.Pieces.Each(t, visit)
+	}
+	last := ""
+	return l.inOrder(parts, func(e *vault.Entry) error {
+		name := string(e.Name)
+		if name == last { // a directory in which several parts have something
+			return nil
+		}
+		last = name
+		if name == snapshotFile {
+			e = l.files[t.Name]
+		}
+		return visit(e)
+	})
+}
+
+// inOrder reads several parts at once, as one tree.
+func (l *Lot) inOrder(parts []*part, visit func(*vault.Entry) error) error {
+	var err error
+	type reading struct {
+		next func() (*vault.Entry, bool)
+		e    *vault.Entry
+	}
+	var all []*reading
+	for _, p := range parts {
+		next, stop := iter.Pull(func(yield func(*vault.Entry) bool) {
+			wrong := l.Pieces.Each(p.tree, func(e *vault.Entry) error {
+				wanted, err := p.holds(e, l.host)
+				switch {
+				case err != nil:
+					return l.Damaged(p.tree.Name+"/"+tree.Shorten(string(e.Name)), err)
+				case wanted && !yield(e):
+					return vault.ErrFound
+				}
+				return nil
+			})
+			if wrong != nil && !errors.Is(wrong, vault.ErrFound) && err == nil {
+				err = wrong
+			}
+		})
+		defer stop()
+		r := &reading{next: next}
+		if e, more := next(); more {
+			r.e, all = e, append(all, r)
+		}
+	}
+	for len(all) > 0 && err == nil {
+		first := all[0]
+		for _, r := range all[1:] {
+			if r.e.Name != first.e.Name && tree.Before(string(r.e.Name), string(first.e.Name)) {
+				first = r
+			}
+		}
+		if wrong := visit(first.e); wrong != nil {
+			return wrong
+		}
+		var more bool
+		if first.e, more = first.next(); !more {
+			all = slices.DeleteFunc(all, func(r *reading) bool { return r == first })
+		}
+	}
+	return err
+}
+
+// holds reports whether an entry of a part comes to a host: it is in a directory that does, or above one.
+func (p *part) holds(e *vault.Entry, host string) (bool, error) {
+	name := string(e.Name)
+	if name == "." || name == snapshotFile {
+		return true, nil
+	}
+	words, deep := strings.SplitN(name, "/", 4), 2
+	if words[0] == "volumes" {
+		deep = 3
+	}
+	if len(words) < deep { // above several
+		for at, to := range p.to {
+			if to == host && strings.HasPrefix(at, name+"/") {
+				return true, nil
+			}
+		}
+		return false, nil
+	}
+	at := strings.Join(words[:deep], "/")
+	if p.to[at] == host && e.Same != "" && !strings.HasPrefix(string(e.Same), at+"/") {
+		return false, errors.New("a file in it is one of another node")
+	}
+	return p.to[at] == host, nil
+}

@@ -1,0 +1,38 @@
+package backups
+
+import (
+	"maps"
+	"slices"
+
+	"orrery/internal/backup/ferry"
+	"orrery/internal/backup/vault"
+	"orrery/internal/phrase"
+)
+
+// shelve gives the snapshots of the backup as hosts get them: what is of a node comes to the host to which the node comes, if it was kept by the one that had the node when the backup was taken. What others say of
+// a node that was not theirs any more, nobody puts back (decision 43).
+func (r *restoring) shelve(from *vault.Pieces) (*ferry.Shelf, error) {
+	m := *r.manifest
+	if r.twin != "" {
+		m.Trees = nil // they tell of the original's directories
+	}
+	had := map[int]*vault.Tree{}
+	for i := range m.Trees {
+		if t := &m.Trees[i]; t.Kind == vault.PrivateTree {
+			had[t.ID] = t
+		}
+	}
+	shelf, err := ferry.OpenShelf(from, &m, func(node string, id int, kept string) string {
+		if t := had[id]; t == nil || t.Node != node || t.Host != kept {
+			return ""
+		}
+		return r.homes[node]
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range slices.Sorted(maps.Keys(shelf.Stray)) {
+		r.notice("not restored of snapshot %s: what is of %s, which come to no host, or were on another one than in the snapshot when the backup was taken", id, phrase.List(shelf.Stray[id], 12))
+	}
+	return shelf, nil
+}
