@@ -68,6 +68,12 @@ func TestFarBackupWith(t *testing.T) {
 	began := time.Now()
 	says(1, "orrery backup /root/backups/ --with-layers --snapshots", "2 nodes and 2 volumes", "The nodes stood still for", "status 0")
 	says(1, "orrery backup ls /root/backups && orrery backup verify /root/backups", "layers", "is whole", "status 0")
+	out := says(1, "cp -r /root/backups /root/copy && for b in /root/copy/blocks/*/*; do echo rot > $b; done; orrery backup repair /root/copy", "damaged in /root/copy", "added")
+	for _, tree := range []string{"site: ", "volume data", "layer/", "snapshot/"} {
+		if strings.Contains(out, tree) { // nodes may have written something since to what is theirs
+			t.Errorf("%s was not repaired:\n%s", tree, out)
+		}
+	}
 	t.Logf("the backup took %s", time.Since(began).Round(100*time.Millisecond))
 
 	says(1, mark("lost")+" && "+lose, "status 0")

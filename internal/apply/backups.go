@@ -12,6 +12,8 @@ import (
 type Ferry interface {
 	// GiveBackup gives what the host has of the site, at the pace of all hosts, to whoever takes it at the other end.
 	GiveBackup(ctx context.Context, way io.ReadWriter) error
+	// FindBackup reads what backups have lost of what the host gave, and gives that.
+	FindBackup(ctx context.Context, way io.ReadWriter) error
 	// LayBackup lays down what comes for the host, where nothing sees it.
 	LayBackup(ctx context.Context, way io.ReadWriter) error
 	// RestorePart tells how far the part of a restore has come that the host has; nil: it has none.

@@ -2,6 +2,7 @@ package backup
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 
 	"orrery/internal/backup/vault"
@@ -12,6 +13,7 @@ import (
 type Reading struct {
 	Set  *Set
 	Into Adder
+	Only map[string]bool // trees; nil: all
 
 	trees forest
 	read  atomic.Int64
@@ -42,6 +44,9 @@ func (r *Reading) pass(ctx context.Context, read func(context.Context, []Source,
 	sources, _, _, err := r.Set.sources()
 	if err != nil {
 		return err
+	}
+	if r.Only != nil {
+		sources = slices.DeleteFunc(sources, func(s Source) bool { return !r.Only[s.Tree.Name] })
 	}
 	return read(ctx, sources, r.Into, noted, &r.read)
 }

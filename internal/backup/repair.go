@@ -19,6 +19,8 @@ type Repair struct {
 	Set  *Set          // what there is of the site on this host
 	From []vault.Vault // other copies
 	Saw  func(bytes int64)
+	// Ask, if set, asks other hosts, of a site of which this one has the site directory only.
+	Ask func(ctx context.Context, wanted map[vault.Digest]bool, into Adder) error
 
 	seekIn func(*Backup) error // in the place of Set, in tests
 }
@@ -207,6 +209,12 @@ func (p *Repair) seek(ctx context.Context, t *Backup, lacking []surveyed) error 
 	}
 	if p.Set == nil {
 		return nil
+	}
+	if p.Ask != nil {
+		if err := p.Ask(ctx, t.pack.Only, t.pack); err != nil {
+			return err
+		}
+		return t.seek(ctx, []Source{p.Set.declares()})
 	}
 	set, has := *p.Set, false
 	for i := range lacking {

@@ -135,7 +135,7 @@ func (a *app) backupRepair() *cobra.Command {
 	c := &cobra.Command{
 		Use: "repair DIR", Short: "Repair a directory of backups from the site, or from a copy",
 		Long: `Reads a whole directory of backups and compares it with its digests. What is damaged or missing is recovered from the intact parts of damaged blocks,
-from other copies (--from), and from the site on this host if it still has the data. Data is found by its digest, so a repair never puts anything into a
+from other copies (--from), and from the site if its hosts still have the data. Data is found by its digest, so a repair never puts anything into a
 backup that was not in it. At the end you see which backups are whole, and which files are lost.`,
 		Example: "  orrery backup repair /srv/backups\n  orrery backup repair /srv/backups --from /mnt/copy",
 		Args:    cobra.ExactArgs(1),
@@ -148,6 +148,7 @@ backup that was not in it. At the end you see which backups are whole, and which
 		},
 	}
 	c.Flags().StringArrayVar(&from, "from", nil, "also look in this other `file` or directory of backups; may be repeated")
+	a.withoutFlag(c)
 	return c
 }
 

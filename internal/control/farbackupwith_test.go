@@ -10,7 +10,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"orrery/internal/backup"
 	"orrery/internal/backup/vault"
 	"orrery/internal/control"
 	"orrery/internal/control/backups"
@@ -308,5 +310,60 @@ func TestFarRestoreSnapshotsKilled(t *testing.T) {
 			}
 			return
 		}
+	}
+}
+
+// TestFarRepair: what a vault has lost is asked of the hosts that gave it, and of no other. While one does not answer, what it gave stays lost.
+func TestFarRepair(t *testing.T) {
+	d, other, to, _ := shelved(t)
+	d.fillLayers(d.machine, other)
+	time.Sleep(100 * time.Millisecond) // lists do not tell the times of changes that are as fresh as that
+	taken, err := backups.Take(t.Context(), d.Session, nil, to, backups.Options{Layers: true, Snapshots: true})
+	d.must(err)
+	rot := func() {
+		t.Helper()
+		blocks, err := filepath.Glob(filepath.Join(to, "blocks", "*", "*"))
+		if err != nil || len(blocks) < 4 {
+			t.Fatal(blocks, err)
+		}
+		for _, path := range blocks {
+			d.must(errors.Join(os.Chmod(path, 0o600), os.WriteFile(path, []byte("rotten"), 0o600)))
+		}
+	}
+	repair := func() []backup.Mended {
+		t.Helper()
+		done, err := backups.Repair(t.Context(), d.Session, to, nil)
+		d.must(err)
+		return done.Backups
+	}
+	last := func(all []backup.Mended) *backup.Mended {
+		t.Helper()
+		for i := range all {
+			if all[i].ID == taken.ID {
+				return &all[i]
+			}
+		}
+		t.Fatalf("there is no backup %s in %+v", taken.ID, all)
+		return nil
+	}
+	rot()
+	d.machine.others = map[string]*machine{}
+	d.Links.Close()
+	lost := last(repair()).Is
+	if !strings.Contains(lost.String(), "node web1: all of it") || strings.Contains(lost.String(), "node db") || strings.Contains(lost.String(), "/sv1") || strings.Contains(lost.String(), "site: ") {
+		t.Errorf("without sv2, lost is %s", lost.String())
+	}
+	if !strings.Contains(d.watch.text(), "what is damaged is not sought on all hosts: ") {
+		t.Errorf("told was %s", d.watch.text())
+	}
+	d.machine.others["sv2"] = other
+	if now := last(repair()); !now.Is.Whole() || now.Was.Whole() {
+		t.Errorf("with all hosts, lost is %s", now.Is.String())
+	}
+	d.ofHosts(to, taken.ID, vault.LayerTree) // which verifies
+	rot()
+	d.say("web1", motd, "another")
+	if now := last(repair()).Is; now.String() != "node web1: all of it" {
+		t.Errorf("after a node has changed, lost is %s", now.String())
 	}
 }

@@ -22,6 +22,11 @@ func (p *Place) GiveBackup(ctx context.Context, way io.ReadWriter) error {
 	return ferry.Give(ctx, p.quay(), way)
 }
 
+// FindBackup reads what backups have lost of what this machine gave.
+func (p *Place) FindBackup(ctx context.Context, way io.ReadWriter) error {
+	return ferry.Find(ctx, p.quay(), way)
+}
+
 // LayBackup lays down what comes for this machine.
 func (p *Place) LayBackup(ctx context.Context, way io.ReadWriter) error {
 	return ferry.Lay(ctx, p.quay(), way)

@@ -10,12 +10,17 @@ import (
 
 // GiveBackup lets the host give what it has.
 func (f *far) GiveBackup(ctx context.Context, way io.ReadWriter) error {
-	return f.along(ctx, toGiveBackup, f.q(), way, func(string) {})
+	return f.along(ctx, toGiveBackup, f.q(), way)
+}
+
+// FindBackup lets the host look for what backups have lost of what it gave.
+func (f *far) FindBackup(ctx context.Context, way io.ReadWriter) error {
+	return f.along(ctx, toFindBackup, f.q(), way)
 }
 
 // LayBackup lets the host lay down what comes for it.
 func (f *far) LayBackup(ctx context.Context, way io.ReadWriter) error {
-	return f.along(ctx, toLayBackup, f.q(), way, func(string) {})
+	return f.along(ctx, toLayBackup, f.q(), way)
 }
 
 // RestorePart tells how far the part of a restore has come that the host has.
@@ -55,6 +60,8 @@ func (on *lent) ferry(ctx context.Context, about string, q *question, with *wire
 	switch about {
 	case toGiveBackup:
 		return nil, on.GiveBackup(ctx, wayOf(with))
+	case toFindBackup:
+		return nil, on.FindBackup(ctx, wayOf(with))
 	case toLayBackup:
 		return nil, on.LayBackup(ctx, wayOf(with))
 	case toSeePart:

@@ -12,7 +12,7 @@ func (f *far) Receive(ctx context.Context, digest string, from io.Reader) error 
 	q := f.q()
 	q.Content = digest
 	is := &source{from: from}
-	err := f.along(ctx, toReceive, q, is, func(string) {})
+	err := f.along(ctx, toReceive, q, is)
 	is.mutex.Lock()
 	defer is.mutex.Unlock()
 	if err != nil && is.wrong != nil { // that is why the talk has ended

@@ -72,6 +72,7 @@ const (
 	toPutBack  = "put back"
 
 	toGiveBackup = "give backup"
+	toFindBackup = "find of backup"
 	toLayBackup  = "lay down backup"
 	toSeePart    = "part of restore"
 	toAdvance    = "advance restore"

@@ -286,7 +286,7 @@ func (on *lent) record(ctx context.Context, about string, q *question, with *wir
 		return on.Usage(ctx, &q.Nodes[0], *q.Before, *q.Now), nil
 	case toShelve, toWeigh, toFindCut, toCapture, toShelveIt, toDiscard, toPutBack:
 		return on.shelve(ctx, about, q, with)
-	case toGiveBackup, toLayBackup, toSeePart, toAdvance:
+	case toGiveBackup, toFindBackup, toLayBackup, toSeePart, toAdvance:
 		return on.ferry(ctx, about, q, with)
 	case toStock, toProve, toClean:
 		return on.stock(ctx, about, q, with)

@@ -9,7 +9,7 @@ import (
 )
 
 // along has a talk in which a stream goes to and fro.
-func (f *far) along(ctx context.Context, about string, q question, way io.ReadWriter, say func(string)) error {
+func (f *far) along(ctx context.Context, about string, q question, way io.ReadWriter) error {
 	t, err := f.begin(ctx, about, q)
 	if err != nil {
 		return err
@@ -34,9 +34,6 @@ func (f *far) along(ctx context.Context, about string, q question, way io.ReadWr
 		}
 	}()
 	err = f.result(t, func(_ *wire.Talk, w *word) error {
-		if w.Detail != "" {
-			say(w.Detail)
-		}
 		if len(w.Bytes) == 0 {
 			return nil
 		}

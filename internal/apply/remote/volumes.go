@@ -157,7 +157,7 @@ func (on *lent) filled(ctx context.Context, v *cellar) (any, error) {
 
 // LayVolume lets the host take in a volume.
 func (f *far) LayVolume(ctx context.Context, of apply.Directory, way io.ReadWriter) error {
-	return f.along(ctx, toLay, f.ofVolumes([]apply.Directory{of}), way, func(string) {})
+	return f.along(ctx, toLay, f.ofVolumes([]apply.Directory{of}), way)
 }
 
 // An inheritance is volumes that a node was given, and why not the rest.

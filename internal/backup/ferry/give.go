@@ -49,18 +49,7 @@ func Give(ctx context.Context, at Place, way io.ReadWriter) error {
 	if err := l.hearOf(ofOrder, &o); err != nil {
 		return err
 	}
-	g := &giving{line: l, Place: at, order: o}
-	g.set = &backup.Set{Site: &site.Site{Name: at.Key}, Dirs: at.Dirs, Engines: at.Engines, Store: image.Open(at.Dirs.State), WithLayers: o.Layers, WithSnapshots: o.Snapshots}
-	if !o.All {
-		g.set.Nodes = map[string]bool{}
-		for _, name := range o.Nodes {
-			g.set.Nodes[name] = true
-		}
-	}
-	g.pack = vault.NewPacker(vault.NewOutgoing(func(block []byte) error { return l.say(ofBlock, block) }))
-	g.close = sync.OnceValue(g.pack.Close)
-	g.pack.Known = map[vault.Digest]bool{}
-	g.reading = &backup.Reading{Set: g.set, Into: g.pack}
+	g := giveTo(l, at, o)
 	err := g.before()
 	if err == nil {
 		err = g.read(ctx)
@@ -74,7 +63,26 @@ func Give(ctx context.Context, at Place, way io.ReadWriter) error {
 	return err
 }
 
-// A giving is one call of Give.
+// giveTo begins to give what is ordered.
+func giveTo(l *line, at Place, o Order) *giving {
+	g := &giving{line: l, Place: at, order: o}
+	g.set = &backup.Set{
+		Site: &site.Site{Name: at.Key}, Dirs: at.Dirs, Engines: at.Engines, Store: image.Open(at.Dirs.State), WithLayers: o.Layers, WithSnapshots: o.Snapshots,
+	}
+	if !o.All {
+		g.set.Nodes = map[string]bool{}
+		for _, name := range o.Nodes {
+			g.set.Nodes[name] = true
+		}
+	}
+	g.pack = vault.NewPacker(vault.NewOutgoing(func(block []byte) error { return l.say(ofBlock, block) }))
+	g.close = sync.OnceValue(g.pack.Close)
+	g.pack.Known = map[vault.Digest]bool{}
+	g.reading = &backup.Reading{Set: g.set, Into: g.pack}
+	return g
+}
+
+// A giving is one call of Give, or of Find.
 type giving struct {
 	*line
 	Place
@@ -86,7 +94,7 @@ type giving struct {
 	has     records
 }
 
-// before hears what was in the last backup.
+// before hears what was in the last backup, or what of it is still whole, and which pieces are wanted if not all are.
 func (g *giving) before() error {
 	for {
 		kind, name, err := g.hear()
@@ -95,6 +103,12 @@ func (g *giving) before() error {
 		}
 		if kind == ofStart {
 			return nil
+		}
+		if kind == ofWanted {
+			if err := g.want(name); err != nil {
+				return err
+			}
+			continue
 		}
 		if kind != ofTree {
 			return errStrange
@@ -113,6 +127,9 @@ func (g *giving) before() error {
 			return err
 		}
 		g.reading.Former(string(name), entries)
+		if g.reading.Only != nil {
+			g.reading.Only[string(name)] = true
+		}
 	}
 }
 

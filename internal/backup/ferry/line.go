@@ -26,6 +26,7 @@ const (
 	ofList    = 'l' // a part of its list
 	ofEnd     = 'e' // it is over
 	ofStart   = 'g' // nothing comes before the work begins
+	ofWanted  = 'w' // digests of pieces that are wanted
 	ofBlock   = 'b' // pieces
 	ofPace    = 'p' // how far it is, and how it goes on
 	ofNodes   = 'n' // what is on record
@@ -43,7 +44,7 @@ func mostIn(kind byte) int {
 		return vault.MostParcel
 	case ofBlock:
 		return vault.MostSent
-	case ofList, ofPiece, ofLayers:
+	case ofList, ofPiece, ofLayers, ofWanted:
 		return vault.PieceSize
 	case ofSecrets:
 		return 16 << 20

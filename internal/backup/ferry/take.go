@@ -62,16 +62,21 @@ func (t *Taking) Run(ctx context.Context, way io.ReadWriter) error {
 		}
 		err = t.hear(ctx, kind, content)
 	}
+	return judged(ctx, t.Host, err)
+}
+
+// judged says why a host has not given what it was asked for: it or the way to it has failed, or it gives what none has.
+func judged(ctx context.Context, host string, err error) error {
 	var p *problem.Problem
 	if errors.As(err, &p) || ctx.Err() != nil || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.ErrClosedPipe) {
 		return err
 	}
-	return t.strange(err)
+	return strange(host, err)
 }
 
 // strange says that a host gives what none has.
-func (t *Taking) strange(err error) error {
-	return problem.New(problem.Surprise, "host %s gives what is no part of a backup", t.Host).Because(err).Try("look at that host; --without %s leaves it out", t.Host)
+func strange(host string, err error) error {
+	return problem.New(problem.Surprise, "host %s gives what is no part of a backup", host).Because(err).Try("look at that host; --without %s leaves it out", host)
 }
 
 // ask says what is wanted, and what there is already.
@@ -249,10 +254,10 @@ func (t *Taking) takeSecrets(content []byte) error {
 func (t *Taking) check() error {
 	m := vault.Manifest{Format: vault.Format, Site: t.Site.Name, Key: t.Site.Key(), Twin: t.Site.Twin, Nodes: t.Nodes, Layers: t.Layers, Left: t.Left}
 	if err := m.Check(); err != nil {
-		return t.strange(err)
+		return strange(t.Host, err)
 	}
 	if err := t.asSaid(); err != nil {
-		return t.strange(err)
+		return strange(t.Host, err)
 	}
 	return nil
 }
@@ -263,9 +268,17 @@ func (t *Taking) former(name string) (known string, wanted bool) {
 	case vault.LayerTree:
 		return name, t.Order.Layers
 	case vault.SnapshotTree:
-		return strings.TrimSuffix(name, "/"+t.Host), t.Order.Snapshots
+		return knownAs(name, t.Host), t.Order.Snapshots
 	}
 	return name, true
+}
+
+// knownAs gives the name by which a host knows a tree that it gave: that of a snapshot has the host's own in it.
+func knownAs(name, host string) string {
+	if strings.HasPrefix(name, "snapshot/") {
+		return strings.TrimSuffix(name, "/"+host)
+	}
+	return name
 }
 
 // nodeOfKey gives the node of which a path has a host key.

@@ -172,14 +172,14 @@ func TestVerifyAndRepair(t *testing.T) {
 	if whole, damaged := verify(); len(whole) > 0 || !slices.Equal(damaged, []string{is.ID}) {
 		t.Fatalf("%v are whole and %v damaged", whole, damaged)
 	}
-	done, err := repair(t.Context(), y.Session, y.at, nil, nil)
+	done, err := repair(t.Context(), y.Session, y.at, nil, ofNone)
 	if err != nil || done.Damaged() != 1 || len(done.Backups) != 1 || len(done.Rotten) == 0 {
 		t.Fatalf("from nothing: %+v, %v", done, err)
 	}
 	if told := y.told(); !strings.Contains(told, "trouble: damaged in "+done.Where) || strings.Contains(told, "may lack") {
 		t.Errorf("told was: %s", told)
 	}
-	if done, err = repair(t.Context(), y.Session, y.at, nil, []string{copied}); err != nil || done.Damaged() != 0 {
+	if done, err = repair(t.Context(), y.Session, y.at, []string{copied}, ofNone); err != nil || done.Damaged() != 0 {
 		t.Fatalf("from a copy: %+v, %v", done, err)
 	}
 	if whole, damaged := verify(); len(whole) != 1 || len(damaged) > 0 {
@@ -205,8 +205,12 @@ func TestMeant(t *testing.T) {
 	y := newYard(t)
 	y.SiteDir = ""
 	t.Chdir(t.TempDir())
-	set, err := meant(y.Session, y.at)
-	if set != nil || err != nil || !strings.Contains(y.told(), "no site is meant") {
-		t.Errorf("%+v, %v, %s", set, err, y.told())
+	var r backup.Repair
+	err := meant(t.Context(), y.Session, &r, y.at)
+	if r.Set != nil || err != nil || !strings.Contains(y.told(), "no site is meant") {
+		t.Errorf("%+v, %v, %s", r.Set, err, y.told())
 	}
 }
+
+// ofNone takes nothing from a site.
+func ofNone(*backup.Repair) error { return nil }

@@ -2,8 +2,12 @@ package backups
 
 import (
 	"context"
+	"fmt"
+	"io"
 
+	"orrery/internal/apply"
 	"orrery/internal/backup"
+	"orrery/internal/backup/ferry"
 	"orrery/internal/backup/vault"
 	"orrery/internal/control"
 	"orrery/internal/control/hosts"
@@ -26,25 +30,25 @@ func (r *Repaired) Damaged() int {
 	return n
 }
 
-// Repair takes what is damaged in a directory of backups again: from copies, and from the site that is meant, if there is one.
+// Repair takes what is damaged in a directory of backups again: from copies, and from the site that is meant, if there is one, on all its hosts that answer.
 func Repair(ctx context.Context, c *control.Session, dir string, copies []string) (*Repaired, error) {
 	if err := c.Allowed(); err != nil {
 		return nil, err
 	}
-	set, err := meant(c, dir)
-	if err != nil {
-		return nil, err
-	}
-	return repair(ctx, c, dir, set, copies)
+	return repair(ctx, c, dir, copies, func(r *backup.Repair) error { return meant(ctx, c, r, dir) })
 }
 
-func repair(ctx context.Context, c *control.Session, dir string, set *backup.Set, copies []string) (*Repaired, error) {
+// repair does it; from says of which site something may be taken.
+func repair(ctx context.Context, c *control.Session, dir string, copies []string, from func(*backup.Repair) error) (*Repaired, error) {
 	into, err := writable(dir)
 	if err != nil {
 		return nil, err
 	}
 	defer into.Close() //nolint:errcheck // what is written has been synced by then
-	r := &backup.Repair{Into: into, Set: set}
+	r := &backup.Repair{Into: into}
+	if err := from(r); err != nil {
+		return nil, err
+	}
 	for _, text := range copies {
 		v, _, err := vault.Open(text)
 		if err != nil {
@@ -64,16 +68,57 @@ func repair(ctx context.Context, c *control.Session, dir string, set *backup.Set
 	return &Repaired{*done, into.Where()}, nil
 }
 
-// meant is the site that is meant, of which something may be taken; nil: none is.
-func meant(c *control.Session, target string) (*backup.Set, error) {
+// meant says of which site something may be taken: of that which is meant, if one is.
+func meant(ctx context.Context, c *control.Session, r *backup.Repair, target string) (err error) {
 	if _, err := c.Directory(); err != nil {
 		c.Watcher.Tell(control.Event{Kind: control.Trouble, Text: "no site is meant (-C DIRECTORY): what is damaged is sought in copies only"})
-		return nil, nil
+		return nil
 	}
-	if s, err := c.Load(); err == nil && hosts.Far(s) {
-		c.Watcher.Tell(control.Event{Kind: control.Trouble, Text: "a backup is not yet repaired from a site with a host that is not local: what is damaged is sought in copies only"})
-		return nil, nil
+	s, err := c.Load()
+	if err != nil || !hosts.Far(s) {
+		r.Set, _, err = setOf(c, nil, target)
+		return err
 	}
-	set, _, err := setOf(c, nil, target)
-	return set, err
+	if r.Set, err = setIn(c, s, nil, target); err != nil {
+		return err
+	}
+	f, silent, err := c.Reached(ctx, s)
+	if err != nil {
+		return err
+	}
+	if silent != nil {
+		c.Watcher.Tell(control.Event{Kind: control.Trouble, Site: s.Key(), Text: fmt.Sprintf("what is damaged is not sought on all hosts: %v", silent)})
+	}
+	r.Ask = (&search{c, s.Key(), f, r.Into}).ask
+	return nil
+}
+
+// A search is one for what hosts gave to backups that have lost it.
+type search struct {
+	*control.Session
+	key   string
+	fleet *apply.Fleet
+	in    *vault.Repository
+}
+
+// ask asks the hosts that gave it. One that fails ends nothing: others may have something all the same.
+func (s *search) ask(ctx context.Context, wanted map[vault.Digest]bool, into backup.Adder) error {
+	failed := make([]error, len(s.fleet.All))
+	err := s.fleet.Each(func(i int, h *apply.Steered) error {
+		one, err := ferry.NewSearch(s.in, s.key, h.Name, wanted)
+		if err != nil || len(one.Wanted) == 0 {
+			return err
+		}
+		failed[i] = ferry.Across(ctx, func(way io.ReadWriter) error { return one.Run(ctx, into, way) }, func(way io.ReadWriter) error { return h.FindBackup(ctx, way) })
+		return nil
+	})
+	if err == nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	for i, why := range failed {
+		if why != nil && err == nil {
+			s.Watcher.Tell(control.Event{Kind: control.Trouble, Site: s.key, Text: fmt.Sprintf("host %s gives back nothing more of what is damaged: %v", s.fleet.All[i].Name, why)})
+		}
+	}
+	return err
 }

@@ -1,0 +1,173 @@
+package ferry
+
+import (
+	"context"
+	"errors"
+	"io"
+	"maps"
+	"slices"
+
+	"orrery/internal/backup"
+	"orrery/internal/backup/vault"
+)
+
+// A Search asks a host for pieces that a vault has lost. The host is told of nothing, and asked for nothing, but what it has given itself.
+type Search struct {
+	Host   string
+	Trees  map[string][]vault.Entry // in which something is lost, by the names by which the host knows them: what is whole of them
+	Wanted map[vault.Digest]bool
+}
+
+// NewSearch gives what there is to be asked of a host, of what it gave to backups of a site.
+func NewSearch(in *vault.Repository, key, host string, lost map[vault.Digest]bool) (*Search, error) {
+	s := &Search{Host: host, Trees: map[string][]vault.Entry{}, Wanted: map[vault.Digest]bool{}}
+	ids, err := in.Backups()
+	if err != nil {
+		return nil, err
+	}
+	from := vault.NewPieces(in)
+	latest, damaged := map[string][]vault.Entry{}, map[string]bool{}
+	for _, id := range slices.Backward(ids) {
+		m, err := in.Manifest(id)
+		if err != nil || m.Key != key {
+			continue // that of a damaged one tells nothing
+		}
+		for i := range m.Trees {
+			if t := &m.Trees[i]; t.Host == host {
+				name := knownAs(t.Name, host)
+				whole, some := s.survey(from, t, lost)
+				damaged[name] = damaged[name] || some
+				if _, seen := latest[name]; !seen {
+					latest[name] = whole
+				}
+			}
+		}
+	}
+	for name := range damaged {
+		if damaged[name] {
+			s.Trees[name] = latest[name]
+		}
+	}
+	return s, nil
+}
+
+// survey gives the entries of a tree of which nothing is lost, and whether something else is.
+func (s *Search) survey(from *vault.Pieces, t *vault.Tree, lost map[vault.Digest]bool) (whole []vault.Entry, some bool) {
+	lacks := func(pieces []vault.Digest) (some bool) {
+		for _, d := range pieces {
+			if lost[d] {
+				s.Wanted[d], some = true, true
+			}
+		}
+		return some
+	}
+	if lacks(t.List) {
+		return nil, true
+	}
+	err := from.Each(t, func(e *vault.Entry) error {
+		gone := false
+		for _, x := range e.Data {
+			gone = lacks(x.Pieces) || gone
+		}
+		if some = some || gone; !gone {
+			whole = append(whole, *e)
+		}
+		return nil
+	})
+	return whole, some && err == nil
+}
+
+// Run asks, and puts what comes into the vault.
+func (s *Search) Run(ctx context.Context, into backup.Adder, way io.ReadWriter) error {
+	l := newLine(way)
+	err := s.ask(l)
+	for wanted := maps.Clone(s.Wanted); err == nil; {
+		var kind byte
+		var content []byte
+		if kind, content, err = l.hear(); err != nil {
+			break
+		}
+		switch kind {
+		case ofDone:
+			return nil
+		case ofBlock:
+			err = vault.Unpack(content, func(d vault.Digest, piece []byte) error {
+				if !wanted[d] {
+					return errors.New("it gives content for which it was not asked")
+				}
+				delete(wanted, d)
+				_, err := into.Add(piece)
+				return err
+			})
+		default:
+			err = errStrange
+		}
+	}
+	return judged(ctx, s.Host, err)
+}
+
+func (s *Search) ask(l *line) error {
+	if err := l.tell(ofOrder, Order{All: true, Layers: true, Snapshots: true}); err != nil {
+		return err
+	}
+	for name, entries := range s.Trees {
+		if err := l.say(ofTree, []byte(name)); err != nil {
+			return err
+		}
+		if err := l.list(entries); err != nil {
+			return err
+		}
+	}
+	for some := range slices.Chunk(slices.Collect(maps.Keys(s.Wanted)), vault.PieceSize/len(vault.Digest{})) {
+		var text []byte
+		for _, d := range some {
+			text = append(text, d[:]...)
+		}
+		if err := l.say(ofWanted, text); err != nil {
+			return err
+		}
+	}
+	return l.say(ofStart, nil)
+}
+
+// Find reads trees of which a vault has lost something, and sends those pieces that are wanted. Nodes go on: what changes meanwhile is not what was lost.
+func Find(ctx context.Context, at Place, way io.ReadWriter) error {
+	l := newLine(way)
+	var o Order
+	if err := l.hearOf(ofOrder, &o); err != nil {
+		return err
+	}
+	g := giveTo(l, at, o)
+	g.pack.Only, g.reading.Only = map[vault.Digest]bool{}, map[string]bool{}
+	err := g.before()
+	if err == nil {
+		err = g.reading.First(ctx)
+	}
+	if err == nil {
+		err = g.reading.Each(func(_ vault.Tree, entries []vault.Entry, _ []string) error {
+			text, err := vault.WriteList(entries)
+			if err == nil {
+				_, err = g.pack.AddAll(text)
+			}
+			return err
+		})
+	}
+	if wrong := g.close(); err == nil {
+		err = wrong
+	}
+	if err == nil {
+		err = l.say(ofDone, nil)
+	}
+	return err
+}
+
+// want notes pieces that are wanted, and no others.
+func (g *giving) want(digests []byte) error {
+	if g.pack.Only == nil || len(digests)%len(vault.Digest{}) != 0 {
+		return errStrange
+	}
+	for d := range slices.Chunk(digests, len(vault.Digest{})) {
+		g.pack.Only[vault.Digest(d)] = true
+	}
+	return nil
+}

@@ -1,0 +1,61 @@
+package ferry
+
+import (
+	"crypto/sha256"
+	"io"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"orrery/internal/backup/vault"
+	"orrery/internal/problem"
+)
+
+// TestHostileSearch: a host gives back what it was asked for, once, and nothing else. It is asked for nothing of others.
+func TestHostileSearch(t *testing.T) {
+	wanted := vault.Digest(sha256.Sum256([]byte("text")))
+	searched := func(give func(h hostile)) error {
+		into, err := vault.Write(filepath.Join(t.TempDir(), "backups") + "/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer into.Close() //nolint:errcheck // of a test
+		pack := vault.NewPacker(into)
+		s := &Search{Host: "sv2", Trees: map[string][]vault.Entry{"private/7": nil}, Wanted: map[vault.Digest]bool{wanted: true}}
+		err = Across(t.Context(), func(way io.ReadWriter) error { return s.Run(t.Context(), pack, way) }, func(way io.ReadWriter) error {
+			h := hostile{newLine(way), t}
+			for kind := byte(0); kind != ofStart; {
+				var content []byte
+				var err error
+				if kind, content, err = h.hear(); err != nil {
+					return err
+				}
+				if kind == ofWanted && string(content) != string(wanted[:]) {
+					t.Errorf("wanted is %x", content)
+				}
+			}
+			give(h)
+			return nil
+		})
+		if wrong := pack.Close(); wrong != nil {
+			t.Fatal(wrong)
+		}
+		if has := pack.Has(wanted); has != (err == nil) && err == nil {
+			t.Error("what came is not there")
+		}
+		return err
+	}
+	for what, give := range map[string]func(h hostile){
+		"something else":       func(h hostile) { h.block("rubbish") },
+		"the same twice":       func(h hostile) { h.block("text"); h.block("text") },
+		"a block that is none": func(h hostile) { h.must(h.say(ofBlock, []byte("text"))) },
+		"a tree":               func(h hostile) { h.must(h.tell(ofTree, private())) },
+	} {
+		if err := searched(give); problem.Exit(err) != int(problem.Surprise) || !strings.Contains(err.Error(), "sv2") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if err := searched(func(h hostile) { h.block("text"); h.must(h.say(ofDone, nil)) }); err != nil {
+		t.Error(err)
+	}
+}
