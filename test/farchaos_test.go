@@ -36,7 +36,7 @@ func TestFarChaos(t *testing.T) {
 	case many != "":
 		first, runs = uint64(time.Now().UnixNano()/1e6), number64(t, many)
 	default:
-		t.Skip("a history takes about ten seconds: make test-chaos")
+		first, runs = 1, 2 // a history takes about five seconds; make test-chaos has more
 	}
 	s := newExample(t, "minimal", "it-farchaosbase", "10.77.1.", "10.99.236.")
 	s.do("image", "build") // hosts have no way out to packages

@@ -99,7 +99,6 @@ func TestFarHosts(t *testing.T) {
 	if out, err := far.Output("ls", "-A", "/var/lib/orrery/sites/it-far/nodes"); out != "" {
 		t.Errorf("nodes are left: %s %v", out, err)
 	}
-	t.Run("planted", func(t *testing.T) { planted(t, []hosts.Host{h.At(1), far}) }) // what make test-chaos relies on
 }
 
 // A controlPoint is a host that has the directory of a site, of which another host has the nodes.
