@@ -88,7 +88,7 @@ func (a Face) gc() *cobra.Command {
 				size += i.Size
 				fmt.Fprintf(a.Out, "%sremoved %s  %s\n", at(i.Host), i.Digest, i.Title)
 			}
-			fmt.Fprintf(a.Out, "%d layers removed, %d MiB freed.\n", len(gone), size>>20)
+			fmt.Fprintf(a.Out, "%s removed, %d MiB freed.\n", phrase.Count(len(gone), "layer"), size>>20)
 			return err
 		},
 	}
