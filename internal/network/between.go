@@ -52,6 +52,9 @@ const (
 func (b between) words() []string {
 	var words []string
 	add := func(format string, args ...any) { words = append(words, fmt.Sprintf(format, args...)) }
+	if b.user {
+		add("meta skuid != 0")
+	}
 	if b.number != 0 {
 		add("udp dport %d @th,%d,24 %d", vxlan.Port, 8*atNumber, b.number)
 	}
@@ -65,9 +68,6 @@ func (b between) words() []string {
 	}
 	if b.outer {
 		add("iifname != { \"%s*\" }", strings.Join(ownLinks, "*\", \""))
-	}
-	if b.user {
-		add("meta skuid != 0")
 	}
 	for _, way := range []struct{ name, hosts string }{{"saddr", b.from}, {"daddr", b.to}} {
 		if way.hosts != "" {
@@ -89,6 +89,9 @@ func (b between) exprs(set func([]netip.Addr) expr.Any) []expr.Any {
 	var all []expr.Any
 	compare := func(op expr.CmpOp, offset uint32, data []byte) {
 		all = append(all, &expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: offset, Len: uint32(len(data))}, &expr.Cmp{Op: op, Register: 1, Data: data})
+	}
+	if b.user { // what the kernel sends ends here
+		all = append(all, &expr.Meta{Key: expr.MetaKeySKUID, Register: 1}, &expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: make([]byte, 4)})
 	}
 	arp := binaryutil.BigEndian.PutUint16(unix.ETH_P_ARP)
 	if b.number != 0 {
@@ -112,8 +115,12 @@ func (b between) exprs(set func([]netip.Addr) expr.Any) []expr.Any {
 			all = append(all, &expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: []byte(prefix)})
 		}
 	}
-	if b.user {
-		all = append(all, &expr.Meta{Key: expr.MetaKeySKUID, Register: 1}, &expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: make([]byte, 4)})
+	if hosts := b.from + b.to; hosts != "" { // all are of one family
+		family := byte(unix.NFPROTO_IPV4)
+		if familyOf(hosts) == "ip6" {
+			family = unix.NFPROTO_IPV6
+		}
+		all = append(all, familyExprs(family)...)
 	}
 	all = append(all, hostExprs(b.from, 12, 8, set)...)
 	return append(all, hostExprs(b.to, 16, 24, set)...)
@@ -128,15 +135,15 @@ func hostExprs(hosts string, offset4, offset6 uint32, set func([]netip.Addr) exp
 	for text := range strings.SplitSeq(hosts, ", ") {
 		all = append(all, netip.MustParseAddr(text))
 	}
-	family, load := byte(unix.NFPROTO_IPV4), &expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: offset4, Len: 4}
+	load := &expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: offset4, Len: 4}
 	if !all[0].Is4() {
-		family, load.Offset, load.Len = unix.NFPROTO_IPV6, offset6, 16
+		load.Offset, load.Len = offset6, 16
 	}
 	is := expr.Any(equal(all[0].AsSlice()))
 	if len(all) > 1 {
 		is = set(all)
 	}
-	return append(familyExprs(family), load, is)
+	return []expr.Any{load, is}
 }
 
 // addHosts adds a set of hosts to a table that is made anew, and gives what looks them up in it.
@@ -186,12 +193,16 @@ func betweenRules(n spec.Network) []rule {
 		sent.out = clear.in
 		all = append(all, clear, sent)
 	}
-	if walled && hosts != "" {
-		all = append(all,
-			said(input, "between hosts", between{frame: noARP, outer: true, from: hosts, to: local}, accept),
-			said(input, "gateway of another host", between{frame: speaksAs, gateway: gateway.Addr()}, drop))
-	}
 	if hosts != "" {
+		// Nearly all that comes: by an interface whose name is not even like those of Orrery's own.
+		most := said(input, "between hosts", between{from: hosts, to: local}, accept)
+		most.in = linkMatch{name: ownPrefix, prefix: true, not: true}
+		if walled {
+			most.between.frame = noARP
+			all = append(all, most, said(input, "gateway of another host", between{frame: speaksAs, gateway: gateway.Addr()}, drop))
+		} else {
+			all = append(all, most)
+		}
 		all = append(all,
 			said(input, "between hosts", between{outer: true, from: hosts, to: local}, accept),
 			// What is masqueraded here would come to the other host from this one.
