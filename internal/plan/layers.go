@@ -1,12 +1,12 @@
 package plan
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 
 	"orrery/internal/observe"
 	"orrery/internal/phrase"
+	"orrery/internal/plan/place"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
@@ -61,70 +61,23 @@ func (d *draft) provide(h *observe.Host, l *spec.Layer, before []*spec.Layer, ne
 	return step, true
 }
 
-// An origin is where a layer comes from.
-type origin struct {
-	has     []string      // the hosts that have it
-	builder *observe.Host // of those that need it, the one that is to build it if none has it; nil: none is known to need it
-}
-
 // sources gives the hosts that have a layer. If there are none, builder is the one that builds it. If nobody else needs it, that is the host itself.
 func (d *draft) sources(l *spec.Layer, itself *observe.Host) (all []string, builder *observe.Host) {
 	if len(d.hosts) < 2 {
 		return nil, itself
 	}
-	from, known := d.origins[l.Digest]
-	if !known { // it is the same for all hosts: of many, each would look at all
-		from = d.originOf(l)
-		d.origins[l.Digest] = from
-	}
-	switch {
-	case len(from.has) > 0:
-		return from.has, nil
-	case from.builder == nil || d.needed[l.Digest][itself.Name] == 0 && d.builds(l, itself, from.builder):
-		return nil, itself
-	}
-	return nil, from.builder
-}
-
-// originOf looks at all hosts for those that have a layer and, if there are none, for the one that is to build it.
-func (d *draft) originOf(l *spec.Layer) (o origin) {
-	for _, name := range slices.Sorted(maps.Keys(d.hosts)) {
-		if h := d.hosts[name]; !h.Unknown && h.Layers[l.Digest] {
-			o.has = append(o.has, name)
-		}
-	}
-	if len(o.has) > 0 {
-		return o
-	}
 	if d.needed == nil {
 		d.countNeeds()
 	}
-	for name := range d.needed[l.Digest] {
-		if h := d.hosts[name]; o.builder == nil || d.builds(l, h, o.builder) {
-			o.builder = h
-		}
+	from, known := d.origins[l.Digest]
+	if !known { // it is the same for all hosts: of many, each would look at all
+		from = place.OriginOf(l, d.site, d.hosts, d.needed[l.Digest])
+		d.origins[l.Digest] = from
 	}
-	return o
-}
-
-// builds reports whether a host is to build a layer rather than another one: the one that has most of the layers below it, of those the one with most of the nodes that need it, and of those the first in the site.
-func (d *draft) builds(l *spec.Layer, h, other *observe.Host) bool {
-	place := func(name string) int {
-		return slices.IndexFunc(d.site.Hosts, func(h site.Host) bool { return h.Name == name })
+	if len(from.Has) > 0 {
+		return from.Has, nil
 	}
-	below := func(h *observe.Host) (n int) {
-		for _, lower := range l.Lower() {
-			if h.Layers[lower] {
-				n++
-			}
-		}
-		return n
-	}
-	needs := d.needed[l.Digest]
-	if prefers := cmp.Or(cmp.Compare(below(h), below(other)), cmp.Compare(needs[h.Name], needs[other.Name])); prefers != 0 {
-		return prefers > 0
-	}
-	return place(h.Name) < place(other.Name)
+	return nil, from.For(itself)
 }
 
 // countNeeds counts, for each layer and host, the nodes there that stand on it, or will.

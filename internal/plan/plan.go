@@ -13,6 +13,7 @@ import (
 
 	"orrery/internal/observe"
 	"orrery/internal/plan/orphan"
+	"orrery/internal/plan/place"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
@@ -93,7 +94,7 @@ type draft struct {
 	networks []spec.Network            // of the site
 	layers   map[string]int            // host and digest -> step that builds it, or fetches it
 	fetched  map[string]string         // digest -> the last host that is planned to fetch it
-	origins  map[string]origin         // of layers, by their digests
+	origins  map[string]*place.Origin  // of layers, by their digests
 	needed   map[string]map[string]int // digest -> host -> nodes that stand on it; nil: not counted yet
 	last     map[string]int            // node -> its last step
 	frees    map[claim]int             // what a step sets free, for those that claim it
@@ -109,7 +110,7 @@ type draft struct {
 func newDraft(s *site.Site, hosts []observe.Host, goal Goal) *draft {
 	d := &draft{
 		Plan: Plan{Site: s.Name}, maker: spec.NewMaker(s), site: s, goal: goal,
-		makers: map[int]*spec.Maker{}, hosts: map[string]*observe.Host{}, layers: map[string]int{}, fetched: map[string]string{}, origins: map[string]origin{}, last: map[string]int{}, frees: map[claim]int{}, relinked: map[claim]bool{},
+		makers: map[int]*spec.Maker{}, hosts: map[string]*observe.Host{}, layers: map[string]int{}, fetched: map[string]string{}, origins: map[string]*place.Origin{}, last: map[string]int{}, frees: map[claim]int{}, relinked: map[claim]bool{},
 		settled: map[string][]int{}, stuck: map[string]bool{}, arrivals: map[string][]int{},
 	}
 	for i := range hosts {

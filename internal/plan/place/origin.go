@@ -1,0 +1,64 @@
+package place
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"orrery/internal/observe"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// An Origin is where a layer comes from.
+type Origin struct {
+	Has []string // the hosts that have it, by name
+
+	layer   *spec.Layer
+	site    *site.Site
+	needs   map[string]int
+	builder *observe.Host // of those that need it; nil: none is known to
+}
+
+// OriginOf looks at all hosts for those that have a layer and, if there are none, for the one that is to build it. Needs says of each host that needs it how many nodes there stand on it.
+func OriginOf(l *spec.Layer, s *site.Site, hosts map[string]*observe.Host, needs map[string]int) *Origin {
+	o := &Origin{layer: l, site: s, needs: needs}
+	for _, name := range slices.Sorted(maps.Keys(hosts)) {
+		if h := hosts[name]; !h.Unknown && h.Layers[l.Digest] {
+			o.Has = append(o.Has, name)
+		}
+	}
+	if len(o.Has) == 0 {
+		for name := range needs {
+			o.builder = o.For(hosts[name])
+		}
+	}
+	return o
+}
+
+// For gives the host that builds the layer, which some host needs: that one, if no other one is known to need it that is better at it.
+func (o *Origin) For(h *observe.Host) *observe.Host {
+	if o.builder == nil || o.prefers(h, o.builder) {
+		return h
+	}
+	return o.builder
+}
+
+// prefers reports whether a host builds the layer rather than another one: the one that has most of the layers below it, of those the one with most of the nodes that need it, and of those the first in the site.
+func (o *Origin) prefers(h, other *observe.Host) bool {
+	below := func(h *observe.Host) (n int) {
+		for _, lower := range o.layer.Lower() {
+			if h.Layers[lower] {
+				n++
+			}
+		}
+		return n
+	}
+	if is := cmp.Or(cmp.Compare(below(h), below(other)), cmp.Compare(o.needs[h.Name], o.needs[other.Name])); is != 0 {
+		return is > 0
+	}
+	at := func(name string) int {
+		return slices.IndexFunc(o.site.Hosts, func(h site.Host) bool { return h.Name == name })
+	}
+	return at(h.Name) < at(other.Name)
+}
