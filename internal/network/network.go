@@ -55,7 +55,7 @@ func Make(ctx context.Context, n spec.Network) error {
 	if err != nil {
 		return failed(n, "make link "+n.Bridge, err)
 	}
-	joints, err := joints()
+	joints, err := readJoints()
 	if err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func Remove(ctx context.Context, n spec.Network) error {
 	if err := vxlan.Remove(n); err != nil {
 		return failed(n, "part it from other hosts", err)
 	}
-	joints, err := joints()
+	joints, err := readJoints()
 	if err != nil {
 		return err
 	}
@@ -185,13 +185,13 @@ func check(n spec.Network) error {
 	return nil
 }
 
-// joints gives what joins the networks of this host with other hosts.
-func joints() (*vxlan.Seen, error) {
+// readJoints gives what joins the networks of this host with other hosts.
+func readJoints() (*vxlan.Seen, error) {
 	links, err := ends.Whole(netlink.LinkList)
 	if err != nil {
 		return nil, problem.New(problem.Failed, "list the host's links").Because(err)
 	}
-	return vxlan.Observe(links)
+	return vxlan.Joints(links)
 }
 
 // meant gives the networks of a site as their marks say that they shall be, each with what joins it with other hosts now.

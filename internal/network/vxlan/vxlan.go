@@ -228,18 +228,23 @@ func find(name string) (netlink.Link, error) {
 
 // Observe gives what joins networks with other hosts, by the links of the host: how each is, and what of it is not as Make left it.
 func Observe(links []netlink.Link) (*Seen, error) {
-	s := &Seen{links: map[string]netlink.Link{}}
+	s, err := Joints(links)
+	if err == nil {
+		s.walls, err = walls()
+	}
+	return s, err
+}
+
+// Joints gives what joins networks with other hosts, without a look at the walls.
+func Joints(links []netlink.Link) (s *Seen, err error) {
+	s = &Seen{links: map[string]netlink.Link{}}
 	for _, link := range links {
 		s.links[link.Attrs().Name] = link
 		s.some = s.some || link.Type() == "vxlan"
 	}
-	var err error
 	if s.some {
-		if s.tables, err = tables(); err != nil {
-			return nil, err
-		}
+		s.tables, err = tables()
 	}
-	s.walls, err = walls()
 	return s, err
 }
 
