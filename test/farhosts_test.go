@@ -50,16 +50,16 @@ func TestFarHosts(t *testing.T) {
 	const running = `two +12 +sv2 +running`
 	control.run("up").want(0, running)
 	for _, c := range []struct {
-		what           string
+		what, seconds  string // Each sleeps a time of its own: what fell silent may sleep on for a while there.
 		befalls, mends func() error
 	}{
-		{"silent", func() error { return far.Cut(hosts.From) }, far.Join},
-		{"without power", far.Kill, far.Boot},
+		{"silent", "1000", func() error { return far.Cut(hosts.From) }, far.Join},
+		{"without power", "1001", far.Kill, far.Boot},
 	} {
 		befallen := make(chan time.Time, 1)
 		go func() {
 			for began := time.Now(); time.Since(began) < time.Minute; time.Sleep(50 * time.Millisecond) {
-				if _, err := far.Output("pgrep", "-f", "sleep 1000"); err == nil {
+				if _, err := far.Output("pgrep", "-f", "sleep "+c.seconds); err == nil {
 					break
 				}
 			}
@@ -68,7 +68,7 @@ func TestFarHosts(t *testing.T) {
 			}
 			befallen <- time.Now()
 		}()
-		control.run("exec", "two", "--", "sleep", "1000").want(101, "two")
+		control.run("exec", "two", "--", "sleep", c.seconds).want(101, "two")
 		if noticed := time.Since(<-befallen); noticed > 10*time.Second {
 			t.Errorf("that a host is %s is noticed after %s", c.what, noticed)
 		}
@@ -80,6 +80,16 @@ func TestFarHosts(t *testing.T) {
 		}
 		control.run("up").want(0, "it-far is up|"+running)
 		control.run("status").want(0, running)
+		for began := time.Now(); ; time.Sleep(100 * time.Millisecond) {
+			if _, err := far.Output("pgrep", "-f", "sleep "+c.seconds); err != nil {
+				t.Logf("%s: what ran there has ended %s after the site was up again", c.what, time.Since(began))
+				break
+			}
+			if time.Since(began) > 30*time.Second {
+				t.Errorf("%s: what ran there runs on", c.what)
+				break
+			}
+		}
 	}
 	// A host comes and goes; what is on the other is no reason to lose it.
 	was, err := h.At(1).Output("cat", "/root/site/site.toml")
