@@ -46,7 +46,7 @@ func Come(s *site.Site, hosts []observe.Host, names []string, fixed func(node st
 		}
 	}
 	for _, n := range come {
-		if !room.holds(n, n.Host) && !fixed(n.Name) {
+		if !room.byName[n.Host].holds(n) && !fixed(n.Name) {
 			return problem.New(problem.Unable, "node %s cannot move to host %s: that has no %s free", n.Name, n.Host, needs(n)).
 				Try("move others away first, lower limits, or write host = %q with it to overcommit that host", n.Host)
 		}

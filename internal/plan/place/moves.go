@@ -72,13 +72,14 @@ func Rebalance(s *site.Site, hosts []observe.Host) (Moves, error) {
 	if err != nil {
 		return all, err
 	}
-	b := &balance{rooms: newRooms(placed, hosts), on: map[string][]*site.Node{}}
+	b := &balance{rooms: newRooms(placed, hosts), on: map[*room][]*site.Node{}}
 	for i := range placed.Nodes {
 		n := &placed.Nodes[i]
 		b.take(n, n.Host)
-		_, there := b.byName[n.Host].host.Node(n.Name)
+		h := b.byName[n.Host]
+		_, there := h.host.Node(n.Name)
 		if why, _ := tied(n, s.Nodes[i].Host != ""); why == "" && there {
-			b.on[n.Host] = append(b.on[n.Host], n)
+			b.on[h] = append(b.on[h], n)
 		}
 	}
 	for _, nodes := range b.on {
@@ -94,43 +95,45 @@ func Rebalance(s *site.Site, hosts []observe.Host) (Moves, error) {
 // A balance is hosts with their nodes, of which some are moved.
 type balance struct {
 	*rooms
-	on    map[string][]*site.Node // those that can move and have not yet, the smallest first
+	on    map[*room][]*site.Node // those that can move and have not yet, the smallest first
 	moves []Move
 }
 
 // move moves a node.
-func (b *balance) move(n *site.Node, from, to, why string) {
-	b.leave(n, from)
-	b.take(n, to)
+func (b *balance) move(n *site.Node, from, to *room, why string) {
+	b.change(n, from, -1)
+	b.change(n, to, 1)
 	b.on[from] = slices.DeleteFunc(b.on[from], func(m *site.Node) bool { return m == n })
-	b.moves = append(b.moves, Move{n.Name, from, to, why})
+	b.moves = append(b.moves, Move{n.Name, from.host.Name, to.host.Name, why})
 }
 
 // takes reports whether a node may go from one host to another.
-func (b *balance) takes(n *site.Node, from, to string) bool {
-	return from != to && b.able(n, to) && b.holds(n, to)
+func (b *balance) takes(n *site.Node, from, to *room) bool {
+	return from != to && b.able(n, to) && to.holds(n)
 }
 
 // spreads moves one node of a group that is to be spread from a host with many of them to one with few. It must not crowd another group for that.
 func (b *balance) spreads() bool {
 	for _, g := range b.groups() {
 		var found *site.Node
-		from, to, gain := "", "", 1
+		var from, to *room
+		gain := 1
 		for _, a := range b.open {
 			for _, n := range b.on[a] {
-				if !slices.Contains(b.spread[n.Name], g) {
+				spread := b.spread[n.Name]
+				if !slices.Contains(spread, g) {
 					continue
 				}
 				for _, c := range b.open {
-					less := b.byName[a].groups[g] - b.byName[c].groups[g]
-					if less > gain && b.takes(n, a, c) && b.company(n, c) < b.company(n, a)-1 {
+					less := a.groups[g] - c.groups[g]
+					if less > gain && b.takes(n, a, c) && c.company(spread) < a.company(spread)-1 {
 						found, from, to, gain = n, a, c, less
 					}
 				}
 			}
 		}
 		if found != nil {
-			b.move(found, from, to, fmt.Sprintf("group %s has %s on %s and %d on %s", g, phrase.Count(b.byName[from].groups[g], "node"), from, b.byName[to].groups[g], to))
+			b.move(found, from, to, fmt.Sprintf("group %s has %s on %s and %d on %s", g, phrase.Count(from.groups[g], "node"), from.host.Name, to.groups[g], to.host.Name))
 			return true
 		}
 	}
@@ -147,35 +150,35 @@ func (r *rooms) groups() (all []string) {
 }
 
 // taken gives the share of a host that its nodes take, of what is scarcest.
-func (b *balance) taken(host string, cpus, memory int64) float64 {
-	h := b.byName[host]
+func (h *room) taken(cpus, memory int64) float64 {
 	return 1 - min(h.cpus.share(cpus), h.memory.share(memory))
 }
 
 // levels moves the node from the fullest host to another for which the fuller of the two is then the least full; where that is the same, to the emptiest.
 func (b *balance) levels() bool {
 	fullest := slices.Clone(b.open)
-	slices.SortStableFunc(fullest, func(x, y string) int { return cmp.Compare(b.taken(y, 0, 0), b.taken(x, 0, 0)) })
+	slices.SortStableFunc(fullest, func(x, y *room) int { return cmp.Compare(y.taken(0, 0), x.taken(0, 0)) })
 	for _, a := range fullest {
 		var found *site.Node
-		full, to := b.taken(a, 0, 0), ""
+		var to *room
+		full := a.taken(0, 0)
 		best, least := full, 0.0
 		for _, n := range b.on[a] {
 			cpus, memory := millionths(n.Limits.Cpus), n.Limits.Memory
 			for _, c := range b.open {
-				if boundless(n) || full-b.taken(c, 0, 0) <= level || !b.takes(n, a, c) || b.crowds(n, a, c) {
+				if boundless(n) || full-c.taken(0, 0) <= level || !b.takes(n, a, c) || b.crowds(n, a, c) {
 					continue
 				}
-				there := b.taken(c, cpus, memory)
-				if then := max(b.taken(a, -cpus, -memory), there); then < best-1e-9 || found != nil && then < best+1e-9 && there < least-1e-9 {
+				there := c.taken(cpus, memory)
+				if then := max(a.taken(-cpus, -memory), there); then < best-1e-9 || found != nil && then < best+1e-9 && there < least-1e-9 {
 					found, to, best, least = n, c, min(then, best), there
 				}
 			}
 		}
 		if found != nil {
 			cpus, memory := millionths(found.Limits.Cpus), found.Limits.Memory
-			b.move(found, a, to, fmt.Sprintf("%s is taken to %.0f %% and %s to %.0f %%; then it is %.0f %% and %.0f %%", a, 100*full, to, 100*b.taken(to, 0, 0),
-				100*b.taken(a, -cpus, -memory), 100*b.taken(to, cpus, memory)))
+			b.move(found, a, to, fmt.Sprintf("%s is taken to %.0f %% and %s to %.0f %%; then it is %.0f %% and %.0f %%", a.host.Name, 100*full, to.host.Name, 100*to.taken(0, 0),
+				100*a.taken(-cpus, -memory), 100*to.taken(cpus, memory)))
 			return true
 		}
 	}
@@ -183,21 +186,21 @@ func (b *balance) levels() bool {
 }
 
 // crowds reports whether a group that is to be spread would be less so.
-func (b *balance) crowds(n *site.Node, from, to string) bool {
-	return slices.ContainsFunc(b.spread[n.Name], func(g string) bool { return b.byName[to].groups[g] >= b.byName[from].groups[g] })
+func (b *balance) crowds(n *site.Node, from, to *room) bool {
+	return slices.ContainsFunc(b.spread[n.Name], func(g string) bool { return to.groups[g] >= from.groups[g] })
 }
 
 // evens moves a node without limits from the host with most of them to the one with fewest, if that has not three quarters of as many.
 func (b *balance) evens() bool {
 	for _, a := range b.open {
 		for _, c := range b.open {
-			x, y := b.byName[a].boundless, b.byName[c].boundless
-			if x < y+2 || 4*y > 3*x || slices.ContainsFunc(b.open, func(h string) bool { return b.byName[h].boundless > x || b.byName[h].boundless < y }) {
+			x, y := a.boundless, c.boundless
+			if x < y+2 || 4*y > 3*x || slices.ContainsFunc(b.open, func(h *room) bool { return h.boundless > x || h.boundless < y }) {
 				continue
 			}
 			i := slices.IndexFunc(b.on[a], func(n *site.Node) bool { return boundless(n) && b.takes(n, a, c) && !b.crowds(n, a, c) })
 			if i >= 0 {
-				b.move(b.on[a][i], a, c, fmt.Sprintf("%s has %s without limits and %s has %d", a, phrase.Count(x, "node"), c, y))
+				b.move(b.on[a][i], a, c, fmt.Sprintf("%s has %s without limits and %s has %d", a.host.Name, phrase.Count(x, "node"), c.host.Name, y))
 				return true
 			}
 		}

@@ -40,13 +40,13 @@ func (a amount) share(taken int64) float64 {
 const boundlessShare = 0.01
 
 // free gives the share of the host that is free, of what is scarcest, once somebody has taken some.
-func (r *room) free(cpus, memory int64) float64 {
-	return min(r.cpus.share(cpus), r.memory.share(memory)) - boundlessShare*float64(r.boundless)
+func (h *room) free(cpus, memory int64) float64 {
+	return min(h.cpus.share(cpus), h.memory.share(memory)) - boundlessShare*float64(h.boundless)
 }
 
 // rooms are the hosts of a site.
 type rooms struct {
-	open   []string // hosts to which nodes may come, by name
+	open   []*room // of the hosts to which nodes may come, by name
 	byName map[string]*room
 	spread map[string][]string // groups that are spread over hosts, by node
 	shared map[string][]string // volumes of one host that it shares with others, by node
@@ -57,7 +57,7 @@ func newRooms(s *site.Site, hosts []observe.Host) *rooms {
 	for i := range hosts {
 		r.add(s, &hosts[i])
 	}
-	slices.Sort(r.open)
+	slices.SortFunc(r.open, func(a, b *room) int { return strings.Compare(a.host.Name, b.host.Name) })
 	for _, g := range s.Groups {
 		if g.Spread != site.OverHosts {
 			continue
@@ -84,20 +84,16 @@ func (r *rooms) add(s *site.Site, o *observe.Host) {
 		to.disk = o.Disk.Free
 	}
 	if o.Drained == nil {
-		r.open = append(r.open, o.Name)
+		r.open = append(r.open, to)
 	}
 }
 
 func millionths(cpus float64) int64 { return int64(math.Round(cpus * 1e6)) }
 
 // take puts a node on a host. What it has on the disk of the host it is on is not free any more.
-func (r *rooms) take(n *site.Node, host string) { r.change(n, host, 1) }
+func (r *rooms) take(n *site.Node, host string) { r.change(n, r.byName[host], 1) }
 
-// leave takes a node off its host.
-func (r *rooms) leave(n *site.Node, host string) { r.change(n, host, -1) }
-
-func (r *rooms) change(n *site.Node, host string, by int) {
-	h := r.byName[host]
+func (r *rooms) change(n *site.Node, h *room, by int) {
 	h.cpus.free -= int64(by) * millionths(n.Limits.Cpus)
 	h.memory.free -= int64(by) * n.Limits.Memory
 	if boundless(n) {
@@ -132,20 +128,19 @@ func Disk(n *site.Node) (bytes int64) {
 }
 
 // able reports whether a host has the engine of a node and what it shares with others, and the interfaces that it takes are nobody's.
-func (r *rooms) able(n *site.Node, host string) bool {
-	h := r.byName[host]
-	return h.host.Engines[n.Engine].Unable == (observe.Lack{}) && !r.parted(n, host) &&
+func (r *rooms) able(n *site.Node, h *room) bool {
+	return h.host.Engines[n.Engine].Unable == (observe.Lack{}) && !r.parted(n, h) &&
 		!slices.ContainsFunc(n.NICs, func(nic site.NIC) bool { return nic.Interface != "" && h.alone[nic.Interface] })
 }
 
 // parted reports whether a node would be parted on a host from others with which it shares a volume.
-func (r *rooms) parted(n *site.Node, host string) bool {
+func (r *rooms) parted(n *site.Node, h *room) bool {
 	return slices.ContainsFunc(r.shared[n.Name], func(v string) bool {
-		if r.byName[host].shares[v] > 0 {
+		if h.shares[v] > 0 {
 			return false
 		}
-		for _, h := range r.byName {
-			if h.shares[v] > 0 {
+		for _, other := range r.byName {
+			if other.shares[v] > 0 {
 				return true
 			}
 		}
@@ -179,41 +174,45 @@ func Sharers(s *site.Site) map[string][]string {
 }
 
 // holds reports whether a host has room for a node. A node without limits fits anywhere.
-func (r *rooms) holds(n *site.Node, host string) bool {
-	h, disk := r.byName[host], Disk(n)
+func (h *room) holds(n *site.Node) bool {
+	disk := Disk(n)
 	return (n.Limits.Cpus == 0 || h.cpus.free >= millionths(n.Limits.Cpus)) && (n.Limits.Memory == 0 || h.memory.free >= n.Limits.Memory) &&
 		(disk == 0 || h.disk < 0 || h.disk >= disk)
 }
 
-// company is how many nodes a host has of the groups of a node that are spread over hosts.
-func (r *rooms) company(n *site.Node, host string) (all int) {
-	for _, g := range r.spread[n.Name] {
-		all += r.byName[host].groups[g]
+// company is how many nodes of groups a host has.
+func (h *room) company(spread []string) (all int) {
+	for _, g := range spread {
+		all += h.groups[g]
 	}
 	return all
 }
 
-// best gives, of the hosts that take a node, the one with the fewest of those from which it is to be apart; of these, the one of which most is left, of what is scarcest there.
-func (r *rooms) best(n *site.Node, but ...string) (string, bool) {
-	best, fewest, most := "", 0, 0.0
-	for _, name := range r.open {
-		if slices.Contains(but, name) || !r.able(n, name) || !r.holds(n, name) {
-			continue
-		}
-		company, free := r.company(n, name), r.byName[name].free(millionths(n.Limits.Cpus), n.Limits.Memory)
-		if best == "" || company < fewest || company == fewest && free > most {
-			best, fewest, most = name, company, free
+// best gives, of the hosts that take a node, the one with the fewest of those from which it is to be apart; of these, the one of which most is left, of what is scarcest there. Most hosts are no better than
+// another before, and are not asked whether they take it: sites have thousands of nodes and hundreds of hosts.
+func (r *rooms) best(n *site.Node) (string, bool) {
+	var best *room
+	fewest, most := 0, 0.0
+	cpus, spread := millionths(n.Limits.Cpus), r.spread[n.Name]
+	for _, h := range r.open {
+		company, free := h.company(spread), h.free(cpus, n.Limits.Memory)
+		better := best == nil || company < fewest || company == fewest && free > most
+		if better && r.able(n, h) && h.holds(n) {
+			best, fewest, most = h, company, free
 		}
 	}
-	return best, best != ""
+	if best == nil {
+		return "", false
+	}
+	return best.host.Name, true
 }
 
 // why tells why no host takes a node.
-func (r *rooms) why(n *site.Node, but ...string) (why, cure string) {
+func (r *rooms) why(n *site.Node) (why, cure string) {
 	var able []string
-	for _, name := range r.open {
-		if !slices.Contains(but, name) && r.able(n, name) {
-			able = append(able, name)
+	for _, h := range r.open {
+		if r.able(n, h) {
+			able = append(able, h.host.Name)
 		}
 	}
 	if len(able) == 0 {
@@ -248,13 +247,13 @@ func (c Crowd) String() string {
 func (r *rooms) crowded() (all []Crowd) {
 	for _, g := range r.groups() {
 		c := Crowd{Group: g, Few: math.MaxInt}
-		for _, name := range r.open {
-			n := r.byName[name].groups[g]
+		for _, h := range r.open {
+			n := h.groups[g]
 			if n > c.Nodes {
-				c.Host, c.Nodes = name, n
+				c.Host, c.Nodes = h.host.Name, n
 			}
 			if n < c.Few {
-				c.Least, c.Few = name, n
+				c.Least, c.Few = h.host.Name, n
 			}
 		}
 		if c.Nodes > c.Few+1 {
