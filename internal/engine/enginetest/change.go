@@ -1,6 +1,7 @@
 package enginetest
 
 import (
+	"slices"
 	"strings"
 
 	"orrery/internal/engine"
@@ -58,11 +59,10 @@ func limits(s *suite) {
 }
 
 // limitsOfRunning: what an engine says that it cannot do, it refuses, and leaves the node as it was.
-func limitsOfRunning(s *suite) {
+func limitsOfRunning(s *suite, n *spec.Node) {
 	if s.Engine.Capabilities().LiveLimits {
 		s.Skip("the engine changes limits of a running node")
 	}
-	n := s.running("unlimited", 29)
 	changed := *n
 	changed.Limits = someLimits()
 	if err := s.Engine.Change(s.Context(), &changed); problem.Exit(err) != int(problem.Surprise) {
@@ -107,11 +107,12 @@ func reshape(s *suite) {
 	}
 }
 
-func reshapeRunning(s *suite) {
-	n := s.running("asleep", 33)
+func reshapeRunning(s *suite, n *spec.Node) {
 	was := n.NICs[0].MAC
-	n.NICs[0].MAC = site.MAC(n.Site, "somebody else", n.NICs[0].Network)
-	if err := s.Engine.Change(s.Context(), n); problem.Exit(err) != int(problem.Surprise) {
+	changed := *n
+	changed.NICs = slices.Clone(n.NICs)
+	changed.NICs[0].MAC = site.MAC(n.Site, "somebody else", n.NICs[0].Network)
+	if err := s.Engine.Change(s.Context(), &changed); problem.Exit(err) != int(problem.Surprise) {
 		s.Errorf("changing an interface of a running node is no Surprise: %v", err)
 	}
 	s.want("listed hardware address", s.listed(n).NICs[0].MAC, was)

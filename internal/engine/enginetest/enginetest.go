@@ -56,24 +56,13 @@ func Run(t *testing.T, fixture func(t *testing.T) Fixture) {
 		{"Missing", missing},
 		{"ListBySite", listBySite},
 		{"Again", again},
-		{"Command", command},
-		{"CommandFails", commandFails},
-		{"CommandCancelled", commandCancelled},
-		{"StopEndsCommands", stopEndsCommands},
-		{"Put", put},
-		{"PutLink", putLink},
-		{"PutWhileRead", putWhileRead},
-		{"Dial", dial},
-		{"Identity", identity},
 		{"IdentityAfterRecreation", identityAgain},
 		{"Data", data},
 		{"Volume", volumes},
 		{"SharedVolume", sharedVolume},
 		{"Limits", limits},
-		{"LimitsOfRunning", limitsOfRunning},
 		{"LimitsOfStopped", limitsOfStopped},
 		{"Reshape", reshape},
-		{"ReshapeRunning", reshapeRunning},
 		{"Unprivileged", unprivileged},
 		{"Mark", mark},
 		{"Parallel", parallel},
@@ -84,7 +73,6 @@ func Run(t *testing.T, fixture func(t *testing.T) Fixture) {
 		{"ReplaceTwice", replaceTwice},
 		{"ReplaceRunning", replaceRunning},
 		{"MoveNIC", moveNIC},
-		{"MoveNowhere", moveNowhere},
 		{"Routed", routed},
 		{"Macvlan", macvlan},
 		{"Exclusive", exclusive},
@@ -92,13 +80,43 @@ func Run(t *testing.T, fixture func(t *testing.T) Fixture) {
 		{"RemountCopy", remountCopy},
 		{"RemountBusy", remountBusy},
 		{"RemountStopped", remountStopped},
-		{"Freeze", freeze},
 		{"FrozenEnds", frozenEnds},
-		{"Layered", layered},
-		{"View", view},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.test(&suite{T: t, Fixture: fixture(t)})
+		})
+	}
+	t.Run("Running", func(t *testing.T) {
+		onOne(&suite{T: t, Fixture: fixture(t)})
+	})
+}
+
+// onOne runs the tests that need a node that runs and leave it running, and last the one that stops it. They take turns on one node: with a machine in emulation, most of the time of a test is
+// that in which the machine boots.
+func onOne(s *suite) {
+	n := s.running("running", 10)
+	for _, c := range []struct {
+		name string
+		test func(*suite, *spec.Node)
+	}{
+		{"Identity", identity},
+		{"Command", command},
+		{"CommandFails", commandFails},
+		{"CommandCancelled", commandCancelled},
+		{"Put", put},
+		{"PutLink", putLink},
+		{"PutWhileRead", putWhileRead},
+		{"Dial", dial},
+		{"Limits", limitsOfRunning},
+		{"Reshape", reshapeRunning},
+		{"MoveNowhere", moveNowhere},
+		{"Freeze", freeze},
+		{"View", view},
+		{"Layered", layered},
+		{"Stop", stopEndsCommands},
+	} {
+		s.Run(c.name, func(t *testing.T) {
+			c.test(&suite{T: t, Fixture: s.Fixture}, n)
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"orrery/internal/engine"
 	"orrery/internal/host"
 	"orrery/internal/observe"
+	"orrery/internal/site/spec"
 )
 
 func (s *suite) freezer() engine.Freezer {
@@ -20,9 +21,8 @@ func (s *suite) freezer() engine.Freezer {
 }
 
 // freeze: a frozen node does nothing, and then goes on where it was.
-func freeze(s *suite) {
+func freeze(s *suite, n *spec.Node) {
 	f := s.freezer()
-	n := s.running("frozen", 70)
 	ref := engine.RefOf(n)
 	s.must(f.Thaw(s.Context(), ref)) // it is not frozen
 	s.wantState(n, observe.Running)

@@ -18,8 +18,7 @@ import (
 
 func commandOf(args ...string) host.Command { return host.Command{Args: args} }
 
-func command(s *suite) {
-	n := s.running("cmd", 10)
+func command(s *suite, n *spec.Node) {
 	s.want("output", s.ask(n, "echo", "a  b", "$HOME", "'"), "a  b $HOME '")
 	s.want("input", s.askAs(n, host.Command{Args: []string{"cat"}, Stdin: strings.NewReader("x\ny\n")}), "x\ny")
 	s.want("no input", s.ask(n, "cat"), "")
@@ -41,8 +40,7 @@ func command(s *suite) {
 	}
 }
 
-func commandFails(s *suite) {
-	n := s.running("fails", 11)
+func commandFails(s *suite, n *spec.Node) {
 	for _, c := range []struct {
 		args   []string
 		status int
@@ -68,8 +66,7 @@ func commandFails(s *suite) {
 	}
 }
 
-func commandCancelled(s *suite) {
-	n := s.running("cancel", 12)
+func commandCancelled(s *suite, n *spec.Node) {
 	ctx, cancel := context.WithTimeout(s.Context(), 200*time.Millisecond)
 	defer cancel()
 	begun := time.Now()
@@ -80,11 +77,13 @@ func commandCancelled(s *suite) {
 	if took := time.Since(begun); took > 10*time.Second {
 		s.Errorf("the command went on for %v", took)
 	}
-	s.ask(n, "true")
+	if s.Kernel { // an init waits for the dead, too, when it shuts down
+		s.want("what is left of it in the node", s.ask(n, "sh", "-c", "cat /proc/[0-9]*/comm | grep sleep; true"), "")
+	}
 }
 
-func stopEndsCommands(s *suite) {
-	n := s.running("ends", 13)
+// stopEndsCommands: when a node stops, so do commands in it; and then there is no way into it.
+func stopEndsCommands(s *suite, n *spec.Node) {
 	ended := make(chan error, 1)
 	go func() { ended <- s.runner(n).Run(s.Context(), commandOf("sleep", "3600")) }()
 	time.Sleep(200 * time.Millisecond)
@@ -101,6 +100,12 @@ func stopEndsCommands(s *suite) {
 	s.wantNotRunning("Put", n, s.runner(n).Put(s.Context(), host.File{Path: "/etc/x"}))
 	_, err := s.runner(n).Dial(s.Context(), "tcp", "127.0.0.1:1")
 	s.wantNotRunning("Dial", n, err)
+	if v, ok := s.Engine.(engine.Viewer); ok {
+		if root, err := v.View(engine.RefOf(n)); err == nil {
+			root.Close() //nolint:errcheck // nothing was written
+			s.Error("a node that does not run has a root")
+		}
+	}
 }
 
 // wantNotRunning wants that a stopped node is told of as all engines do, with the cure.
@@ -112,8 +117,7 @@ func (s *suite) wantNotRunning(what string, n *spec.Node, err error) {
 	}
 }
 
-func put(s *suite) {
-	n := s.running("put", 14)
+func put(s *suite, n *spec.Node) {
 	files := []host.File{
 		{Path: "/etc/plain", Content: []byte("a\nb"), Mode: 0o644},
 		{Path: "/srv/new/deep/secret", Content: []byte{0, 1, 255}, Mode: 0o400, Owner: "nobody:nogroup"},
@@ -131,8 +135,7 @@ func put(s *suite) {
 	s.want("replaced", s.ask(n, "stat", "-c", "%a %U:%G", "/etc/plain"), "600 root:root")
 }
 
-func putLink(s *suite) {
-	n := s.running("link", 15)
+func putLink(s *suite, n *spec.Node) {
 	s.put(n, host.File{Path: "/etc/first", Content: []byte("1")})
 	s.put(n, host.File{Path: "/etc/second", Content: []byte("2")})
 	for _, to := range []string{"/etc/first", "/etc/second"} { // a link is replaced, not followed
@@ -149,8 +152,7 @@ func putLink(s *suite) {
 }
 
 // putWhileRead: who reads a file while it is replaced sees the one or the other, whole.
-func putWhileRead(s *suite) {
-	n := s.running("atomic", 16)
+func putWhileRead(s *suite, n *spec.Node) {
 	versions := []string{strings.Repeat("a", 100_000), strings.Repeat("b", 100_000)}
 	s.put(n, host.File{Path: "/etc/big", Content: []byte(versions[0])})
 	ended := make(chan error, 1)
@@ -174,8 +176,7 @@ func putWhileRead(s *suite) {
 	}
 }
 
-func dial(s *suite) {
-	n := s.running("dial", 17)
+func dial(s *suite, n *spec.Node) {
 	const port, text = 4711, "hello from the node\n"
 	if c, err := s.runner(n).Dial(s.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
 		_ = c.Close()

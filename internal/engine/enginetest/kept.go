@@ -28,7 +28,7 @@ func (s *suite) wantIdentity(n *spec.Node) {
 	}
 }
 
-func identity(s *suite) { s.wantIdentity(s.running("identity", 20)) }
+func identity(s *suite, n *spec.Node) { s.wantIdentity(n) }
 
 func identityAgain(s *suite) {
 	n := s.running("phoenix", 21)

@@ -2,6 +2,7 @@ package enginetest
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -58,14 +59,15 @@ func moveNIC(s *suite) {
 }
 
 // moveNowhere: a link that cannot be moved stays where it is.
-func moveNowhere(s *suite) {
+func moveNowhere(s *suite, n *spec.Node) {
 	if !s.Engine.Capabilities().MoveNIC || !s.Kernel {
 		s.Skip("the engine does not move interfaces between bridges of a kernel")
 	}
-	n := s.running("stays", 83)
 	was := n.NICs[0].Bridge
-	n.NICs[0].Bridge = site.BridgeName(n.Site, "no such network")
-	if err := s.Engine.Change(s.Context(), n); err == nil {
+	changed := *n
+	changed.NICs = slices.Clone(n.NICs)
+	changed.NICs[0].Bridge = site.BridgeName(n.Site, "no such network")
+	if err := s.Engine.Change(s.Context(), &changed); err == nil {
 		s.Error("a link can be moved to a bridge that is not there")
 	}
 	s.want("listed bridge", s.listed(n).NICs[0].Bridge, was)

@@ -7,8 +7,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"orrery/internal/engine"
+	"orrery/internal/engine/process"
 	"orrery/internal/host"
 	"orrery/internal/tree"
 )
@@ -53,6 +58,7 @@ func (r runner) Run(ctx context.Context, c host.Command) error {
 	// lxc-attach begins where it was called from, if the node has such a directory.
 	return host.Exec(ctx, r.c.ref.Name, append(args, c.Args...), c, func(cmd *exec.Cmd) {
 		cmd.Dir, cmd.Path, cmd.Err = "/", attach, nil
+		cmd.Cancel = func() error { return end(cmd.Process) }
 		if !c.TTY { // which ends with us
 			// By lxc-attach, Sweep finds the command if we are killed; without it, the command would go on unseen.
 			cmd.SysProcAttr.Pdeathsig = 0
@@ -60,6 +66,24 @@ func (r runner) Run(ctx context.Context, c host.Command) error {
 				caller+strconv.Itoa(os.Getpid()))
 		}
 	})
+}
+
+// end kills the command of an lxc-attach, which buries it and ends. Were that killed as well, the dead process would stay in the node until the host's init buries it, which not every init does
+// at once, and systemd waits ten seconds for it when the node shuts down. What cannot end, as in a node that stands still, is left to that.
+func end(attach *os.Process) error {
+	for try := range 50 {
+		if attach.Signal(syscall.Signal(0)) != nil {
+			if try == 0 {
+				return os.ErrProcessDone
+			}
+			return nil
+		}
+		for _, pid := range groupOf(process.Host, attach.Pid) {
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return unix.Kill(-attach.Pid, unix.SIGKILL)
 }
 
 // Put writes files in the node.
