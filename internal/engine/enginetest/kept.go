@@ -30,49 +30,35 @@ func (s *suite) wantIdentity(n *spec.Node) {
 
 func identity(s *suite, n *spec.Node) { s.wantIdentity(n) }
 
-func identityAgain(s *suite) {
-	n := s.running("phoenix", 21)
-	s.destroy(n)
-	s.must(s.Engine.Create(s.Context(), n))
-	s.start(n)
-	s.wantIdentity(n)
-}
-
-// data: a node keeps what it wrote until it is destroyed.
-func data(s *suite) {
-	n := s.running("data", 22)
-	s.put(n, host.File{Path: "/var/lib/enginetest", Content: []byte("kept")})
-	s.stop(n)
-	s.start(n)
-	s.want("after a restart", s.ask(n, "cat", "/var/lib/enginetest"), "kept")
-	s.destroy(n)
-	s.must(s.Engine.Create(s.Context(), n))
-	s.start(n)
-	if s.has(n, "/var/lib/enginetest") {
-		s.Error("what a destroyed node wrote is in the new one")
-	}
-}
-
 func volumeAt(path string, shared bool) spec.Mount {
 	return spec.Mount{Volume: "enginetest", Path: path, Shared: shared, Owner: "root:root", Mode: 0o755}
 }
 
-// volumes outlive a node's destruction, and no other node sees them.
-func volumes(s *suite) {
-	n, other := s.Node("vol", 23), s.Node("volother", 24)
+// data: a node keeps what it wrote until it is destroyed. A volume outlives that, and no other node sees it. Who is made again is who it was.
+func data(s *suite) {
+	n, other := s.Node("data", 22), s.Node("dataother", 24)
 	n.Mounts = []spec.Mount{volumeAt("/srv/data", false)}
 	other.Mounts = n.Mounts
 	s.create(n)
 	s.create(other)
 	s.start(n)
 	s.start(other)
-	s.put(n, host.File{Path: "/srv/data/rows", Content: []byte("42")})
+	s.put(n, fileOf("/var/lib/enginetest", "kept"))
+	s.put(n, fileOf("/srv/data/rows", "42"))
 	if s.has(other, "/srv/data/rows") {
 		s.Error("another node sees what is on a volume that is not shared")
 	}
+	s.destroy(other)
+	s.stop(n)
+	s.start(n)
+	s.want("after a restart", s.ask(n, "cat", "/var/lib/enginetest"), "kept")
 	s.destroy(n)
 	s.must(s.Engine.Create(s.Context(), n))
 	s.start(n)
+	s.wantIdentity(n)
+	if s.has(n, "/var/lib/enginetest") {
+		s.Error("what a destroyed node wrote is in the new one")
+	}
 	s.want("on the volume", s.ask(n, "cat", "/srv/data/rows"), "42")
 }
 

@@ -50,6 +50,7 @@ func replace(s *suite) {
 		s.Error("a replaced node is neither configured nor proven healthy")
 	}
 	s.start(is)
+	s.wantRefused(keeper, was, is)
 	s.wantIdentity(is)
 	if s.has(is, "/var/lib/enginetest") {
 		s.Error("the replacement has the private data of the former node")
@@ -96,9 +97,9 @@ func replaceTwice(s *suite) {
 	s.want("private data", s.ask(is, "cat", "/var/lib/enginetest"), "second")
 }
 
-func replaceRunning(s *suite) {
-	keeper, was, is := s.replaced("refuse", 53)
-	s.start(is)
+// wantRefused: what runs is not replaced.
+func (s *suite) wantRefused(keeper engine.Keeper, was, is *spec.Node) {
+	s.Helper()
 	for what, err := range map[string]error{
 		"Replace": keeper.Replace(s.Context(), was),
 		"Restore": keeper.Restore(s.Context(), engine.RefOf(was)),
