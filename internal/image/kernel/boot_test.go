@@ -118,7 +118,7 @@ func machine(t *testing.T, m *trial) {
 		t.Fatal(err)
 	}
 	args := []string{
-		"-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-machine", "q35,memory-backend=mem", "-accel", "tcg", "-cpu", "max,la57=off,cx16=off",
+		"-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-machine", "q35,memory-backend=mem", "-accel", "tcg", "-cpu", "qemu64,cx16=off",
 		"-m", "256", "-object", "memory-backend-memfd,id=mem,size=256M,share=on", "-kernel", from.Kernel, "-initrd", from.Initramfs,
 		"-append", "console=ttyS0 quiet panic=-1 net.ifnames=0 systemd.getty_auto=no systemd.mask=getty@tty1.service " + word,
 		"-chardev", "socket,id=share,path=" + socket, "-device", "vhost-user-fs-pci,chardev=share,tag=" + boot.RootTag, "-device", "virtio-serial-pci", "-serial", "stdio",
