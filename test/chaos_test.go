@@ -19,7 +19,7 @@ import (
 const (
 	// chaosRuns is how many histories there are where nobody says: make test-chaos says more. On a busy machine there are as many as begin in chaosTime.
 	chaosRuns = 30
-	chaosTime = 4 * time.Minute
+	chaosTime = 3 * time.Minute
 	// chaosLanes is how many of them go on at the same time, each on a disk of its own: half of a history is waiting.
 	chaosLanes = 2
 )

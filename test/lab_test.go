@@ -212,8 +212,8 @@ cpus       = 1
 pin        = "0"
 memory     = "512MiB"
 privileged = true
-[setting.vm]
-engine = "kvm"
+[setting.vf]
+network = "sriov"
 
 [test.capture]
 kind      = "capture"
@@ -272,8 +272,8 @@ func TestLabEveryKind(t *testing.T) {
 		for _, figure := range one.Figures {
 			for _, c := range figure.Cells {
 				switch {
-				case c.Setting == "vm" && c.Missing == "":
-					t.Errorf("%s, %s: the setting vm is not told to be missing", one.Name, figure.Name)
+				case c.Setting == "vf" && c.Missing == "":
+					t.Errorf("%s, %s: the setting vf is not told to be missing", one.Name, figure.Name)
 				case c.Ratio != nil:
 					figures++
 				}
