@@ -77,6 +77,7 @@ func commandCancelled(s *suite, n *spec.Node) {
 	if took := time.Since(begun); took > 10*time.Second {
 		s.Errorf("the command went on for %v", took)
 	}
+	s.ask(n, "true")
 	if s.Kernel { // an init waits for the dead, too, when it shuts down
 		s.want("what is left of it in the node", s.ask(n, "sh", "-c", "cat /proc/[0-9]*/comm | grep sleep; true"), "")
 	}
