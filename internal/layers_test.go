@@ -14,7 +14,8 @@ import (
 
 // layers are the packages in their order: each imports only from layers before its own.
 var layers = [][]string{
-	{"visible", "phrase", "knot"},
+	{"visible", "phrase", "knot", "jsonlimit"},
+	{"jsonlimit/jsonattack"},
 	{"problem", "tree"},
 	{"strict", "guest/boot", "edition", "turn"},
 	{"site"},

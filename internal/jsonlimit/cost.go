@@ -1,0 +1,232 @@
+package jsonlimit
+
+import (
+	"encoding/json"
+	"math"
+	"reflect"
+)
+
+// What values cost beside their own space, in bytes: an allocation for itself, a string, an empty map, and a number of
+// slots that a map begins with. Slices and maps grow, and the former ones wait for the garbage collector.
+const (
+	alloc    = 16
+	emptyMap = 64
+	slots    = 8
+	grown    = 2
+
+	iface = 16 // bytes of a value of any type
+)
+
+// maxDepth is how deep values may be nested; messages are less than 20 deep.
+const maxDepth = 200
+
+// costOf returns how many bytes decoding a text into a value of a shape allocates, or any larger number. It stops
+// once that is more than the budget. Of a text that is no JSON it returns any number: decoding fails.
+func costOf(text []byte, s *shape, budget int) int {
+	c := counter{text: text, budget: budget}
+	c.value(s, 0)
+	return c.cost
+}
+
+// A counter goes through a text. At its end, and wherever the text is no JSON, it moves to the end.
+type counter struct {
+	text   []byte
+	at     int
+	cost   int
+	budget int
+	name   []byte // space for a name
+}
+
+func (c *counter) pay(bytes int) {
+	if c.cost += bytes; c.cost > c.budget {
+		c.at = len(c.text)
+	}
+}
+
+// peek returns the first byte of the next token, or 0 at the end.
+func (c *counter) peek() byte {
+	for ; c.at < len(c.text); c.at++ {
+		switch b := c.text[c.at]; b {
+		case ' ', '\t', '\r', '\n':
+		default:
+			return b
+		}
+	}
+	return 0
+}
+
+// next reports whether the next token is this byte, and passes it.
+func (c *counter) next(want byte) bool {
+	if c.peek() != want {
+		return false
+	}
+	c.at++
+	return true
+}
+
+// literal passes a string and returns it with its quotes, or passes a number or a word.
+func (c *counter) literal() []byte {
+	begin := c.at
+	if c.peek() != '"' {
+		for c.at < len(c.text) {
+			switch c.text[c.at] {
+			case ',', ':', ']', '}', '"', '[', '{', ' ', '\t', '\r', '\n':
+				if c.at == begin {
+					c.at = len(c.text) // no value begins with it
+				}
+				return c.text[begin:min(c.at, len(c.text))]
+			}
+			c.at++
+		}
+		return c.text[begin:]
+	}
+	begin = c.at
+	for c.at++; c.at < len(c.text); c.at++ {
+		switch c.text[c.at] {
+		case '\\':
+			c.at++
+		case '"':
+			c.at++
+			return c.text[begin:c.at]
+		}
+	}
+	c.at = len(c.text)
+	return nil
+}
+
+// value counts a value that is decoded into a shape; nil is one that is passed over.
+func (c *counter) value(s *shape, depth int) {
+	if depth > maxDepth {
+		c.pay(math.MaxInt32)
+		return
+	}
+	switch first := c.peek(); {
+	case s == nil:
+		c.skip(first, depth)
+	case s.kind == reflect.Pointer && first != 'n':
+		c.pay(s.elem.size + alloc)
+		c.value(s.elem, depth+1)
+	case s.kind == reflect.Invalid:
+		begin := c.at
+		c.skip(first, depth)
+		c.pay(3*(c.at-begin) + alloc)
+	case first == '"':
+		n := len(c.literal())
+		c.pay(3*n + alloc) // a byte that is no UTF-8 becomes three
+	case first == '{':
+		c.object(s, depth)
+	case first == '[':
+		c.array(s, depth)
+	default:
+		c.literal()
+		if s.kind == reflect.Interface {
+			c.pay(alloc) // a number
+		}
+	}
+}
+
+// skip passes a value of which nothing is kept.
+func (c *counter) skip(first byte, depth int) {
+	switch first {
+	case '{':
+		c.object(&shape{kind: reflect.Struct}, depth)
+	case '[':
+		c.array(&shape{kind: reflect.Array}, depth)
+	default:
+		c.literal()
+	}
+}
+
+func (c *counter) array(s *shape, depth int) {
+	var elem *shape
+	each := 0
+	switch s.kind {
+	case reflect.Slice:
+		elem, each = s.elem, grown*s.elem.size
+	case reflect.Array:
+		elem = s.elem
+	case reflect.Interface:
+		elem, each = s, grown*iface
+	}
+	c.at++
+	for first := true; c.at < len(c.text) && !c.next(']'); first = false {
+		if !first && !c.next(',') {
+			c.at = len(c.text)
+			return
+		}
+		if first {
+			c.pay(alloc)
+		}
+		c.pay(each)
+		c.value(elem, depth+1)
+	}
+}
+
+func (c *counter) object(s *shape, depth int) {
+	entry := 0 // bytes of a map's
+	switch s.kind {
+	case reflect.Map:
+		entry = s.key + s.elem.size + 1
+		c.pay(emptyMap)
+	case reflect.Interface:
+		entry = 2*iface + 1
+		c.pay(emptyMap)
+	}
+	c.at++
+	for first := true; c.at < len(c.text) && !c.next('}'); first = false {
+		if !first && !c.next(',') || c.peek() != '"' {
+			c.at = len(c.text)
+			return
+		}
+		name := c.literal()
+		if !c.next(':') {
+			c.at = len(c.text)
+			return
+		}
+		var elem *shape
+		switch s.kind {
+		case reflect.Map:
+			elem = s.elem
+		case reflect.Interface:
+			elem = s
+		case reflect.Struct:
+			if f := c.field(s, name); f != nil {
+				elem = f.shape
+				c.pay(f.embedded)
+			}
+		}
+		if entry > 0 {
+			if first {
+				c.pay((slots - 1) * entry)
+			}
+			c.pay(2*grown*entry + 3*len(name) + alloc)
+		}
+		c.value(elem, depth+1)
+	}
+}
+
+// field returns the field that a name, in its quotes, is decoded into.
+func (c *counter) field(s *shape, quoted []byte) *field {
+	if len(s.fields) == 0 || len(quoted) < 2 {
+		return nil
+	}
+	name := quoted[1 : len(quoted)-1]
+	for _, b := range name {
+		if b == '\\' || b >= 0x80 {
+			var text string
+			if json.Unmarshal(quoted, &text) != nil {
+				return nil
+			}
+			c.name = fold(c.name[:0], []byte(text))
+			return s.fields[string(c.name)]
+		}
+	}
+	c.name = c.name[:0]
+	for _, b := range name {
+		if 'a' <= b && b <= 'z' {
+			b -= 'a' - 'A'
+		}
+		c.name = append(c.name, b)
+	}
+	return s.fields[string(c.name)]
+}

@@ -1,0 +1,134 @@
+// Package jsonattack makes JSON texts that take as much memory as they can when they are decoded. Tests send them as
+// an untrusted peer would.
+package jsonattack
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"reflect"
+	"strings"
+)
+
+// Texts returns, for each list, map and pointer that a type holds, texts of about so many bytes that have as many
+// elements there as fit. The name of a text says where, and of what the elements are.
+func Texts(t reflect.Type, size int) iter.Seq2[string, []byte] {
+	return func(yield func(string, []byte) bool) {
+		w := &walk{size: size, yield: yield}
+		w.visit(t, t.String(), "", "")
+	}
+}
+
+type walk struct {
+	size  int
+	yield func(string, []byte) bool
+	above []reflect.Type
+	done  bool
+}
+
+// visit makes the texts for a value that stands between two pieces of text.
+func (w *walk) visit(t reflect.Type, name, before, after string) {
+	for _, a := range w.above {
+		if a == t {
+			return
+		}
+	}
+	w.above = append(w.above, t)
+	defer func() { w.above = w.above[:len(w.above)-1] }()
+	if opaque(t) {
+		return
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		w.visit(t.Elem(), name, before, after)
+	case reflect.Slice, reflect.Array:
+		w.fill(t, name, before+"[", "]"+after, func(elem string, _ int) string { return elem })
+		w.visit(t.Elem(), name+"[]", before+"[", "]"+after)
+	case reflect.Map:
+		w.fill(t, name, before+"{", "}"+after, func(elem string, n int) string { return fmt.Sprintf(`"%x":%s`, n, elem) })
+		w.visit(t.Elem(), name+"{}", before+`{"1":`, "}"+after)
+	case reflect.Struct:
+		for i := range t.NumField() {
+			f := t.Field(i)
+			key, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			switch {
+			case key == "-":
+			case f.Anonymous && key == "":
+				w.visit(f.Type, name, before, after)
+			case f.IsExported():
+				if key == "" {
+					key = f.Name
+				}
+				w.visit(f.Type, name+"."+key, before+`{"`+key+`":`, "}"+after)
+			}
+		}
+	}
+}
+
+// fill makes the texts of a list or map that is filled with elements.
+func (w *walk) fill(t reflect.Type, name, before, after string, element func(elem string, n int) string) {
+	for _, elem := range []string{least(t.Elem(), 0), least(t.Elem(), 1), least(t.Elem(), 2), "null"} {
+		var text bytes.Buffer
+		text.WriteString(before)
+		for n := 0; text.Len()+len(after)+len(elem)+16 < w.size; n++ {
+			if n > 0 {
+				text.WriteByte(',')
+			}
+			text.WriteString(element(elem, n))
+		}
+		text.WriteString(after)
+		if w.done = w.done || !w.yield(name+" of "+elem, text.Bytes()); w.done {
+			return
+		}
+	}
+}
+
+// least returns the shortest text of a value that has all it can hold, so many levels deep.
+func least(t reflect.Type, deep int) string {
+	if opaque(t) {
+		return "null"
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return least(t.Elem(), deep)
+	case reflect.Slice, reflect.Array:
+		if deep == 0 {
+			return "[]"
+		}
+		return "[" + least(t.Elem(), deep-1) + "]"
+	case reflect.Map:
+		if deep == 0 {
+			return "{}"
+		}
+		return `{"":` + least(t.Elem(), deep-1) + "}"
+	case reflect.Struct:
+		if deep == 0 {
+			return "{}"
+		}
+		var fields []string
+		for i := range t.NumField() {
+			f := t.Field(i)
+			key, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			switch kind := f.Type.Kind(); {
+			case key == "" || key == "-" || !f.IsExported():
+			case kind == reflect.Pointer, kind == reflect.Slice, kind == reflect.Map, kind == reflect.Struct:
+				fields = append(fields, `"`+key+`":`+least(f.Type, deep-1))
+			}
+		}
+		return "{" + strings.Join(fields, ",") + "}"
+	case reflect.String:
+		return `""`
+	case reflect.Bool:
+		return "true"
+	case reflect.Interface:
+		return "{}"
+	}
+	return "0"
+}
+
+// opaque reports whether a type decodes itself.
+func opaque(t reflect.Type) bool {
+	p := reflect.PointerTo(t)
+	return t.Kind() != reflect.Pointer && (p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[interface{ UnmarshalText([]byte) error }]()))
+}

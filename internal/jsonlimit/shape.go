@@ -1,0 +1,137 @@
+package jsonlimit
+
+import (
+	"encoding"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+	"unicode"
+)
+
+// A shape is what a JSON value costs that is decoded into a type. The space of the value itself is paid for by what
+// holds it: a slice, a map, a pointer.
+type shape struct {
+	kind   reflect.Kind      // Invalid if the type decodes itself
+	size   int               // bytes of a value
+	elem   *shape            // of a pointer, slice, array or map
+	key    int               // bytes of a map's key
+	fields map[string]*field // of a struct, by their folded names
+}
+
+// A field is one of a struct, or of a struct that it embeds.
+type field struct {
+	*shape
+	embedded int // bytes of the structs that it is reached through by pointers
+}
+
+var (
+	shapes sync.Map // reflect.Type to *shape
+	making sync.Mutex
+
+	unmarshaler     = reflect.TypeFor[json.Unmarshaler]()
+	textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
+)
+
+// shapeOf returns the shape of a type, which is made once.
+func shapeOf(t reflect.Type) *shape {
+	if s, ok := shapes.Load(t); ok {
+		return s.(*shape)
+	}
+	making.Lock()
+	defer making.Unlock()
+	made := map[reflect.Type]*shape{}
+	s := makeShape(t, made)
+	for t, s := range made {
+		shapes.Store(t, s)
+	}
+	return s
+}
+
+// makeShape makes the shape of a type and of all that it holds. A type that holds itself finds its own in made.
+func makeShape(t reflect.Type, made map[reflect.Type]*shape) *shape {
+	if s, ok := made[t]; ok {
+		return s
+	}
+	s := &shape{size: int(t.Size())}
+	made[t] = s
+	if p := reflect.PointerTo(t); t.Kind() != reflect.Pointer && (p.Implements(unmarshaler) || p.Implements(textUnmarshaler)) {
+		return s
+	}
+	switch s.kind = t.Kind(); s.kind {
+	case reflect.Pointer, reflect.Slice, reflect.Array:
+		s.elem = makeShape(t.Elem(), made)
+	case reflect.Map:
+		s.elem, s.key = makeShape(t.Elem(), made), int(t.Key().Size())
+	case reflect.Struct:
+		s.fields = map[string]*field{}
+		addFields(s.fields, t, 0, made)
+	}
+	return s
+}
+
+// addFields adds the fields of a struct, those nearest to the top first, as encoding/json prefers them.
+func addFields(to map[string]*field, t reflect.Type, embedded int, made map[reflect.Type]*shape) {
+	type level struct {
+		t        reflect.Type
+		embedded int
+	}
+	seen := map[reflect.Type]bool{t: true}
+	for now := []level{{t, embedded}}; len(now) > 0; {
+		var next []level
+		here := map[string]*field{}
+		for _, l := range now {
+			for i := range l.t.NumField() {
+				f := l.t.Field(i)
+				name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+				inner := f.Type
+				if inner.Kind() == reflect.Pointer {
+					inner = inner.Elem()
+				}
+				switch {
+				case f.Tag.Get("json") == "-", !f.IsExported() && !f.Anonymous:
+				case f.Anonymous && name == "" && inner.Kind() == reflect.Struct:
+					if more := l.embedded; !seen[inner] {
+						seen[inner] = true
+						if f.Type.Kind() == reflect.Pointer {
+							more += int(inner.Size())
+						}
+						next = append(next, level{inner, more})
+					}
+				case f.IsExported():
+					if name == "" {
+						name = f.Name
+					}
+					key := string(fold(nil, []byte(name)))
+					if here[key] != nil {
+						panic(fmt.Sprintf("jsonlimit: %v has two fields %s", t, name)) // of which encoding/json takes none
+					}
+					here[key] = &field{makeShape(f.Type, made), l.embedded}
+				}
+			}
+		}
+		for key, f := range here {
+			if to[key] == nil {
+				to[key] = f
+			}
+		}
+		now = next
+	}
+}
+
+// fold appends a name as it is compared: encoding/json takes any case for any other.
+func fold(to, name []byte) []byte {
+	for _, r := range string(name) {
+		for {
+			next := unicode.SimpleFold(r)
+			if next <= r {
+				r = next
+				break
+			}
+			r = next
+		}
+		to = append(to, string(r)...)
+	}
+	return to
+}
