@@ -23,6 +23,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/jsonlimit"
 	"orrery/internal/tree"
 )
 
@@ -172,7 +173,7 @@ func (l *line) hear(kind byte, into any) error {
 	if err != nil {
 		return err
 	}
-	if is != kind || json.Unmarshal(b, into) != nil {
+	if is != kind || jsonlimit.Unmarshal(b, into) != nil {
 		return errForm
 	}
 	return nil

@@ -2,7 +2,6 @@ package freight
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/host"
+	"orrery/internal/jsonlimit"
 	"orrery/internal/problem"
 	"orrery/internal/tree"
 )
@@ -138,7 +138,7 @@ func (t *taking) round() error {
 	if err != nil {
 		return err
 	}
-	if kind != begins || json.Unmarshal(b, &s) != nil || s.Bytes < 0 || s.Base != "" && s.Base != base {
+	if kind != begins || jsonlimit.Unmarshal(b, &s) != nil || s.Bytes < 0 || s.Base != "" && s.Base != base {
 		return errForm
 	}
 	t.record.Sum, t.record.Whole = "", false
@@ -192,7 +192,7 @@ func (l *line) again(kind byte, b []byte) error {
 // finish brings all to disk, and takes down what there is.
 func (t *taking) finish(b []byte) error {
 	var e end
-	if json.Unmarshal(b, &e) != nil || t.file != nil {
+	if jsonlimit.Unmarshal(b, &e) != nil || t.file != nil {
 		return errForm
 	}
 	sum := t.line.said()
@@ -233,7 +233,7 @@ func (t *taking) take(kind byte, b []byte) error {
 		return t.amend.Remove(string(b))
 	}
 	var e entry
-	if json.Unmarshal(b, &e) != nil || (t.file != nil) != (kind == closed) {
+	if jsonlimit.Unmarshal(b, &e) != nil || (t.file != nil) != (kind == closed) {
 		return errForm
 	}
 	if t.paths++; t.paths > tree.Ample.All {

@@ -20,6 +20,7 @@ import (
 
 	"orrery/internal/host"
 	"orrery/internal/image/pieces"
+	"orrery/internal/jsonlimit"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
 	"orrery/internal/tree"
@@ -346,7 +347,7 @@ func (t *taking) check(whole []byte) (*pieces.Index, error) {
 func (t *taking) record(note json.RawMessage, begun time.Time) *Record {
 	r := newRecord(t.layer, begun)
 	var says Record
-	if json.Unmarshal(note, &says) != nil {
+	if jsonlimit.Unmarshal(note, &says) != nil {
 		return r
 	}
 	r.Packages, r.Python = names(says.Packages), names(says.Python)

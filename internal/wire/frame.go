@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"sync"
+
+	"orrery/internal/jsonlimit"
 )
 
 // A kind of frame.
@@ -90,7 +92,7 @@ func understand(r io.Reader, want kind, most int, what any) error {
 	if k != want {
 		return fmt.Errorf("%w: a frame %q", errFrame, k)
 	}
-	if err := json.Unmarshal(text, what); err != nil {
+	if err := jsonlimit.Unmarshal(text, what); err != nil {
 		return fmt.Errorf("%w: %w", errFrame, err)
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"orrery/internal/host"
+	"orrery/internal/jsonlimit"
 	"orrery/internal/problem"
 )
 
@@ -173,7 +174,7 @@ func (e *ear) hear(from *call, said *answer) error {
 		case errs:
 			err = e.give(e.c.Stderr, text, true)
 		case says:
-			if err := json.Unmarshal(text, said); err != nil {
+			if err := jsonlimit.Unmarshal(text, said); err != nil {
 				return from.c.lost(fmt.Errorf("%w: %w", errFrame, err))
 			}
 			return nil

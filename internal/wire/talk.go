@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"orrery/internal/host"
+	"orrery/internal/jsonlimit"
 	"orrery/internal/problem"
 )
 
@@ -43,13 +44,13 @@ func (t *Talk) Hear(into any) error {
 	case err != nil:
 		return t.c.lost(err)
 	case k == message:
-		if err := json.Unmarshal(text, into); err != nil {
+		if err := jsonlimit.Unmarshal(text, into); err != nil {
 			return t.c.lost(fmt.Errorf("%w: %w", errFrame, err))
 		}
 		return nil
 	case k == says && len(text) <= mostSaid:
 		var a answer
-		if err := json.Unmarshal(text, &a); err != nil {
+		if err := jsonlimit.Unmarshal(text, &a); err != nil {
 			return t.c.lost(fmt.Errorf("%w: %w", errFrame, err))
 		}
 		if a.Failed {
@@ -124,7 +125,7 @@ func (c *Caller) Say(what any) error { return tell(c, message, what) }
 func (c *Caller) Hear(into any) error {
 	select {
 	case text := <-c.said:
-		return json.Unmarshal(text, into)
+		return jsonlimit.Unmarshal(text, into)
 	case <-c.ctx.Done():
 		return context.Cause(c.ctx)
 	}

@@ -2,12 +2,12 @@ package remote
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 
 	"orrery/internal/apply"
 	"orrery/internal/journal"
+	"orrery/internal/jsonlimit"
 	"orrery/internal/problem"
 	"orrery/internal/wire"
 )
@@ -22,7 +22,7 @@ func (f *far) Entries(ctx context.Context, runs int) (all []journal.Entry, damag
 	}
 	defer l.Close() //nolint:errcheck // it was only read
 	all, wrong, _, err := journal.Scan(io.LimitReader(l, mostOfAJournal))
-	if err == nil && (len(wrong) > 0 || json.Unmarshal(l.result, &damaged) != nil) { // if it was cut off, there is no result
+	if err == nil && (len(wrong) > 0 || jsonlimit.Unmarshal(l.result, &damaged) != nil) { // if it was cut off, there is no result
 		err = errors.New("it sends what is none")
 	}
 	switch {

@@ -2,7 +2,6 @@ package remote
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"path/filepath"
@@ -11,6 +10,7 @@ import (
 	"orrery/internal/apply"
 	"orrery/internal/host/doctor"
 	"orrery/internal/host/path"
+	"orrery/internal/jsonlimit"
 	"orrery/internal/problem"
 	"orrery/internal/visible"
 	"orrery/internal/wire"
@@ -148,7 +148,7 @@ func (l *Link) result(t *wire.Talk, hear func(*wire.Talk, *word) error, into any
 			if into == nil {
 				return nil
 			}
-			return json.Unmarshal(w.Result, into)
+			return l.read(w.Result, into)
 		case hear == nil:
 			continue
 		}
@@ -156,6 +156,15 @@ func (l *Link) result(t *wire.Talk, hear func(*wire.Talk, *word) error, into any
 			return err
 		}
 	}
+}
+
+// read decodes what a helper has answered.
+func (l *Link) read(text []byte, into any) error {
+	if err := jsonlimit.Unmarshal(text, into); err != nil {
+		return problem.New(problem.Surprise, "host %s: its answer cannot be read", l.name).Because(err).
+			Try("look at that host: its helper does not keep to the protocol; --without %s leaves it out", l.name)
+	}
+	return nil
 }
 
 // there says of a problem at which host it is: a path, such as that of a lock, does not say on which.

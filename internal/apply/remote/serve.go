@@ -17,6 +17,7 @@ import (
 	"orrery/internal/host/doctor"
 	"orrery/internal/host/path"
 	"orrery/internal/journal"
+	"orrery/internal/jsonlimit"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
 	"orrery/internal/problem"
@@ -121,7 +122,7 @@ func (h *helper) of(p place) *lent {
 // At gives the way into a node.
 func (h *helper) At(where json.RawMessage) (host.Runner, error) {
 	var p place
-	if err := json.Unmarshal(where, &p); err != nil {
+	if err := jsonlimit.Unmarshal(where, &p); err != nil {
 		return nil, err
 	}
 	if p.Node == nil {

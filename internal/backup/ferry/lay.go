@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"io"
 	"math"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/image"
+	"orrery/internal/jsonlimit"
 	"orrery/internal/phrase"
 	"orrery/internal/problem"
 )
@@ -74,7 +74,7 @@ func Send(ctx context.Context, p *Parcel, from backup.Contents, saw func(int64),
 		}
 		if kind == ofDone {
 			laid := &Laid{}
-			return laid, json.Unmarshal(content, laid)
+			return laid, jsonlimit.Unmarshal(content, laid)
 		}
 		t, has := p.Manifest.Tree(string(content))
 		if kind != ofAsk || !has || sent[t.Name] || t.Kind == vault.LayerTree && !p.Trust {

@@ -2,11 +2,11 @@ package ferry
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 
 	"orrery/internal/backup/vault"
 	"orrery/internal/image"
+	"orrery/internal/jsonlimit"
 )
 
 // A layer is the same on all hosts that have it, and one of them gives it. Hosts say what they have, whoever takes the backup says who gives what, and takes a layer from nobody else.
@@ -48,7 +48,7 @@ func (t *Taking) share(ctx context.Context, content []byte) error {
 		return errStrange
 	}
 	var held map[string]string
-	if err := json.Unmarshal(content, &held); err != nil {
+	if err := jsonlimit.Unmarshal(content, &held); err != nil {
 		return err
 	}
 	for digest, is := range held {

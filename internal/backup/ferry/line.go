@@ -17,6 +17,7 @@ import (
 	"sync"
 
 	"orrery/internal/backup/vault"
+	"orrery/internal/jsonlimit"
 )
 
 // What a message is about.
@@ -131,7 +132,7 @@ func (l *line) hearOf(kind byte, into any) error {
 	if is != kind {
 		return errStrange
 	}
-	return json.Unmarshal(content, into)
+	return jsonlimit.Unmarshal(content, into)
 }
 
 // list sends a list.

@@ -16,6 +16,7 @@ import (
 
 	"orrery/internal/backup"
 	"orrery/internal/backup/vault"
+	"orrery/internal/jsonlimit"
 	"orrery/internal/snapshot"
 	"orrery/internal/tree"
 	"orrery/internal/volume"
@@ -91,7 +92,7 @@ func (s *Shelf) read(t *vault.Tree) (*snapshot.Snapshot, error) {
 		return nil, err
 	}
 	is := &snapshot.Snapshot{}
-	return is, json.Unmarshal(text, is)
+	return is, jsonlimit.Unmarshal(text, is)
 }
 
 const snapshotFile = "snapshot.json"

@@ -3,7 +3,6 @@ package ferry
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"slices"
@@ -13,6 +12,7 @@ import (
 	"orrery/internal/backup/vault"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/image"
+	"orrery/internal/jsonlimit"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/check"
@@ -117,7 +117,7 @@ func (t *Taking) hear(ctx context.Context, kind byte, content []byte) error {
 		})
 	case ofPace:
 		var s stage
-		if err := json.Unmarshal(content, &s); err != nil {
+		if err := jsonlimit.Unmarshal(content, &s); err != nil {
 			return err
 		}
 		return t.line.answer(ctx, &s, t.Pace)
@@ -125,14 +125,14 @@ func (t *Taking) hear(ctx context.Context, kind byte, content []byte) error {
 		return t.share(ctx, content)
 	case ofNodes:
 		var r records
-		if err := json.Unmarshal(content, &r); err != nil {
+		if err := jsonlimit.Unmarshal(content, &r); err != nil {
 			return err
 		}
 		t.Nodes, t.Layers = r.Nodes, r.Layers
 		return t.leave(r.Left)
 	case ofTree:
 		var is branch
-		if err := json.Unmarshal(content, &is); err != nil {
+		if err := jsonlimit.Unmarshal(content, &is); err != nil {
 			return err
 		}
 		return t.take(&is)
@@ -238,7 +238,7 @@ func (t *Taking) mayHave(is *vault.Tree) error {
 // takeSecrets takes in generated secrets and the host keys of nodes.
 func (t *Taking) takeSecrets(content []byte) error {
 	var all vault.Secrets
-	if err := json.Unmarshal(content, &all); err != nil {
+	if err := jsonlimit.Unmarshal(content, &all); err != nil {
 		return err
 	}
 	for path, value := range all {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"orrery/internal/control"
+	"orrery/internal/jsonlimit"
 	"orrery/internal/lab/experiment"
 	"orrery/internal/lab/run"
 	"orrery/internal/plan"
@@ -142,7 +143,7 @@ func newHearing(w Watcher, host string, e *experiment.Experiment, line func(stri
 // hear is told what the host says.
 func (h *hearing) hear(text string) error {
 	var e event
-	if err := json.Unmarshal([]byte(text), &e); err != nil {
+	if err := jsonlimit.Unmarshal([]byte(text), &e); err != nil {
 		return h.refuse("what it tells of the run cannot be read")
 	}
 	said := problem.Short(visible.Line(e.Text), longest)

@@ -25,6 +25,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/jsonlimit"
 	"orrery/internal/tree"
 )
 
@@ -214,7 +215,7 @@ func Unpack(from io.Reader, ids int) (*Index, error) {
 			return nil, fmt.Errorf("more than %d paths: %w", mostEntries, tree.ErrTooLarge)
 		}
 		e := &Entry{}
-		if err := json.Unmarshal(lines.Bytes(), e); err != nil {
+		if err := jsonlimit.Unmarshal(lines.Bytes(), e); err != nil {
 			return nil, err
 		}
 		if err := c.check(e); err != nil {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 
+	"orrery/internal/jsonlimit"
 	"orrery/internal/tree"
 )
 
@@ -64,7 +65,7 @@ func Serve(ctx context.Context, from Holder, c io.ReadWriter) error {
 			return err
 		}
 		var q question
-		if err := json.Unmarshal(text, &q); err != nil {
+		if err := jsonlimit.Unmarshal(text, &q); err != nil {
 			return err
 		}
 		if err := q.answer(ctx, from, out); err != nil {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"orrery/internal/jsonlimit"
 	"orrery/internal/problem"
 	"orrery/internal/tree"
 	"orrery/internal/visible"
@@ -51,7 +52,7 @@ func Read(dir string) (*Contents, error) {
 	}
 	c.each(TrialsFile, mostTrials, func(line []byte) error {
 		var t Trial
-		err := json.Unmarshal(line, &t)
+		err := jsonlimit.Unmarshal(line, &t)
 		if err == nil {
 			err = t.legal()
 		}
@@ -148,7 +149,7 @@ func readHead(root *tree.Root) (Head, error) {
 		return Head{}, problem.New(problem.Failed, "the bundle cannot be read").At(path).Because(err)
 	}
 	var version struct{ Format int }
-	if err := json.Unmarshal(text, &version); err != nil {
+	if err := jsonlimit.Unmarshal(text, &version); err != nil {
 		return Head{}, problem.New(problem.Failed, "the head of the bundle is damaged").At(at(path, text, err)).Because(plain(err)).
 			Try("take it from a copy; the samples in %s are apart from it", TrialsFile)
 	}
@@ -160,7 +161,7 @@ func readHead(root *tree.Root) (Head, error) {
 		return Head{}, problem.New(problem.Failed, "this is not a bundle: %s has no format", HeadFile).At(dir)
 	}
 	var h Head
-	if err := json.Unmarshal(text, &h); err != nil {
+	if err := jsonlimit.Unmarshal(text, &h); err != nil {
 		return Head{}, problem.New(problem.Failed, "the head of the bundle is damaged").At(at(path, text, err)).Because(plain(err))
 	}
 	if err := h.legal(); err != nil {

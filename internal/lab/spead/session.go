@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"orrery/internal/jsonlimit"
 	"orrery/internal/problem"
 )
 
@@ -51,7 +52,7 @@ func (r *Receiver) Listening() Listening {
 func (s *Sender) Serve(ctx context.Context, orders io.Reader, answers io.Writer) error {
 	for line := range lines(ctx, orders) {
 		var o Order
-		if err := json.Unmarshal([]byte(line), &o); err != nil || o.Rate < 0 || o.Seconds <= 0 {
+		if err := jsonlimit.Unmarshal([]byte(line), &o); err != nil || o.Rate < 0 || o.Seconds <= 0 {
 			return problem.New(problem.Usage, "%q is not an order", line).Try(`{"rate": 1e9, "seconds": 0.1}`)
 		}
 		sent, err := s.Trial(ctx, o)

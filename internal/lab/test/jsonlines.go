@@ -2,8 +2,9 @@ package test
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
+
+	"orrery/internal/jsonlimit"
 )
 
 // JSONLines reads what a program printed, an object on each line, and has each checked. The error says in which line is what.
@@ -13,7 +14,7 @@ func JSONLines[T any](out []byte, check func(T) error) error {
 			continue
 		}
 		var line T
-		if err := json.Unmarshal(text, &line); err != nil {
+		if err := jsonlimit.Unmarshal(text, &line); err != nil {
 			return fmt.Errorf("line %d is no JSON: %.60q", n+1, text)
 		}
 		if err := check(line); err != nil {

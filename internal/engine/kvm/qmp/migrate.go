@@ -2,13 +2,13 @@ package qmp
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"time"
 
 	"orrery/internal/host"
+	"orrery/internal/jsonlimit"
 	"orrery/internal/visible"
 )
 
@@ -113,7 +113,7 @@ func (c *Client) outcome(ctx context.Context) (*Migration, error) {
 			return nil, err
 		}
 		var is struct{ Status string }
-		if err := json.Unmarshal(e.Data, &is); err != nil {
+		if err := jsonlimit.Unmarshal(e.Data, &is); err != nil {
 			return nil, err
 		}
 		if ends(is.Status) {

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/host"
+	"orrery/internal/jsonlimit"
 	"orrery/internal/visible"
 )
 
@@ -168,7 +169,7 @@ func (c *Client) do(ctx context.Context, command string, arguments, into any, f 
 		if into == nil {
 			return nil
 		}
-		return json.Unmarshal(m.Return, into)
+		return jsonlimit.Unmarshal(m.Return, into)
 	})
 }
 
@@ -192,7 +193,7 @@ func (c *Client) next(wanted func(*message) bool) (*message, error) {
 			return &message{}, err
 		}
 		m := new(message)
-		err := json.Unmarshal(c.line, m)
+		err := jsonlimit.Unmarshal(c.line, m)
 		c.line = c.line[:0]
 		switch {
 		case err != nil:

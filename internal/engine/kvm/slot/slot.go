@@ -3,7 +3,6 @@ package slot
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -11,6 +10,7 @@ import (
 
 	"orrery/internal/engine/kvm/argv"
 	"orrery/internal/engine/kvm/qmp"
+	"orrery/internal/jsonlimit"
 )
 
 // Free finds a free slot, and whether a device is there already.
@@ -64,7 +64,7 @@ func awaitGone(ctx context.Context, q *qmp.Client, id string) error {
 		var of struct {
 			Device string `json:"device"`
 		}
-		if err := json.Unmarshal(event.Data, &of); err != nil || of.Device != id {
+		if err := jsonlimit.Unmarshal(event.Data, &of); err != nil || of.Device != id {
 			continue
 		}
 		if event.Name != "DEVICE_DELETED" {

@@ -2,10 +2,10 @@ package disk
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"syscall"
 
+	"orrery/internal/jsonlimit"
 	"orrery/internal/problem"
 )
 
@@ -68,7 +68,7 @@ func parseFio(text []byte) (*ran, error) {
 	var r report
 	err := errors.New("there is none")
 	if begin >= 0 {
-		err = json.Unmarshal(text[begin:], &r)
+		err = jsonlimit.Unmarshal(text[begin:], &r)
 	}
 	if err != nil {
 		return nil, problem.New(problem.Failed, "what fio printed is not whole JSON (%d bytes)", len(text)).Because(err).Try("was it killed?")

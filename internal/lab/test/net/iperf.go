@@ -1,10 +1,10 @@
 package net
 
 import (
-	"encoding/json"
 	"errors"
 	"strings"
 
+	"orrery/internal/jsonlimit"
 	"orrery/internal/problem"
 )
 
@@ -60,7 +60,7 @@ type sum struct {
 // parseIperf reads the output of iperf3 -J.
 func parseIperf(text []byte) (*flow, error) {
 	var out output
-	if err := json.Unmarshal(text, &out); err != nil {
+	if err := jsonlimit.Unmarshal(text, &out); err != nil {
 		if len(text) == 0 {
 			err = errors.New("it is empty")
 		}

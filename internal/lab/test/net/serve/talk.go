@@ -3,11 +3,11 @@ package serve
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"os"
 	"time"
 
 	"orrery/internal/host"
+	"orrery/internal/jsonlimit"
 	"orrery/internal/lab/place"
 	"orrery/internal/problem"
 )
@@ -75,7 +75,7 @@ func (t *Talk) Answer(ctx context.Context, most time.Duration, into any) error {
 	if err != nil {
 		return err
 	}
-	if err := json.Unmarshal(line, into); err != nil {
+	if err := jsonlimit.Unmarshal(line, into); err != nil {
 		return problem.New(problem.Failed, "the program answers %.100q", line).At(t.where).Because(err)
 	}
 	return nil

@@ -1,0 +1,37 @@
+package internal
+
+import (
+	"go/ast"
+	"slices"
+	"testing"
+)
+
+// peers are the packages that decode what other machines say: hosts, guests and what runs for them, programs in nodes.
+var peers = []string{
+	"wire", "apply/remote", "freight", "image/pieces", "backup/ferry", "control/lab", "lane",
+	"engine/kvm/qmp", "engine/kvm/slot", "guest/agent",
+	"lab/test", "lab/test/net", "lab/test/net/serve", "lab/test/disk", "lab/test/cpu", "lab/test/micro", "lab/test/mpi",
+	"lab/test/capture", "lab/test/command", "lab/spead", "lab/bundle",
+}
+
+// TestDecodes: what a peer says is decoded by package jsonlimit, in memory that its length bounds.
+func TestDecodes(t *testing.T) {
+	found := map[string]bool{}
+	eachFile(t, func(pkg, path string, f *ast.File) {
+		if !slices.Contains(peers, pkg) {
+			return
+		}
+		found[pkg] = true
+		ast.Inspect(f, func(n ast.Node) bool {
+			if s, ok := n.(*ast.SelectorExpr); ok && (name(s) == "json.Unmarshal" || name(s) == "json.NewDecoder") {
+				t.Errorf("%s: %s of what a peer says: take jsonlimit.Unmarshal", path, name(s))
+			}
+			return true
+		})
+	})
+	for _, pkg := range peers {
+		if !found[pkg] {
+			t.Errorf("there is no package %s", pkg)
+		}
+	}
+}
