@@ -119,7 +119,7 @@ func receive(conn io.Writer, from *bufio.Reader) (session [mark]byte, err error)
 				return session, err
 			}
 		case ok && g.word == hello:
-			_, _ = rand.Read(session[:])
+			session = newMark()
 			_, err := conn.Write(greeting{version, welcome, g.nonce, hex.EncodeToString(session[:])}.line())
 			return session, err
 		}
@@ -140,6 +140,17 @@ func heard(from *bufio.Reader, noise func() error) (line []byte, err error) {
 			if err := noise(); err != nil {
 				return line, err
 			}
+		}
+	}
+}
+
+// newMark returns the mark of a new session. It has no end of line: those with which the next client begins would
+// complete a record whose last bytes are missing.
+func newMark() (session [mark]byte) {
+	for {
+		_, _ = rand.Read(session[:])
+		if !bytes.ContainsRune(session[:], '\n') {
+			return session
 		}
 	}
 }
