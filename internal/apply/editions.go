@@ -16,17 +16,17 @@ func (f *Fleet) Names() (names []string) {
 }
 
 // recorded gives what each host has on record of releases.
-func (f *Fleet) recorded() ([]observe.Releases, error) {
+func (f *Fleet) recorded(ctx context.Context) ([]observe.Releases, error) {
 	all := make([]observe.Releases, len(f.All))
 	return all, f.Each(func(i int, h *Steered) (err error) {
-		all[i], err = h.ReadReleases()
+		all[i], err = h.ReadReleases(ctx)
 		return err
 	})
 }
 
 // records gives what each host has on record of releases, and whose is the newest.
-func (f *Fleet) records() (all []observe.Releases, newest int, behind []int, err error) {
-	if all, err = f.recorded(); err != nil {
+func (f *Fleet) records(ctx context.Context) (all []observe.Releases, newest int, behind []int, err error) {
+	if all, err = f.recorded(ctx); err != nil {
 		return nil, 0, nil, err
 	}
 	if agreed, apart := observe.Apart(all); apart {
@@ -41,8 +41,8 @@ func (f *Fleet) records() (all []observe.Releases, newest int, behind []int, err
 }
 
 // rejoin lets hosts that have ended a trial apart from one another have on record that the set is to be brought to one release.
-func (f *Fleet) rejoin() error {
-	all, err := f.recorded()
+func (f *Fleet) rejoin(ctx context.Context) error {
+	all, err := f.recorded(ctx)
 	if err != nil {
 		return err
 	}
@@ -53,8 +53,8 @@ func (f *Fleet) rejoin() error {
 }
 
 // ReadReleases tells which releases are live, as the host has it on record that knows most of it. That hosts disagree is an error.
-func (f *Fleet) ReadReleases() (observe.Releases, error) {
-	all, newest, _, err := f.records()
+func (f *Fleet) ReadReleases(ctx context.Context) (observe.Releases, error) {
+	all, newest, _, err := f.records(ctx)
 	if err != nil {
 		return observe.Releases{}, err
 	}
@@ -66,7 +66,7 @@ func (f *Fleet) WriteReleases(r observe.Releases) error {
 	if len(f.All) == 1 {
 		return f.All[0].WriteReleases(r)
 	}
-	all, err := f.recorded()
+	all, err := f.recorded(context.Background())
 	if err != nil {
 		return err
 	}
@@ -108,10 +108,10 @@ func (f *Fleet) CatchUp(ctx context.Context) (late []string, left, err error) {
 	if len(f.All) < 2 {
 		return nil, nil, nil
 	}
-	if err := f.rejoin(); err != nil {
+	if err := f.rejoin(ctx); err != nil {
 		return nil, nil, err
 	}
-	all, newest, behind, err := f.records()
+	all, newest, behind, err := f.records(ctx)
 	if err != nil {
 		return nil, nil, err
 	}

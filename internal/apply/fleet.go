@@ -168,11 +168,11 @@ func (f *Fleet) Releases() map[int]*site.Site {
 }
 
 // Live gives the site with every node as the release makes it that is live.
-func (f *Fleet) Live(s *site.Site) (*site.Site, error) {
+func (f *Fleet) Live(ctx context.Context, s *site.Site) (*site.Site, error) {
 	if len(f.All) == 1 && len(f.Unknown) == 0 {
-		return f.All[0].Live()
+		return f.All[0].Live(ctx)
 	}
-	r, err := f.ReadReleases()
+	r, err := f.ReadReleases(ctx)
 	if err != nil {
 		return nil, err
 	}

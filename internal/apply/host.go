@@ -61,7 +61,7 @@ type Host interface {
 	Took(s *plan.Step) time.Duration
 
 	// ReadReleases tells which releases of the site are live on the host, and which are kept there.
-	ReadReleases() (observe.Releases, error)
+	ReadReleases(ctx context.Context) (observe.Releases, error)
 	// WriteReleases takes down which are live, safe against a power cut.
 	WriteReleases(r observe.Releases) error
 	// CopyReleases takes down what another host has on record, as it is there.
@@ -98,7 +98,7 @@ type Host interface {
 	// Entries gives what the journal has from where the last so many runs begin (0: all), the oldest first, and the numbers of the lines that cannot be read.
 	Entries(ctx context.Context, runs int) (all []journal.Entry, damaged []int, err error)
 	// Log opens what the roles of a node printed when they were applied. If they printed nothing, that is fs.ErrNotExist.
-	Log(node string) (io.ReadCloser, error)
+	Log(ctx context.Context, node string) (io.ReadCloser, error)
 	// Redact hides the values of secrets in what something on the host printed.
 	Redact(text string) string
 

@@ -82,7 +82,7 @@ func (h *Steered) Do(ctx context.Context, s *plan.Step, say func(string)) error 
 	if s.Kind == plan.FetchLayer && h.fleet != nil {
 		return h.fetch(ctx, s, say)
 	}
-	whole, err := h.Pack(s, h.Live)
+	whole, err := h.Pack(s, func() (*site.Site, error) { return h.Live(ctx) })
 	if err != nil {
 		return err
 	}
@@ -102,13 +102,13 @@ func (h *Steered) Do(ctx context.Context, s *plan.Step, say func(string)) error 
 }
 
 // Live gives the site with every node as the release makes it that is live. It is made once, as each node is told of all others.
-func (h *Steered) Live() (*site.Site, error) {
+func (h *Steered) Live(ctx context.Context) (*site.Site, error) {
 	h.lock.Lock()
 	defer h.lock.Unlock()
 	if h.lives != nil {
 		return h.lives, nil
 	}
-	r, err := h.ReadReleases()
+	r, err := h.ReadReleases(ctx)
 	if err != nil {
 		return nil, err
 	}

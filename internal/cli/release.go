@@ -40,7 +40,7 @@ func (a *app) releaseList() *cobra.Command {
 			if err != nil || reply.Wanted(a.out) {
 				return err
 			}
-			return a.UnderWay(s)
+			return a.UnderWay(ctx, s)
 		}),
 	}, "print JSON")
 }

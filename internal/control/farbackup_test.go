@@ -207,7 +207,7 @@ func TestFarRestoreKilled(t *testing.T) {
 				break
 			}
 			d.Patient = true // the helper may still be letting go
-			d.must(d.UnderWay(d.site()))
+			d.must(d.UnderWay(d.Context(), d.site()))
 			_, _, err = d.Up(t.Context(), d.site(), nil, control.UpOptions{})
 			if err != nil {
 				told++
@@ -218,7 +218,7 @@ func TestFarRestoreKilled(t *testing.T) {
 			} else if got := d.has("web1") + d.has("db"); got != "nownow" && got != "thenthen" {
 				t.Errorf("after up, nodes have %q", got)
 			} else if before := len(d.watch.text()); got == "thenthen" {
-				d.must(d.UnderWay(d.site()))
+				d.must(d.UnderWay(d.Context(), d.site()))
 				if told := d.watch.text()[before:]; strings.Contains(told, "to its end") {
 					t.Errorf("after up has brought it to its end, told was %s", told)
 				}

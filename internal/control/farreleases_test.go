@@ -69,7 +69,7 @@ func TestFarReleases(t *testing.T) {
 	}
 	read := func(name string) observe.Releases {
 		t.Helper()
-		r, err := on(name).ReadReleases()
+		r, err := on(name).ReadReleases(t.Context())
 		e.must(err)
 		return r
 	}
@@ -129,9 +129,9 @@ func (d *desk) wantSame(release int) {
 	d.Helper()
 	f, err := d.Hosts(d.Context(), d.site())
 	d.must(err)
-	one, err := f.All[0].ReadReleases()
+	one, err := f.All[0].ReadReleases(d.Context())
 	d.must(err)
-	two, err := f.All[1].ReadReleases()
+	two, err := f.All[1].ReadReleases(d.Context())
 	d.must(err)
 	if one.State() != two.State() || one.Switch != nil || one.Active["db"] != release || two.Active["web1"] != release {
 		d.Errorf("on record are %+v and %+v", one, two)
@@ -180,7 +180,7 @@ func TestFarSwitch(t *testing.T) {
 	// Down ends what was under way, whatever has become of it.
 	f, err := d.Hosts(t.Context(), d.site())
 	d.must(err)
-	r, err := f.ReadReleases()
+	r, err := f.ReadReleases(t.Context())
 	d.must(err)
 	// What a run leaves in which only one host has taken down that it has switched: whoever holds the lock writes one record, and they agree.
 	apart := r
@@ -188,7 +188,7 @@ func TestFarSwitch(t *testing.T) {
 	d.must(f.All[1].WriteReleases(apart))
 	apart.Former = nil
 	d.must(f.All[0].WriteReleases(apart))
-	if _, err := f.ReadReleases(); problem.Exit(err) != int(problem.Surprise) {
+	if _, err := f.ReadReleases(t.Context()); problem.Exit(err) != int(problem.Surprise) {
 		t.Errorf("hosts that were steered apart: %v", err)
 	}
 	d.must(f.WriteReleases(r))
@@ -280,7 +280,7 @@ func TestFarSwitchCut(t *testing.T) {
 		if err != nil {
 			return
 		}
-		if r, err := f.All[0].ReadReleases(); err == nil && r.Switch != nil {
+		if r, err := f.All[0].ReadReleases(t.Context()); err == nil && r.Switch != nil {
 			lost = true
 			d.machine.others = nil
 			d.Links.Close()

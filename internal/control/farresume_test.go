@@ -121,7 +121,7 @@ func TestFarResumeRefused(t *testing.T) {
 	h := other.Host("sv2", "toykat", nil)
 	record := func(change func(*observe.Releases)) {
 		t.Helper()
-		r, err := h.ReadReleases()
+		r, err := h.ReadReleases(t.Context())
 		d.must(err)
 		change(&r)
 		d.must(h.CopyReleases(r))

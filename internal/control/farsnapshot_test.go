@@ -163,7 +163,7 @@ func TestFarSnapshotKilled(t *testing.T) {
 			return
 		}
 		d.Patient = true // the helper may still be letting go
-		d.must(d.UnderWay(d.site()))
+		d.must(d.UnderWay(d.Context(), d.site()))
 		_, err = snapshots.Restore(t.Context(), d.Session, d.site(), taken.ID, nil)
 		d.must(err)
 		d.up()

@@ -43,7 +43,7 @@ func onFarTrial(t *testing.T) (d *desk, other *machine) {
 func (d *desk) watched(m *machine) error {
 	d.Helper()
 	h := m.Host("local", "toykat", nil)
-	r, err := h.ReadReleases()
+	r, err := h.ReadReleases(d.Context())
 	d.must(err)
 	if r.Trial != nil {
 		r.Trial.Until, r.Trial.Ends = time.Now().Add(-time.Second), 0
@@ -128,7 +128,7 @@ func TestFarTrialChanged(t *testing.T) {
 	<-said // it looks each time
 	d.must(os.WriteFile(path, whole, 0o600))
 	h := other.Host("sv2", "toykat", nil)
-	r, err := h.ReadReleases()
+	r, err := h.ReadReleases(t.Context())
 	d.must(err)
 	r.Trial.Until, r.Trial.Ends = time.Now().Add(-time.Second), 0
 	d.must(h.CopyReleases(r))
@@ -141,7 +141,7 @@ func TestFarTrialApart(t *testing.T) {
 		"still on trial": func(*desk) {},
 		"confirmed": func(d *desk) {
 			h := d.machine.Host("sv1", "toykat", nil)
-			r, err := h.ReadReleases()
+			r, err := h.ReadReleases(t.Context())
 			d.must(err)
 			r.Confirm(700)
 			r.Ended, r.Trial = &observe.TrialEnd{Release: 700, Result: observe.Confirmed}, nil
@@ -185,7 +185,7 @@ func TestFarTrialFails(t *testing.T) {
 	}()
 	h := other.Host("sv2", "toykat", nil)
 	for range 600 {
-		if r, err := h.ReadReleases(); err == nil && r.Trial != nil && r.Trial.Failed != "" {
+		if r, err := h.ReadReleases(t.Context()); err == nil && r.Trial != nil && r.Trial.Failed != "" {
 			break
 		}
 		time.Sleep(20 * time.Millisecond)

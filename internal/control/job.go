@@ -132,7 +132,7 @@ func (j *Job) renewWayBack(ctx context.Context) error {
 	if j.Base == nil || j.After != nil || !hosts.Far(j.Site) {
 		return nil
 	}
-	r, err := j.Hosts.ReadReleases()
+	r, err := j.Hosts.ReadReleases(ctx)
 	if err != nil || r.Trial == nil || r.Switch != nil {
 		return err
 	}

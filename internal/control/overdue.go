@@ -43,7 +43,7 @@ func (c *Session) catchUp(ctx context.Context, s *site.Site, h *apply.Steered) e
 				Try("orrery twin create makes another")
 		}
 	}
-	r, err := h.ReadReleases()
+	r, err := h.ReadReleases(ctx)
 	if err != nil || r.Trial == nil || c.watched(s) {
 		return err
 	}
@@ -112,7 +112,7 @@ func (c *Session) resumeTrial(ctx context.Context, s *site.Site) error {
 	if err != nil {
 		return err
 	}
-	r, err := h.ReadReleases()
+	r, err := h.ReadReleases(ctx)
 	if err != nil || r.Trial == nil || r.Switch != nil || c.watched(s) { // somebody switches now, or will be told that a switch was cut short
 		return err
 	}
@@ -142,7 +142,7 @@ func (c *Session) watchAgain(ctx context.Context, s *site.Site, now observe.Mome
 	if err != nil {
 		return err
 	}
-	r, err := h.ReadReleases()
+	r, err := h.ReadReleases(ctx)
 	if err == nil && r.Trial != nil && r.Trial.Boot != now.Boot {
 		r.Trial.Begin(now, left)
 		err = h.WriteReleases(r)

@@ -39,7 +39,7 @@ func TestTwinEnds(t *testing.T) {
 	d.must(d.Cancel("expiry-toykat.dev")) // as a kill does
 	s, err := d.ofTwin("dev").Load()
 	d.must(err)
-	d.must(d.UnderWay(s))
+	d.must(d.UnderWay(d.Context(), s))
 	if !strings.Contains(d.watch.text(), "the process that waited for that has ended") {
 		t.Errorf("told was %s", d.watch.text())
 	}
@@ -139,7 +139,7 @@ func TestTrialAfterReboot(t *testing.T) {
 	d.must(d.Cancel("trial-toykat"))
 	h, err := d.Bare(d.site())
 	d.must(err)
-	r, err := h.ReadReleases()
+	r, err := h.ReadReleases(t.Context())
 	d.must(err)
 	r.Trial.Boot = "another"
 	d.must(h.WriteReleases(r))
@@ -155,7 +155,7 @@ func TestTrialAfterReboot(t *testing.T) {
 	if waiting, _ := d.Waiting(); len(waiting) != 1 {
 		t.Errorf("%v watch over it", waiting)
 	}
-	now, err := h.ReadReleases()
+	now, err := h.ReadReleases(t.Context())
 	d.must(err)
 	if now.Trial == nil || now.Trial.Boot == "another" {
 		t.Errorf("the trial is %+v", now.Trial)

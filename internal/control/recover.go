@@ -22,7 +22,7 @@ func (j *Job) recoverSwitch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r, err := f.ReadReleases()
+	r, err := f.ReadReleases(ctx)
 	if err != nil || r.Switch == nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (j *Job) recoverSwitch(ctx context.Context) error {
 	if back && r.Trial != nil {
 		j.TellTrialEnd(j.Base, r.Trial.Release, observe.Reverted, rolledBack)
 	}
-	if r, err = f.ReadReleases(); err != nil {
+	if r, err = f.ReadReleases(ctx); err != nil {
 		return err
 	}
 	j.Hosts.Forget() // it read what was live when this run began, and now another release may be

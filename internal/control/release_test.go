@@ -123,7 +123,7 @@ func TestTrial(t *testing.T) {
 		}
 	}
 	on(control.SwitchOptions{Within: hour})
-	d.must(d.UnderWay(d.site()))
+	d.must(d.UnderWay(d.Context(), d.site()))
 	if !strings.Contains(d.watch.text(), "nobody watches over it") {
 		t.Errorf("told was %s", d.watch.text())
 	}

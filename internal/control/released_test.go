@@ -256,12 +256,12 @@ func TestHalfWay(t *testing.T) {
 	_, err := d.Switch(t.Context(), d.site(), nil, control.SwitchOptions{Release: 700})
 	d.fault.Revive()
 	d.wantExit(err, problem.HalfWay, "could not be fully undone", "db: ")
-	d.wantExit(d.UnderWay(d.site()), problem.HalfWay, "is under way or was interrupted", "orrery up brings it to release")
+	d.wantExit(d.UnderWay(d.Context(), d.site()), problem.HalfWay, "is under way or was interrupted", "orrery up brings it to release")
 	_, err = d.Confirm(t.Context(), d.site(), "by hand")
 	d.wantExit(err, problem.HalfWay)
 	d.up()
 	d.wantLive(0)
-	d.must(d.UnderWay(d.site()))
+	d.must(d.UnderWay(d.Context(), d.site()))
 }
 
 // TestAwaited: whoever waits for the end of a trial may end waiting; the trial continues.
@@ -332,7 +332,7 @@ func switching(t *testing.T) *desk {
 		if err == nil {
 			break
 		}
-		if d.UnderWay(d.site()) != nil {
+		if d.UnderWay(d.Context(), d.site()) != nil {
 			return d
 		}
 	}
@@ -374,12 +374,12 @@ func TestDownOfReleases(t *testing.T) {
 // TestDownWhileSwitching: a site that is taken down while a switch of it is interrupted comes up wholly at one release.
 func TestDownWhileSwitching(t *testing.T) {
 	d := switching(t)
-	d.wantExit(d.UnderWay(d.site()), problem.HalfWay, "is under way or was interrupted", "orrery up brings it to release")
+	d.wantExit(d.UnderWay(d.Context(), d.site()), problem.HalfWay, "is under way or was interrupted", "orrery up brings it to release")
 	_, err := d.Confirm(t.Context(), d.site(), "by hand")
 	d.wantExit(err, problem.HalfWay, "was interrupted", "orrery up brings the set to one release")
 	_, err = d.Down(t.Context(), d.site(), nil, false)
 	d.must(err)
-	d.must(d.UnderWay(d.site()))
+	d.must(d.UnderWay(d.Context(), d.site()))
 	d.up()
 	d.wantLive(0)
 	_, err = d.Rollback(t.Context(), d.site(), []string{"nobody"})

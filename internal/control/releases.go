@@ -12,7 +12,7 @@ import (
 // LoadLive gives a host the releases that are live on it. What of them cannot be read is told by whoever needs it: it
 // must not keep a site from being taken down.
 func (c *Session) LoadLive(h *apply.Steered) error {
-	r, err := h.ReadReleases()
+	r, err := h.ReadReleases(context.Background()) // of this machine
 	if err != nil {
 		return err
 	}

@@ -210,7 +210,7 @@ func TestForgottenTrial(t *testing.T) {
 	d.wantExit(err, problem.Mistake, "is on trial until")
 	h, err := d.Bare(d.site())
 	d.must(err)
-	r, err := h.ReadReleases()
+	r, err := h.ReadReleases(t.Context())
 	d.must(err)
 	r.Trial.Until, r.Trial.Within = r.Trial.Until.Add(-2*hour), time.Nanosecond
 	r.Trial.Begin(observe.Moment{Calendar: time.Now().Add(-hour), Boot: r.Trial.Boot}, time.Nanosecond)

@@ -54,7 +54,7 @@ func (c *Session) Stage(ctx context.Context, s *site.Site, selectors []string, o
 	j := &Job{Session: c, Site: staged, Base: s, Hosts: f, Parallel: o.Parallel,
 		Before: func() error {
 			if o.GiveUp {
-				if err := giveUp(f, o.Release, goal); err != nil {
+				if err := giveUp(ctx, f, o.Release, goal); err != nil {
 					return err
 				}
 			}
@@ -86,8 +86,8 @@ func (c *Session) Stage(ctx context.Context, s *site.Site, selectors []string, o
 }
 
 // giveUp takes down that rollback returns to a release no longer.
-func giveUp(f *apply.Fleet, number int, goal plan.Goal) error {
-	r, err := f.ReadReleases()
+func giveUp(ctx context.Context, f *apply.Fleet, number int, goal plan.Goal) error {
+	r, err := f.ReadReleases(ctx)
 	if err != nil {
 		return err
 	}

@@ -69,7 +69,7 @@ func (c *Session) Switch(ctx context.Context, s *site.Site, selectors []string, 
 	if err != nil || t.trial == nil {
 		return made, err
 	}
-	r, err := t.hosts.ReadReleases()
+	r, err := t.hosts.ReadReleases(context.WithoutCancel(ctx)) // the switch is done
 	made.Trial = r.Trial
 	return made, err
 }
@@ -123,7 +123,7 @@ func (c *Session) newChange(ctx context.Context, s *site.Site) (*change, error) 
 	if err != nil {
 		return nil, err
 	}
-	before, err := f.ReadReleases()
+	before, err := f.ReadReleases(ctx)
 	return &change{Session: c, site: s, hosts: f, to: map[string]int{}, before: before}, err
 }
 

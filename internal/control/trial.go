@@ -30,7 +30,7 @@ func (c *Session) Confirm(ctx context.Context, s *site.Site, why string) (*obser
 		return nil, err
 	}
 	defer letGo()
-	r, err := t.hosts.ReadReleases()
+	r, err := t.hosts.ReadReleases(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +38,7 @@ func (c *Session) Confirm(ctx context.Context, s *site.Site, why string) (*obser
 		return hosts.Verdict(s, r)
 	}
 	number, was := r.Trial.Release, r
-	if err := hosts.MayConfirm(t.hosts, s.Key(), r.Trial); err != nil {
+	if err := hosts.MayConfirm(ctx, t.hosts, s.Key(), r.Trial); err != nil {
 		return nil, err
 	}
 	r.Confirm(number)
@@ -57,8 +57,8 @@ func (c *Session) Confirm(ctx context.Context, s *site.Site, why string) (*obser
 func trialName(s *site.Site) string { return "trial-" + s.Key() }
 
 // forgetLive ends what was under way of releases when all nodes of a site have ended, on all of its hosts. Which were live is kept for the next up.
-func (c *Session) forgetLive(s *site.Site, f *apply.Fleet) error {
-	r, err := f.ReadReleases()
+func (c *Session) forgetLive(ctx context.Context, s *site.Site, f *apply.Fleet) error {
+	r, err := f.ReadReleases(ctx)
 	if err != nil || r.Former == nil && r.Switch == nil && r.Trial == nil && r.Ended == nil {
 		return err
 	}

@@ -14,21 +14,21 @@ import (
 )
 
 // UnderWay tells of a trial, of the end of a twin, and of a snapshot that was being put back. A switch that is under way, or was interrupted, is the error.
-func (c *Session) UnderWay(s *site.Site) error {
+func (c *Session) UnderWay(ctx context.Context, s *site.Site) error {
 	if hosts.Far(s) {
-		f, _, err := c.Reached(context.Background(), s)
+		f, _, err := c.Reached(ctx, s)
 		if err != nil {
 			return err
 		}
-		r, err := f.ReadReleases()
+		r, err := f.ReadReleases(ctx)
 		if err != nil {
 			return err
 		}
-		c.tellCutShort(context.Background(), s, f)
-		if r, err := f.Restores(context.Background()); err == nil && r != nil {
+		c.tellCutShort(ctx, s, f)
+		if r, err := f.Restores(ctx); err == nil && r != nil {
 			c.notice(s.Key(), "a restore of %s is under way or was interrupted; to bring it to its end: orrery restore %s", s.Key(), r.From)
 		}
-		if err := c.Call(s).TellTrial(f, r); err != nil {
+		if err := c.Call(s).TellTrial(ctx, f, r); err != nil {
 			return err
 		}
 		return interrupted(s, r)
@@ -37,11 +37,11 @@ func (c *Session) UnderWay(s *site.Site) error {
 	if err != nil {
 		return err
 	}
-	r, err := h.ReadReleases()
+	r, err := h.ReadReleases(ctx)
 	if err != nil {
 		return err
 	}
-	c.tellCutShort(context.Background(), s, apply.Alone(h))
+	c.tellCutShort(ctx, s, apply.Alone(h))
 	switch {
 	case r.Trial == nil:
 	case c.watched(s) && r.Trial.ByHand:

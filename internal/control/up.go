@@ -92,7 +92,7 @@ func (c *Session) Preview(ctx context.Context, selectors []string, o PreviewOpti
 	if err != nil {
 		return nil, err
 	}
-	if err := c.UnderWay(s); err != nil {
+	if err := c.UnderWay(ctx, s); err != nil {
 		return nil, err // up goes on from what there is once that is settled
 	}
 	hosts, err := c.Seen(ctx, f)

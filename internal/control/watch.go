@@ -34,7 +34,7 @@ func (c *Session) WatchTrial(ctx context.Context, s *site.Site) (*observe.TrialE
 			if err != nil {
 				return observe.Releases{}, err
 			}
-			return h.ReadReleases()
+			return h.ReadReleases(ctx)
 		},
 		Lives: func(pid int) bool { return syscall.Kill(pid, 0) == nil },
 		Sick:  func(ctx context.Context, nodes []string) (string, error) { return c.sick(ctx, s, nodes) },
@@ -70,7 +70,7 @@ func (c *Session) awaitFar(ctx context.Context, s *site.Site) (*observe.TrialEnd
 		if t.before.Trial == nil {
 			return hosts.Verdict(s, t.before)
 		}
-		failing, err := hosts.Failing(t.hosts)
+		failing, err := hosts.Failing(ctx, t.hosts)
 		if err != nil {
 			return nil, err
 		}
@@ -106,7 +106,7 @@ func (c *Session) AwaitTrial(ctx context.Context, s *site.Site) (*observe.TrialE
 		return nil, err
 	}
 	for {
-		r, err := h.ReadReleases()
+		r, err := h.ReadReleases(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -146,7 +146,7 @@ func (c *Session) goBack(ctx context.Context, s *site.Site, t *change, why strin
 	if _, err := t.run(ctx); err != nil && !errors.Is(err, errTrialOver) {
 		return err
 	}
-	r, err := t.hosts.ReadReleases()
+	r, err := t.hosts.ReadReleases(ctx)
 	if err != nil {
 		return err
 	}

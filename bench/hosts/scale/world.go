@@ -80,7 +80,9 @@ type known struct {
 	of simulated
 }
 
-func (k known) ReadReleases() (observe.Releases, error) { return observe.Releases{}, nil }
+func (k known) ReadReleases(context.Context) (observe.Releases, error) {
+	return observe.Releases{}, nil
+}
 
 func (k known) Observe(context.Context, []string) (observe.Host, error) {
 	return *k.of.hosts[k.of.name], nil

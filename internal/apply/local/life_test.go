@@ -303,7 +303,7 @@ func TestSwitchThere(t *testing.T) {
 	if is := live(); !is["db700"] || !is["web700"] || is["db0"] || is["web0"] {
 		t.Errorf("live are %v after\n%v", is, p.Steps)
 	}
-	if r, err := w.ReadReleases(); err != nil || r.Active["db"] != 700 || fmt.Sprint(r.Staged) != "[700]" {
+	if r, err := w.ReadReleases(t.Context()); err != nil || r.Active["db"] != 700 || fmt.Sprint(r.Staged) != "[700]" {
 		t.Errorf("on record is %+v, %v", r, err)
 	}
 	w.begin(w.host.Dirs)
@@ -375,11 +375,11 @@ func TestHostKeepsRecord(t *testing.T) {
 	if all, _, err := h.Entries(t.Context(), 0); err != nil || len(all) != 1 || all[0].Command != "up" {
 		t.Errorf("%v, %v", all, err)
 	}
-	if _, err := h.Log("web"); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := h.Log(t.Context(), "web"); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
 	w.reach(w.up())
-	log, err := h.Log("web")
+	log, err := h.Log(t.Context(), "web")
 	w.must(err)
 	defer log.Close()
 	if text, err := io.ReadAll(log); err != nil || !strings.Contains(string(text), "step seed") {
@@ -481,7 +481,7 @@ func TestReleasesOnRecord(t *testing.T) {
 	w.Releases = map[int]*site.Site{700: made}
 	of := func() int {
 		t.Helper()
-		s, err := w.Live()
+		s, err := w.Live(t.Context())
 		w.must(err)
 		return s.Nodes[0].Release
 	}
@@ -495,11 +495,11 @@ func TestReleasesOnRecord(t *testing.T) {
 	w.must(w.Do(t.Context(), &plan.Step{Kind: plan.CommitSwitch, Host: "sv1", Releases: &observe.Releases{
 		Trial: &observe.Trial{Release: 700, Within: time.Minute},
 	}}, func(string) {}))
-	if r, err := w.ReadReleases(); err != nil || of() != 0 || r.Trial == nil || r.Trial.Until.IsZero() {
+	if r, err := w.ReadReleases(t.Context()); err != nil || of() != 0 || r.Trial == nil || r.Trial.Until.IsZero() {
 		t.Errorf("on record is %+v, %v", r, err)
 	}
 	w.must(os.WriteFile(filepath.Join(w.host.Dirs.Site("karoo"), "releases.json"), []byte("{"), 0o600))
-	if _, err := w.ReadReleases(); err == nil {
+	if _, err := w.ReadReleases(t.Context()); err == nil {
 		t.Error("half a record is read")
 	}
 }

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -23,7 +24,7 @@ type releases struct {
 func (h *releases) file() string { return filepath.Join(h.Dirs.Site(h.Key), "releases.json") }
 
 // ReadReleases reads which releases of the site are live on this host, and which are kept.
-func (w *Worker) ReadReleases() (observe.Releases, error) { return w.releases.read() }
+func (w *Worker) ReadReleases(context.Context) (observe.Releases, error) { return w.releases.read() }
 
 // WriteReleases takes down which releases are live, safe against a power cut: it is the one record of it.
 func (w *Worker) WriteReleases(r observe.Releases) error { return w.releases.write(r) }

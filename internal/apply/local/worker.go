@@ -111,7 +111,7 @@ func (w *Worker) Observe(ctx context.Context, wanted []string) (observe.Host, er
 	if seen.Restoring, err = w.RestorePart(ctx); err != nil { // nobody can tell how far it has come; it must not keep anybody from looking, or from taking the site down
 		seen.Restoring = &observe.Restoring{Staged: true, Going: true}
 	}
-	seen.Releases, err = w.ReadReleases()
+	seen.Releases, err = w.ReadReleases(ctx)
 	return seen, err
 }
 

@@ -212,8 +212,8 @@ func (f *far) Took(s *plan.Step) (took time.Duration) {
 }
 
 // ReadReleases tells which releases are live.
-func (f *far) ReadReleases() (r observe.Releases, err error) {
-	err = f.ask(context.Background(), toRead, f.q(), nil, &r)
+func (f *far) ReadReleases(ctx context.Context) (r observe.Releases, err error) {
+	err = f.ask(ctx, toRead, f.q(), nil, &r)
 	return r, err
 }
 

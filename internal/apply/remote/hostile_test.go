@@ -52,10 +52,10 @@ func lied(t *testing.T, about string, says ...any) *remote.Link {
 // TestLongAnswers: a host that says more than there can be to say is not heard to the end.
 func TestLongAnswers(t *testing.T) {
 	long := func(n int) any { return said{"result": said{"id": strings.Repeat("x", n)}} }
-	if _, err := lied(t, "releases", long(1<<19)).Host("s", nil).ReadReleases(); err != nil {
+	if _, err := lied(t, "releases", long(1<<19)).Host("s", nil).ReadReleases(t.Context()); err != nil {
 		t.Errorf("a long answer: %v", err)
 	}
-	if _, err := lied(t, "releases", long(1<<20)).Host("s", nil).ReadReleases(); err == nil || !strings.Contains(err.Error(), "sv2") {
+	if _, err := lied(t, "releases", long(1<<20)).Host("s", nil).ReadReleases(t.Context()); err == nil || !strings.Contains(err.Error(), "sv2") {
 		t.Errorf("one that is too long: %v", err)
 	}
 	names := func(n int) any { return said{"result": said{"names": strings.Repeat("x", n)}} }

@@ -11,10 +11,10 @@ import (
 )
 
 // Log opens what the roles of a node printed.
-func (f *far) Log(node string) (io.ReadCloser, error) {
+func (f *far) Log(ctx context.Context, node string) (io.ReadCloser, error) {
 	q := f.q()
 	q.Log = node
-	return f.stream(context.Background(), toShow, q)
+	return f.stream(ctx, toShow, q)
 }
 
 // stream asks for what comes in pieces.

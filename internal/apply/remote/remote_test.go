@@ -337,14 +337,14 @@ func TestRecords(t *testing.T) {
 	}
 	r := observe.Releases{Active: map[string]int{"web1": 700}}
 	must(t, p.far.WriteReleases(r))
-	back, err := p.far.ReadReleases()
+	back, err := p.far.ReadReleases(t.Context())
 	must(t, err)
 	if back.Active["web1"] != 700 || back.ID == "" {
 		t.Errorf("on record is %+v", back)
 	}
 	must(t, p.far.WriteReleases(observe.Releases{Active: map[string]int{"web1": 701}}))
 	must(t, p.far.CopyReleases(back))
-	again, err := p.far.ReadReleases()
+	again, err := p.far.ReadReleases(t.Context())
 	must(t, err)
 	same(t, again, back)
 	if _, err := p.far.Edition(t.Context(), 700); !errors.Is(err, fs.ErrNotExist) {
@@ -376,7 +376,7 @@ func TestRecords(t *testing.T) {
 		t.Errorf("after that, kept are %v: %v", kept, err)
 	}
 	p.receives()
-	if _, err := p.far.Log("web1"); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := p.far.Log(t.Context(), "web1"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a log that is not there: %v", err)
 	}
 	long := strings.Repeat("a line of a log\n", 20_000)
@@ -384,7 +384,7 @@ func TestRecords(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(p.dirs.Logs("s"), "web1.log"), []byte(long), 0o600))
 	must(t, os.WriteFile(filepath.Join(p.dirs.Logs("s"), "web2.log"), nil, 0o600))
 	for node, want := range map[string]string{"web1": long, "web2": ""} {
-		log, err := p.far.Log(node)
+		log, err := p.far.Log(t.Context(), node)
 		must(t, err)
 		text, err := io.ReadAll(log)
 		must(t, err)

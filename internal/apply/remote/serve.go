@@ -220,7 +220,7 @@ func (h *helper) do(ctx context.Context, about string, q *question, with *wire.C
 func (on *lent) record(ctx context.Context, about string, q *question, with *wire.Caller) (any, error) {
 	switch about {
 	case toRead:
-		return on.ReadReleases()
+		return on.ReadReleases(ctx)
 	case toWrite:
 		if q.Release == nil {
 			return nil, errors.New("no releases are said")
@@ -271,7 +271,7 @@ func (on *lent) record(ctx context.Context, about string, q *question, with *wir
 	case toRecount:
 		return on.recount(ctx, q.Runs, with)
 	case toShow:
-		return nil, on.show(q.Log, with)
+		return nil, on.show(ctx, q.Log, with)
 	case toWord, toPassOut, toPassIn:
 		return on.pass(ctx, about, q, with)
 	case toSample, toMeasure:
@@ -376,8 +376,8 @@ type pieces struct{ with *wire.Caller }
 func (p pieces) Write(b []byte) (int, error) { return len(b), p.with.Say(word{Bytes: b}) }
 
 // show sends a log.
-func (on *lent) show(node string, with *wire.Caller) error {
-	log, err := on.Log(node)
+func (on *lent) show(ctx context.Context, node string, with *wire.Caller) error {
+	log, err := on.Log(ctx, node)
 	if err != nil {
 		return err
 	}

@@ -114,7 +114,7 @@ func (r *restoring) run(ctx context.Context) (done *control.Restored, err error)
 		return nil, err
 	}
 	if touched = going; !going {
-		if err := r.agree(seen); err != nil {
+		if err := r.agree(ctx, seen); err != nil {
 			return nil, err
 		}
 		undo, err := r.note(ctx)
@@ -185,11 +185,11 @@ func (r *restoring) underWay(ctx context.Context, seen []observe.Host) (going bo
 }
 
 // agree refuses to touch what is there, unless that is wanted.
-func (r *restoring) agree(seen []observe.Host) error {
+func (r *restoring) agree(ctx context.Context, seen []observe.Host) error {
 	if err := r.place(seen); err != nil {
 		return err
 	}
-	if err := r.spare(seen); err != nil {
+	if err := r.spare(ctx, seen); err != nil {
 		return err
 	}
 	nodes, volumes := 0, 0

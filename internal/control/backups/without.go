@@ -15,11 +15,11 @@ import (
 const outOfFile = "if it is lost for good, take it out of the site file in a copy of the site directory, give its nodes another host, and name the copy with --dir"
 
 // spare leaves alone what may be on a host of which nothing is known. Of what is there on the others, all has to come back: it is taken down before.
-func (r *restoring) spare(seen []observe.Host) error {
+func (r *restoring) spare(ctx context.Context, seen []observe.Host) error {
 	if len(r.fleet.Unknown) == 0 {
 		return nil
 	}
-	if err := r.sameReleases(); err != nil {
+	if err := r.sameReleases(ctx); err != nil {
 		return err
 	}
 	silent := phrase.List(r.fleet.Unknown, 12)
@@ -51,8 +51,8 @@ func (r *restoring) spare(seen []observe.Host) error {
 }
 
 // sameReleases refuses to bring back other releases than those that are live: a host that is left out would still have these.
-func (r *restoring) sameReleases() error {
-	now, err := r.fleet.ReadReleases()
+func (r *restoring) sameReleases(ctx context.Context) error {
+	now, err := r.fleet.ReadReleases(ctx)
 	if err != nil {
 		return err
 	}

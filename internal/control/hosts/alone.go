@@ -87,7 +87,7 @@ func (a *Alone) watch(ctx context.Context) (observe.Releases, error) {
 	}
 	a.host = a.Machine.Host(a.back.Host, a.Key, own{secret.NewKeyring(&site.Site{Name: a.Key}, a.Dirs), a})
 	w := &trial.Watch{
-		Look:    a.host.ReadReleases,
+		Look:    func() (observe.Releases, error) { return a.host.ReadReleases(ctx) },
 		Lives:   func(int) bool { return host.Held(a.Dirs.Lock(a.Key)) }, // of whoever steers, only the lock is here
 		Sick:    a.look,
 		Confirm: func(context.Context) error { return errors.New("nobody has confirmed it") },
@@ -138,7 +138,7 @@ func (a *Alone) instead() string {
 
 // look tries the checks of what is on trial here. It never says that the host is to go back: that is for the time to say.
 func (a *Alone) look(ctx context.Context, _ []string) (string, error) {
-	r, err := a.host.ReadReleases()
+	r, err := a.host.ReadReleases(ctx)
 	if err != nil || r.Trial == nil || r.Trial.Failed != "" {
 		return "", nil //nolint:nilerr // the next round sees
 	}
@@ -175,7 +175,7 @@ func (a *Alone) fail(ctx context.Context, why string) {
 		return // somebody is at work; the next round tries again
 	}
 	defer letGo()
-	r, err := a.host.ReadReleases()
+	r, err := a.host.ReadReleases(ctx)
 	if err != nil || r.Trial == nil || r.Switch != nil {
 		return
 	}
@@ -195,7 +195,7 @@ func (a *Alone) goBack(ctx context.Context, _ string) error {
 		return err
 	}
 	defer letGo()
-	r, err := a.host.ReadReleases()
+	r, err := a.host.ReadReleases(ctx)
 	if err != nil || r.Trial == nil {
 		return err
 	}
@@ -226,15 +226,15 @@ func (a *Alone) goBack(ctx context.Context, _ string) error {
 	if err := a.do(ctx, steps); err != nil {
 		return err
 	}
-	if err := a.tell(); err != nil {
+	if err := a.tell(ctx); err != nil {
 		a.Say(err)
 	}
 	return nil
 }
 
 // tell lets the hooks of the site know that this host has gone back. Of several hosts, each says so of itself: none knows whether others could.
-func (a *Alone) tell() error {
-	r, err := a.host.ReadReleases()
+func (a *Alone) tell(ctx context.Context) error {
+	r, err := a.host.ReadReleases(ctx)
 	if err != nil || r.Ended == nil {
 		return err
 	}
@@ -321,10 +321,10 @@ func (s own) Text(_ context.Context, t spec.SecretText) ([]byte, error) {
 }
 
 // Failing tells what hosts have taken down that fails of a trial, as far as they answer.
-func Failing(f *apply.Fleet) (why map[string]string, err error) {
+func Failing(ctx context.Context, f *apply.Fleet) (why map[string]string, err error) {
 	all := make([]string, len(f.All))
 	err = f.Each(func(i int, h *apply.Steered) error {
-		r, err := h.ReadReleases()
+		r, err := h.ReadReleases(ctx)
 		if err == nil && r.Trial != nil {
 			all[i] = problem.Short(r.Trial.Failed, 300) // it comes from there
 		}
@@ -343,8 +343,8 @@ func Failing(f *apply.Fleet) (why map[string]string, err error) {
 func FirstOf(why map[string]string) string { return slices.Sorted(maps.Keys(why))[0] }
 
 // MayConfirm refuses to confirm a release that has failed on some host.
-func MayConfirm(f *apply.Fleet, key string, t *observe.Trial) error {
-	failing, err := Failing(f)
+func MayConfirm(ctx context.Context, f *apply.Fleet, key string, t *observe.Trial) error {
+	failing, err := Failing(ctx, f)
 	if err != nil || len(failing) == 0 {
 		return err
 	}
@@ -354,13 +354,13 @@ func MayConfirm(f *apply.Fleet, key string, t *observe.Trial) error {
 }
 
 // TellTrial tells of a trial that is under way, and on which hosts it has failed.
-func (c *Call) TellTrial(f *apply.Fleet, r observe.Releases) error {
+func (c *Call) TellTrial(ctx context.Context, f *apply.Fleet, r observe.Releases) error {
 	if r.Trial == nil || r.Switch != nil {
 		return nil
 	}
 	c.Notice("release %d is on trial until %s; unless it is confirmed by then (orrery confirm), each host goes back to release %s",
 		r.Trial.Release, phrase.Clock(r.Trial.Until), register.ReleaseNames(r.Trial.Back))
-	failing, err := Failing(f)
+	failing, err := Failing(ctx, f)
 	for _, name := range slices.Sorted(maps.Keys(failing)) {
 		c.Notice("it has failed on host %s: %s", name, failing[name])
 	}

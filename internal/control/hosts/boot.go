@@ -21,7 +21,7 @@ import (
 // KeepBoot lets hosts keep what they do by themselves after a reboot, from what was just seen on them.
 func (c *Call) KeepBoot(ctx context.Context, f *apply.Fleet, seen []observe.Host) error {
 	p := boot.Plan(c.Site, seen)
-	live := func() (*site.Site, error) { return f.Live(c.Site) }
+	live := func() (*site.Site, error) { return f.Live(ctx, c.Site) }
 	return f.Each(func(i int, h *apply.Steered) error {
 		steps := slices.DeleteFunc(apply.StepsOn(p, h.Name), func(s *plan.Step) bool {
 			if s.Kind != plan.CheckNode {
@@ -83,7 +83,7 @@ func (a *Alone) Resume(ctx context.Context) (*Resumed, error) {
 	if err := a.host.Sweep(ctx); err != nil {
 		return nil, err
 	}
-	r, err := a.host.ReadReleases()
+	r, err := a.host.ReadReleases(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ import (
 
 // learn gives the hosts the releases that are live on them. What of one cannot be read is told by whoever needs it; it must not keep a site from being taken down.
 func (c *Call) learn(ctx context.Context, f *apply.Fleet) error {
-	r, err := f.ReadReleases()
+	r, err := f.ReadReleases(ctx)
 	if err != nil {
 		return err
 	}

@@ -36,7 +36,7 @@ func (c *Call) BeginTrial(ctx context.Context, f *apply.Fleet, t *observe.Trial,
 
 // WayBack lets each host keep how it goes back from a trial, from what there is now. It gives what is on record.
 func (c *Call) WayBack(ctx context.Context, f *apply.Fleet, t *observe.Trial, releases map[int]*site.Site) (observe.Releases, error) {
-	r, err := f.ReadReleases()
+	r, err := f.ReadReleases(ctx)
 	if err != nil {
 		return r, err
 	}
@@ -59,7 +59,7 @@ func (c *Call) WayBack(ctx context.Context, f *apply.Fleet, t *observe.Trial, re
 				return stand.Released(c.Site, []observe.Host{{Releases: *s.Releases}}, f.Releases())
 			}
 		}
-		return f.Live(c.Site)
+		return f.Live(ctx, c.Site)
 	}
 	return r, f.Each(func(i int, h *apply.Steered) error {
 		w := apply.WayBack{Host: h.Name, Intent: observe.Switch{To: t.Back, End: t.Back, Who: t.Who, Since: ended.When, Alone: true}}
@@ -104,7 +104,7 @@ func encoded(h *apply.Steered, steps []*plan.Step, live func() (*site.Site, erro
 // Unconfirmed lets the trial go on where a host could not be told that it is over: each host goes back by itself then, and so must all.
 func Unconfirmed(f *apply.Fleet, key string, cause error, was observe.Releases) error {
 	left := f.Each(func(_ int, h *apply.Steered) error {
-		is, err := h.ReadReleases()
+		is, err := h.ReadReleases(context.Background())
 		if err != nil || is.State() == was.State() {
 			return err
 		}
@@ -133,7 +133,7 @@ func WatchAgain(m here.Machine, dirs host.Dirs, trouble func(key string, err err
 	ways, _ := filepath.Glob(apply.WayBackPath(dirs, "*"))
 	for _, path := range ways {
 		key := filepath.Base(filepath.Dir(path))
-		r, err := m.Host("local", key, nil).ReadReleases()
+		r, err := m.Host("local", key, nil).ReadReleases(context.Background())
 		if err == nil && r.Trial != nil && !host.Held(filepath.Join(dirs.Site(key), "trial.lock")) {
 			err = m.Later(later.Call{Name: apply.WatchName(key), Args: []string{"trial", "--key", key}})
 		}

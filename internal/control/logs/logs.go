@@ -64,7 +64,7 @@ func OfLayer(c *control.Session, digest string, out io.Writer) error {
 // read gives what is known of a node: what its roles printed and, if there is a way into it, its journal.
 func read(ctx context.Context, c *control.Session, roll *way.Roll, name string, in host.Runner, o Options, out, errs io.Writer) error {
 	if !o.Follow {
-		log, err := roll.Log(name)
+		log, err := roll.Log(ctx, name)
 		if err := kept(out, log, err, "node "+name); err != nil {
 			return err
 		}

@@ -187,7 +187,7 @@ func (r *Roll) Live(ctx context.Context, name string) (*observe.Node, error) {
 }
 
 // Log opens what the roles of a node printed on its host when they were applied. If they printed nothing, that is fs.ErrNotExist.
-func (r *Roll) Log(name string) (io.ReadCloser, error) {
+func (r *Roll) Log(ctx context.Context, name string) (io.ReadCloser, error) {
 	var seats []seat
 	for i, h := range r.hosts.All {
 		if slices.ContainsFunc(r.last(i), func(n observe.Node) bool { return n.Name == name }) {
@@ -199,10 +199,10 @@ func (r *Roll) Log(name string) (io.ReadCloser, error) {
 		if err != nil {
 			return nil, err
 		}
-		return there.host.Log(name)
+		return there.host.Log(ctx, name)
 	}
 	for _, h := range r.hosts.All { // it was on one of them, if it was at all
-		if log, err := h.Log(name); !errors.Is(err, fs.ErrNotExist) {
+		if log, err := h.Log(ctx, name); !errors.Is(err, fs.ErrNotExist) {
 			return log, err
 		}
 	}

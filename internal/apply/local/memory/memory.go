@@ -73,7 +73,7 @@ func (h *Host) Do(ctx context.Context, s *plan.Step, say func(string)) error {
 	ctx, cancel := h.Dying(ctx)
 	defer cancel()
 	whole, err := h.packer.Pack(s, func() (*site.Site, error) {
-		r, err := h.Worker.ReadReleases()
+		r, err := h.Worker.ReadReleases(ctx)
 		if err != nil {
 			return nil, err
 		}

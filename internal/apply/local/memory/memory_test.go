@@ -211,7 +211,7 @@ func TestHeld(t *testing.T) {
 	if _, err := b.host.Worker.Runner(&nodes[0].Node); problem.Exit(err) != int(problem.Unable) {
 		t.Errorf("%v", err)
 	}
-	log, err := b.host.Worker.Log("db")
+	log, err := b.host.Worker.Log(b.Context(), "db")
 	b.must(err)
 	b.must(log.Close())
 }
