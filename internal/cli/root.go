@@ -6,12 +6,10 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"strings"
 	"syscall"
 
@@ -72,7 +70,7 @@ func Run(args []string, in io.Reader, out, errs io.Writer) int {
 	}
 	a := newApp(in, out, errs, args)
 	defer a.Links.Close()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := interruptible()
 	defer stop()
 	if len(args) > 1 && args[0] == asMember {
 		file := args[1]
