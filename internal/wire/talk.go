@@ -147,15 +147,15 @@ func (c *Client) Demand(every, patience time.Duration) {
 			err := c.Ping(ctx)
 			cancel()
 			if errors.Is(err, context.DeadlineExceeded) && c.heard() == before {
-				c.give(fmt.Errorf("nothing has come from it for %v", patience))
+				c.GiveUp(fmt.Errorf("nothing has come from it for %v", patience))
 				return
 			}
 		}
 	}()
 }
 
-// give ends the session for a reason of this end.
-func (c *Client) give(why error) {
+// GiveUp ends the session for a reason of this end.
+func (c *Client) GiveUp(why error) {
 	c.mutex.Lock()
 	if c.why == nil {
 		c.why = why

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"sync/atomic"
 	"time"
 
 	"orrery/internal/problem"
@@ -38,18 +37,7 @@ func (l *Link) Measure(ctx context.Context, x Experiment, tell func(string) erro
 		return err
 	}
 	defer t.Close()
-	done, gaveUp := make(chan struct{}), atomic.Bool{}
-	defer close(done)
-	defer context.AfterFunc(ctx, func() {
-		t.Stop()
-		select {
-		case <-done:
-		case <-time.After(lettingGo):
-			gaveUp.Store(true)
-			t.Close()
-		}
-	})()
-	err = l.result(t, func(_ *wire.Talk, w *word) error {
+	err = t.result(ctx, func(_ *wire.Talk, w *word) error {
 		if w.Detail != "" {
 			if err := tell(w.Detail); err != nil {
 				return err
@@ -61,7 +49,7 @@ func (l *Link) Measure(ctx context.Context, x Experiment, tell func(string) erro
 		_, err := to.Write(w.Bytes)
 		return err
 	}, nil)
-	if gaveUp.Load() {
+	if m := (*mute)(nil); errors.As(err, &m) && ctx.Err() != nil {
 		return problem.New(problem.Interrupted, "interrupted; within %v the host has not said that the run is over", lettingGo).At("host " + l.name).Try("orrery ls on that host shows whether orrery-lab is still there")
 	}
 	return err

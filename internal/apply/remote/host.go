@@ -60,21 +60,23 @@ func (f *far) Hold(ctx context.Context, by host.Holder) (letGo func(), err error
 	if err != nil {
 		return nil, err
 	}
-	stop := context.AfterFunc(ctx, t.Close)
 	var w word
-	err = t.Hear(&w)
-	stop()
+	err = t.hear(&w)
+	t.unwatch()
+	t.answered()
 	switch {
 	case err != nil:
+		err = t.failed(ctx, err)
 		t.Close()
-		return nil, f.lost(err)
+		return nil, err
 	case w.Fault != nil:
 		t.Close()
 		return nil, f.there(w.Fault.err())
 	}
 	return func() {
+		t.expect(stopTimeout, "has not ended")
 		t.Stop()
-		_ = f.result(t, nil, nil) // or it is gone, and the lock with it
+		_ = t.result(context.Background(), nil, nil) // or it is gone, and the lock with it
 		t.Close()
 	}, nil
 }
@@ -270,13 +272,13 @@ func (f *far) KeepEdition(ctx context.Context, release int, from io.Reader) erro
 		return err
 	}
 	defer t.Close()
-	defer context.AfterFunc(ctx, t.Close)()
+	t.reminded()
 	piece := make([]byte, mostOfALog)
 	for {
 		n, err := from.Read(piece)
 		if n > 0 {
 			if err := t.Say(part{Bytes: piece[:n]}); err != nil {
-				return f.lost(err)
+				return t.failed(ctx, err)
 			}
 		}
 		if errors.Is(err, io.EOF) {
@@ -287,9 +289,9 @@ func (f *far) KeepEdition(ctx context.Context, release int, from io.Reader) erro
 		}
 	}
 	if err := t.Say(part{End: true}); err != nil {
-		return f.lost(err)
+		return t.failed(ctx, err)
 	}
-	return f.result(t, nil, nil)
+	return t.result(ctx, nil, nil)
 }
 
 // A part is a piece of an edition that is sent to be kept.

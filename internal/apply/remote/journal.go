@@ -9,7 +9,6 @@ import (
 	"orrery/internal/journal"
 	"orrery/internal/jsonlimit"
 	"orrery/internal/problem"
-	"orrery/internal/wire"
 )
 
 // Entries gives what the journal has. It comes as lines, which are read as those of a file that anybody may have written.
@@ -42,7 +41,7 @@ type entry struct {
 // A record is a journal that the helper writes.
 type record struct {
 	far  *far
-	talk *wire.Talk
+	talk *talk
 	turn chan struct{} // entries are written one after the other
 }
 
@@ -63,7 +62,9 @@ func (f *far) Journal() (apply.Journal, error) {
 // heard waits until something has been done.
 func (r *record) heard() error {
 	var w word
-	if err := r.talk.Hear(&w); err != nil {
+	err := r.talk.hear(&w)
+	r.talk.answered()
+	if err != nil {
 		return r.far.lost(err)
 	}
 	if w.Fault != nil {
@@ -76,6 +77,7 @@ func (r *record) heard() error {
 func (r *record) Add(e journal.Entry) error {
 	r.turn <- struct{}{}
 	defer func() { <-r.turn }()
+	r.talk.expect(answerTimeout, "has not answered")
 	if err := r.talk.Say(entry{e}); err != nil {
 		return r.far.lost(err)
 	}
@@ -84,8 +86,9 @@ func (r *record) Add(e journal.Entry) error {
 
 // Close closes it.
 func (r *record) Close() error {
+	r.talk.expect(stopTimeout, "has not ended")
 	r.talk.Stop()
-	err := r.far.result(r.talk, nil, nil)
+	err := r.talk.result(context.Background(), nil, nil)
 	r.talk.Close()
 	return err
 }

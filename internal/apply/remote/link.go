@@ -3,8 +3,10 @@ package remote
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"orrery/internal/apply"
@@ -30,13 +32,16 @@ type Link struct {
 
 	name   string
 	client *wire.Client
+	notice atomic.Pointer[func(text string)] // of hosts that are waited for
 	why    func(error) error
 	part   func()
 }
 
 // Open greets the helper of a host that is called so. Why explains the end of the connection; it is given what is known of it at this end.
 func Open(ctx context.Context, name string, conn io.ReadWriteCloser, version string, why func(error) error) (*Link, error) {
-	client, err := wire.Open(ctx, conn)
+	greeted, cancel := context.WithTimeoutCause(ctx, greetTimeout, fmt.Errorf("it has not greeted within %v", greetTimeout))
+	defer cancel()
+	client, err := wire.Open(greeted, conn)
 	if err != nil {
 		var p *problem.Problem
 		if errors.As(err, &p) && p.Cure != "" {
@@ -108,51 +113,39 @@ func (l *Link) Outfit(ctx context.Context, engines []string, say func(string)) (
 	return packages, err
 }
 
-// ask asks something, and waits for the result. When ctx ends, the helper is to come to an end with it, which is waited for: what it did until then counts. Hear, if it is set, gets what
-// is said on the way.
+// ask asks something, and waits for the result. When ctx ends, the helper is to come to an end with it, which is waited for, but no longer than stopTimeout: what it did until then
+// counts. Hear, if it is set, gets what is said on the way.
 func (l *Link) ask(ctx context.Context, about string, q question, hear func(*wire.Talk, *word) error, into any) error {
 	t, err := l.begin(ctx, about, q)
 	if err != nil {
 		return err
 	}
 	defer t.Close()
-	defer context.AfterFunc(ctx, t.Stop)()
-	return l.result(t, hear, into)
-}
-
-// begin begins a talk.
-func (l *Link) begin(ctx context.Context, about string, q question) (*wire.Talk, error) {
-	t, err := l.client.Talk(ctx, about)
-	if err != nil {
-		return nil, l.lost(err)
-	}
-	t.Most = mostToSay(about)
-	if err := t.Say(q); err != nil {
-		t.Close()
-		return nil, l.lost(err)
-	}
-	return t, nil
+	return t.result(ctx, hear, into)
 }
 
 // result hears a talk to its end.
-func (l *Link) result(t *wire.Talk, hear func(*wire.Talk, *word) error, into any) error {
+func (t *talk) result(ctx context.Context, hear func(*wire.Talk, *word) error, into any) error {
+	if !displayed[t.about] {
+		t.reminded()
+	}
 	for {
 		var w word
 		if err := t.Hear(&w); err != nil {
-			return l.lost(err)
+			return t.failed(ctx, err)
 		}
 		switch {
 		case w.Fault != nil:
-			return l.there(w.Fault.err())
+			return t.link.there(w.Fault.err())
 		case w.Result != nil:
 			if into == nil {
 				return nil
 			}
-			return l.read(w.Result, into)
+			return t.link.read(w.Result, into)
 		case hear == nil:
 			continue
 		}
-		if err := hear(t, &w); err != nil {
+		if err := hear(t.Talk, &w); err != nil {
 			return err
 		}
 	}
@@ -194,8 +187,8 @@ func (l *Link) lost(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	if why := l.client.Why(); why != nil {
-		return gone{l.why(why)}
+	if why := l.explained(); why != nil {
+		return why
 	}
 	return l.there(err)
 }
@@ -205,8 +198,8 @@ func (l *Link) unlessLost(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	if why := l.client.Why(); why != nil {
-		return gone{l.why(why)}
+	if why := l.explained(); why != nil {
+		return why
 	}
 	return err
 }

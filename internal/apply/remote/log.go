@@ -6,8 +6,6 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-
-	"orrery/internal/wire"
 )
 
 // Log opens what the roles of a node printed.
@@ -23,10 +21,8 @@ func (f *far) stream(ctx context.Context, about string, q question) (*log, error
 	if err != nil {
 		return nil, err
 	}
-	l := &log{far: f, talk: t}
-	l.unwatch = context.AfterFunc(ctx, t.Close)
+	l := &log{far: f, talk: t, ctx: ctx}
 	if err := l.more(); err != nil && !errors.Is(err, io.EOF) {
-		l.unwatch()
 		t.Close()
 		return nil, err
 	}
@@ -35,12 +31,12 @@ func (f *far) stream(ctx context.Context, about string, q question) (*log, error
 
 // A log comes in pieces.
 type log struct {
-	far     *far
-	talk    *wire.Talk
-	piece   []byte
-	ended   error
-	result  json.RawMessage // that came after the last
-	unwatch func() bool
+	far    *far
+	talk   *talk
+	ctx    context.Context // with which it ends
+	piece  []byte
+	ended  error
+	result json.RawMessage // that came after the last
 }
 
 func (l *log) Read(p []byte) (int, error) {
@@ -60,9 +56,9 @@ func (l *log) more() error {
 		return l.ended
 	}
 	var w word
-	switch err := l.talk.Hear(&w); {
+	switch err := l.talk.hear(&w); {
 	case err != nil:
-		l.ended = l.far.lost(err)
+		l.ended = l.talk.failed(l.ctx, err)
 	case w.Fault != nil:
 		l.ended = l.far.there(w.Fault.err())
 	case w.Result != nil:
@@ -77,7 +73,6 @@ func (l *log) Close() error {
 	if l.ended == nil {
 		l.ended = fs.ErrClosed
 	}
-	l.unwatch()
 	l.talk.Close()
 	return nil
 }

@@ -15,7 +15,6 @@ func (f *far) along(ctx context.Context, about string, q question, way io.ReadWr
 		return err
 	}
 	defer t.Close()
-	defer context.AfterFunc(ctx, t.Close)()
 	go func() { // it ends with the stream, or with the talk
 		piece := make([]byte, mostOfALog)
 		for {
@@ -33,17 +32,13 @@ func (f *far) along(ctx context.Context, about string, q question, way io.ReadWr
 			}
 		}
 	}()
-	err = f.result(t, func(_ *wire.Talk, w *word) error {
+	return t.result(ctx, func(_ *wire.Talk, w *word) error {
 		if len(w.Bytes) == 0 {
 			return nil
 		}
 		_, err := way.Write(w.Bytes)
 		return err
 	}, nil)
-	if err != nil && ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return err
 }
 
 // wayOf gives the stream that goes along with a talk.

@@ -15,7 +15,7 @@ func (c *Call) AnySite(ctx context.Context, name string) (apply.Host, error) {
 	if h.Local() {
 		return c.Machine.Host(name, "", nil), c.Machine.Allowed()
 	}
-	l, err := c.Links.To(ctx, c.Machine, *h)
+	l, err := c.Link(ctx, *h)
 	if err != nil {
 		return nil, err
 	}

@@ -141,7 +141,7 @@ func (c *Call) links(ctx context.Context) (links []*remote.Link, silent error) {
 	var all sync.WaitGroup
 	for i, h := range c.Site.Hosts {
 		if !h.Local() && !slices.Contains(c.Without, h.Name) {
-			all.Go(func() { links[i], errs[i] = c.Links.To(ctx, c.Machine, h) })
+			all.Go(func() { links[i], errs[i] = c.Link(ctx, h) })
 		}
 	}
 	all.Wait()

@@ -91,16 +91,22 @@ func (c *Call) Outfit(ctx context.Context, h site.Host, engines []string, say fu
 	return l.Outfit(ctx, engines, say)
 }
 
-// Link gives the connection to a host that is another machine.
+// Link gives the connection to a host that is another machine. Whoever calls is told if the host makes him wait, for it or along it.
 func (c *Call) Link(ctx context.Context, h site.Host) (*remote.Link, error) {
-	return c.Links.To(ctx, c.Machine, h)
+	notice := func(text string) { c.Notice("%s", text) }
+	defer remote.Remind(h.Name, "login", notice)()
+	l, err := c.Links.To(ctx, c.Machine, h)
+	if err == nil {
+		l.Notify(notice)
+	}
+	return l, err
 }
 
 func (c *Call) inspect(ctx context.Context, h site.Host) (doctor.Facts, error) {
 	if h.Local() {
 		return c.Machine.Inspect(), nil
 	}
-	l, err := c.Links.To(ctx, c.Machine, h)
+	l, err := c.Link(ctx, h)
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +131,7 @@ func (c *Call) state(ctx context.Context, h site.Host, fit bool) State {
 		s.Hostname, s.machine = self.Hostname, self.Machine
 	} else {
 		var err error
-		if l, err = c.Links.To(ctx, c.Machine, h); err != nil {
+		if l, err = c.Link(ctx, h); err != nil {
 			s.wrong(err)
 			return s
 		}

@@ -57,7 +57,7 @@ func (c *Call) ways(ctx context.Context, all []State) (map[string]*remote.Link, 
 			continue
 		}
 		if !h.Local() {
-			l, err := c.Links.To(ctx, c.Machine, h)
+			l, err := c.Link(ctx, h)
 			if err != nil {
 				return nil, nil, err
 			}

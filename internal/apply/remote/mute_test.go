@@ -1,0 +1,331 @@
+package remote
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"net"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"orrery/internal/apply"
+	"orrery/internal/host"
+	"orrery/internal/journal"
+	"orrery/internal/plan"
+	"orrery/internal/problem"
+	"orrery/internal/site/spec"
+	"orrery/internal/wire"
+)
+
+// A deaf helper greets and gives signs of life. Of all else it takes the question, says what it likes, and never answers.
+type deaf struct {
+	prepared
+	asked chan string // what it is asked about
+	says  func(about string, with *wire.Caller)
+}
+
+func (d deaf) Talk(ctx context.Context, about string, with *wire.Caller) error {
+	var q json.RawMessage
+	if err := with.Hear(&q); err != nil {
+		return err
+	}
+	if about == toGreet {
+		return with.Say(map[string]any{"result": Greeting{Version: "1"}})
+	}
+	d.asked <- about
+	if d.says != nil {
+		d.says(about, with)
+	}
+	select {} // whatever becomes of its caller
+}
+
+// toDeaf connects to such a helper. What the user is told goes to told.
+func toDeaf(t *testing.T, d deaf, told func(string)) *Link {
+	t.Helper()
+	near, far := net.Pipe()
+	go wire.Serve(context.Background(), far, d) //nolint:errcheck // it ends with the connection
+	l, err := Open(t.Context(), "sv2", near, "1", func(err error) error { return problem.New(problem.Failed, "host sv2: it is lost").Because(err) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Notify(told)
+	t.Cleanup(l.Close)
+	return l
+}
+
+// nearby are the methods of a host for which nothing is asked of it, or nothing but a greeting, or no talk is begun.
+var nearby = []string{"Redact", "Runner", "Console", "Screen", "Took", "Dial", "Clock"}
+
+// asksHost are all calls that ask a host, by name: the methods of apply.Host, with arguments that mean nothing, and those of a link.
+func asksHost() map[string]func(ctx context.Context, l *Link) error {
+	all := map[string]func(ctx context.Context, l *Link) error{
+		"Inspect": func(ctx context.Context, l *Link) error { _, err := l.Inspect(ctx); return err },
+		"Try":     func(ctx context.Context, l *Link) error { _, err := l.Try(ctx, nil); return err },
+		"Outfit": func(ctx context.Context, l *Link) error {
+			_, err := l.Outfit(ctx, nil, func(string) {})
+			return err
+		},
+		"Measure": func(ctx context.Context, l *Link) error {
+			return l.Measure(ctx, Experiment{}, func(string) error { return nil }, io.Discard)
+		},
+	}
+	of := reflect.TypeFor[apply.Host]()
+	for i := range of.NumMethod() {
+		m := of.Method(i)
+		if slices.Contains(nearby, m.Name) {
+			continue
+		}
+		all[m.Name] = func(ctx context.Context, l *Link) error {
+			f := reflect.ValueOf(l.Host("s", nil)).MethodByName(m.Name)
+			out := f.Call(arguments(ctx, m.Type))
+			if last := out[len(out)-1]; last.Type() == reflect.TypeFor[error]() {
+				err, _ := last.Interface().(error)
+				return err
+			}
+			return nil
+		}
+	}
+	return all
+}
+
+// arguments makes those of a method.
+func arguments(ctx context.Context, of reflect.Type) (all []reflect.Value) {
+	for i := range of.NumIn() {
+		switch in := of.In(i); {
+		case in == reflect.TypeFor[context.Context]():
+			all = append(all, reflect.ValueOf(ctx))
+		case in == reflect.TypeFor[io.Reader]():
+			all = append(all, reflect.ValueOf(endless{}))
+		case in == reflect.TypeFor[io.ReadWriter]():
+			all = append(all, reflect.ValueOf(endless{}))
+		case in == reflect.TypeFor[*plan.Step]():
+			all = append(all, reflect.ValueOf(&plan.Step{Kind: plan.StopNode, Node: &spec.Node{Name: "web1"}}))
+		case in.Kind() == reflect.Pointer:
+			all = append(all, reflect.New(in.Elem()))
+		case in.Kind() == reflect.Func:
+			all = append(all, reflect.MakeFunc(in, func([]reflect.Value) (zero []reflect.Value) {
+				for i := range in.NumOut() {
+					zero = append(zero, reflect.Zero(in.Out(i)))
+				}
+				return zero
+			}))
+		default:
+			all = append(all, reflect.Zero(in))
+		}
+	}
+	return all
+}
+
+// An endless stream has always more to send.
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error)  { return len(p), nil }
+func (endless) Write(p []byte) (int, error) { return len(p), nil }
+
+// shorten makes a host be given up soon, for a test.
+func shorten(t *testing.T, answer, stop, notice time.Duration) {
+	t.Helper()
+	old := []time.Duration{answerTimeout, stopTimeout, noticeInterval, lettingGo}
+	answerTimeout, stopTimeout, noticeInterval, lettingGo = answer, stop, notice, stop
+	t.Cleanup(func() { answerTimeout, stopTimeout, noticeInterval, lettingGo = old[0], old[1], old[2], old[3] })
+}
+
+const soon = 20 * time.Second // on a busy machine
+
+// TestEndsWithContext: whatever a host is asked, and whatever it says on the way, the call ends soon after its context.
+func TestEndsWithContext(t *testing.T) {
+	shorten(t, time.Hour, 200*time.Millisecond, time.Hour)
+	drip := func(_ string, with *wire.Caller) {
+		for with.Say(word{Detail: "still at it"}) == nil {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	begun := []string{"Hold", "Edition", "Log"} // what is said first is that it begins
+	takesNoContext := []string{"CopyReleases", "WriteReleases", "Journal", "Left", "Sample"}
+	for what, says := range map[string]func(string, *wire.Caller){"nothing": nil, "details": drip} {
+		for name, call := range asksHost() {
+			if slices.Contains(takesNoContext, name) {
+				continue
+			}
+			t.Run(what+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				d := deaf{asked: make(chan string, 1), says: says}
+				l := toDeaf(t, d, func(string) {})
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := make(chan error, 1)
+				go func() { ended <- call(ctx, l) }()
+				select {
+				case <-d.asked:
+				case err := <-ended:
+					t.Fatalf("nothing is asked: %v", err)
+				}
+				cancel()
+				select {
+				case err := <-ended:
+					if err == nil && name != "Usage" && !(what == "details" && slices.Contains(begun, name)) {
+						t.Error("it has succeeded")
+					}
+				case <-time.After(soon):
+					t.Error("it goes on")
+				}
+			})
+		}
+	}
+}
+
+// TestAnswersInTime: a call either has a time within which it is answered, or the user is told who is waited for, or its
+// caller shows how it gets on. One that is not answered is told with the host and what it was asked, and ends the connection.
+func TestAnswersInTime(t *testing.T) {
+	shorten(t, 150*time.Millisecond, 150*time.Millisecond, 10*time.Millisecond)
+	for name, call := range asksHost() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			told := make(chan string, 100)
+			d := deaf{asked: make(chan string, 1)}
+			l := toDeaf(t, d, func(text string) { told <- text })
+			ended := make(chan error, 1)
+			go func() { ended <- call(t.Context(), l) }()
+			var about string
+			select {
+			case about = <-d.asked:
+			case err := <-ended:
+				t.Fatalf("nothing is asked: %v", err)
+			}
+			if name == "Left" || name == "Sample" { // they have a time of their own
+				return
+			}
+			if !displayed[about] {
+				select {
+				case text := <-told:
+					if !strings.Contains(text, "still waiting for host sv2: "+about+", ") {
+						t.Errorf("the user is told %q", text)
+					}
+				case <-time.After(soon):
+					t.Errorf("nobody is told that %q is waited for", about)
+				}
+			}
+			if lengthy[about] {
+				return
+			}
+			select {
+			case err := <-ended:
+				if err == nil || !strings.Contains(err.Error(), "host sv2 was given up") || !strings.Contains(err.Error(), `"`+about+`"`) || !errors.Is(err, ErrLost) {
+					t.Errorf("it ended with %v", err)
+				}
+			case <-time.After(soon):
+				t.Errorf("%q is waited for without end", about)
+			}
+			if _, err := l.Inspect(t.Context()); !errors.Is(err, ErrLost) {
+				t.Errorf("the connection goes on: %v", err)
+			}
+		})
+	}
+}
+
+// TestHalfCalls: what has begun well does not end well by itself: a lock that is not let go of, a journal that takes no entry, a stream that stops.
+func TestHalfCalls(t *testing.T) {
+	shorten(t, 150*time.Millisecond, 150*time.Millisecond, 10*time.Millisecond)
+	begins := func(about string, with *wire.Caller) {
+		w := word{Detail: "held"}
+		if about == toFetch || about == toShow || about == toRecount {
+			w = word{Bytes: []byte("x")}
+		}
+		_ = with.Say(w)
+	}
+	within := func(t *testing.T, what string, do func()) {
+		t.Helper()
+		done := make(chan struct{})
+		go func() { do(); close(done) }()
+		select {
+		case <-done:
+		case <-time.After(soon):
+			t.Errorf("%s goes on", what)
+		}
+	}
+	begin := func(t *testing.T) (apply.Host, func() string) {
+		var mutex sync.Mutex
+		var told []string
+		l := toDeaf(t, deaf{asked: make(chan string, 10), says: begins}, func(text string) {
+			mutex.Lock()
+			defer mutex.Unlock()
+			told = append(told, text)
+		})
+		return l.Host("s", nil), func() string {
+			mutex.Lock()
+			defer mutex.Unlock()
+			return strings.Join(told, "; ")
+		}
+	}
+	t.Run("lock", func(t *testing.T) {
+		h, told := begin(t)
+		letGo, err := h.Hold(t.Context(), host.Holder{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(200 * time.Millisecond) // it may be held for long
+		within(t, "letting go of the lock", letGo)
+		if !strings.Contains(told(), "host sv2: hold") {
+			t.Errorf("the user is told %q", told())
+		}
+	})
+	t.Run("journal", func(t *testing.T) {
+		h, _ := begin(t)
+		j, err := h.Journal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		within(t, "an entry", func() {
+			if err := j.Add(journal.Entry{}); !errors.Is(err, ErrLost) {
+				t.Errorf("an entry: %v", err)
+			}
+			if err := j.Add(journal.Entry{}); !errors.Is(err, ErrLost) {
+				t.Errorf("another: %v", err)
+			}
+			_ = j.Close()
+		})
+	})
+	t.Run("streams", func(t *testing.T) {
+		for what, open := range map[string]func(context.Context, apply.Host) (io.ReadCloser, error){
+			"edition": func(ctx context.Context, h apply.Host) (io.ReadCloser, error) { return h.Edition(ctx, 7) },
+			"log":     func(ctx context.Context, h apply.Host) (io.ReadCloser, error) { return h.Log(ctx, "web1") },
+		} {
+			h, told := begin(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			in, err := open(ctx, h)
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.AfterFunc(100*time.Millisecond, cancel)
+			within(t, what, func() {
+				if text, err := io.ReadAll(in); string(text) != "x" || !errors.Is(err, context.Canceled) {
+					t.Errorf("%s: %q, %v", what, text, err)
+				}
+			})
+			if !strings.Contains(told(), "still waiting for host sv2") {
+				t.Errorf("%s: the user is told %q", what, told())
+			}
+			if err := in.Close(); err != nil && !errors.Is(err, fs.ErrClosed) {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// TestNoGreeting: a helper that is started and says nothing is given up.
+func TestNoGreeting(t *testing.T) {
+	old := greetTimeout
+	greetTimeout = 100 * time.Millisecond
+	t.Cleanup(func() { greetTimeout = old })
+	near, far := net.Pipe()
+	go io.Copy(io.Discard, far) //nolint:errcheck // it ends with the connection
+	_, err := Open(t.Context(), "sv2", near, "1", func(err error) error { return err })
+	if err == nil || !strings.Contains(err.Error(), "it has not greeted within 100ms") {
+		t.Error(err)
+	}
+}

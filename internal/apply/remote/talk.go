@@ -1,0 +1,225 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"orrery/internal/problem"
+	"orrery/internal/wire"
+)
+
+// How long a host is waited for. A helper that gives signs of life is not lost, and may still never answer.
+var ( // variables, so that tests can change them
+	answerTimeout  = 2 * time.Minute  // for what a host answers at once
+	greetTimeout   = 30 * time.Second // for the first word of a helper that was just started
+	stopTimeout    = 30 * time.Second // for the end of what its caller has given up
+	noticeInterval = 5 * time.Second  // until the user is told who is waited for; each further time twice as long
+)
+
+// maxNoticeInterval is how long a user is told nothing at most.
+const maxNoticeInterval = time.Minute
+
+// lengthy calls may take as long as they like. The user sees how they get on, or is told that they are waited for.
+var lengthy = set(
+	toSweep, toOutfit, toProbe, toDo, toSettle, toClear, toForget, toFetch, toKeep, toReceive, toFill, toLay, toWeigh, toCapture, toShelveIt,
+	toDiscard, toPutBack, toGiveBackup, toFindBackup, toLayBackup, toAdvance, toMeasureAll, toMirror, toVerify, toAdopt, toTryOut,
+	toStock, toProve, toClean, toRecount, toShow, toMeasure, toTry, toWord, toPassOut, toPassIn,
+)
+
+// abandoned calls are not waited for once their caller has gone: they change nothing on the host, or what comes of
+// half of them counts for nothing. All others may be doing something by then, and say what came of it.
+var abandoned = set(
+	toGreet, toHold, toObserve, toLook, toNodes, toProbe, toDescribe, toList, toRecall, toRead, toCompare, toFetch, toKeep, toReceive, toReveal,
+	toTell, toLay, toShelve, toWeigh, toFindCut, toGiveBackup, toFindBackup, toLayBackup, toSeePart, toMeasureAll, toVerify, toInherit,
+	toStock, toProve, toRecount, toShow, toMeasure, toSample, toInspect, toTry, toWord,
+)
+
+// displayed calls have their progress shown by their callers.
+var displayed = set(toDo, toPassOut, toPassIn, toTryOut, toOutfit, toGiveBackup, toFindBackup, toLayBackup, toLay, toReceive)
+
+func set(all ...string) map[string]bool {
+	s := map[string]bool{}
+	for _, each := range all {
+		s[each] = true
+	}
+	return s
+}
+
+// A talk is a call of a host. It ends with its context, and with its time if it has one.
+type talk struct {
+	*wire.Talk
+	link  *Link
+	about string
+
+	unwatch func() bool
+	closed  atomic.Bool // because its context has ended
+
+	mutex  sync.Mutex
+	over   bool
+	late   *time.Timer // gives the connection up; nil: the call may take as long as it likes
+	remind func()      // stops reminders; nil: there are none
+}
+
+// begin asks a host something. Whoever got the talk closes it.
+func (l *Link) begin(ctx context.Context, about string, q question) (*talk, error) {
+	in, err := l.client.Talk(ctx, about)
+	if err != nil {
+		return nil, l.lost(err)
+	}
+	in.Most = mostToSay(about)
+	t := &talk{Talk: in, link: l, about: about}
+	if !lengthy[about] {
+		t.expect(answerTimeout, "has not answered")
+	}
+	t.unwatch = context.AfterFunc(ctx, t.giveUp)
+	if err := t.Say(q); err != nil {
+		err = t.failed(ctx, err)
+		t.Close()
+		return nil, err
+	}
+	return t, nil
+}
+
+// expect gives the connection up unless the host answers in time.
+func (t *talk) expect(within time.Duration, what string) {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	if t.late != nil {
+		t.late.Stop()
+	}
+	if !t.over {
+		t.late = time.AfterFunc(within, func() { t.link.client.GiveUp(&mute{t.link.name, t.about, what, within}) })
+	}
+}
+
+// answered says that the host has answered what was expected.
+func (t *talk) answered() {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	if t.late != nil {
+		t.late.Stop()
+	}
+}
+
+// giveUp ends a call whose context has ended.
+func (t *talk) giveUp() {
+	if abandoned[t.about] {
+		t.closed.Store(true)
+		t.Talk.Close()
+		return
+	}
+	within := stopTimeout
+	if t.about == toTryOut {
+		within = lettingGo
+	}
+	t.expect(within, "has not ended")
+	t.reminded()
+	t.Stop()
+}
+
+// reminded tells the user from now on, and until the end of the call, who is waited for.
+func (t *talk) reminded() {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	if t.remind == nil && !t.over {
+		t.remind = t.link.remind(t.about)
+	}
+}
+
+// Close ends the call, whatever the host does.
+func (t *talk) Close() {
+	t.unwatch()
+	t.Talk.Close()
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	t.over = true
+	if t.late != nil {
+		t.late.Stop()
+	}
+	if t.remind != nil {
+		t.remind()
+	}
+}
+
+// hear waits for the next word, and tells the user if that takes long.
+func (t *talk) hear(into any) error {
+	defer t.link.remind(t.about)()
+	return t.Hear(into)
+}
+
+// failed explains why nothing more is heard: of a call that was ended here, the end of its context is the reason.
+func (t *talk) failed(ctx context.Context, err error) error {
+	if t.closed.Load() {
+		return context.Cause(ctx)
+	}
+	return t.link.lost(err)
+}
+
+func (l *Link) remind(about string) (stop func()) { return Remind(l.name, about, l.tell) }
+
+// Remind tells the user which host is waited for, and for what, again and again until it is stopped.
+func Remind(name, about string, tell func(text string)) (stop func()) {
+	var mutex sync.Mutex
+	var next *time.Timer
+	began, interval, over := time.Now(), noticeInterval, false
+	mutex.Lock()
+	defer mutex.Unlock()
+	next = time.AfterFunc(interval, func() {
+		mutex.Lock()
+		defer mutex.Unlock()
+		if over {
+			return
+		}
+		tell(fmt.Sprintf("still waiting for host %s: %s, %d s", name, about, int(time.Since(began).Seconds())))
+		interval = min(2*interval, maxNoticeInterval)
+		next.Reset(interval)
+	})
+	return func() {
+		mutex.Lock()
+		defer mutex.Unlock()
+		over = true
+		next.Stop()
+	}
+}
+
+// Notify sets who is told of hosts that are waited for.
+func (l *Link) Notify(notice func(text string)) { l.notice.Store(&notice) }
+
+func (l *Link) tell(text string) {
+	if notice := l.notice.Load(); notice != nil {
+		(*notice)(text)
+	}
+}
+
+// A mute host gives signs of life, and no answer.
+type mute struct {
+	host, about, what string
+	within            time.Duration
+}
+
+func (m *mute) Error() string {
+	return fmt.Sprintf("it %s %q within %v, although it gives signs of life", m.what, m.about, m.within)
+}
+
+// problem says so to a user.
+func (m *mute) problem() error {
+	return problem.New(problem.Failed, "host %s was given up", m.host).Because(m).
+		Try("see whether its disks and its load let it work, and run the same command again; the end of the connection has ended there what was under way")
+}
+
+// explained says why the connection has ended, if it has.
+func (l *Link) explained() error {
+	why := l.client.Why()
+	var m *mute
+	switch {
+	case why == nil:
+		return nil
+	case errors.As(why, &m):
+		return gone{m.problem()}
+	}
+	return gone{l.why(why)}
+}
