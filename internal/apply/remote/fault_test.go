@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/host"
+	"orrery/internal/lane"
 	"orrery/internal/problem"
 )
 
@@ -66,5 +67,36 @@ func TestFullThere(t *testing.T) {
 	cured := problem.New(problem.Unable, "no room for a layer").Because(full).Try("image gc")
 	if got := faultOf(cured).err().Error(); strings.Contains(got, "its disk is full") {
 		t.Errorf("what has a cure is %s", got)
+	}
+}
+
+// TestAbsentThere: that a file is not there is still told apart over there, and still says which file, and of what, however
+// many hosts it has come through.
+func TestAbsentThere(t *testing.T) {
+	absent := &fs.PathError{Op: "open", Path: "/etc/orrery/token", Err: fs.ErrNotExist}
+	for what, err := range map[string]error{
+		"plain":       absent,
+		"of a secret": problem.New(problem.Mistake, "secret token cannot be read").At("/etc/orrery/token").Because(absent).Try("put it there"),
+		"of several":  problem.List{problem.New(problem.Mistake, "secret token cannot be read").Because(absent), problem.New(problem.Unable, "no room")},
+		"of a run":    &host.RunError{Place: "web1", Command: []string{"cat"}, Status: -1, Err: absent},
+		"of a lane":   problem.New(problem.Failed, "host sv3: /etc/orrery/token").Because(errors.Join(lane.ErrCut, fs.ErrNotExist)),
+	} {
+		got := err
+		for range 3 {
+			got = faultOf(got).err()
+		}
+		if errors.Is(got, fs.ErrNotExist) != errors.Is(err, fs.ErrNotExist) || errors.Is(got, lane.ErrCut) != errors.Is(err, lane.ErrCut) {
+			t.Errorf("%s: it has become %#v", what, got)
+		}
+		if got.Error() != err.Error() || problem.Exit(got) != problem.Exit(err) {
+			t.Errorf("%s: %v became %v", what, err, got)
+		}
+		l := &Link{name: "sv2"}
+		if text := l.there(got).Error(); !strings.Contains(text, "/etc/orrery/token") && what != "of a run" {
+			t.Errorf("%s: %s", what, text)
+		}
+	}
+	if err := (&fault{Gone: true}).err(); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("nothing else is said: %v", err)
 	}
 }

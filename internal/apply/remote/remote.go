@@ -258,16 +258,42 @@ func text(err error) string {
 	return err.Error()
 }
 
-// err puts it together again.
+// err puts it together again: with all that was said of it, and what callers tell it by.
 func (f *fault) err() error {
-	switch {
-	case f == nil:
+	if f == nil {
 		return nil
-	case f.Gone:
-		return fs.ErrNotExist
-	case f.Cut:
-		return lane.ErrCut
-	case f.Run != nil:
+	}
+	err := f.told()
+	var marks []error
+	if f.Gone {
+		marks = append(marks, fs.ErrNotExist)
+	}
+	if f.Cut {
+		marks = append(marks, lane.ErrCut)
+	}
+	switch {
+	case len(marks) == 0 && err == nil:
+		return problem.New(problem.Failed, "it failed, and does not say why")
+	case len(marks) == 0:
+		return err
+	case err == nil:
+		return marks[0]
+	}
+	return &marked{err, marks}
+}
+
+// A marked error is one that has come from elsewhere and is still what it was there, for errors.Is.
+type marked struct {
+	error
+	is []error
+}
+
+func (m *marked) Unwrap() error        { return m.error }
+func (m *marked) Is(target error) bool { return slices.Contains(m.is, target) }
+
+// told gives what was said, or nil.
+func (f *fault) told() error {
+	if f.Run != nil {
 		e := &host.RunError{Place: f.Run.Place, Command: slices.Clone(f.Run.Command), Status: f.Run.Status, Output: f.Run.Output}
 		if f.Run.Cause != "" {
 			e.Err = errors.New(f.Run.Cause)
@@ -288,8 +314,5 @@ func (f *fault) err() error {
 	if len(all) == 1 {
 		return all[0]
 	}
-	if len(all) == 0 {
-		return problem.New(problem.Failed, "it failed, and does not say why")
-	}
-	return all
+	return all.OrNil()
 }

@@ -105,7 +105,10 @@ type pair struct {
 }
 
 // keys are the secrets of the steering side.
-type keys struct{ *secret.Keyring }
+type keys struct {
+	*secret.Keyring
+	file string // of the secret password
+}
 
 func (keys) Text(_ context.Context, t spec.SecretText) ([]byte, error) {
 	return []byte("rendered " + t.Path), nil
@@ -127,7 +130,7 @@ func (p *pair) keyring() keys {
 	p.Helper()
 	path := filepath.Join(p.TempDir(), "password")
 	must(p, os.WriteFile(path, []byte("hunter22"), 0o600))
-	return keys{secret.NewKeyring(&site.Site{Name: "s", Secrets: []site.Secret{{Name: "password", File: path}}}, p.dirs)}
+	return keys{secret.NewKeyring(&site.Site{Name: "s", Secrets: []site.Secret{{Name: "password", File: path}}}, p.dirs), path}
 }
 
 // open connects to a helper of the machine.
@@ -568,7 +571,13 @@ func TestSecrets(t *testing.T) {
 	if _, knows := m.secrets.Known()["foreign"]; knows {
 		t.Error("a host knows a secret that none of its nodes needs")
 	}
-	err := h.Do(t.Context(), step("other", "other"), func(string) {})
+	lacking := p.keyring()
+	must(t, os.Remove(lacking.file))
+	err := p.to(m, "1").Host("s", lacking).Do(t.Context(), step("password", "password"), func(string) {})
+	if want := "control host: " + lacking.file + ": secret password cannot be read"; !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), want) {
+		t.Errorf("without the file of a secret: %v, not %s", err, want)
+	}
+	err = h.Do(t.Context(), step("other", "other"), func(string) {})
 	if !problem.Is(err, problem.Mistake) || !strings.Contains(err.Error(), `secret "other" is not declared`) {
 		t.Errorf("one that is not declared: %v", err)
 	}

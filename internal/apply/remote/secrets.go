@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"path/filepath"
 	"slices"
 	"sync"
 
@@ -50,9 +51,19 @@ func (f *far) give(ctx context.Context, s *plan.Step, w *want) given {
 		v, err = f.secrets.Value(ctx, w.Secret)
 		g.Value = []byte(v)
 	}
-	g.Known, g.Fault = f.secrets.Known(), faultOf(err)
+	g.Known, g.Fault = f.secrets.Known(), faultOf(ours(err))
 	maps.DeleteFunc(g.Known, func(name, _ string) bool { return !needs[name] })
 	return g
+}
+
+// ours says of a file that it is on this machine: the error comes back as one of the host.
+func ours(err error) error {
+	for _, p := range problem.All(err) {
+		if filepath.IsAbs(p.Where) {
+			p.Where = "control host: " + p.Where
+		}
+	}
+	return err
 }
 
 // needed gives the names of the secrets that roles need.
