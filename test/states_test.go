@@ -24,7 +24,7 @@ func TestTwoStateDirectories(t *testing.T) {
 		_ = os.RemoveAll(run)
 	})
 	other := s.at(host.Dirs{State: state, Run: run})
-	for _, verb := range []string{"up", "down"} {
+	for _, verb := range []string{"plan", "status", "up", "down"} {
 		other.run(verb).want(4, "site it-states is on this machine already, kept in "+s.dirs.State, "ORRERY_STATE="+s.dirs.State+" orrery down")
 	}
 	if is := s.init("one"); is != before {

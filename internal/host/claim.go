@@ -37,14 +37,38 @@ func (d Dirs) Claim(key string) error {
 	if where == d.State {
 		return nil
 	}
-	if other := (Dirs{State: where}); where != "" && !sameDir(where, d.State) && other.keeps(key) {
-		return problem.New(problem.Unable, "site %s is on this machine already, kept in %s", key, where).At(d.State).
-			Try("ORRERY_STATE=%s orrery down; or give one of them another name", where)
+	if err := d.other(key, where); err != nil {
+		return err
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return os.Symlink(d.State, path)
+}
+
+// Elsewhere is the error with which Claim would be refused. Without it, a look into this state directory finds nothing
+// of a site whose nodes run, and plans to make them.
+func (d Dirs) Elsewhere(key string) error {
+	if key == "" {
+		return nil // all sites of this directory are meant
+	}
+	where, err := os.Readlink(filepath.Join(claims, key))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return d.other(key, where)
+}
+
+// other refuses a site that is kept in another state directory.
+func (d Dirs) other(key, where string) error {
+	if other := (Dirs{State: where}); where == "" || where == d.State || sameDir(where, d.State) || !other.keeps(key) {
+		return nil
+	}
+	return problem.New(problem.Unable, "site %s is on this machine already, kept in %s", key, where).At(d.State).
+		Try("ORRERY_STATE=%s orrery down; or give one of them another name", where)
 }
 
 // Yield gives up the claim to a site of which no node is left in this state directory. The caller holds the site's lock, and does nothing more under it.

@@ -21,15 +21,24 @@ func TestClaim(t *testing.T) {
 		if err == nil || problem.Exit(err) != int(problem.Unable) || !strings.Contains(err.Error(), by.State) {
 			t.Errorf("claimed by another: %v", err)
 		}
+		if is := d.Elsewhere("karoo"); is == nil || is.Error() != err.Error() {
+			t.Errorf("it is elsewhere: %v", is)
+		}
 	}
 	granted := func(d Dirs, key string) {
 		t.Helper()
+		if err := d.Elsewhere(key); err != nil {
+			t.Error(err)
+		}
 		if err := d.Claim(key); err != nil {
 			t.Error(err)
 		}
 	}
 	granted(a, "karoo")
 	granted(a, "karoo")
+	if err := a.Elsewhere(""); err != nil {
+		t.Errorf("all sites: %v", err)
+	}
 	granted(b, "toy")
 	granted(b, "karoo") // a has no node of it, and nobody is at work there
 	if err := os.MkdirAll(filepath.Join(b.Nodes("karoo"), "101"), 0o755); err != nil {

@@ -101,6 +101,7 @@ type Records interface {
 type Claims interface {
 	Claim(key string) error
 	Yield(key string)
+	Elsewhere(key string) error
 }
 
 // This machine.

@@ -34,6 +34,9 @@ func (p *Place) origin() (string, error) {
 
 // Present gives the nodes that are here, and whose they are.
 func (p *Place) Present(ctx context.Context) (there apply.Present, err error) {
+	if err := p.Ground.Claims.Elsewhere(p.Key); err != nil {
+		return there, err
+	}
 	if there.Nodes, err = p.Nodes(ctx); err != nil {
 		return there, err
 	}

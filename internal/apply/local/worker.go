@@ -63,7 +63,10 @@ func (w *Worker) ofAllSites(ctx context.Context) ([]observe.Node, error) {
 // Observe looks at what is there of the site. An engine is put on trial only if the site has nodes of it, or is wanted to.
 func (w *Worker) Observe(ctx context.Context, wanted []string) (observe.Host, error) {
 	seen := observe.Host{Name: w.Name, Cpus: runtime.NumCPU(), Online: host.Online(), Memory: host.TotalMemory()}
-	var err error
+	err := w.Ground.Claims.Elsewhere(w.Key)
+	if err != nil {
+		return seen, err
+	}
 	if seen.Nodes, err = w.Nodes(ctx); err != nil {
 		return seen, err
 	}

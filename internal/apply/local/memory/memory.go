@@ -126,6 +126,8 @@ type claims struct{}
 func (claims) Claim(string) error { return nil }
 func (claims) Yield(string)       {}
 
+func (claims) Elsewhere(string) error { return nil }
+
 // booting is an engine of which no unit starts by itself when a node boots, so that none need be kept from it.
 type booting struct{ *fake.Engine }
 
