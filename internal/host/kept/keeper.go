@@ -150,8 +150,7 @@ func (k *keeper) answer(c *net.UnixConn) {
 	k.mutex.Unlock()
 	switch {
 	case r.Verb == toKeep && len(got) == files:
-		e := &Ends{To: got[0], From: got[1], Errs: got[2], Process: got[3], Born: r.Born}
-		k.put(r.Key, e, min(r.For, longest))
+		k.put(r.Key, endsOf(got, r.Born), min(r.For, longest))
 		return
 	case r.Verb == toTake:
 		k.give(c, r.Key)

@@ -45,16 +45,21 @@ type Shelf struct {
 	program []string // that keeps them; nil: this one
 }
 
-// Ends are what somebody has of a connection: the pipes to and from it, what ssh says of it, and ssh itself.
+// Ends are what somebody has of a connection: the pipes to and from it, what is printed over there, what ssh itself says of it, and ssh.
 type Ends struct {
-	To, From, Errs, Process *os.File
-	Born                    time.Time // when the login was
+	To, From, Errs, Log, Process *os.File
+	Born                         time.Time // when the login was
 }
 
-func (e *Ends) all() []*os.File { return []*os.File{e.To, e.From, e.Errs, e.Process} }
+func (e *Ends) all() []*os.File { return []*os.File{e.To, e.From, e.Errs, e.Log, e.Process} }
 
 // files is how many descriptors a connection has.
-const files = 4
+const files = 5
+
+// endsOf makes a connection of its descriptors.
+func endsOf(all []*os.File, born time.Time) *Ends {
+	return &Ends{To: all[0], From: all[1], Errs: all[2], Log: all[3], Process: all[4], Born: born}
+}
 
 // Close closes the ends, which ends the connection.
 func (e *Ends) Close() {
@@ -161,7 +166,7 @@ func (s Shelf) Take(ctx context.Context, key string) *Ends {
 		discard(got)
 		return nil
 	}
-	return &Ends{To: got[0], From: got[1], Errs: got[2], Process: got[3], Born: a.Born}
+	return endsOf(got, a.Born)
 }
 
 // Give has a connection kept, which is the caller's no more. It must be clean: between two turns.
@@ -184,7 +189,7 @@ func (s Shelf) Give(ctx context.Context, key string, e *Ends) error {
 }
 
 // socket is where the process is found. Another way to talk with it gets another name.
-func (s Shelf) socket() string { return filepath.Join(s.Dir, "keeper-1") }
+func (s Shelf) socket() string { return filepath.Join(s.Dir, "keeper-2") }
 
 func (s Shelf) dial(ctx context.Context) (*net.UnixConn, error) {
 	if err := private(s.Dir); err != nil {

@@ -101,6 +101,7 @@ func newLine(t *testing.T) *line {
 	l.in, l.To = pipe()
 	l.From, l.out = pipe()
 	l.Errs, l.errs = pipe()
+	l.Log, _ = pipe()
 	l.Process, _ = pipe()
 	return l
 }

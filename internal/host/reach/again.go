@@ -49,7 +49,12 @@ func stampOf(path string) string {
 }
 
 // Again gives the connection that another run has left.
-func (f Far) Again(e *kept.Ends) *Line { return f.line(e) }
+func (f Far) Again(e *kept.Ends) *Line {
+	for _, f := range []*os.File{e.Errs, e.Log} {
+		_ = f.SetReadDeadline(time.Time{})
+	}
+	return f.line(e)
+}
 
 // Leave gives the ends of a connection to who keeps it; nil: it cannot be kept. It must be whole, and nobody use it any more.
 func (l *Line) Leave() *kept.Ends {
@@ -58,7 +63,9 @@ func (l *Line) Leave() *kept.Ends {
 		return nil
 	default:
 	}
-	_ = l.ends.Errs.SetReadDeadline(time.Unix(1, 0))
+	for _, f := range []*os.File{l.ends.Errs, l.ends.Log} {
+		_ = f.SetReadDeadline(time.Unix(1, 0))
+	}
 	l.silent()
 	if l.from.Buffered() > 0 || l.ends.Process == nil {
 		return nil

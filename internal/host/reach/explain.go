@@ -1,39 +1,52 @@
 package reach
 
 import (
+	"cmp"
 	"errors"
-	"io"
+	"fmt"
+	"regexp"
+	"slices"
 	"strings"
+	"time"
 
 	"orrery/internal/problem"
+	"orrery/internal/visible"
 )
 
-// A sign is how ssh, or what runs over there, says what is wrong; and what is told to a user.
+// A sign is how ssh says what is wrong, and what is told to a user.
 type sign struct {
-	says string
+	line *regexp.Regexp // a whole line of ssh's own
 	what string
 	cure string // %[1]s is what a user would type to get to the host
 	kind problem.Kind
 }
 
-// signs are looked for in this order. The words are those of OpenSSH and sudo in English, as LC_ALL=C has them.
+// signs are looked for in this order. The words are those of OpenSSH in English, as LC_ALL=C has them.
 var signs = []sign{
-	{"REMOTE HOST IDENTIFICATION HAS CHANGED", "its SSH host key is not the one that is known: it was made anew, or somebody else answers",
+	{regexp.MustCompile(`^@ +WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! +@$`), "its SSH host key is not the one that is known: it was made anew, or somebody else answers",
 		"compare its fingerprint with that on its console; if it is right, ssh-keygen -R the host and type %[1]s once", problem.Unable},
-	{"Host key verification failed", "its SSH host key is not known on this machine", "type %[1]s once, and compare the fingerprint before you say yes", problem.Unable},
-	{"Permission denied", "it refuses the login", "let %[1]s get in without a question: put your public key into ~/.ssh/authorized_keys over there, or start an ssh-agent", problem.Unable},
-	{"Too many authentication failures", "it refuses the login: too many keys were tried", "name the right one in ~/.ssh/config (IdentityFile, IdentitiesOnly yes)", problem.Unable},
-	{"Could not resolve hostname", "its name is not known", "see address in site.toml", problem.Failed},
-	{"not responding", "the connection stalls: nothing comes from it any more", "see whether it runs and is in reach (%[1]s), and run the same command again", problem.Failed},
-	{"Connection refused", "no SSH server answers there", "see whether sshd runs there, at that port", problem.Failed},
-	{"Connection timed out", "nobody answers", "see whether it runs and is in reach (%[1]s)", problem.Failed},
-	{"No route to host", "nobody answers", "see whether it runs and is in reach (%[1]s)", problem.Failed},
-	{"Network is unreachable", "nobody answers", "see whether it runs and is in reach (%[1]s)", problem.Failed},
-	{"sudo:", "its login may not become root without a question", "give it \"NOPASSWD: ALL\" in /etc/sudoers.d over there, or log in as root", problem.Unable},
+	{regexp.MustCompile(`^Host key verification failed\.$`), "its SSH host key is not known on this machine", "type %[1]s once, and compare the fingerprint before you say yes", problem.Unable},
+	{regexp.MustCompile(`^\S+: Permission denied \(.*\)\.$`), "it refuses the login", "let %[1]s get in without a question: put your public key into ~/.ssh/authorized_keys over there, or start an ssh-agent", problem.Unable},
+	{regexp.MustCompile(`^Received disconnect from \S+ port \d+:2: Too many authentication failures$`), "it refuses the login: too many keys were tried",
+		"name the right one in ~/.ssh/config (IdentityFile, IdentitiesOnly yes)", problem.Unable},
+	{regexp.MustCompile(`^ssh: Could not resolve hostname `), "its name is not known", "see address in site.toml", problem.Failed},
+	{regexp.MustCompile(`^Timeout, server .* not responding\.$`), "the connection stalls: nothing comes from it any more", "see whether it runs and is in reach (%[1]s), and run the same command again", problem.Failed},
+	{regexp.MustCompile(`^ssh: connect to host .*: Connection refused$`), "no SSH server answers there", "see whether sshd runs there, at that port", problem.Failed},
+	{regexp.MustCompile(`^(ssh: connect to host .*: Connection timed out$|Connection timed out during )`), "nobody answers", "see whether it runs and is in reach (%[1]s)", problem.Failed},
+	{regexp.MustCompile(`^ssh: connect to host .*: (No route to host|Network is unreachable)$`), "nobody answers", "see whether it runs and is in reach (%[1]s)", problem.Failed},
 }
 
+// The words of ssh for what another host has said, and for a connection that a program makes for it (ProxyJump, ProxyCommand).
+const (
+	quoting  = "Received disconnect from "
+	byAnyone = "UNKNOWN port 65535"
+)
+
+// sshFails is the status with which ssh ends that has no connection; any other is that of what was run over there.
+const sshFails = 255
+
 // explain says why a host was not reached.
-func (f Far) explain(err error, said string) error {
+func (f Far) explain(err error, l *Line) error {
 	var no *refusal
 	var p *problem.Problem
 	switch {
@@ -42,17 +55,47 @@ func (f Far) explain(err error, said string) error {
 	case errors.As(err, &p):
 		return err
 	}
-	if p := f.sign(said); p != nil {
+	if p := f.sign(l.log.String()); p != nil {
 		return p
 	}
+	printed := cmp.Or(lastLine(l.errs.String()), l.noise)
 	p = problem.New(problem.Failed, "host %s was not reached", f.Name).At(f.Address).Try("see whether %s gets there", f.byHand())
-	switch last := lastLine(said); {
+	ran, status := l.ran()
+	switch last := lastLine(l.log.String()); {
+	case l.late.Load():
+		return p.Because(errors.New("it took the login and said nothing in " + entering.String()))
+	case errors.Is(err, errNoise):
+		return p.Because(err)
+	case ran && strings.HasPrefix(printed, "sudo:"):
+		return f.refused(&refusal{"sudo", printed})
+	case ran:
+		p = problem.New(problem.Unable, "host %s: its login shell has ended (status %d) before anything could be started there", f.Name, status).At(f.Address).
+			Try("see what %s true prints: an exit in ~/.bashrc does that, and so does a login without a shell (nologin)", f.byHand())
+		if printed != "" {
+			p = p.Because(fmt.Errorf("it printed %q", visible.Line(printed)))
+		}
+		return p
+	case strings.Contains(last, byAnyone) && printed != "": // on the way there; whoever it was says why
+		return p.Because(errors.New(printed))
 	case last != "":
 		return p.Because(errors.New(last))
-	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
-		return p.Because(errors.New("it took the login and said nothing in " + entering.String()))
+	case printed != "":
+		return p.Because(errors.New(printed))
 	}
 	return p.Because(err)
+}
+
+// ran reports whether something was run over there that has ended, and with which status.
+func (l *Line) ran() (ran bool, status int) {
+	if l.gone == nil {
+		return false, 0
+	}
+	select {
+	case <-l.gone:
+	case <-time.After(parting):
+		return false, 0
+	}
+	return l.status >= 0 && l.status != sshFails, l.status
 }
 
 // refused says what the host lacks.
@@ -88,22 +131,33 @@ func archOf(machine string) string {
 }
 
 // lost says why a connection has ended that was open.
-func (f Far) lost(cause error, said string) error {
-	if p := f.sign(said); p != nil {
+func (f Far) lost(cause error, l *Line) error {
+	log := l.log.String()
+	if p := f.sign(log); p != nil {
 		return p
 	}
 	p := problem.New(problem.Failed, "host %s: the connection has ended", f.Name).At(f.Address).Because(cause).
 		Try("see whether %s gets there, and run the same command again: it goes on from what is there", f.byHand())
-	if last := lastLine(said); last != "" {
-		p.Err = errors.New(last)
+	if last := lastLine(log); last != "" {
+		return p.Because(errors.New(last))
+	}
+	if printed := lastLine(l.errs.String()); printed != "" {
+		return p.Because(fmt.Errorf("%w; what was printed there last is %q", cause, visible.Line(printed)))
 	}
 	return p
 }
 
-// sign looks in what was printed for something that is known.
-func (f Far) sign(said string) *problem.Problem {
+// sign looks in what ssh has said for something that is known. What it quotes of another host's words is not its own, nor is what may follow them on lines of their own.
+func (f Far) sign(log string) *problem.Problem {
+	var own []string
+	for line := range strings.Lines(log) {
+		own = append(own, strings.TrimRight(line, "\r\n"))
+		if strings.HasPrefix(line, quoting) {
+			break
+		}
+	}
 	for _, s := range signs {
-		if strings.Contains(said, s.says) {
+		if slices.ContainsFunc(own, s.line.MatchString) {
 			return problem.New(s.kind, "host %s: %s", f.Name, s.what).At(f.Address).Try("%s", strings.ReplaceAll(s.cure, "%[1]s", f.byHand()))
 		}
 	}

@@ -45,10 +45,17 @@ type Line struct {
 	far   Far
 	ends  *kept.Ends
 	from  *bufio.Reader // above that of the ends
-	errs  *host.Tail
+	errs  *host.Tail    // what is printed over there, a banner and what a jump host says
+	log   *host.Tail    // what ssh itself says
 	ended chan struct{} // closed when ssh says no more
 	kill  func()
 
+	theirs *os.File      // the end of the log that ssh opens by its path; nil: it has
+	gone   chan struct{} // closed when ssh has ended; nil: it was started by another run
+	status int           // with which it has; -1: by a signal
+	noise  string        // the last line that the login printed before it said anything
+
+	late    atomic.Bool // nothing was said for too long
 	stalled atomic.Bool // it goes by a connection that stalls
 	closed  sync.Once
 	Pushed  int64 // bytes of the program that had to be brought there; 0: it was there
@@ -67,9 +74,10 @@ func (f Far) Dial(ctx context.Context, a *Arms, args ...string) (*Line, error) {
 		return nil, err
 	}
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
-	late := time.AfterFunc(entering, func() { _ = l.Close() })
+	late := time.AfterFunc(entering, func() { l.late.Store(true); _ = l.Close() })
 	stalls := l.whereShared()
 	err = l.enter(arms, func() { late.Stop(); stalls.Stop() })
+	_ = l.theirs.Close() // ssh has opened it, or never will
 	late.Stop()
 	stalls.Stop()
 	switch {
@@ -88,7 +96,7 @@ func (f Far) Dial(ctx context.Context, a *Arms, args ...string) (*Line, error) {
 		return nil, problem.New(problem.Failed, "host %s: the connection that your ssh keeps open to it stalls: nothing came along it for %v", f.Name, sharing).At(f.Address).
 			Try("end it, and run the same command again: ssh -O exit %s", strings.TrimPrefix(f.byHand(), "ssh "))
 	}
-	return nil, f.explain(err, l.errs.String())
+	return nil, f.explain(err, l)
 }
 
 // whereShared gives a login up that says nothing, if it goes by a connection that the user's own ssh keeps open: ssh waits for that as long as it takes.
@@ -103,11 +111,10 @@ func (l *Line) whereShared() *time.Timer {
 	})
 }
 
-// start starts ssh.
+// start starts ssh. What ssh says of the connection goes to a pipe of its own, which it opens by a path (-E): banners, and whatever is printed over there, come by its standard error, and could
+// say anything.
 func (f Far) start(arms []arm, args []string) (*Line, error) {
-	cmd := host.Program(context.Background(), "ssh", append(f.options(), command(arms, args))...)
-	cmd.Env = append(os.Environ(), "LC_ALL=C")
-	var near, theirs [3]*os.File
+	var near, theirs [4]*os.File
 	for i := range near {
 		r, w, err := os.Pipe()
 		if err != nil {
@@ -119,23 +126,32 @@ func (f Far) start(arms []arm, args []string) (*Line, error) {
 			near[i], theirs[i] = w, r
 		}
 	}
+	log := fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), theirs[3].Fd())
+	cmd := host.Program(context.Background(), "ssh", append(append([]string{"-E", log}, f.options()...), command(arms, args))...)
+	cmd.Env = append(os.Environ(), "LC_ALL=C")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs[0], theirs[1], theirs[2]
 	err := cmd.Start()
-	shut(theirs[:]) // ssh has its own
+	shut(theirs[:3]) // ssh has its own
 	if err != nil {
 		shut(near[:])
+		shut(theirs[3:])
 		if errors.Is(err, exec.ErrNotFound) {
 			return nil, problem.New(problem.Unable, "there is no ssh on this machine, by which host %s would be reached", f.Name).Try("apt install openssh-client")
 		}
 		return nil, err
 	}
-	l := f.line(&kept.Ends{To: near[0], From: near[1], Errs: near[2], Born: time.Now()})
+	l := f.line(&kept.Ends{To: near[0], From: near[1], Errs: near[2], Log: near[3], Born: time.Now()})
+	l.theirs, l.gone = theirs[3], make(chan struct{})
 	if fd, err := unix.PidfdOpen(cmd.Process.Pid, 0); err == nil {
 		l.ends.Process = os.NewFile(uintptr(fd), "ssh")
 	} else {
 		l.kill = func() { _ = cmd.Process.Kill() }
 	}
-	go cmd.Wait() //nolint:errcheck // what it says of that is kept
+	go func() {
+		_ = cmd.Wait() // what it says of that is in the log
+		l.status = cmd.ProcessState.ExitCode()
+		close(l.gone)
+	}()
 	return l, nil
 }
 
@@ -147,9 +163,12 @@ func shut(files []*os.File) {
 
 // line gives a connection by its ends.
 func (f Far) line(e *kept.Ends) *Line {
-	l := &Line{far: f, ends: e, from: bufio.NewReaderSize(e.From, 64<<10), errs: &host.Tail{}, ended: make(chan struct{}), kill: e.Kill}
+	l := &Line{far: f, ends: e, from: bufio.NewReaderSize(e.From, 64<<10), errs: &host.Tail{}, log: &host.Tail{}, ended: make(chan struct{}), kill: e.Kill}
+	var both sync.WaitGroup
+	both.Go(func() { _, _ = io.Copy(l.errs, e.Errs) })
+	both.Go(func() { _, _ = io.Copy(l.log, e.Log) })
 	go func() {
-		_, _ = io.Copy(l.errs, e.Errs)
+		both.Wait()
 		close(l.ended)
 	}()
 	return l
@@ -162,7 +181,7 @@ func (f Far) options() []string {
 	all := []string{"-T"}
 	for _, o := range []string{
 		"BatchMode=yes", "ControlMaster=no", "ClearAllForwardings=yes", "ForwardAgent=no", "ForwardX11=no", "PermitLocalCommand=no",
-		"RequestTTY=no", "RemoteCommand=none", "ConnectTimeout=9", "ServerAliveInterval=3", "ServerAliveCountMax=2",
+		"RequestTTY=no", "RemoteCommand=none", "LogLevel=INFO", "ConnectTimeout=9", "ServerAliveInterval=3", "ServerAliveCountMax=2",
 	} {
 		all = append(all, "-o", o)
 	}
@@ -239,6 +258,8 @@ func (l *Line) push(arms []arm, of []string) error {
 // mostNoise is what a login may print before the host says something: greetings of its shell.
 const mostNoise = 1 << 20
 
+var errNoise = errors.New("its shell prints much, and nothing that was asked")
+
 // word waits for what the host says. What its shell prints before is no part of it.
 func (l *Line) word() ([]string, error) {
 	for noise := 0; noise < mostNoise; {
@@ -252,8 +273,9 @@ func (l *Line) word() ([]string, error) {
 				return words, nil
 			}
 		}
+		l.noise = cmp.Or(strings.TrimSpace(string(text)), l.noise)
 	}
-	return nil, errors.New("its shell prints much, and nothing that was asked")
+	return nil, errNoise
 }
 
 // Read reads what the program over there says.
@@ -292,7 +314,7 @@ func (l *Line) silent() {
 // Why explains the end of a connection that was open: what ssh has said of it.
 func (l *Line) Why(cause error) error {
 	l.silent()
-	return l.far.lost(cause, l.errs.String())
+	return l.far.lost(cause, l)
 }
 
 // A refusal is what the host said in place of starting the program.

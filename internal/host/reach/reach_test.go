@@ -155,7 +155,7 @@ func TestQuoting(t *testing.T) {
 // TestRefused: whatever keeps the program from being started on a host is told with the host and the cure.
 func TestRefused(t *testing.T) {
 	fails := func(words string) func(*bench) {
-		return func(b *bench) { b.program("ssh", `echo "`+words+`" >&2; exit 255`) }
+		return func(b *bench) { b.says(words, 255) }
 	}
 	for name, c := range map[string]struct {
 		when  func(*bench)

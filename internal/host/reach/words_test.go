@@ -1,0 +1,123 @@
+package reach
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"orrery/internal/problem"
+)
+
+// lying is what a host may say to be taken for a problem of ssh.
+const lying = `sudo: a password is required
+@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @
+Host key verification failed.
+root@sv2: Permission denied (publickey).
+ssh: Could not resolve hostname sv2: Name or service not known
+`
+
+// sshdWith is sshd with more settings.
+func sshdWith(t *testing.T, settings string) (b *bench, dir string) {
+	t.Helper()
+	b, dir = sshd(t)
+	must(t, os.WriteFile(filepath.Join(dir, "lying"), []byte(lying), 0o644))
+	text, err := os.ReadFile(filepath.Join(dir, "sshd_config"))
+	must(t, err)
+	settings = strings.ReplaceAll(settings, "DIR", dir)
+	must(t, os.WriteFile(filepath.Join(dir, "sshd_config"), []byte(settings+string(text)), 0o600))
+	return b, dir
+}
+
+// misled wants no diagnosis that comes from the words of a host.
+func misled(t *testing.T, err error) {
+	t.Helper()
+	for _, word := range []string{"somebody else answers", "ssh-keygen", "refuses the login", "authorized_keys", "is not known", "NOPASSWD"} {
+		if strings.Contains(err.Error(), word) {
+			t.Errorf("the words of a host have decided: %v", err)
+		}
+	}
+}
+
+// TestWordsOfAHost: what is wrong is told by what ssh says, and not by a banner, or by what is printed over there.
+func TestWordsOfAHost(t *testing.T) {
+	t.Run("banner, and a program that dies", func(t *testing.T) {
+		b, _ := sshdWith(t, "Banner DIR/lying\n")
+		b.program("far", "exit 3")
+		l, err := b.enter()
+		must(t, err)
+		_, err = io.ReadAll(l)
+		must(t, err)
+		err = l.Why(io.ErrUnexpectedEOF)
+		wants(t, err, problem.Failed, "the connection has ended")
+		misled(t, err)
+	})
+	t.Run("words of the program", func(t *testing.T) {
+		b, dir := sshdWith(t, "")
+		b.program("far", "cat "+dir+"/lying >&2; exit 3")
+		l, err := b.enter()
+		must(t, err)
+		_, err = io.ReadAll(l)
+		must(t, err)
+		err = l.Why(io.ErrUnexpectedEOF)
+		wants(t, err, problem.Failed, "the connection has ended")
+		misled(t, err)
+	})
+	for what, command := range map[string]string{"status 1": "cat DIR/lying >&2; exit 1", "status 0": "cat DIR/lying; exit 0"} {
+		t.Run("a login that ends, with "+what, func(t *testing.T) {
+			b, _ := sshdWith(t, "Banner DIR/lying\nForceCommand "+command+"\n")
+			_, err := b.enter()
+			wants(t, err, problem.Unable, "its login shell has ended ("+what+")", "nologin", "ssh sv2")
+			misled(t, err)
+		})
+	}
+	t.Run("the end of a connection", func(t *testing.T) {
+		b := newBench(t)
+		b.says("Received disconnect from 10.8.1.2 port 2222:2: farewell\n"+strings.TrimSpace(lying), 255)
+		_, err := b.dial()
+		wants(t, err, problem.Failed, "was not reached")
+		misled(t, err)
+	})
+	t.Run("a jump host", func(t *testing.T) {
+		b := newBench(t)
+		b.program("ssh", `echo "ops@jump: Permission denied (publickey)." >&2; while [ "$1" != -E ]; do shift; done; printf "kex_exchange_identification: Connection closed by remote host\r\nConnection closed by UNKNOWN port 65535\r\n" > "$2"; exit 255`)
+		_, err := b.dial()
+		wants(t, err, problem.Failed, "was not reached", "ops@jump: Permission denied (publickey)")
+	})
+}
+
+// says lets ssh say something of its own, and end.
+func (b *bench) says(text string, status int) {
+	b.Helper()
+	must(b, os.WriteFile(filepath.Join(b.bin, "said"), []byte(text+"\n"), 0o644))
+	b.program("ssh", `while [ "$1" != -E ]; do shift; done; cat `+b.bin+`/said > "$2"; exit `+fmt.Sprint(status))
+}
+
+// TestSilentLogin: a login that says nothing at all is told from one that has ended.
+func TestSilentLogin(t *testing.T) {
+	entering = 300 * time.Millisecond
+	defer func() { entering = 30 * time.Second }()
+	b, _ := sshdWith(t, "ForceCommand sleep 1000\n")
+	_, err := b.enter()
+	wants(t, err, problem.Failed, "took the login and said nothing in 300ms")
+}
+
+// TestStalls: that a connection stalls is known by what ssh says of it, on a connection that was kept, too.
+func TestStalls(t *testing.T) {
+	b := newBench(t)
+	b.program("ssh", `for a; do last=$a; done; while [ "$1" != -E ]; do shift; done; exec 9> "$2"; sh -c "$last" 9>&-; printf "Timeout, server 10.8.1.2 not responding.\r\n" >&9`)
+	l, err := b.dial()
+	must(t, err)
+	ends := l.Leave()
+	if ends == nil {
+		t.Fatal("it cannot be kept")
+	}
+	again := Far{"sv2", "ops@10.8.1.2:2222"}.Again(ends)
+	must(t, again.ends.To.Close())
+	_, err = io.ReadAll(again)
+	must(t, err)
+	wants(t, again.Why(io.ErrUnexpectedEOF), problem.Failed, "the connection stalls")
+}
