@@ -21,6 +21,8 @@ type Fleet struct {
 	All     []*Steered // in the order in which they are declared
 	Unknown []string   // hosts of which nothing is known: they were left out
 
+	Reached *observe.Releases // on record when the hosts were reached, or nil if nobody has read it
+
 	traffic traffic
 	mutex   sync.Mutex
 	doubts  []string
@@ -165,6 +167,15 @@ func (f *Fleet) Releases() map[int]*site.Site {
 		return nil
 	}
 	return f.All[0].Releases // which all of them share
+}
+
+// AsReached returns which releases are live by what was on record when the hosts were reached. It is for callers that only
+// show something, right after that: a host that is far away is asked once less.
+func (f *Fleet) AsReached(ctx context.Context) (observe.Releases, error) {
+	if f.Reached != nil {
+		return *f.Reached, nil
+	}
+	return f.ReadReleases(ctx)
 }
 
 // Live gives the site with every node as the release makes it that is live.

@@ -82,7 +82,7 @@ func (a *app) survey(ctx context.Context, how *survey, width int) error {
 		if !reply.Wanted(a.out) {
 			table.Emulated(a.out, r.Nodes)
 		}
-		err = a.UnderWay(ctx, s)
+		err = a.UnderWayOn(ctx, s, r.Fleet)
 	}
 	return cmp.Or(err, verdict(r.Nodes))
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"orrery/internal/apply"
 	"orrery/internal/control/hosts"
@@ -53,8 +54,10 @@ func (j *Job) Run(ctx context.Context) (*apply.Result, error) {
 	if err := j.Hosts.Sweep(ctx); err != nil {
 		return nil, err
 	}
-	j.tellCutShort(ctx, j.Site, j.Hosts)
+	var cut sync.WaitGroup // a host that is far away is asked both at once
+	cut.Go(func() { j.Call(j.Site).TellCutShort(ctx, j.Hosts) })
 	late, left, err := j.Hosts.CatchUp(ctx)
+	cut.Wait()
 	for _, name := range late {
 		j.notice(j.Site.Key(), "host %s did not know which releases are live; it does now", name)
 	}

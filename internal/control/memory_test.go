@@ -56,9 +56,10 @@ type machine struct {
 
 	others  map[string]*machine // that are reached, by the names of hosts
 	facts   doctor.Facts
-	arrives int          // bytes of a packet to another host, at most; 0: any
-	slow    func()       // is called before each command in a node; nil: nobody is
-	bench   remote.Bench // does experiments for others; nil: nobody does
+	arrives int                                   // bytes of a packet to another host, at most; 0: any
+	slow    func()                                // is called before each command in a node; nil: nobody is
+	line    func() (near, far io.ReadWriteCloser) // to another machine; nil: a socket
+	bench   remote.Bench                          // does experiments for others; nil: nobody does
 
 	mu      sync.Mutex
 	hosts   map[string]*fake.Host // by site
@@ -236,6 +237,11 @@ func (m *machine) Reach(ctx context.Context, h site.Host) (*remote.Link, error) 
 	m.mu.Unlock()
 	if !ok {
 		return nil, problem.New(problem.Failed, "host %s: nobody answers", h.Name).At(h.Address).Try("see whether it runs")
+	}
+	if m.line != nil {
+		near, far := m.line()
+		m.served.Go(func() { _ = remote.Serve(context.Background(), far, other, other.Self()) }) // it ends with the connection
+		return remote.Open(ctx, h.Name, near, "", func(cause error) error { return cause })
 	}
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

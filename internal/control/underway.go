@@ -2,36 +2,30 @@ package control
 
 import (
 	"context"
-	"strings"
 
 	"orrery/internal/apply"
 	"orrery/internal/control/hosts"
 	"orrery/internal/control/register"
-	"orrery/internal/observe"
 	"orrery/internal/phrase"
-	"orrery/internal/problem"
 	"orrery/internal/site"
 )
 
 // UnderWay tells of a trial, of the end of a twin, and of a snapshot that was being put back. A switch that is under way, or was interrupted, is the error.
 func (c *Session) UnderWay(ctx context.Context, s *site.Site) error {
+	var f *apply.Fleet
 	if hosts.Far(s) {
-		f, _, err := c.Reached(ctx, s)
-		if err != nil {
+		var err error
+		if f, _, err = c.Reached(ctx, s); err != nil {
 			return err
 		}
-		r, err := f.ReadReleases(ctx)
-		if err != nil {
-			return err
-		}
-		c.tellCutShort(ctx, s, f)
-		if r, err := f.Restores(ctx); err == nil && r != nil {
-			c.notice(s.Key(), "a restore of %s is under way or was interrupted; to bring it to its end: orrery restore %s", s.Key(), r.From)
-		}
-		if err := c.Call(s).TellTrial(ctx, f, r); err != nil {
-			return err
-		}
-		return interrupted(s, r)
+	}
+	return c.UnderWayOn(ctx, s, f)
+}
+
+// UnderWayOn tells the same by hosts that were reached just now. They are not used if the site is on this machine alone.
+func (c *Session) UnderWayOn(ctx context.Context, s *site.Site, f *apply.Fleet) error {
+	if hosts.Far(s) {
+		return c.Call(s).UnderWay(ctx, f)
 	}
 	h, err := c.Bare(s)
 	if err != nil {
@@ -41,7 +35,7 @@ func (c *Session) UnderWay(ctx context.Context, s *site.Site) error {
 	if err != nil {
 		return err
 	}
-	c.tellCutShort(ctx, s, apply.Alone(h))
+	c.Call(s).TellCutShort(ctx, apply.Alone(h))
 	switch {
 	case r.Trial == nil:
 	case c.watched(s) && r.Trial.ByHand:
@@ -58,21 +52,5 @@ func (c *Session) UnderWay(ctx context.Context, s *site.Site) error {
 		c.notice(s.Key(), "twin %s is to end at %s, but the process that waited for that has ended (orrery resume, and whatever changes a site here, sees to it)",
 			s.Twin, phrase.Clock(twin.Expires))
 	}
-	return interrupted(s, r)
-}
-
-// interrupted tells of a switch that is under way, or was interrupted.
-func interrupted(s *site.Site, r observe.Releases) error {
-	if r.Switch == nil {
-		return nil
-	}
-	return problem.New(problem.HalfWay, "a switch of %s to release %s is under way or was interrupted; the set may be at more than one release",
-		r.Switch.Who, register.ReleaseNames(r.Switch.To)).At(s.Key()).Try("orrery up brings it to release %s", register.ReleaseNames(r.Switch.End))
-}
-
-// tellCutShort says how a restoring is resumed that was cut short: what is in place then may be of before or of then, and is whole, but nothing has proven it.
-func (c *Session) tellCutShort(ctx context.Context, s *site.Site, f *apply.Fleet) {
-	if id, nodes, err := f.Restoring(ctx); err == nil && id != "" {
-		c.notice(s.Key(), "the restoring of snapshot %s was cut short; to resume it: orrery snapshot restore %s %s", id, id, strings.Join(nodes, " "))
-	}
+	return hosts.Interrupted(s, r)
 }

@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"errors"
+	"sync"
 
 	"orrery/internal/apply"
 	"orrery/internal/control/hosts"
@@ -92,10 +93,14 @@ func (c *Session) Preview(ctx context.Context, selectors []string, o PreviewOpti
 	if err != nil {
 		return nil, err
 	}
-	if err := c.UnderWay(ctx, s); err != nil {
-		return nil, err // up goes on from what there is once that is settled
-	}
+	var under error
+	var both sync.WaitGroup // a host that is far away is asked both at once
+	both.Go(func() { under = c.UnderWayOn(ctx, s, f) })
 	hosts, err := c.Seen(ctx, f)
+	both.Wait()
+	if under != nil {
+		return nil, under // up goes on from what there is once that is settled
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -20,6 +20,7 @@ func (c *Call) learn(ctx context.Context, f *apply.Fleet) error {
 	if err != nil {
 		return err
 	}
+	f.Reached = &r
 	err = c.Learn(ctx, f, r.Active)
 	var p *problem.Problem
 	if errors.As(err, &p) && p.Kind != problem.Surprise {

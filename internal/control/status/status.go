@@ -58,7 +58,7 @@ func (r Node) Good() bool {
 
 // A Status is how the nodes of a site are on its hosts.
 type Status struct {
-	fleet    *apply.Fleet
+	Fleet    *apply.Fleet // the hosts that were asked
 	Nodes    []Node
 	Silent   error           // why hosts do not answer of which nothing is known
 	there    []*observe.Node // of each; nil: it is not there
@@ -91,7 +91,7 @@ func Of(ctx context.Context, f *apply.Fleet, nodes []*site.Node) (*Status, error
 			}
 		}
 	}
-	all := &Status{fleet: f}
+	all := &Status{Fleet: f}
 	makers := map[*site.Site]*spec.Maker{}
 	for _, n := range nodes {
 		of := f.All[0].SiteOf(n)
@@ -122,12 +122,12 @@ func whereabouts(f *apply.Fleet, n *site.Node, on string) string {
 
 // host gives the host of an instance that is there.
 func (all *Status) host(i int) *apply.Steered {
-	h, _ := all.fleet.Host(all.Nodes[i].Host)
+	h, _ := all.Fleet.Host(all.Nodes[i].Host)
 	return h
 }
 
 // Unknown gives the hosts of which nothing is known.
-func (all *Status) Unknown() []string { return all.fleet.Unknown }
+func (all *Status) Unknown() []string { return all.Fleet.Unknown }
 
 // Declared gives the node as it is declared of which instance i is.
 func (all *Status) Declared(i int) *site.Node { return all.declared[i] }
@@ -156,13 +156,13 @@ func (all *Status) CheckHealth(ctx context.Context) {
 		round.Add(i, role.Allowance(duties), func(ctx context.Context) error { return role.Probe(ctx, in, duties) })
 	}
 	for i, err := range round.Run(ctx) {
-		all.Nodes[i].Health, all.Nodes[i].Detail = Unhealthy, all.fleet.Redact(err.Error())
+		all.Nodes[i].Health, all.Nodes[i].Detail = Unhealthy, all.Fleet.Redact(err.Error())
 	}
 }
 
 // Probe tries the health checks of live nodes now, and looks for what has drifted.
 func (all *Status) Probe(ctx context.Context) error {
-	return all.fleet.Each(func(_ int, h *apply.Steered) error { return all.probeOn(ctx, h) })
+	return all.Fleet.Each(func(_ int, h *apply.Steered) error { return all.probeOn(ctx, h) })
 }
 
 // probeOn looks into the nodes of one host.

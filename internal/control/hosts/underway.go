@@ -1,0 +1,53 @@
+package hosts
+
+import (
+	"context"
+	"strings"
+	"sync"
+
+	"orrery/internal/apply"
+	"orrery/internal/control/register"
+	"orrery/internal/observe"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+// UnderWay tells of a trial, and of what was being put back, on hosts that were reached just now. A switch that is under way, or was interrupted, is the error.
+func (c *Call) UnderWay(ctx context.Context, f *apply.Fleet) error {
+	r, err := f.AsReached(ctx)
+	if err != nil {
+		return err
+	}
+	var restore *observe.Restoring
+	var both sync.WaitGroup // a host that is far away is asked both at once
+	both.Go(func() {
+		if part, err := f.Restores(ctx); err == nil {
+			restore = part
+		}
+	})
+	both.Go(func() { c.TellCutShort(ctx, f) })
+	both.Wait()
+	if restore != nil {
+		c.Notice("a restore of %s is under way or was interrupted; to bring it to its end: orrery restore %s", c.Site.Key(), restore.From)
+	}
+	if err := c.TellTrial(ctx, f, r); err != nil {
+		return err
+	}
+	return Interrupted(c.Site, r)
+}
+
+// TellCutShort tells how the restoring of a snapshot is resumed that was cut short: what is in place then may be of before or of then, and is whole, but nothing has proven it.
+func (c *Call) TellCutShort(ctx context.Context, f *apply.Fleet) {
+	if id, nodes, err := f.Restoring(ctx); err == nil && id != "" {
+		c.Notice("the restoring of snapshot %s was cut short; to resume it: orrery snapshot restore %s %s", id, id, strings.Join(nodes, " "))
+	}
+}
+
+// Interrupted returns the error that a switch is under way, or was interrupted, if there is one on record.
+func Interrupted(s *site.Site, r observe.Releases) error {
+	if r.Switch == nil {
+		return nil
+	}
+	return problem.New(problem.HalfWay, "a switch of %s to release %s is under way or was interrupted; the set may be at more than one release",
+		r.Switch.Who, register.ReleaseNames(r.Switch.To)).At(s.Key()).Try("orrery up brings it to release %s", register.ReleaseNames(r.Switch.End))
+}

@@ -1,0 +1,114 @@
+package control_test
+
+import (
+	"io"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"orrery/internal/control"
+)
+
+// A lane carries what one end of a connection writes to the other, which reads it later.
+type lane struct {
+	delay  time.Duration
+	said   chan spoken
+	closed chan struct{}
+	once   sync.Once
+	rest   []byte
+}
+
+type spoken struct {
+	text []byte
+	due  time.Time
+}
+
+func newLane(delay time.Duration) *lane {
+	return &lane{delay: delay, said: make(chan spoken, 1<<16), closed: make(chan struct{})}
+}
+
+func (l *lane) Write(p []byte) (int, error) {
+	select {
+	case <-l.closed:
+		return 0, io.ErrClosedPipe
+	case l.said <- spoken{append([]byte(nil), p...), time.Now().Add(l.delay)}:
+		return len(p), nil
+	}
+}
+
+func (l *lane) Read(p []byte) (int, error) {
+	if len(l.rest) == 0 {
+		select {
+		case <-l.closed:
+			return 0, io.EOF
+		case s := <-l.said:
+			time.Sleep(time.Until(s.due))
+			l.rest = s.text
+		}
+	}
+	n := copy(p, l.rest)
+	l.rest = l.rest[n:]
+	return n, nil
+}
+
+func (l *lane) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return nil
+}
+
+// An end of a connection.
+type end struct{ in, out *lane }
+
+func (e end) Read(p []byte) (int, error)  { return e.in.Read(p) }
+func (e end) Write(p []byte) (int, error) { return e.out.Write(p) }
+func (e end) Close() error                { _ = e.in.Close(); return e.out.Close() }
+
+// longLine returns the ends of a connection whose packets take some time.
+func longLine(delay time.Duration) (near, far io.ReadWriteCloser) {
+	there, back := newLane(delay), newLane(delay)
+	return end{back, there}, end{there, back}
+}
+
+// TestRoundTrips: few questions to a host wait for the answer to another. Each of those takes as long as a packet there
+// and back, which is seconds over a satellite. Time is that of the bubble, in which nothing but the distance takes any.
+func TestRoundTrips(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const delay = time.Second
+		d, _ := farDesk(t)
+		d.machine.line = func() (near, far io.ReadWriteCloser) { return longLine(0) }
+		d.up()
+		d.machine.line = func() (near, far io.ReadWriteCloser) { return longLine(delay) }
+		rounds := func(do func()) int {
+			d.Links.Close()
+			synctest.Wait()
+			began := time.Now()
+			do()
+			return int(time.Since(began) / (2 * delay))
+		}
+		for what, c := range map[string]struct {
+			maxRounds int
+			do        func()
+		}{
+			"plan": {4, func() {
+				_, err := d.Preview(t.Context(), nil, control.PreviewOptions{})
+				d.must(err)
+			}},
+			"up, with nothing to do": {12, func() {
+				_, _, err := d.Up(t.Context(), d.site(), nil, control.UpOptions{})
+				d.must(err)
+			}},
+			"status": {6, func() {
+				all, err := d.Status(t.Context(), d.site(), nil)
+				d.must(err)
+				d.must(d.UnderWayOn(t.Context(), d.site(), all.Fleet))
+			}},
+		} {
+			if n := rounds(c.do); n > c.maxRounds {
+				t.Errorf("%s takes %d round trips, and may take %d", what, n, c.maxRounds)
+			}
+		}
+		d.Links.Close()
+		time.Sleep(time.Minute) // for the helpers, which are far away
+	})
+}
