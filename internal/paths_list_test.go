@@ -81,6 +81,7 @@ var paths = map[string]string{
 	"internal/engine/nodedir/away.go":        ofOwn,
 	"internal/freight/store.go":              ofOwn,
 	"internal/apply/local/place.go":          ofOwn,
+	"internal/apply/local/spare/spare.go":    ofOwn,
 	"internal/apply/local/run.go":            ofOwn,
 	"internal/apply/local/worker.go":         ofOwn,
 	"internal/apply/local/host.go":           ofOwn,

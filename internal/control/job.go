@@ -12,6 +12,7 @@ import (
 	"orrery/internal/observe"
 	"orrery/internal/phrase"
 	"orrery/internal/plan"
+	"orrery/internal/plan/pack"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
@@ -201,6 +202,7 @@ func (j *Job) apply(ctx context.Context, p *plan.Plan) (*apply.Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	pack.NoteRestarts(p)
 	result := record.carryOut(ctx, j.Watcher, j.Hosts, "step", p, j.parallel())
 	for _, doubt := range j.Hosts.Doubts() {
 		j.notice(j.Site.Key(), "%s", doubt)

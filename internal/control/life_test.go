@@ -161,7 +161,7 @@ func TestRestart(t *testing.T) {
 	_, err := d.Stop(t.Context(), s, []string{"web2"})
 	d.must(err)
 	for turn, ends := range []plan.Kind{plan.StopNode, plan.KillNode} { // web2 runs only the second time
-		d.watch.steps = nil
+		d.watch.steps, d.watch.restarts = nil, 0
 		_, err = nodes.Restart(t.Context(), d.Session, s, []string{"web1", "web2"}, ends)
 		d.must(err)
 		d.wantNodes(allUp)
@@ -173,6 +173,9 @@ func TestRestart(t *testing.T) {
 		}
 		if stopped := strings.Contains(did, "web2: "+string(ends)); stopped == (turn == 0) || strings.Contains(did, "node db") {
 			t.Errorf("%s:\n%s", ends, did)
+		}
+		if d.watch.restarts != turn+1 {
+			t.Errorf("%s: %d stops are known to be restarts", ends, d.watch.restarts)
 		}
 	}
 	h, err := d.Here(s)

@@ -363,17 +363,25 @@ func (volumesInMemory) Release() error     { return nil }
 
 // A told watcher keeps what it is told.
 type told struct {
-	mu     sync.Mutex
-	events []control.Event
-	steps  []string
+	mu       sync.Mutex
+	events   []control.Event
+	steps    []string
+	restarts int // stops of nodes that are to start again
 }
 
 func (w *told) Steps(*plan.Plan, func(*plan.Step) time.Duration) control.StepWatcher { return w }
 func (w *told) Bytes(string) control.ByteWatcher                                     { return w }
-func (w *told) Begin(*plan.Step)                                                     {}
 func (w *told) Detail(*plan.Step, string)                                            {}
 func (w *told) Add(int64)                                                            {}
 func (w *told) Close()                                                               {}
+
+func (w *told) Begin(s *plan.Step) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s.Restarts {
+		w.restarts++
+	}
+}
 
 func (w *told) End(s *plan.Step, _ error) {
 	w.mu.Lock()

@@ -87,6 +87,10 @@ type (
 		Node **spec.Node `json:"node"`
 		Was  **spec.Node `json:"was"`
 	}
+	stopLoad struct {
+		nodeLoad
+		Restarts *bool `json:"restarts"`
+	}
 	rolesLoad struct {
 		nodeLoad
 		Duties **spec.Duties `json:"duties"`
@@ -128,8 +132,10 @@ func loadOf(s *Step) (load any, known bool) {
 		return &namesLoad{&s.Names, &s.WasNames, &s.Tell}, true
 	case RemoveVolume:
 		return &volumeLoad{&s.Path}, true
-	case CreateNode, ReplaceNode, RestoreNode, ReshapeNode, LimitNode, RenewNode, StopNode, KillNode, DestroyNode, RevertNode:
+	case CreateNode, ReplaceNode, RestoreNode, ReshapeNode, LimitNode, RenewNode, DestroyNode, RevertNode:
 		return &node, true
+	case StopNode, KillNode:
+		return &stopLoad{node, &s.Restarts}, true
 	case StartNode, ConfigureNode:
 		return &bootLoad{roles, &s.Tell}, true
 	case CheckNode, MendNode, RetireNode, TakeVolumes, ReturnVolumes, ActivateNode:

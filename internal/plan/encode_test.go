@@ -42,6 +42,7 @@ func TestStepsTravel(t *testing.T) {
 		s := g.edited(t).site()
 		live := func() (*site.Site, error) { return s, nil }
 		p := f.up(t, s, plan.Goal{})
+		pack.NoteRestarts(p)
 		for _, p := range []*plan.Plan{p, plan.Undo(p, p.Steps), plan.Down(s, f.observe(), plan.Goal{Volumes: true})} {
 			packer := &pack.Packer{Site: s}
 			for _, step := range p.Steps {

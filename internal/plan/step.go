@@ -91,6 +91,8 @@ type Step struct {
 	WasReleases *observe.Releases `json:"-"`
 	Release     int               `json:"release,omitempty"` // of ForgetRelease
 
+	Restarts bool `json:"-"` // of StopNode and KillNode: the plan starts the node again
+
 	Peer       string `json:"peer,omitempty"` // of a move: the other host; of StopNode, too, if the node is to run there again
 	Sum        string `json:"-"`              // of what was sent, as the host says that has given it; "": it is asked when the step is done
 	Runs       bool   `json:"-"`              // of ReceiveNode: the node ran before, and is to run again,

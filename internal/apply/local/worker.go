@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"orrery/internal/apply"
+	"orrery/internal/apply/local/spare"
 	"orrery/internal/apply/mirrors"
 	"orrery/internal/engine"
 	"orrery/internal/host"
@@ -229,6 +230,9 @@ func (w *Worker) doNode(ctx context.Context, s *plan.Step, say func(string)) err
 	}
 	e, err := w.engine(n)
 	if err != nil {
+		return err
+	}
+	if err := spare.Prepare(s, runOf(w.Dirs, w.Key).dir); err != nil {
 		return err
 	}
 	switch s.Kind {

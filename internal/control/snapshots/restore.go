@@ -275,7 +275,7 @@ func (r *restoring) tookBack(ctx context.Context, why error, errs []error) error
 func (r *restoring) stops() []*plan.Step {
 	var steps []*plan.Step
 	for _, n := range r.ran {
-		steps = append(steps, &plan.Step{Kind: plan.StopNode, Host: n.host, Subject: n.Name, Was: &n.Node.Node})
+		steps = append(steps, &plan.Step{Kind: plan.StopNode, Host: n.host, Subject: n.Name, Was: &n.Node.Node, Restarts: true})
 	}
 	return steps
 }

@@ -1,0 +1,70 @@
+// Package spare keeps room on the disk for the start of a node that is stopped to start again. The disk may be full: then the node
+// is not stopped.
+package spare
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/plan"
+	"orrery/internal/problem"
+)
+
+// What is set aside for a start: files, so that there are inodes, too.
+const (
+	files     = 8
+	fileBytes = 128 << 10
+)
+
+// Prepare sets room aside in the directory of a run before a node is stopped that is to start again, and removes it before the start.
+// Whatever else the step is, nothing is done.
+func Prepare(s *plan.Step, run string) error {
+	switch s.Kind {
+	case plan.StopNode, plan.KillNode:
+		if !s.Restarts {
+			return nil
+		}
+		err := setAside(of(run, s.Was.ID))
+		if problem.DiskFull(err) {
+			return fmt.Errorf("node %s was not stopped, because there is no room to start it again: %w", s.Was.Name, err)
+		}
+		return err
+	case plan.StartNode:
+		return os.RemoveAll(of(run, s.Node.ID))
+	}
+	return nil
+}
+
+// of returns the directory of the files that are set aside. The one above it is needed by the start, and stays.
+func of(run string, node int) string { return filepath.Join(run, strconv.Itoa(node), "spare") }
+
+func setAside(dir string) error {
+	err := os.MkdirAll(dir, 0o700)
+	for i := 0; i < files && err == nil; i++ {
+		err = allocate(filepath.Join(dir, strconv.Itoa(i)))
+	}
+	if err != nil {
+		return errors.Join(err, os.RemoveAll(dir))
+	}
+	return nil
+}
+
+func allocate(path string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	err = unix.Fallocate(int(f.Fd()), 0, 0, fileBytes)
+	if errors.Is(err, unix.EOPNOTSUPP) {
+		err = nil // on a file system that cannot, the file must do
+	}
+	if err != nil {
+		err = &os.PathError{Op: "fallocate", Path: path, Err: err}
+	}
+	return errors.Join(err, f.Close())
+}

@@ -1,0 +1,32 @@
+package pack_test
+
+import (
+	"testing"
+
+	"orrery/internal/plan"
+	"orrery/internal/plan/pack"
+	"orrery/internal/site/spec"
+)
+
+// TestNoteRestarts: a stop tells whether the same host starts the node again, and one that undoes a start never does.
+func TestNoteRestarts(t *testing.T) {
+	db, web := &spec.Node{Name: "db", ID: 1}, &spec.Node{Name: "web", ID: 2}
+	p := &plan.Plan{Steps: []*plan.Step{
+		{Kind: plan.StopNode, Host: "sv1", Was: db}, {Kind: plan.KillNode, Host: "sv1", Was: web}, {Kind: plan.StopNode, Host: "sv2", Was: db},
+		{Kind: plan.StartNode, Host: "sv1", Node: db}, {Kind: plan.StartNode, Host: "sv1", Node: web}, {Kind: plan.StartNode, Host: "sv3", Node: db},
+	}}
+	for n, s := range p.Steps {
+		s.N = n
+	}
+	pack.NoteRestarts(p)
+	for n, want := range []bool{true, true, false, false, false, false} {
+		if p.Steps[n].Restarts != want {
+			t.Errorf("step %d: %v", n, !want)
+		}
+	}
+	for _, s := range plan.Undo(p, p.Steps).Steps {
+		if s.Restarts {
+			t.Errorf("undoing waits for room: %v", s)
+		}
+	}
+}
