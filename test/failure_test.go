@@ -152,7 +152,7 @@ command = ["true"]
 	s.settled()
 }
 
-// TestFullDisk: a disk without room is said to be, before and during a build, and no half layer stays.
+// TestFullDisk: a disk without room is said to be, before and during a build, and no half layer stays. A node that runs is not stopped to start again.
 func TestFullDisk(t *testing.T) {
 	s := newSite(t, "it-full", fmt.Sprintf(failingSite, 19), files{
 		"roles/worker/role.toml": "[[step]]\nname = \"big\"\nwhen = \"build\"\nscript = \"head -c 600M /dev/zero > /opt/big\"\n",
@@ -180,6 +180,7 @@ func TestFullDisk(t *testing.T) {
 	})
 	layers := func() []string { return glob(disk+"/store/[0-9a-f]*", disk+"/store/.staging/*") }
 	elsewhere := s.at(host.Dirs{State: disk, Run: run})
+	t.Cleanup(func() { elsewhere.run("down") }) // before the disk is unmounted
 	if _, err := sh("fallocate -l $((" + size + " + 100))M " + disk + "/ballast"); err != nil {
 		t.Fatal(err)
 	}
@@ -194,6 +195,10 @@ func TestFullDisk(t *testing.T) {
 	if left := layers(); len(left) != 1 {
 		t.Errorf("left of the build are %v", left)
 	}
+	elsewhere.run("up", "other").want(0)
+	_, _ = sh("cat /dev/zero > " + disk + "/ballast") // until there is no room
+	elsewhere.run("restart", "other").want(4, "node other was not stopped, because there is no room to start it again", "make room")
+	elsewhere.run("exec", "other", "--", "true").want(0)
 	elsewhere.run("down").want(0)
 }
 

@@ -4,7 +4,6 @@ package spare
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -31,7 +30,8 @@ func Prepare(s *plan.Step, run string) error {
 		}
 		err := setAside(of(run, s.Was.ID))
 		if problem.DiskFull(err) {
-			return fmt.Errorf("node %s was not stopped, because there is no room to start it again: %w", s.Was.Name, err)
+			return problem.New(problem.Unable, "node %s was not stopped, because there is no room to start it again", s.Was.Name).At(run).Because(problem.Reason(err)).
+				Try("make room there, such as by orrery snapshot rm, orrery release prune or orrery image gc, and run the same command again")
 		}
 		return err
 	case plan.StartNode:
