@@ -22,8 +22,8 @@ var layers = [][]string{
 	{"site/selector", "site/check", "site/render", "site/spec", "site/sitefile", "site/inventory", "site/graph", "site/twin", "observe"},
 	{"plan/kernel", "plan/stand", "plan/place", "plan/handover", "plan/orphan", "plan", "plan/pack", "plan/boot", "plan/release"},
 	{"host"},
-	{"host/pci", "host/numa", "host/qemu", "host/xl", "host/kept", "aside"},
-	{"host/doctor", "host/outfit", "host/later", "host/login", "host/path", "host/reach", "host/runnertest", "cargo", "wire", "lane"},
+	{"host/pci", "host/numa", "host/qemu", "host/xl", "host/kept", "host/process", "aside"},
+	{"host/cgroup", "host/doctor", "host/outfit", "host/later", "host/login", "host/path", "host/reach", "host/runnertest", "cargo", "wire", "lane"},
 	{"relay", "host/twins"},
 	{"image/rootfs", "image/archive", "image/access", "image/pieces", "image/imported", "network/ends"},
 	{"network/wireguard", "network/passthrough"},
@@ -31,7 +31,7 @@ var layers = [][]string{
 	{"guest/agent"},
 	{"image", "role", "network", "volume", "secret", "journal"},
 	{"hook"},
-	{"engine", "engine/nodedir", "engine/process", "engine/cgroup", "engine/confine", "engine/disk", "engine/seed", "engine/vm", "engine/kvm/qmp"},
+	{"engine", "engine/nodedir", "engine/confine", "engine/disk", "engine/seed", "engine/vm", "engine/kvm/qmp"},
 	{"engine/lxc", "engine/kvm", "engine/xen", "engine/fake", "engine/enginetest"},
 	{"engine/all", "rehearsal"},
 	{"snapshot"},
@@ -70,7 +70,7 @@ var within = [][]string{
 	{"site/selector", "site/render", "site/spec", "site/twin", "site/check", "site/inventory", "site/sitefile"},
 	{"site/spec", "observe"},
 	{"engine", "engine/nodedir", "engine/vm"},
-	{"engine/process", "engine/cgroup", "engine/confine", "engine/disk", "engine/vm"},
+	{"engine/confine", "engine/disk", "engine/vm"},
 	{"plan/kernel", "plan/stand", "plan/place", "plan/handover", "plan/orphan", "plan", "plan/pack", "plan/boot", "plan/release"},
 }
 

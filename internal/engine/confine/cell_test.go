@@ -15,8 +15,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"orrery/internal/engine/cgroup"
 	"orrery/internal/host"
+	"orrery/internal/host/cgroup"
 	"orrery/internal/image/rootfs"
 	"orrery/test/need"
 )

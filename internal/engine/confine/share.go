@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"orrery/internal/engine/cgroup"
+	"orrery/internal/host/cgroup"
 	"orrery/internal/image/rootfs"
 )
 

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"orrery/internal/engine/kvm/qmp"
-	"orrery/internal/engine/process"
 	"orrery/internal/host"
+	"orrery/internal/host/process"
 )
 
 // A handover is what is on record while another machine takes the place of a node's: so that one of the two goes on, and no more than one, whenever we are killed.

@@ -14,9 +14,9 @@ import (
 
 	"orrery/internal/engine/kvm/argv"
 	"orrery/internal/engine/nodedir"
-	"orrery/internal/engine/process"
 	"orrery/internal/engine/seed"
 	"orrery/internal/host"
+	"orrery/internal/host/process"
 	"orrery/internal/network"
 	"orrery/internal/observe"
 	"orrery/internal/problem"

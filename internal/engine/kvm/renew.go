@@ -18,7 +18,7 @@ import (
 	"orrery/internal/engine/kvm/argv"
 	"orrery/internal/engine/kvm/qmp"
 	"orrery/internal/engine/nodedir"
-	"orrery/internal/engine/process"
+	"orrery/internal/host/process"
 	"orrery/internal/host/qemu"
 	"orrery/internal/image/kernel"
 	"orrery/internal/problem"

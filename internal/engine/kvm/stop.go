@@ -6,8 +6,8 @@ import (
 	"os"
 
 	"orrery/internal/engine"
-	"orrery/internal/engine/cgroup"
 	"orrery/internal/engine/kvm/record"
+	"orrery/internal/host/cgroup"
 	"orrery/internal/host/pci"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"orrery/internal/engine/process"
+	"orrery/internal/host/process"
 )
 
 // A liar is a process that a test makes up.

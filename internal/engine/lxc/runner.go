@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/engine"
-	"orrery/internal/engine/process"
 	"orrery/internal/host"
+	"orrery/internal/host/process"
 	"orrery/internal/tree"
 )
 

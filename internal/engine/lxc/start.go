@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"orrery/internal/engine"
-	"orrery/internal/engine/cgroup"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
+	"orrery/internal/host/cgroup"
 	"orrery/internal/network"
 	"orrery/internal/problem"
 	"orrery/internal/tree"

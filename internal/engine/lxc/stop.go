@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/engine"
-	"orrery/internal/engine/cgroup"
 	"orrery/internal/engine/nodedir"
-	"orrery/internal/engine/process"
+	"orrery/internal/host/cgroup"
+	"orrery/internal/host/process"
 	"orrery/internal/problem"
 )
 

@@ -13,8 +13,8 @@ import (
 
 	"orrery/internal/engine"
 	"orrery/internal/engine/nodedir"
-	"orrery/internal/engine/process"
 	"orrery/internal/host"
+	"orrery/internal/host/process"
 	"orrery/internal/problem"
 	"orrery/internal/tree"
 )

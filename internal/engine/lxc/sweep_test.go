@@ -6,7 +6,7 @@ import (
 	"os/exec"
 	"testing"
 
-	"orrery/internal/engine/process"
+	"orrery/internal/host/process"
 )
 
 // TestOrphaned: a command is an orphan if another process than the one that waited for it is its parent, whatever the sessions of both:

@@ -11,8 +11,8 @@ import (
 	"strings"
 
 	"orrery/internal/engine"
-	"orrery/internal/engine/cgroup"
 	"orrery/internal/engine/nodedir"
+	"orrery/internal/host/cgroup"
 	"orrery/internal/network"
 	"orrery/internal/observe"
 	"orrery/internal/problem"

@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"orrery/internal/engine/process"
 	"orrery/internal/engine/vm"
+	"orrery/internal/host/process"
 )
 
 // Most bounds what is recorded, in bytes. What comes after that is not.

@@ -8,8 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"orrery/internal/engine/process"
 	"orrery/internal/host"
+	"orrery/internal/host/process"
 )
 
 // Kill kills all processes in the group, and comes back when they have ended. What is frozen does not end, and so goes on first.

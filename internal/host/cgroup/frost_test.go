@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"orrery/internal/engine/process"
 	"orrery/internal/host"
+	"orrery/internal/host/process"
 	"orrery/test/need"
 )
 

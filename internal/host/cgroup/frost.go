@@ -7,7 +7,7 @@ import (
 	"io/fs"
 	"os"
 
-	"orrery/internal/engine/process"
+	"orrery/internal/host/process"
 )
 
 // A Frost lets a group stand still. A file tells that it was us, from before that until after it goes on, so that whoever comes after a kill lets go on what we have frozen, and

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"orrery/internal/engine/process"
+	"orrery/internal/host/process"
 )
 
 // A thread is one that the kernel has made for a process of a group, and put beside it: KVM one for each machine, vhost one for each queue of a network card. Newer
