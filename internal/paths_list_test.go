@@ -49,6 +49,7 @@ var paths = map[string]string{
 	"internal/engine/xen/xen.go":             ofKernel,
 	"internal/host/apparmor.go":              ofKernel,
 	"internal/host/beside.go":                ofHosts,
+	"internal/host/inherited.go":             ofKernel,
 	"internal/host/reach/arms.go":            ofHosts,
 	"internal/host/reach/memo.go":            ofHosts,
 	"internal/host/reach/again.go":           ofHosts + "; " + ofKernel,

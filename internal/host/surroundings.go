@@ -43,15 +43,10 @@ func ownLimits() {
 			_ = unix.Setrlimit(limit, &of)
 		}
 	}
-	var everywhere unix.CPUSet
-	for i := range 1024 {
-		everywhere.Set(i)
-	}
 	threads, _ := os.ReadDir("/proc/self/task")
 	for _, t := range threads {
 		if id, err := strconv.Atoi(t.Name()); err == nil {
-			_ = unix.Setpriority(unix.PRIO_PROCESS, id, 0)
-			_ = unix.SchedSetaffinity(id, &everywhere)
+			_ = ownScheduling(id)
 		}
 	}
 }

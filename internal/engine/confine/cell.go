@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/host"
 	"orrery/internal/host/cgroup"
 	"orrery/internal/problem"
 )
@@ -69,7 +69,7 @@ func (c Cell) Start(cmd *exec.Cmd, in cgroup.Group) error {
 	if err := c.enter(); err != nil {
 		return fmt.Errorf("a cell for %s: %w", name, err)
 	}
-	if err := shutInherited(); err != nil {
+	if err := host.LeaveCaller(); err != nil {
 		return err
 	}
 	attr := attributes(cmd)
@@ -130,11 +130,6 @@ func attributes(cmd *exec.Cmd) *syscall.SysProcAttr {
 	}
 	cmd.Dir, cmd.Env, cmd.SysProcAttr.Setsid = "/", []string{}, true
 	return cmd.SysProcAttr
-}
-
-// shutInherited keeps to ourselves what whoever has started us has left open: what we open ourselves, no program gets unasked.
-func shutInherited() error {
-	return os.NewSyscallError("close_range", unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC))
 }
 
 // enter moves the calling thread into a mount namespace with the cell as its root.

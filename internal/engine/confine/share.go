@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/host"
 	"orrery/internal/host/cgroup"
 	"orrery/internal/image/rootfs"
 )
@@ -37,7 +38,7 @@ func (s Share) Start(cmd *exec.Cmd, in cgroup.Group) error {
 		return err
 	}
 	return s.within(func() error {
-		if err := shutInherited(); err != nil {
+		if err := host.LeaveCaller(); err != nil {
 			return err
 		}
 		return in.Start(cmd)
