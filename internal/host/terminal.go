@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"os/exec"
 	"os/signal"
 	"time"
 
@@ -67,19 +66,15 @@ func Elsewhere(ctx context.Context, c Command, run func(context.Context, Command
 	return run(ctx, c, user)
 }
 
-// onTerminal runs a command on a terminal of its own, and carries what is typed and printed between that and where its user sits. The command can do
-// to its terminal what it likes; what it types there, it types for itself.
-func onTerminal(cmd *exec.Cmd, user *Terminal, tune func(*exec.Cmd)) error {
-	ours, theirs, err := pty.Open()
+// onTerminal runs a command on a terminal of its own, and carries what is typed and printed between that and where its
+// user sits. The command can do to its terminal what it likes; what it types there, it types for itself.
+func onTerminal(c Command, start func(Streams) (Underway, error)) error {
+	ours, theirs, err := openTerminal(c)
 	if err != nil {
 		return problem.New(problem.Unable, "this host has no pseudo-terminal to give").Because(err).Try("see that /dev/pts is mounted there")
 	}
 	defer ours.Close()
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs, theirs, theirs
-	cmd.SysProcAttr.Setctty, cmd.SysProcAttr.Ctty = true, 0
-	if tune != nil {
-		tune(cmd)
-	}
+	user := c.Terminal
 	if user == nil {
 		operators, letGo, err := HoldTerminal()
 		if err != nil {
@@ -90,19 +85,19 @@ func onTerminal(cmd *exec.Cmd, user *Terminal, tune func(*exec.Cmd)) error {
 		user = operators
 	}
 	resize(ours, user.Size)
-	err = cmd.Start()
+	command, err := start(Streams{In: theirs, Out: theirs, Err: theirs, Terminal: true})
 	theirs.Close()
 	if err != nil {
 		return err
 	}
-	defer follow(cmd, user, ours)()
+	defer follow(command, user, ours)()
 	go io.Copy(ours, user.Keys) //nolint:errcheck // it ends with the program: there is no other way to end the reading of a terminal
 	printed := make(chan struct{})
 	go func() {
 		defer close(printed)
 		_, _ = io.Copy(user.Screen, ours) // a terminal ends with an error (EIO) when nobody holds its other side
 	}()
-	err = cmd.Wait()
+	err = command.Wait()
 	select {
 	case <-printed:
 	case <-time.After(linger): // something that is left behind holds it
@@ -110,12 +105,20 @@ func onTerminal(cmd *exec.Cmd, user *Terminal, tune func(*exec.Cmd)) error {
 	return err
 }
 
+// openTerminal opens both ends of a pseudo-terminal: one of the place where the command runs, if it offers any.
+func openTerminal(c Command) (ours, theirs *os.File, err error) {
+	if c.Pseudo != nil {
+		return c.Pseudo()
+	}
+	return pty.Open()
+}
+
 func resize(terminal *os.File, to Size) {
 	_ = pty.Setsize(terminal, &pty.Winsize{Rows: to.Rows, Cols: to.Columns}) // what cannot have it has another
 }
 
 // follow gives the terminal of a command the size of its user's whenever that changes, and ends the command when the user is gone.
-func follow(cmd *exec.Cmd, user *Terminal, commands *os.File) (stop func()) {
+func follow(command Underway, user *Terminal, commands *os.File) (stop func()) {
 	over, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
@@ -124,7 +127,7 @@ func follow(cmd *exec.Cmd, user *Terminal, commands *os.File) (stop func()) {
 			case to := <-user.Sizes:
 				resize(commands, to)
 			case <-user.Gone:
-				_ = cmd.Cancel()
+				_ = command.Kill()
 				return
 			case <-over:
 				return
