@@ -23,7 +23,7 @@ var layers = [][]string{
 	{"plan/kernel", "plan/stand", "plan/place", "plan/handover", "plan/orphan", "plan", "plan/pack", "plan/boot", "plan/release"},
 	{"host"},
 	{"host/pci", "host/numa", "host/qemu", "host/xl", "host/kept", "host/process", "aside"},
-	{"host/cgroup", "host/doctor", "host/outfit", "host/later", "host/login", "host/path", "host/reach", "host/runnertest", "cargo", "wire", "lane"},
+	{"host/cgroup", "host/seccomp", "host/doctor", "host/outfit", "host/later", "host/login", "host/path", "host/reach", "host/runnertest", "cargo", "wire", "lane"},
 	{"relay", "host/twins"},
 	{"image/rootfs", "image/archive", "image/access", "image/pieces", "image/imported", "network/ends"},
 	{"network/wireguard", "network/passthrough"},
