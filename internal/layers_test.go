@@ -24,7 +24,7 @@ var layers = [][]string{
 	{"host"},
 	{"host/pci", "host/numa", "host/qemu", "host/xl", "host/kept", "host/process", "aside"},
 	{"host/cgroup", "host/seccomp", "host/doctor", "host/outfit", "host/later", "host/login", "host/path", "host/reach", "host/runnertest", "cargo", "wire", "lane"},
-	{"relay", "host/twins"},
+	{"relay", "host/twins", "host/enter"},
 	{"image/rootfs", "image/archive", "image/access", "image/pieces", "image/imported", "network/ends"},
 	{"network/wireguard", "network/passthrough"},
 	{"network/vxlan"},
