@@ -20,7 +20,6 @@ var wordsOfHosts = map[string]string{
 	"internal/image/archive/unpack.go": "a cure on the host",
 	"internal/image/scratch.go":        "a cure on the host",
 	"internal/host/enter/launch.go":    "a cure on the host",
-	"internal/engine/lxc/start.go":     "a cure on the host",
 	"internal/engine/disk/program.go":  "a cure on the host",
 	"internal/host/qemu":               "cures on the host",
 	"internal/host/xl":                 "cures on the host",
