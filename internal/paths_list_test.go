@@ -391,7 +391,7 @@ var functions = map[string][]string{
 	"internal/image/rootfs/overlay.go":     {"attach"},
 	"internal/image/rootfs/space.go":       {"InSpace", "tableOf"},
 	"internal/image/record.go":             {"Record.write", "Store.Record"},
-	"internal/image/scratch.go":            {"cgroupsOf", "killCgroup", "scratch.openWay", "scratch.wait", "startScratch"},
+	"internal/image/scratch.go":            {"scratch.wait", "startScratch"},
 	"internal/image/staging.go":            {"Store.stage", "staging.commit"},
 	"internal/image/store.go":              {"Store.Layers", "Store.has", "Store.private"},
 	"internal/image/surroundings.go":       {"hosts", "scratchSources", "staging.surround"},

@@ -61,7 +61,7 @@ func (s *Store) lockOf(digest string) string { return filepath.Join(s.locks(), d
 // clear removes all that a build of the digest may have left: its processes, cgroups, mount points and files.
 func (g *staging) clear() error {
 	room := scratchDir(g.store, g.digest)
-	killCgroups(cgroupsOf(scratchName(g.store, g.digest))) // of a builder that was killed
+	killScratch(scratchName(g.store, g.digest)) // of a builder that was killed
 	for _, dir := range []string{g.dir, room} {
 		if err := removeTree(dir); err != nil {
 			return err
