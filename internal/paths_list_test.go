@@ -217,7 +217,6 @@ var paths = map[string]string{
 	"internal/host/log.go":                   ofOwn,
 	"internal/host/memoryfs.go":              ofKernel,
 	"internal/host/now.go":                   ofKernel,
-	"internal/host/sealed.go":                ofHosts,
 	"internal/host/settings.go":              ofKernel,
 	"internal/image/access/access.go":        ofHosts,
 	"internal/image/install.go":              ofOwn,
