@@ -177,6 +177,7 @@ type Node struct {
 	Host         string   // "": not placed
 	Engine       string
 	Privileged   bool
+	Syscalls     []string // of NodeSyscalls, that its programs may use; sorted
 	Autostart    bool
 	Limits       Limits
 	VM           VM // of a virtual machine; see Virtual
@@ -188,6 +189,16 @@ type Node struct {
 	StandsFor    []string // roles in whose place its simulator is, in a twin: it is found by them as if it had them
 	Aliases      []string // names of nodes for which it stands in a collapsed twin
 }
+
+// NodeSyscalls are the system calls that containers are refused unless they name them.
+var NodeSyscalls = []string{IOUring, Socketcall}
+
+// System calls that a container can ask for: io_uring, by which programs get sockets and more past any filter of calls, and
+// the call by which 32-bit programs get sockets of all kinds.
+const (
+	IOUring    = "io_uring"
+	Socketcall = "socketcall"
+)
 
 // FullID is the number of the node on its host: its id, behind the number of its release if it is of one. So 101 of
 // release 700 is 700101, as the containers of KAT-7 were numbered.

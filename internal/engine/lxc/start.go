@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"orrery/internal/host/seccomp"
 	"orrery/internal/network"
 	"orrery/internal/problem"
+	"orrery/internal/site"
 	"orrery/internal/tree"
 )
 
@@ -111,7 +113,12 @@ func (e *Engine) launch(ctx context.Context, c container, r *nodedir.Record, mou
 }
 
 // calls are the system calls that a node may make.
-func calls(*nodedir.Record) seccomp.Policy { return seccomp.Policy{} }
+func calls(r *nodedir.Record) seccomp.Policy {
+	return seccomp.Policy{
+		IOUring:    slices.Contains(r.Syscalls, site.IOUring),
+		Socketcall: slices.Contains(r.Syscalls, site.Socketcall),
+	}
+}
 
 // awaitOrders waits until the node's systemd listens to systemctl(1), so that nobody has to ask it again and again from
 // inside. A node that does not come so far is the business of whoever gives it orders.

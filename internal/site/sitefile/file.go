@@ -44,6 +44,7 @@ type choices struct {
 	Host         string        `toml:"host"`
 	Engine       string        `toml:"engine"`
 	Privileged   bool          `toml:"privileged"`
+	Syscalls     []string      `toml:"syscalls"`
 	Autostart    bool          `toml:"autostart"`
 	Requirements string        `toml:"requirements"`
 	VM           site.VM       `toml:"vm"`

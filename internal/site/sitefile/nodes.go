@@ -53,6 +53,7 @@ func tooMuch() *problem.Problem {
 func (l *loader) node(t *nodeTable, networks []string) site.Node {
 	n := site.Node{
 		ID: t.ID, Image: cmp.Or(t.Image, l.onlyImage()), Roles: t.Roles, Host: cmp.Or(t.Host, l.onlyHost()), Engine: t.Engine, Privileged: t.Privileged,
+		Syscalls:  slices.Sorted(slices.Values(t.Syscalls)),
 		Autostart: t.Autostart, Vars: t.Vars, Limits: t.Limits, VM: t.VM, Xen: t.Xen, NICs: l.interfaces(t, l.nics(t, networks)), SimulatedBy: t.SimulatedBy,
 	}
 	l.suit(&n, t)
@@ -80,6 +81,9 @@ func (l *loader) suit(n *site.Node, t *nodeTable) {
 		return
 	}
 	n.Privileged = n.Privileged && said("privileged")
+	if !said("syscalls") {
+		n.Syscalls = nil
+	}
 	if !said("swap") {
 		n.Limits.Swap = nil
 	}

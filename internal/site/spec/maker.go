@@ -152,7 +152,7 @@ func (m *Maker) Node(n *site.Node) (*Node, error) {
 	spelt := &Node{
 		Site: m.Site.Key(), Name: n.Name, ID: n.FullID(), Release: n.Release, Staged: m.Site.Stage != 0, Engine: n.Engine,
 		MachineID:    site.MachineID(m.Site.Name, n.Name),
-		Distribution: distro.Of(m.Base(n).Image).Name, Base: m.Base(n).Digest, Privileged: n.Privileged, Autostart: n.Autostart, Limits: n.Limits,
+		Distribution: distro.Of(m.Base(n).Image).Name, Base: m.Base(n).Digest, Privileged: n.Privileged, Syscalls: n.Syscalls, Autostart: n.Autostart, Limits: n.Limits,
 		VM: n.VM, Xen: n.Xen, NICs: m.nics(n),
 	}
 	roles := m.Site.RolesOf(n)

@@ -91,6 +91,7 @@ type Node struct {
 	Kernel       string        `json:"kernel,omitempty"`       // digest of the recipe of the kernel's layer, just above Base; "": the node runs on the host's kernel
 	Parts        Parts         `json:"parts,omitempty"`        // of the role layers' recipes: they tell why a layer is another
 	Privileged   bool          `json:"privileged,omitempty"`
+	Syscalls     []string      `json:"syscalls,omitempty"` // that it may use of those that containers are refused
 	Autostart    bool          `json:"autostart"`
 	Limits       site.Limits   `json:"limits"`
 	VM           site.VM       `json:"vm,omitzero"`
