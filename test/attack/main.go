@@ -10,7 +10,10 @@ import (
 
 // attacks are all that this program can do, by the name that a test calls them by.
 var attacks = map[string]attack{
-	"descriptors": {"list the descriptors that the caller left open", listDescriptors},
+	"inherit":   {"call a program with open files, keys, a class and limits that are none of a node's business", inherit},
+	"inherited": {"find what a careless caller has left to this program", inherited},
+	"squat":     {"answer in the place of a container's monitor", squat},
+	"vsock":     {"meet other nodes by a family of sockets that has no namespaces", vsock},
 }
 
 // An attack is one way of doing harm.
