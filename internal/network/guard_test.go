@@ -17,6 +17,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/network/ports"
 	"orrery/internal/observe"
 	"orrery/internal/site/spec"
 )
@@ -181,11 +182,17 @@ func TestGuardsAreObserved(t *testing.T) {
 	_, port := guarded(t, closed, "orv1", "10.8.69.11/24")
 	other := Port{Link: "orv9", Bridge: closed.Bridge, MAC: "02:00:00:00:00:07", Address: "10.8.69.19/24"}
 	must(t, Guard(context.Background(), []Port{other}))
+	table := &nftables.Table{Name: "orrery-ports", Family: nftables.TableFamilyBridge}
+	chain := &nftables.Chain{Name: prerouting, Table: table}
 	for what, change := range map[string]func(c *nftables.Conn){
-		"no table": func(c *nftables.Conn) { c.DelTable(guardTable) },
-		"no rules": func(c *nftables.Conn) { c.FlushTable(guardTable) },
-		"no port":  func(c *nftables.Conn) { c.FlushSet(heldSet); c.FlushSet(macSet); c.FlushSet(addressSet) },
-		"no chain": func(c *nftables.Conn) { c.FlushChain(guardChain()); c.DelChain(guardChain()) },
+		"no table": func(c *nftables.Conn) { c.DelTable(table) },
+		"no rules": func(c *nftables.Conn) { c.FlushTable(table) },
+		"no port": func(c *nftables.Conn) {
+			for _, name := range []string{"held", "macs", "addresses"} {
+				c.FlushSet(&nftables.Set{Table: table, Name: name})
+			}
+		},
+		"no chain": func(c *nftables.Conn) { c.FlushChain(chain); c.DelChain(chain) },
 	} {
 		same(t, []spec.Network{closed})
 		must(t, flush(change))
@@ -212,23 +219,23 @@ func TestGuardsOfMany(t *testing.T) {
 	var links [sides][]string
 	for side := range sides {
 		wait.Go(func() {
-			var ports []Port
+			var some []Port
 			for i := range each {
 				n := side*each + i
 				p := Port{Link: "orv" + string(rune('a'+side)) + strings.Repeat("0", 3) + itoa(i), Bridge: closed.Bridge,
 					MAC: net.HardwareAddr{2, 0, 0, 0, byte(n >> 8), byte(n)}.String(), Address: netip.AddrFrom4([4]byte{10, 9, byte(n >> 8), byte(n)}).String() + "/16"}
-				ports, links[side] = append(ports, p), append(links[side], p.Link)
+				some, links[side] = append(some, p), append(links[side], p.Link)
 			}
-			if err := Guard(context.Background(), ports); err != nil {
+			if err := Guard(context.Background(), some); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	wait.Wait()
-	g, err := openGuards()
+	g, err := ports.Open()
 	must(t, err)
-	if len(g.held) != sides*each || !g.whole {
-		t.Errorf("%d ports are held", len(g.held))
+	if len(g.Held) != sides*each || !g.Whole {
+		t.Errorf("%d ports are held", len(g.Held))
 	}
 	for side := range sides {
 		must(t, Unguard(context.Background(), links[side]))
