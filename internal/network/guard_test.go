@@ -20,6 +20,7 @@ import (
 	"orrery/internal/network/ports"
 	"orrery/internal/observe"
 	"orrery/internal/site/spec"
+	"orrery/test/frames"
 )
 
 // guarded gives a network a node whose port is guarded.
@@ -95,7 +96,8 @@ func TestNodesSendAsThemselves(t *testing.T) {
 	all := net.HardwareAddr{255, 255, 255, 255, 255, 255}
 	ip := func(f, t string) []byte { return ipOf(f+":9", t+":9") }
 	const me, you, third = "10.8.69.11", "10.8.69.12", "10.8.69.13"
-	good6 := slices.Concat([]byte{0x60, 0, 0, 0, 0, 0, 59, 64}, net.ParseIP("fe80::9"), net.ParseIP("fe80::1"))
+	own6 := frames.Party{MAC: self}.LinkLocal()
+	good6 := slices.Concat([]byte{0x60, 0, 0, 0, 0, 0, 59, 64}, own6.AsSlice(), net.ParseIP("fe80::1"))
 	cases := map[string]struct {
 		frame
 		passes bool

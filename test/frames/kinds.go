@@ -63,6 +63,7 @@ func fourKinds() []Kind {
 			return ethernet(other.MAC, me.MAC, typeIPv4, ipv4(me.IPv4, other.IPv4, udp, 3, datagram(67, 68)))
 		}},
 		{"dhcp-question", true, shout(nobody4, datagram(68, 67))},
+		{"ipv4-to-bridges", true, with(nil, bridges)}, // only a wire is kept from them: they are harmless to a node
 		{"dhcp-renewal", true, send(udp, datagram(68, 67))},
 		{"igmp-report", true, toGroup(igmp, 0x16, 0, 0, 0, 239, 1, 2, 3)},
 		{"igmp-report-3", true, toGroup(igmp, 0x22, 0, 0, 0, 0, 0, 0, 0)},
@@ -84,7 +85,6 @@ func fourKinds() []Kind {
 		{"igmp-query", false, toGroup(igmp, 0x11, 0, 0, 0, 0, 0, 0, 0)},
 		{"igmp-router", false, toGroup(igmp, 0x30, 0, 0, 0)},
 		{"pim-hello", false, toGroup(pim, 0x20, 0, 0, 0)},
-		{"ipv4-to-bridges", false, with(nil, bridges)},
 	}
 }
 

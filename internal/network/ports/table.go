@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/google/nftables"
+	"github.com/google/nftables/binaryutil"
 	"github.com/google/nftables/userdata"
 	"golang.org/x/sys/unix"
 
@@ -17,8 +18,8 @@ import (
 
 // An Identity is what a node may send as on a port.
 type Identity struct {
-	mac     string // of six bytes
-	address string // of four
+	mac     string // six bytes
+	address string // four bytes
 }
 
 // Identify returns what a node with a MAC and an address with prefix length may send as on a port.
@@ -32,33 +33,43 @@ func Identify(port, mac, address string) (Identity, error) {
 	return Identity{string(m), string(four[:])}, nil
 }
 
+// linkLocal returns the IPv6 address that every node makes of its MAC (EUI-64, RFC 4291).
+func (i Identity) linkLocal() string {
+	m := i.mac
+	if len(m) != 6 {
+		return string(make([]byte, 16)) // somebody has changed the sets
+	}
+	return "\xfe\x80\x00\x00\x00\x00\x00\x00" + string([]byte{m[0] ^ 2}) + m[1:3] + "\xff\xfe" + m[3:]
+}
+
 // A Table is the table of this host, as it was when it was opened and as Commit will make it.
 type Table struct {
 	Held     map[string]Identity // ports that are held to what they may send as
 	Existing bool                // the table
 	Whole    bool                // and all that shall be in it
 	c        *nftables.Conn
-	was      map[*nftables.Set]map[string]bool // keys in the table
+	was      map[string]map[string]bool // keys in the table, by set
 }
 
-var (
-	table   = &nftables.Table{Name: "orrery-ports", Family: nftables.TableFamilyBridge}
-	heldSet = &nftables.Set{Table: table, Name: "held", KeyType: nftables.TypeIFName}
-	macSet  = &nftables.Set{Table: table, Name: "macs", Concatenation: true,
-		KeyType: nftables.MustConcatSetType(nftables.TypeIFName, nftables.TypeEtherAddr)}
-	addressSet = &nftables.Set{Table: table, Name: "addresses", Concatenation: true,
-		KeyType: nftables.MustConcatSetType(nftables.TypeIFName, nftables.TypeIPAddr)}
-	ownSet = &nftables.Set{Table: table, Name: "own", Concatenation: true,
-		KeyType: nftables.MustConcatSetType(nftables.TypeIFName, nftables.TypeEtherAddr, nftables.TypeIPAddr)}
-	sets = []*nftables.Set{heldSet, macSet, addressSet, ownSet}
-)
+var table = &nftables.Table{Name: "orrery-ports", Family: nftables.TableFamilyBridge}
 
 const prerouting = "prerouting"
 
-func chain() *nftables.Chain {
-	open, early := nftables.ChainPolicyAccept, nftables.ChainPriority(-300)
-	return &nftables.Chain{
-		Name: prerouting, Table: table, Type: nftables.ChainTypeFilter, Hooknum: nftables.ChainHookPrerouting, Priority: &early, Policy: &open,
+// kernelChain returns a chain as the kernel has it. Only the first one is called by the kernel itself.
+func (c chain) kernelChain() *nftables.Chain {
+	k := &nftables.Chain{Name: c.name, Table: table}
+	if c.name == prerouting {
+		open, early := nftables.ChainPolicyAccept, nftables.ChainPriority(-300)
+		k.Type, k.Hooknum = nftables.ChainTypeFilter, nftables.ChainHookPrerouting
+		k.Priority, k.Policy = &early, &open
+	}
+	return k
+}
+
+func (s set) kernelSet() *nftables.Set {
+	return &nftables.Set{
+		Table: table, Name: s.name, Concatenation: len(s.fields) > 1, KeyType: s.keyType(),
+		KeyByteOrder: binaryutil.NativeEndian, // by which nft(8) shows names
 	}
 }
 
@@ -68,7 +79,7 @@ func Open() (*Table, error) {
 	if err != nil {
 		return nil, unusable(err)
 	}
-	g := &Table{c: c, Held: map[string]Identity{}, was: map[*nftables.Set]map[string]bool{}}
+	g := &Table{c: c, Held: map[string]Identity{}, was: map[string]map[string]bool{}}
 	tables, err := c.ListTablesOfFamily(nftables.TableFamilyBridge)
 	if err != nil {
 		return nil, unusable(err)
@@ -77,76 +88,90 @@ func Open() (*Table, error) {
 		return g, nil
 	}
 	g.Existing = true
-	var shall []string
-	for _, r := range rules() {
-		shall = append(shall, r.why)
-	}
-	g.Whole = slices.Equal(comments(c), shall)
+	g.Whole = slices.Equal(comments(c), allComments())
 	for _, s := range sets {
-		elements, err := c.GetSetElements(s)
+		elements, err := c.GetSetElements(s.kernelSet())
 		if err != nil {
-			g.Whole = false // somebody has taken it away
+			g.Whole = false // somebody has taken it away, or a former version has made the table
 			continue
 		}
-		g.was[s] = map[string]bool{}
+		g.was[s.name] = map[string]bool{}
 		for _, e := range elements {
-			g.was[s][string(e.Key)] = true
-			if s != ownSet { // which says the same once more
-				g.read(s, e.Key)
-			}
+			g.was[s.name][string(e.Key)] = true
+			g.read(s, e.Key)
 		}
 	}
 	return g, nil
 }
 
-// comments returns those of the rules that are there; nil if the chain is not, or goes while we look.
-func comments(c *nftables.Conn) []string {
-	chains, err := c.ListChainsOfTableFamily(table.Family)
-	if err != nil {
-		return nil
-	}
-	i := slices.IndexFunc(chains, func(c *nftables.Chain) bool {
-		return c.Table.Name == table.Name && c.Name == prerouting && c.Hooknum != nil
-	})
-	if i < 0 {
-		return nil
-	}
-	rules, err := c.GetRules(table, chains[i])
-	if err != nil {
-		return nil
-	}
+// allComments returns those that the rules shall have, each behind its chain.
+func allComments() []string {
 	var all []string
-	for _, r := range rules {
-		text, _ := userdata.GetString(r.UserData, userdata.TypeComment)
-		all = append(all, text)
+	for _, c := range chains {
+		for _, r := range c.rules {
+			all = append(all, c.name+" "+r.comment())
+		}
 	}
 	return all
 }
 
-func (g *Table) read(s *nftables.Set, key []byte) {
+// comments returns those of the rules that are there, or nil if a chain is not, or goes while we look.
+func comments(c *nftables.Conn) []string {
+	existing, err := c.ListChainsOfTableFamily(table.Family)
+	if err != nil {
+		return nil
+	}
+	var all []string
+	for _, want := range chains {
+		i := slices.IndexFunc(existing, func(c *nftables.Chain) bool {
+			return c.Table.Name == table.Name && c.Name == want.name && (c.Hooknum != nil) == (c.Name == prerouting)
+		})
+		if i < 0 {
+			return nil
+		}
+		rules, err := c.GetRules(table, existing[i])
+		if err != nil {
+			return nil
+		}
+		for _, r := range rules {
+			text, _ := userdata.GetString(r.UserData, userdata.TypeComment)
+			all = append(all, want.name+" "+text)
+		}
+	}
+	return all
+}
+
+// read adds what an element of a set says to what is held. All but two sets follow from others.
+func (g *Table) read(s set, key []byte) {
 	if len(key) < unix.IFNAMSIZ {
 		return
 	}
 	port := string(bytes.TrimRight(key[:unix.IFNAMSIZ], "\x00"))
-	is, rest := g.Held[port], key[unix.IFNAMSIZ:]
+	as, rest := g.Held[port], key[unix.IFNAMSIZ:]
 	switch {
-	case s == macSet && len(rest) >= 6:
-		is.mac = string(rest[:6])
-	case s == addressSet && len(rest) >= 4:
-		is.address = string(rest[:4])
+	case s.name == macs.name && len(rest) >= 6:
+		as.mac = string(rest[:6])
+	case s.name == addresses.name && len(rest) >= 4:
+		as.address = string(rest[:4])
 	}
-	g.Held[port] = is
+	g.Held[port] = as
 }
 
-// keys gives what shall be in the sets.
-func (g *Table) keys() map[*nftables.Set]map[string]bool {
-	held, macs, addresses, own := map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
-	for port, is := range g.Held {
-		held[portKey(port)] = true
-		macs[portKey(port, is.mac)], addresses[portKey(port, is.address)] = true, true
-		own[portKey(port, is.mac, is.address)] = true
+// keys returns what shall be in the sets.
+func (g *Table) keys() map[string]map[string]bool {
+	all := map[string]map[string]bool{}
+	for _, s := range sets {
+		all[s.name] = map[string]bool{}
 	}
-	return map[*nftables.Set]map[string]bool{heldSet: held, macSet: macs, addressSet: addresses, ownSet: own}
+	for port, as := range g.Held {
+		add := func(s set, with ...string) { all[s.name][portKey(port, with...)] = true }
+		add(held)
+		add(macs, as.mac)
+		add(addresses, as.address)
+		add(own, as.mac, as.address)
+		add(own6, as.linkLocal())
+	}
+	return all
 }
 
 // Commit brings the table, in one transaction, to what is held. Where there is nobody to hold there is none.
@@ -161,29 +186,44 @@ func (g *Table) Commit() error {
 		g.was = nil
 	}
 	if len(g.Held) > 0 && !g.Whole {
-		g.c.AddTable(table)
-		for _, s := range sets {
-			if err := g.c.AddSet(s, nil); err != nil {
-				return err
-			}
-		}
-		chain := g.c.AddChain(chain())
-		for _, r := range rules() {
-			g.c.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: r.exprs, UserData: userdata.AppendString(nil, userdata.TypeComment, r.why)})
+		if err := g.build(); err != nil {
+			return err
 		}
 	}
 	if len(g.Held) > 0 {
 		for _, s := range sets {
-			if err := change(s, g.was[s], keys[s], g.c.SetDeleteElements); err != nil {
+			if err := change(s.kernelSet(), g.was[s.name], keys[s.name], g.c.SetDeleteElements); err != nil {
 				return err
 			}
-			if err := change(s, keys[s], g.was[s], g.c.SetAddElements); err != nil {
+			if err := change(s.kernelSet(), keys[s.name], g.was[s.name], g.c.SetAddElements); err != nil {
 				return err
 			}
 		}
 	}
 	if err := g.c.Flush(); err != nil {
 		return unusable(err)
+	}
+	return nil
+}
+
+// build makes the table anew, with empty sets.
+func (g *Table) build() error {
+	g.c.AddTable(table)
+	for _, s := range sets {
+		if err := g.c.AddSet(s.kernelSet(), nil); err != nil {
+			return err
+		}
+	}
+	for _, c := range chains {
+		g.c.AddChain(c.kernelChain())
+	}
+	for _, c := range chains {
+		for _, r := range c.rules {
+			g.c.AddRule(&nftables.Rule{
+				Table: table, Chain: c.kernelChain(), Exprs: r.exprs(),
+				UserData: userdata.AppendString(nil, userdata.TypeComment, r.comment()),
+			})
+		}
 	}
 	return nil
 }
