@@ -73,6 +73,9 @@ func (m *Maker) network(n site.Network) Network {
 		Site: m.Site.Key(), Name: n.Name, Bridge: site.BridgeName(m.Site.Key(), n.Name),
 		Subnet: n.Subnet.String(), MTU: cmp.Or(n.MTU, m.MTUs[n.Name], UsualMTU), Kind: n.Kind, Parent: n.Interface, Spoof: n.Spoof,
 	}
+	if all, err := site.ParseProtocols(n.Protocols); err == nil { // else check has told
+		spelt.Protocols = site.FormatProtocols(all)
+	}
 	if n.Uplinked() {
 		spelt.Parent, spelt.Uplink = "", Uplink{Interface: n.Interface, VLAN: n.VLAN, Bridge: n.Bridge}
 	}
@@ -197,7 +200,7 @@ func (m *Maker) nics(n *site.Node) []NIC {
 			Name: "eth" + strconv.Itoa(i), Network: nic.Network, Bridge: on.Bridge,
 			HostEnd: m.hostEnd(n, network),
 			MAC:     site.MAC(m.Site.Name, n.Name, nic.Network),
-			Address: netip.PrefixFrom(nic.Address, network.Subnet.Bits()).String(), MTU: on.MTU,
+			Address: netip.PrefixFrom(nic.Address, network.Subnet.Bits()).String(), MTU: on.MTU, IPv6: addresses(nic.IPv6),
 		}
 		spelt.Kind = network.Kind
 		switch network.Kind {
@@ -214,6 +217,14 @@ func (m *Maker) nics(n *site.Node) []NIC {
 		all = append(all, spelt)
 	}
 	return all
+}
+
+func addresses(all []netip.Addr) string {
+	var texts []string
+	for _, a := range all {
+		texts = append(texts, a.String())
+	}
+	return strings.Join(texts, ",")
 }
 
 func (m *Maker) hostEnd(n *site.Node, on *site.Network) string {
