@@ -13,15 +13,15 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// A Port is the host's end of a node's link to a bridge, with what the node may send as there.
-type Port struct{ Link, Bridge, MAC, Address string }
+// A Port is the host's end of a node's link to a bridge, with what the node may send as there (ports.Node).
+type Port struct{ Link, Bridge, MAC, Address, IPv6 string }
 
 // Ports gives the ports of a node.
 func Ports(n *spec.Node) []Port {
 	var all []Port
 	for _, nic := range n.NICs {
 		if n.KindOf(nic) == site.Bridge {
-			all = append(all, Port{nic.HostEnd, nic.Bridge, nic.MAC, nic.Address})
+			all = append(all, Port{nic.HostEnd, nic.Bridge, nic.MAC, nic.Address, nic.IPv6})
 		}
 	}
 	return all
@@ -44,17 +44,28 @@ func Guard(ctx context.Context, some []Port) error {
 		return err
 	}
 	for _, p := range some {
-		is, err := ports.Identify(p.Link, p.MAC, p.Address)
+		on := networkOf(p.Bridge, all)
+		as, err := ports.Identify(p.Link, ports.Node{MAC: p.MAC, Address: p.Address, IPv6: p.IPv6, Protocols: on.Protocols})
 		if err != nil {
 			return err
 		}
-		if slices.ContainsFunc(all, func(b bridge) bool { return b.marked && b.mark.Spoof && b.mark.Bridge == p.Bridge }) {
+		if on.Spoof {
 			delete(g.Held, p.Link)
 		} else {
-			g.Held[p.Link] = is
+			g.Held[p.Link] = as
 		}
 	}
 	return g.Commit()
+}
+
+// networkOf returns the network whose bridge has a name, or the zero Network.
+func networkOf(name string, all []bridge) spec.Network {
+	for _, b := range all {
+		if b.marked && b.mark.Bridge == name {
+			return b.mark
+		}
+	}
+	return spec.Network{}
 }
 
 // Unguard forgets ports that are no more.
@@ -90,8 +101,8 @@ func Unguarded(n spec.Network) (bool, error) {
 // lacks reports whether a port of a network's bridge is not guarded as the network wants it.
 func lacks(g *ports.Table, n spec.Network, links []netlink.Link) bool {
 	return slices.ContainsFunc(portsOn(n, links), func(port string) bool {
-		_, held := g.Held[port]
-		return held == n.Spoof || held && !g.Whole
+		as, held := g.Held[port]
+		return held == n.Spoof || held && (!g.Whole || !as.Allows(n.Protocols))
 	})
 }
 
@@ -110,11 +121,9 @@ func portsOn(n spec.Network, links []netlink.Link) []string {
 	return all
 }
 
-// release lets go the ports of a network whose nodes may send as others. That nodes of one shall be held is for those who know what they are: Guard.
-func release(n spec.Network) error {
-	if !n.Spoof {
-		return nil
-	}
+// settle lets go the ports of a network whose nodes may send as others, and allows those of others the protocols of the
+// network. Only Guard, whose caller knows who the nodes are, holds a port that is not held.
+func settle(n spec.Network) error {
 	links, err := ends.Whole(netlink.LinkList)
 	if err != nil {
 		return err
@@ -124,7 +133,14 @@ func release(n spec.Network) error {
 		return err
 	}
 	for _, port := range portsOn(n, links) {
-		delete(g.Held, port)
+		as, held := g.Held[port]
+		if held && n.Spoof {
+			delete(g.Held, port)
+		} else if held {
+			if g.Held[port], err = as.Allow(n.Protocols); err != nil {
+				return err
+			}
+		}
 	}
 	return g.Commit()
 }

@@ -219,10 +219,15 @@ func openRules(n spec.Network, at netip.Prefix) []rule {
 
 // opened gives what of the host the nodes of a network may use.
 func opened(n spec.Network) ([]site.Opening, error) {
-	if n.Host == "" {
-		return nil, nil
+	return site.ParseOpenings(splitComma(n.Host))
+}
+
+// splitComma returns the words of a list; of "" there are none.
+func splitComma(list string) []string {
+	if list == "" {
+		return nil
 	}
-	return site.ParseOpenings(strings.Split(n.Host, ","))
+	return strings.Split(list, ",")
 }
 
 // inputRules let nodes answer the host, if it has an address among them. Where a way leads out of the network, what is open to its nodes is so at the

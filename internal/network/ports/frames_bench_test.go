@@ -42,8 +42,8 @@ func BenchmarkFrames(b *testing.B) {
 		}
 	}
 	measure("none")
-	hold(b, "orv1", first)
-	hold(b, "orv2", second)
+	hold(b, "orv1", node(first))
+	hold(b, "orv2", node(second))
 	measure("held")
 }
 

@@ -16,7 +16,7 @@ import (
 
 // The two nodes of the tests: ports orv1 and orv2 on one bridge, whose other ends are node1 and node2.
 var (
-	first  = frames.Party{MAC: net.HardwareAddr{0xde, 0xad, 0xbe, 0xef, 0, 1}, IPv4: netip.AddrFrom4([4]byte{10, 8, 69, 11})}
+	first  = frames.Party{MAC: net.HardwareAddr{0xde, 0xad, 0xbe, 0xef, 0, 1}, IPv4: netip.MustParseAddr("10.8.69.11")}
 	second = frames.Party{MAC: net.HardwareAddr{2, 0, 0, 0, 0, 2}, IPv4: netip.AddrFrom4([4]byte{10, 8, 69, 12})}
 )
 
@@ -61,14 +61,19 @@ func build(t testing.TB) {
 	_ = exec.Command("sh", "-c", "for f in /proc/sys/net/bridge/bridge-nf-call-*; do echo 0 >$f; done").Run()
 }
 
+// node returns what a party has.
+func node(p frames.Party) Node {
+	return Node{MAC: p.MAC.String(), Address: p.IPv4.String() + "/24"}
+}
+
 // hold has the table hold a port to what a node may send as.
-func hold(t testing.TB, port string, as frames.Party) {
+func hold(t testing.TB, port string, n Node) {
 	t.Helper()
 	table, err := Open()
 	if err != nil {
 		t.Skipf("not run: %v", err)
 	}
-	if table.Held[port], err = Identify(port, as.MAC.String(), as.IPv4.String()+"/24"); err == nil {
+	if table.Held[port], err = Identify(port, n); err == nil {
 		err = table.Commit()
 	}
 	if err != nil {
@@ -142,8 +147,8 @@ func TestFrames(t *testing.T) {
 	if !bridged(t) {
 		return
 	}
-	hold(t, "orv1", first)
-	hold(t, "orv2", second)
+	hold(t, "orv1", node(first))
+	hold(t, "orv2", node(second))
 	expect(t, frames.All(), func(k frames.Kind) bool { return k.Allowed })
 }
 
@@ -152,6 +157,59 @@ func TestFramesOfThoseNotHeld(t *testing.T) {
 	if !bridged(t) {
 		return
 	}
-	hold(t, "orv2", second)
+	hold(t, "orv2", node(second))
 	expect(t, frames.All(), func(k frames.Kind) bool { return !slices.Contains(unbridged, k.Name) })
+}
+
+// TestFramesDeclared: a port lets pass the addresses and protocols that are declared of its node, and of no other.
+func TestFramesDeclared(t *testing.T) {
+	if !bridged(t) {
+		return
+	}
+	declared := node(first)
+	declared.IPv6, declared.Protocols = "2001:db8::9,fe80::1234", "0x88b5,0x88f7"
+	hold(t, "orv1", declared)
+	hold(t, "orv2", node(second))
+	expect(t, frames.All(), func(k frames.Kind) bool {
+		return k.Allowed || slices.Contains([]string{"ipv6-global", "ptp", "experimental"}, k.Name)
+	})
+
+	// What is read from the kernel is what was written, also when another port changes.
+	table, err := Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := table.Held["orv1"]
+	six := string(netip.MustParseAddr("fe80::1234").AsSlice())
+	if !table.Whole || !got.Allows("0x88b5,0x88f7") || got.Allows("0x88f7") || got.Allows("") || !slices.Contains(got.sixes, six) {
+		t.Errorf("held to %q", got)
+	}
+	if other := table.Held["orv2"]; !other.Allows("") {
+		t.Errorf("the other is held to %q", other)
+	}
+	if table.Held["orv1"], err = Identify("orv1", node(first)); err == nil {
+		err = table.Commit()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect(t, frames.All(), func(k frames.Kind) bool { return k.Allowed })
+}
+
+// TestIdentify refuses what no table could hold.
+func TestIdentify(t *testing.T) {
+	for what, n := range map[string]Node{
+		"no MAC":          {Address: "10.8.69.11/24"},
+		"a long MAC":      {MAC: "02:00:00:00:00:00:00:01", Address: "10.8.69.11/24"},
+		"no prefix":       {MAC: "02:00:00:00:00:01", Address: "10.8.69.11"},
+		"IPv6 as IPv4":    {MAC: "02:00:00:00:00:01", Address: "fe80::1/64"},
+		"IPv4 as IPv6":    {MAC: "02:00:00:00:00:01", Address: "10.8.69.11/24", IPv6: "10.8.69.12"},
+		"no protocol":     {MAC: "02:00:00:00:00:01", Address: "10.8.69.11/24", Protocols: "ptpd"},
+		"IP as protocol":  {MAC: "02:00:00:00:00:01", Address: "10.8.69.11/24", Protocols: "0x86dd"},
+		"a protocol more": {MAC: "02:00:00:00:00:01", Address: "10.8.69.11/24", Protocols: "0x88f7,"},
+	} {
+		if i, err := Identify("orv1", n); err == nil {
+			t.Errorf("%s: %q", what, i)
+		}
+	}
 }

@@ -50,7 +50,8 @@ var (
 	addresses = set{"addresses", []field{port, ipFrom}}
 	own       = set{"own", []field{port, from, ipFrom}} // both in one, for the rule that nearly all frames meet
 	own6      = set{"own6", []field{port, ip6From}}     // the link-local one of the MAC among them
-	sets      = []set{held, macs, addresses, own, own6}
+	protocols = set{"protocols", []field{port, protocol}}
+	sets      = []set{held, macs, addresses, own, own6, protocols}
 )
 
 const (
@@ -89,6 +90,7 @@ var chains = []chain{
 		{"MAC of another", when(notIn(macs, port, from)), drop},
 		{"ARP", when(is16(protocol, typeARP)), goTo + arp},
 		{"IPv6", when(is16(protocol, typeIPv6)), goTo + six},
+		{"protocol that the network allows", when(in(protocols, port, protocol)), accept},
 		{"another protocol", nil, drop}, // BPDU, LLDP, RARP, EAPOL, VLAN tags, all of IEEE 802.2
 	}},
 	{arp, []rule{

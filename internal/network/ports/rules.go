@@ -227,6 +227,7 @@ func (s set) keyType() nftables.SetDatatype {
 		all = append(all, map[string]nftables.SetDatatype{
 			port.name: nftables.TypeIFName, from.name: nftables.TypeEtherAddr,
 			ipFrom.name: nftables.TypeIPAddr, ip6From.name: nftables.TypeIP6Addr,
+			protocol.name: nftables.TypeEtherType,
 		}[f.name])
 	}
 	if len(all) == 1 {

@@ -1,11 +1,10 @@
-// Package ports guards the ports of nodes on the bridges of this host: what a node sends must come from itself. One table of nftables, of the
-// family of bridges, holds all ports of all sites. Its sets say what each port may send as; its rules are always the same.
+// Package ports guards the ports of nodes on the bridges of this host: a node can send only as itself, and only what an
+// ordinary host sends (policy.go). One table of nftables, of the family of bridges, holds all ports of all sites. Its
+// sets say what each port may send as. Its rules are always the same.
 package ports
 
 import (
 	"bytes"
-	"net"
-	"net/netip"
 	"slices"
 
 	"github.com/google/nftables"
@@ -15,32 +14,6 @@ import (
 
 	"orrery/internal/problem"
 )
-
-// An Identity is what a node may send as on a port.
-type Identity struct {
-	mac     string // six bytes
-	address string // four bytes
-}
-
-// Identify returns what a node with a MAC and an address with prefix length may send as on a port.
-func Identify(port, mac, address string) (Identity, error) {
-	m, err := net.ParseMAC(mac)
-	a, err2 := netip.ParsePrefix(address)
-	if err != nil || err2 != nil || len(m) != 6 || !a.Addr().Is4() {
-		return Identity{}, problem.New(problem.Failed, "link %s: %q and %q are no addresses", port, mac, address)
-	}
-	four := a.Addr().As4()
-	return Identity{string(m), string(four[:])}, nil
-}
-
-// linkLocal returns the IPv6 address that every node makes of its MAC (EUI-64, RFC 4291).
-func (i Identity) linkLocal() string {
-	m := i.mac
-	if len(m) != 6 {
-		return string(make([]byte, 16)) // somebody has changed the sets
-	}
-	return "\xfe\x80\x00\x00\x00\x00\x00\x00" + string([]byte{m[0] ^ 2}) + m[1:3] + "\xff\xfe" + m[3:]
-}
 
 // A Table is the table of this host, as it was when it was opened and as Commit will make it.
 type Table struct {
@@ -141,7 +114,7 @@ func comments(c *nftables.Conn) []string {
 	return all
 }
 
-// read adds what an element of a set says to what is held. All but two sets follow from others.
+// read adds what an element of a set says to what is held. The set own says nothing that others do not.
 func (g *Table) read(s set, key []byte) {
 	if len(key) < unix.IFNAMSIZ {
 		return
@@ -153,6 +126,10 @@ func (g *Table) read(s set, key []byte) {
 		as.mac = string(rest[:6])
 	case s.name == addresses.name && len(rest) >= 4:
 		as.address = string(rest[:4])
+	case s.name == own6.name && len(rest) >= 16:
+		as.sixes = append(as.sixes, string(rest[:16]))
+	case s.name == protocols.name && len(rest) >= 2:
+		as.protocols = append(as.protocols, string(rest[:2]))
 	}
 	g.Held[port] = as
 }
@@ -170,6 +147,12 @@ func (g *Table) keys() map[string]map[string]bool {
 		add(addresses, as.address)
 		add(own, as.mac, as.address)
 		add(own6, as.linkLocal())
+		for _, a := range as.sixes {
+			add(own6, a)
+		}
+		for _, p := range as.protocols {
+			add(protocols, p)
+		}
 	}
 	return all
 }
