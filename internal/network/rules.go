@@ -169,6 +169,7 @@ func forwardRules(n spec.Network) []rule {
 	if n.Router {
 		all = append(all, uplinkRules(n)...)
 	} else if n.NAT {
+		all = append(all, linkLocalRules(n, on(n))...)
 		// With the source spelt out, what cannot be masqueraded (forged, or IPv6) does not get out.
 		all = append(all, bounded(rule{network: n.Name, chain: forward, why: "out", in: on(n), out: noNetwork, source: subnet(n), verdict: accept})...)
 		all = append(all, rule{network: n.Name, chain: forward, why: "replies", in: noNetwork, out: on(n), replies: true, verdict: accept})
@@ -178,12 +179,22 @@ func forwardRules(n spec.Network) []rule {
 		rule{network: n.Name, chain: forward, why: "closed", out: on(n), verdict: drop})
 }
 
+// linkLocalRules keep a network from what the host has at link-local addresses (RFC 3927), which no router passes on:
+// there clouds tell hosts of themselves, their keys included.
+func linkLocalRules(n spec.Network, in linkMatch) []rule {
+	if n.Metadata {
+		return nil
+	}
+	return []rule{{network: n.Name, chain: forward, why: "link-local", in: in, dest: transfers, verdict: drop}}
+}
+
 // uplinkRules let a network's router reach the world, but no network of this host.
 func uplinkRules(n spec.Network) []rule {
 	all := []rule{
 		{network: n.Name, chain: forward, why: "foreign network", in: uplink(n), out: anyNetwork, verdict: drop},
 		{network: n.Name, chain: forward, why: "foreign router", in: uplink(n), out: anyRouter, verdict: drop},
 	}
+	all = append(all, linkLocalRules(n, uplink(n))...)
 	all = append(all, bounded(rule{network: n.Name, chain: forward, why: "out", in: uplink(n), source: transfers, verdict: accept})...)
 	return append(all,
 		rule{network: n.Name, chain: forward, why: "replies", in: noNetwork, out: uplink(n), replies: true, verdict: accept},

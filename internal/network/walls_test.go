@@ -289,7 +289,7 @@ func TestLoopbackIsNotTracked(t *testing.T) {
 // TestMarkOfWalls checks that what a network opens is read back from its mark.
 func TestMarkOfWalls(t *testing.T) {
 	n := venet
-	n.Host, n.Spoof, n.Protocols = "tcp/1-65535,udp/53", true, "0x88a4,0x88f7"
+	n.Host, n.Spoof, n.Metadata, n.Protocols = "tcp/1-65535,udp/53", true, true, "0x88a4,0x88f7"
 	want := n
 	want.MTU = 0
 	if got, ok := readMark(mark(n)); !ok || got != want {

@@ -110,12 +110,13 @@ func (h Host) Reached() netip.Addr {
 
 // A Network is what gives nodes their addresses: a segment of layer 2 or, if it is Routed, of layer 3.
 type Network struct {
-	Name    string
-	Subnet  netip.Prefix `toml:"subnet"`
-	Gateway netip.Addr   `toml:"gateway"` // address of the host; the zero Addr: no way out
-	NAT     bool         `toml:"nat"`     // masquerade what leaves through the gateway
-	Host    []string     `toml:"host"`    // what of the host its nodes may use (ParseOpenings), besides asking its gateway whether it is there
-	Spoof   bool         `toml:"spoof"`   // its nodes may send as others than themselves
+	Name     string
+	Subnet   netip.Prefix `toml:"subnet"`
+	Gateway  netip.Addr   `toml:"gateway"`  // address of the host; the zero Addr: no way out
+	NAT      bool         `toml:"nat"`      // masquerade what leaves through the gateway
+	Host     []string     `toml:"host"`     // what of the host its nodes may use (ParseOpenings), besides asking its gateway whether it is there
+	Spoof    bool         `toml:"spoof"`    // its nodes may send as others than themselves
+	Metadata bool         `toml:"metadata"` // with NAT, its nodes reach what the host has at link-local addresses
 	// Protocols are those that its nodes may send besides IP and ARP (ParseProtocols).
 	Protocols []string `toml:"protocols"`
 	Encrypt   bool     `toml:"encrypt"` // what goes between hosts is encrypted

@@ -24,6 +24,10 @@ func (c *checker) networks() {
 		if n.Encrypt && (n.Wired() || n.Kind == site.Routed) {
 			c.wrong(at("network", n.Name, "encrypt"), "take it out", "network %s is not encrypted, for it is not Orrery that joins its hosts", n.Name)
 		}
+		if n.Metadata && !n.NAT {
+			c.wrong(at("network", n.Name, "metadata"), "give it nat, or take it out",
+				"network %s has no nat by which it could reach link-local addresses of the host", n.Name)
+		}
 		if n.NAT && !n.Gateway.IsValid() && n.Kind != site.Exclusive {
 			c.wrong(at("network", n.Name, "nat"), "give a gateway", "nat has no gateway through which to leave")
 		}

@@ -88,7 +88,7 @@ func (m *Maker) network(n site.Network) Network {
 	if !n.Gateway.IsValid() || n.Isolated && !n.NAT || n.Kind == site.Exclusive {
 		return spelt
 	}
-	spelt.NAT, spelt.Router = n.NAT, n.Isolated
+	spelt.NAT, spelt.Router, spelt.Metadata = n.NAT, n.Isolated, n.NAT && n.Metadata
 	spelt.Gateway = netip.PrefixFrom(n.Gateway, n.Subnet.Bits()).String()
 	if !n.Isolated { // else the host is not on it
 		spelt.Host = openings(n.Host)

@@ -27,6 +27,8 @@ type Network struct {
 	Router bool   `json:"router,omitempty"`
 	Host   string `json:"host,omitempty"`  // what of the host its nodes may use: site.Openings, with commas between them
 	Spoof  bool   `json:"spoof,omitempty"` // its nodes may send as others than themselves
+	// Metadata: with NAT, its nodes reach what the host has at link-local addresses, such as what a cloud tells of itself.
+	Metadata bool `json:"metadata,omitempty"`
 	// Protocols are those that its nodes may send besides IP and ARP: site.FormatProtocols.
 	Protocols string `json:"protocols,omitempty"`
 	MTU       int    `json:"mtu"`
@@ -71,7 +73,7 @@ func (n *Network) Joins(name string) bool {
 func (n Network) Quarantined(release int) Network {
 	n.Site = site.Quarantine(n.Site, release)
 	n.Bridge = site.BridgeName(n.Site, n.Name)
-	n.Gateway, n.NAT, n.Router, n.Host = "", false, false, ""
+	n.Gateway, n.NAT, n.Router, n.Host, n.Metadata = "", false, false, "", false
 	n.VXLAN, n.Uplink = VXLAN{}, Uplink{}
 	n.Kind, n.Parent = "", "" // what is shut in is on a bridge, whatever it is on when it is live
 	return n
