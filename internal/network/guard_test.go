@@ -187,12 +187,17 @@ func TestGuardsAreObserved(t *testing.T) {
 	table := &nftables.Table{Name: "orrery-ports", Family: nftables.TableFamilyBridge}
 	chain := &nftables.Chain{Name: prerouting, Table: table}
 	for what, change := range map[string]func(c *nftables.Conn){
-		"no table": func(c *nftables.Conn) { c.DelTable(table) },
-		"no rules": func(c *nftables.Conn) { c.FlushTable(table) },
-		"no port": func(c *nftables.Conn) {
-			for _, name := range []string{"held", "macs", "addresses"} {
-				c.FlushSet(&nftables.Set{Table: table, Name: name})
-			}
+		"no table":   func(c *nftables.Conn) { c.DelTable(table) },
+		"no rules":   func(c *nftables.Conn) { c.FlushTable(table) },
+		"no port":    func(c *nftables.Conn) { c.FlushSet(&nftables.Set{Table: table, Name: "held"}) },
+		"no address": func(c *nftables.Conn) { c.FlushSet(&nftables.Set{Table: table, Name: "addresses"}) },
+		"no IPv6":    func(c *nftables.Conn) { c.FlushSet(&nftables.Set{Table: table, Name: "own6"}) },
+		"another MAC": func(c *nftables.Conn) {
+			key := append(make([]byte, 16), 2, 0, 0, 0, 0, 9, 0, 0)
+			copy(key, port.Link)
+			macs := &nftables.Set{Table: table, Name: "macs", Concatenation: true,
+				KeyType: nftables.MustConcatSetType(nftables.TypeIFName, nftables.TypeEtherAddr)}
+			must(t, c.SetAddElements(macs, []nftables.SetElement{{Key: key}}))
 		},
 		"no chain": func(c *nftables.Conn) { c.FlushChain(chain); c.DelChain(chain) },
 	} {

@@ -5,6 +5,7 @@ package ports
 
 import (
 	"bytes"
+	"maps"
 	"slices"
 
 	"github.com/google/nftables"
@@ -73,6 +74,11 @@ func Open() (*Table, error) {
 			g.was[s.name][string(e.Key)] = true
 			g.read(s, e.Key)
 		}
+	}
+	// Somebody may have changed the sets.
+	maps.DeleteFunc(g.Held, func(port string, _ Identity) bool { return !g.was[held.name][portKey(port)] })
+	for name, keys := range g.keys() {
+		g.Whole = g.Whole && maps.Equal(keys, g.was[name])
 	}
 	return g, nil
 }
