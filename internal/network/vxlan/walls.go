@@ -53,6 +53,10 @@ func wall(n spec.Network) []rule {
 		return rule{chain, why, slices.Concat(match...), expr.VerdictDrop}
 	}
 	all := []rule{drop(input, "nodes of another host", in), drop(output, "this host", out)}
+	if n.Uplink != (spec.Uplink{}) && !n.Spoof {
+		// A switch may close its port for what is addressed to bridges, whatever it is. A bridge of our own passes it on.
+		all = append(all, drop(forward, "for bridges alone", out, toBridges))
+	}
 	gateway, err := netip.ParsePrefix(n.Gateway)
 	if err != nil || !gateway.Addr().Is4() || n.VXLAN != (spec.VXLAN{}) && !n.Router {
 		return all
@@ -69,6 +73,10 @@ func wall(n spec.Network) []rule {
 		drop(forward, "answers as the gateway", out, sender, is),
 		drop(forward, "gateway of another host", in, sender, is))
 }
+
+// toBridges matches frames to 01:80:c2:00:00:00 and what follows it, which no bridge should pass on (IEEE 802.1D).
+var toBridges = append([]expr.Any{&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseLLHeader, Offset: 0, Len: 5}},
+	equal([]byte{0x01, 0x80, 0xc2, 0, 0})...)
 
 // address loads an address of ARP.
 func address(offset uint32) []expr.Any {
@@ -89,7 +97,7 @@ func unlike(data []byte) []expr.Any {
 
 // comment goes with a rule into the kernel: it is known by it again, with a digest of all that the rules follow from.
 func (r rule) comment(n spec.Network) string {
-	digest := spec.Digest([]any{n.VXLAN.ID, n.Uplink, n.Gateway, n.Router})[:8]
+	digest := spec.Digest([]any{n.VXLAN.ID, n.Uplink, n.Gateway, n.Router, n.Spoof})[:8]
 	return fmt.Sprintf("%s: %s %s (%s)", n.Name, r.chain, r.why, digest)
 }
 
