@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"orrery/internal/network/ends"
+	"orrery/internal/network/vxlan"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
@@ -20,6 +21,12 @@ func rules(networks []spec.Network) []rule {
 	var all []rule
 	for _, n := range networks {
 		all = append(all, betweenRules(n)...)
+	}
+	if len(networks) > 0 {
+		all = append(all, loopbackRules()...)
+	}
+	for _, n := range networks {
+		all = append(all, wireRules(n)...)
 	}
 	if len(networks) > 0 {
 		all = append(all, othersRules()...)
@@ -78,13 +85,19 @@ func unseenRules(n spec.Network) []rule {
 // ofHost stands for the network in rules that are of none.
 const ofHost = "(host)"
 
+// loopbackRules let pass what the host says to itself, before any other rule looks at it.
+func loopbackRules() []rule {
+	return []rule{
+		{network: ofHost, chain: prerouting, why: "loopback", in: loopback, verdict: accept},
+		{network: ofHost, chain: input, why: "loopback", in: loopback, verdict: accept},
+	}
+}
+
 // othersRules let pass at once what is no business of ours: most of what a host hears.
 func othersRules() []rule {
 	not := linkMatch{name: ownPrefix, prefix: true, not: true}
 	return []rule{
-		{network: ofHost, chain: prerouting, why: "loopback", in: loopback, verdict: accept},
 		{network: ofHost, chain: prerouting, why: "not ours", in: not, verdict: accept},
-		{network: ofHost, chain: input, why: "loopback", in: loopback, verdict: accept},
 		{network: ofHost, chain: input, why: "not ours", in: not, verdict: accept},
 	}
 }
@@ -92,6 +105,30 @@ func othersRules() []rule {
 // untrackedRules keep the host's own loopback from being tracked, which would be for nobody's sake. What goes out untracked comes in untracked.
 func untrackedRules() []rule {
 	return []rule{{network: ofHost, chain: output, why: "loopback", out: loopback, verdict: notrack}}
+}
+
+// wireRules are for a network that is joined with a bridge of the host. On that, the host may have addresses, and nodes reach
+// them as if they were on a network whose gateway these are: to ask whether the host is there, to answer it, and to use what
+// is open to them. The host passes on nothing for them: who shall does so by nat.
+func wireRules(n spec.Network) []rule {
+	if n.Uplink.Bridge == "" {
+		return nil
+	}
+	on := rule{network: n.Name, chain: input, in: linkMatch{name: n.Uplink.Bridge}, mark: vxlan.Mark(n), source: subnet(n), verdict: accept}
+	answers, ping, closed := on, on, on
+	answers.why, answers.replies = "wire answers", true
+	ping.why, ping.ask = "wire ping", true
+	closed.why, closed.source, closed.verdict = "wire closed", netip.Prefix{}, drop
+	all := append([]rule{answers}, bounded(ping)...)
+	ports, _ := opened(n) // check has seen that they can be read
+	for _, port := range ports {
+		open := on
+		open.why, open.port = "wire open", port
+		all = append(all, bounded(open)...)
+	}
+	passedOn := closed
+	passedOn.chain = forward
+	return append(all, closed, passedOn)
 }
 
 // seenRules are for networks where the host has an address. They drop what is forged, before there is a connection that it could count for,

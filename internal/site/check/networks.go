@@ -63,6 +63,7 @@ func (c *checker) openings(n *site.Network) {
 	case err != nil:
 	case len(all) > maxOpenings:
 		c.wrong(key(), "write ranges", "network %s opens %d ports and ranges of the host; %d are possible", n.Name, len(all), maxOpenings)
+	case len(all) > 0 && n.Bridge != "": // the host has addresses on that
 	case len(all) > 0 && (!n.Gateway.IsValid() || n.Kind == site.Exclusive):
 		c.wrong(key(), "give a gateway, or take it out", "network %s opens ports of the host, which is not on it", n.Name)
 	}

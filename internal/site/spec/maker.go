@@ -82,6 +82,9 @@ func (m *Maker) network(n site.Network) Network {
 	if m.Site.Stage != 0 {
 		return spelt.Quarantined(m.Site.Stage)
 	}
+	if n.Bridge != "" {
+		spelt.Host = openings(n.Host) // at the host's addresses on its bridge
+	}
 	if n.Uplinked() && !n.NAT {
 		return spelt // the gateway, if there is one, is a router on the wire
 	}
