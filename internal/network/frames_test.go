@@ -2,6 +2,7 @@ package network
 
 import (
 	"context"
+	"net"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -13,6 +14,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/network/ends"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 	"orrery/test/frames"
@@ -64,14 +66,19 @@ func (p *place) raw(t *testing.T, all ...[]byte) {
 // heardOf has a place send a frame of each kind, as itself or as another, and returns the kinds that a third hears.
 func (p *place) heardOf(t *testing.T, at, other *place) []string {
 	t.Helper()
-	me, posed := p.party(t), other.party(t)
+	return heardAt(t, at, p.party(t), other.party(t), func(all ...[]byte) { p.raw(t, all...) })
+}
+
+// heardAt sends a frame of each kind by a function and returns the kinds that a place hears.
+func heardAt(t *testing.T, at *place, me, posed frames.Party, send func(all ...[]byte)) []string {
+	t.Helper()
 	var seen func() [][]byte
 	must(t, at.in(func() error { seen = capture(t, "eth0"); return nil }))
 	var all [][]byte
 	for _, k := range frames.All() {
 		all = append(all, k.Frame(me, posed))
 	}
-	p.raw(t, all...)
+	send(all...)
 	var names []string
 	for _, b := range seen() {
 		if name, ok := frames.Find(b); ok && !slices.Contains(names, name) {
@@ -121,12 +128,16 @@ func TestKindsOfFrames(t *testing.T) {
 	}
 	twin := twinOf("dev1", data)
 	router := routerOf("dev2", data)
-	makeAll(t, closed, quarantined, twin, router)
-	floods(t, closed.Bridge, quarantined.Bridge, twin.Bridge, router.Bridge)
+	joined := onMany()
+	joined.Uplink, joined.VXLAN.Local = spec.Uplink{}, "127.0.0.1"
+	makeAll(t, closed, quarantined, twin, router, joined)
+	floods(t, closed.Bridge, quarantined.Bridge, twin.Bridge, router.Bridge, joined.Bridge)
 	bad, port := guarded(t, closed, "orv1", "10.8.69.11/24")
 	good, _ := guarded(t, closed, "orv2", "10.8.69.12/24")
 	hears(t, "on its network", bad.heardOf(t, good, good))
-	for what, n := range map[string]spec.Network{"in quarantine": quarantined, "in a twin": twin, "in a twin with a router": router} {
+	for what, n := range map[string]spec.Network{
+		"in quarantine": quarantined, "in a twin": twin, "in a twin with a router": router, "joined with other hosts": joined,
+	} {
 		must(t, MoveLinks(context.Background(), []Move{{"orv1", n.Bridge}, {"orv2", n.Bridge}}))
 		hears(t, what, bad.heardOf(t, good, good))
 	}
@@ -156,8 +167,72 @@ func TestKindsOfFrames(t *testing.T) {
 
 	must(t, Unguard(t.Context(), []string{port.Link, "orv2"}))
 	must(t, RemoveLinks([]string{"orv1", "orv2"}))
-	removeAll(t, closed, quarantined, twin, router)
+	removeAll(t, closed, quarantined, twin, router, joined)
 	nothingLeft(t)
+}
+
+// TestKindsOfFramesOfMachines: the tap of a virtual machine is guarded as the link of a container.
+func TestKindsOfFramesOfMachines(t *testing.T) {
+	if !sandbox(t) {
+		return
+	}
+	ofHere(t)
+	makeAll(t, closed)
+	floods(t, closed.Bridge)
+	good, _ := guarded(t, closed, "orv2", "10.8.69.12/24")
+	nic := machineOn(closed, "orv1", "10.8.69.11")
+	must(t, Guard(t.Context(), []Port{{Link: nic.HostEnd, Bridge: nic.Bridge, MAC: nic.MAC, Address: nic.Address}}))
+	open, err := ends.OpenTap(nic, site.Bridge, 1)
+	must(t, err)
+	defer open[0].Close()
+	mac, err := net.ParseMAC(nic.MAC)
+	must(t, err)
+	me := frames.Party{MAC: mac, IPv4: netip.MustParseAddr("10.8.69.11")}
+	hears(t, "from a machine", heardAt(t, good, me, good.party(t), func(all ...[]byte) {
+		for _, f := range all {
+			_, err := open[0].Write(append(make([]byte, 10), f...)) // behind a header of virtio
+			must(t, err)
+		}
+	}))
+}
+
+// TestKindsOfFramesRouted: on a routed network, where there is no bridge, nothing but IPv4 of a node's own comes to another.
+func TestKindsOfFramesRouted(t *testing.T) {
+	if !sandbox(t) {
+		return
+	}
+	setting(t, "net.ipv4.ip_forward", "1")
+	makeAll(t, venet)
+	bad := newPlace(t, site.RoutedName("karoo", "karoo", "a", "venet"), "10.8.71.11/24", "10.8.71.1")
+	bad.route(t, venet, "10.8.71.11")
+	good := newPlace(t, site.RoutedName("karoo", "karoo", "b", "venet"), "10.8.71.12/24", "10.8.71.1")
+	good.route(t, venet, "10.8.71.12")
+	host, err := netlink.LinkByName(bad.name)
+	must(t, err)
+	me, other := bad.party(t), good.party(t)
+	other.MAC = host.Attrs().HardwareAddr // the host passes on what is sent to it
+	var seen func() [][]byte
+	must(t, good.in(func() error { seen = capture(t, "eth0"); return nil }))
+	for _, k := range frames.All() {
+		bad.raw(t, k.Frame(me, other))
+	}
+	near, err := netlink.LinkByName(good.name)
+	must(t, err)
+	passed := 0
+	for _, b := range seen() {
+		asks := slices.Equal(b[12:14], []byte{8, 6}) && slices.Equal(b[6:12], near.Attrs().HardwareAddr)
+		if asks || slices.Equal(b[6:12], good.mac(t)) {
+			continue // the host that asks for it by ARP, and what it says itself
+		}
+		if len(b) < 34 || !slices.Equal(b[12:14], []byte{8, 0}) || !slices.Equal(b[26:30], me.IPv4.AsSlice()) {
+			t.Errorf("a node hears %x", b)
+			continue
+		}
+		passed++
+	}
+	if passed == 0 {
+		t.Error("nothing came at all")
+	}
 }
 
 // TestAdvertisementsAreNotBelieved: the kernel of a node takes a router advertisement of its neighbour for true, unless the
