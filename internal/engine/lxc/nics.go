@@ -48,10 +48,23 @@ func (c container) writeNIC(set func(string, string, ...any), i int, n *spec.Nod
 		set(net+"ipv4.gateway", "%s", nic.Gateway)
 	}
 	set(net+"flags", "up")
+	if refusesRouters(kind) {
+		set("lxc.sysctl.net.ipv6.conf."+nic.Name+".accept_ra", "0")
+	}
 	if kind == site.Routed {
 		return c.writeLaying(nic)
 	}
 	return nil
+}
+
+// refusesRouters reports whether a node is told not to believe router advertisements on a network of a kind. On networks that
+// are a wire of the host's, there may be a router that is right.
+func refusesRouters(kind string) bool {
+	if kind != site.Bridge && kind != site.Routed {
+		return false
+	}
+	_, err := os.Stat("/proc/sys/net/ipv6") // else LXC would not start the node
+	return err == nil
 }
 
 // laying is a script that LXC runs on the host whenever it has made the link of a routed network, which it does also when the node
