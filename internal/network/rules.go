@@ -73,6 +73,13 @@ var (
 	loopback   = linkMatch{name: "lo", first: true}
 )
 
+// What a client of DHCP sends that has no address yet.
+var (
+	nobody    = netip.MustParsePrefix("0.0.0.0/32")
+	everybody = netip.MustParsePrefix("255.255.255.255/32")
+	dhcp      = site.Opening{Proto: "udp", First: 67, Last: 67}
+)
+
 // unseenRules keep what is on a bridge where the host has no address from being tracked as connections. Its nodes may have the
 // addresses of nodes elsewhere, and what they say must not count for those, nor end connections of theirs.
 func unseenRules(n spec.Network) []rule {
@@ -142,6 +149,9 @@ func seenRules(n spec.Network) []rule {
 	if n.Kind != site.Routed {
 		// Nearly all that nodes send: it need not meet the other rules.
 		all = append(all, rule{network: n.Name, chain: prerouting, why: "within", in: on(n), source: subnet(n), dest: subnet(n), except: gateway(n), verdict: untracked})
+	}
+	if n.Kind == "" { // a client of DHCP among the nodes; the host itself is no server (inputRules)
+		all = append(all, rule{network: n.Name, chain: prerouting, why: "asks for an address", in: on(n), source: nobody, dest: everybody, port: dhcp, verdict: untracked})
 	}
 	forged := rule{network: n.Name, chain: prerouting, why: "forged", in: on(n), source: subnet(n), forged: true, verdict: drop}
 	if n.Spoof {
