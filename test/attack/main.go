@@ -11,6 +11,9 @@ import (
 // attacks are all that this program can do, by the name that a test calls them by.
 var attacks = map[string]attack{
 	"descriptors": {"list the descriptors that the caller left open", listDescriptors},
+	"frames":      {"send frames of every kind, as itself and as another", sendFrames},
+	"listen":      {"hear which kinds of frames come through", hearFrames},
+	"reach":       {"connect to services that should be out of reach", reachServices},
 }
 
 // An attack is one way of doing harm.

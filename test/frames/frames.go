@@ -57,6 +57,20 @@ func Find(frame []byte) (string, bool) {
 	return string(name), ok
 }
 
+// FindFrom returns the name of the kind of a frame that Frame made for me and other. It knows even those that have lost
+// their end: where br_netfilter is, a bridge cuts off what is behind an IP packet.
+func FindFrom(frame []byte, me, other Party) (string, bool) {
+	if name, ok := Find(frame); ok {
+		return name, true
+	}
+	for _, k := range All() {
+		if bytes.HasPrefix(frame, k.build(me, other)) {
+			return k.Name, true
+		}
+	}
+	return "", false
+}
+
 // Named returns the kind of a name.
 func Named(name string) (Kind, bool) {
 	for _, k := range All() {
