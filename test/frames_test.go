@@ -11,8 +11,8 @@ import (
 	"orrery/test/need"
 )
 
-// TestFrames: what root of a node sends at will comes to its neighbour if an ordinary host would send it, and else not; and
-// nobody believes it.
+// TestFrames has root of a node send frames of every kind: its neighbour hears those that an ordinary host would
+// send, and believes none of the others.
 func TestFrames(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "it-frames", `
@@ -32,19 +32,24 @@ id = 12
 	for _, node := range []string{"evil", "good"} {
 		s.do("cp", program, node+":/root/attack")
 	}
-	mac := func(node string) string { return strings.TrimSpace(s.sh(node, "cat /sys/class/net/eth0/address")) }
-	// It listens in the background, so that the frames find it listening.
-	s.sh("good", "nohup /root/attack listen eth0 3s "+mac("evil")+" 10.99.163.11 >/root/heard 2>&1 & "+
-		"while ! grep -q listening /root/heard; do sleep 0.1; done")
-	s.sh("evil", "/root/attack frames eth0 "+mac("good")+" 10.99.163.12")
-	heard := strings.Fields(s.sh("good", "while pgrep -x attack >/dev/null; do sleep 0.1; done; cat /root/heard"))[1:]
+	address := func(node string) string { return strings.TrimSpace(s.sh(node, "cat /sys/class/net/eth0/address")) }
+	// hear has one node send frames, all kinds or some, and returns the kinds that the other hears.
+	hear := func(kinds ...string) []string {
+		// It listens in the background, so that the frames find it listening.
+		s.sh("good", "nohup /root/attack listen eth0 2s "+address("evil")+" 10.99.163.11 >/root/heard 2>&1 & "+
+			"while ! grep -q listening /root/heard; do sleep 0.1; done")
+		s.sh("evil", "/root/attack frames eth0 "+address("good")+" 10.99.163.12 "+strings.Join(kinds, " "))
+		return strings.Fields(s.sh("good", "while pgrep -x attack >/dev/null; do sleep 0.1; done; cat /root/heard"))[1:]
+	}
+	heard := hear()
 	for _, name := range heard {
 		if k, _ := frames.Named(name); !k.Allowed {
 			t.Errorf("a node hears %s of its neighbour", name)
 		}
 	}
 	// Reports of groups need not come to those who are no routers.
-	for _, name := range []string{"ipv4-udp", "ipv4-tcp", "arp-request", "arp-probe", "dhcp-question", "ipv6-udp", "ns", "na", "dad", "rs", "ping6"} {
+	for _, name := range []string{"ipv4-udp", "ipv4-tcp", "arp-request", "arp-probe", "dhcp-question",
+		"ipv6-udp", "ns", "na", "dad", "rs", "ping6"} {
 		if !slices.Contains(heard, name) {
 			t.Errorf("a node does not hear %s of its neighbour: %s", name, strings.Join(heard, " "))
 		}
@@ -62,8 +67,19 @@ id = 12
 	}
 	defer everywhere.Close()
 	port := everywhere.Addr().(*net.TCPAddr).Port
-	reached := s.sh("evil", fmt.Sprintf("/root/attack reach 10.99.163.12:22 10.99.163.1:%d %s:%d", port, s.world(), port))
+	reached := s.sh("evil", fmt.Sprintf("/root/attack reach 10.99.163.12:22 10.99.163.1:%d %s:%d",
+		port, s.world(), port))
 	if strings.TrimSpace(reached) != "10.99.163.12:22" {
 		t.Errorf("a node reaches %s", reached)
+	}
+
+	// What the site file declares passes, and no more.
+	s.edit("site.toml", "nat = true", "nat = true\nprotocols = [\"ptp\"]")
+	s.edit("site.toml", "id = 11", "id = 11\nipv6.lan = [\"2001:db8::9\"]")
+	s.do("up")
+	s.settled()
+	got := hear("ipv6-global", "ptp", "experimental", "ra", "ipv6-udp")
+	if want := []string{"ipv6-global", "ptp", "ipv6-udp"}; !slices.Equal(got, want) {
+		t.Errorf("a node hears %s of its neighbour instead of %s", got, want)
 	}
 }
