@@ -20,7 +20,7 @@ var (
 	second = frames.Party{MAC: net.HardwareAddr{2, 0, 0, 0, 0, 2}, IPv4: netip.AddrFrom4([4]byte{10, 8, 69, 12})}
 )
 
-func run(t testing.TB, line string) {
+func run(t *testing.T, line string) {
 	t.Helper()
 	if out, err := exec.Command("sh", "-c", line).CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", line, err, out)
@@ -38,7 +38,7 @@ func bridged(t *testing.T) bool {
 }
 
 // build makes the bridge and the nodes.
-func build(t testing.TB) {
+func build(t *testing.T) {
 	t.Helper()
 	// What is for a group goes to all ports: else whether a frame comes through depends on who asked for it.
 	for _, line := range []string{
@@ -67,7 +67,7 @@ func node(p frames.Party) Node {
 }
 
 // hold has the table hold a port to what a node may send as.
-func hold(t testing.TB, port string, n Node) {
+func hold(t *testing.T, port string, n Node) {
 	t.Helper()
 	table, err := Open()
 	if err != nil {
@@ -82,7 +82,7 @@ func hold(t testing.TB, port string, n Node) {
 }
 
 // socket returns one of the link layer, at a link.
-func socket(t testing.TB, link string, protocol uint16) (fd, index int) {
+func socket(t *testing.T, link string, protocol uint16) (fd, index int) {
 	t.Helper()
 	l, err := netlink.LinkByName(link)
 	if err != nil {
