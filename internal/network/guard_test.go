@@ -199,6 +199,13 @@ func TestGuardsAreObserved(t *testing.T) {
 				KeyType: nftables.MustConcatSetType(nftables.TypeIFName, nftables.TypeEtherAddr)}
 			must(t, c.SetAddElements(macs, []nftables.SetElement{{Key: key}}))
 		},
+		"another protocol": func(c *nftables.Conn) {
+			key := append(make([]byte, 16), 0x88, 0xf7, 0, 0)
+			copy(key, port.Link)
+			protocols := &nftables.Set{Table: table, Name: "protocols", Concatenation: true,
+				KeyType: nftables.MustConcatSetType(nftables.TypeIFName, nftables.TypeEtherType)}
+			must(t, c.SetAddElements(protocols, []nftables.SetElement{{Key: key}}))
+		},
 		"no chain": func(c *nftables.Conn) { c.FlushChain(chain); c.DelChain(chain) },
 	} {
 		same(t, []spec.Network{closed})
