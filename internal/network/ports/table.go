@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"maps"
 	"slices"
+	"sync"
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/binaryutil"
@@ -18,10 +19,9 @@ import (
 
 // A Table is the table of this host, as it was when it was opened and as Commit will make it.
 type Table struct {
-	Held     map[string]Identity // ports that are held to what they may send as
-	Existing bool                // the table
-	Whole    bool                // and all that shall be in it
-	c        *nftables.Conn
+	Held     map[string]Identity        // ports that are held to what they may send as
+	Existing bool                       // the table
+	Whole    bool                       // and all that shall be in it
 	was      map[string]map[string]bool // keys in the table, by set
 }
 
@@ -49,11 +49,12 @@ func (s set) kernelSet() *nftables.Set {
 
 // Open reads the table, which need not be there.
 func Open() (*Table, error) {
-	c, err := nftables.New()
+	c, err := nftables.New(nftables.AsLasting()) // one socket for all questions
 	if err != nil {
 		return nil, unusable(err)
 	}
-	g := &Table{c: c, Held: map[string]Identity{}, was: map[string]map[string]bool{}}
+	defer func() { _ = c.CloseLasting() }()
+	g := &Table{Held: map[string]Identity{}, was: map[string]map[string]bool{}}
 	tables, err := c.ListTablesOfFamily(nftables.TableFamilyBridge)
 	if err != nil {
 		return nil, unusable(err)
@@ -84,7 +85,7 @@ func Open() (*Table, error) {
 }
 
 // allComments returns those that the rules shall have, each behind its chain.
-func allComments() []string {
+var allComments = sync.OnceValue(func() []string {
 	var all []string
 	for _, c := range chains {
 		for _, r := range c.rules {
@@ -92,7 +93,7 @@ func allComments() []string {
 		}
 	}
 	return all
-}
+})
 
 // comments returns those of the rules that are there, or nil if a chain is not, or goes while we look.
 func comments(c *nftables.Conn) []string {
@@ -168,48 +169,52 @@ func (g *Table) Commit() error {
 	if len(g.Held) == 0 && !g.Existing {
 		return nil
 	}
+	c, err := nftables.New()
+	if err != nil {
+		return unusable(err)
+	}
 	keys := g.keys()
 	if len(g.Held) == 0 || !g.Whole {
-		g.c.AddTable(table) // so that there is one to delete
-		g.c.DelTable(table)
+		c.AddTable(table) // so that there is one to delete
+		c.DelTable(table)
 		g.was = nil
 	}
 	if len(g.Held) > 0 && !g.Whole {
-		if err := g.build(); err != nil {
+		if err := create(c); err != nil {
 			return err
 		}
 	}
 	if len(g.Held) > 0 {
 		for _, s := range sets {
-			if err := change(s.kernelSet(), g.was[s.name], keys[s.name], g.c.SetDeleteElements); err != nil {
+			if err := change(s.kernelSet(), g.was[s.name], keys[s.name], c.SetDeleteElements); err != nil {
 				return err
 			}
-			if err := change(s.kernelSet(), keys[s.name], g.was[s.name], g.c.SetAddElements); err != nil {
+			if err := change(s.kernelSet(), keys[s.name], g.was[s.name], c.SetAddElements); err != nil {
 				return err
 			}
 		}
 	}
-	if err := g.c.Flush(); err != nil {
+	if err := c.Flush(); err != nil {
 		return unusable(err)
 	}
 	return nil
 }
 
-// build makes the table anew, with empty sets.
-func (g *Table) build() error {
-	g.c.AddTable(table)
+// create makes the table anew, with empty sets.
+func create(c *nftables.Conn) error {
+	c.AddTable(table)
 	for _, s := range sets {
-		if err := g.c.AddSet(s.kernelSet(), nil); err != nil {
+		if err := c.AddSet(s.kernelSet(), nil); err != nil {
 			return err
 		}
 	}
-	for _, c := range chains {
-		g.c.AddChain(c.kernelChain())
+	for _, ch := range chains {
+		c.AddChain(ch.kernelChain())
 	}
-	for _, c := range chains {
-		for _, r := range c.rules {
-			g.c.AddRule(&nftables.Rule{
-				Table: table, Chain: c.kernelChain(), Exprs: r.exprs(),
+	for _, ch := range chains {
+		for _, r := range ch.rules {
+			c.AddRule(&nftables.Rule{
+				Table: table, Chain: ch.kernelChain(), Exprs: r.exprs(),
 				UserData: userdata.AppendString(nil, userdata.TypeComment, r.comment()),
 			})
 		}
