@@ -28,6 +28,7 @@ var layers = [][]string{
 	{"image/rootfs", "image/archive", "image/access", "image/pieces", "image/imported", "network/ends"},
 	{"network/wireguard", "network/passthrough"},
 	{"network/vxlan"},
+	{"network/ports"},
 	{"guest/agent"},
 	{"image", "role", "network", "volume", "secret", "journal"},
 	{"hook"},

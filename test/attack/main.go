@@ -14,6 +14,9 @@ var attacks = map[string]attack{
 	"inherited": {"find what a careless caller has left to this program", inherited},
 	"squat":     {"answer in the place of a container's monitor", squat},
 	"vsock":     {"meet other nodes by a family of sockets that has no namespaces", vsock},
+	"frames":    {"send frames of every kind, as itself and as another", sendFrames},
+	"listen":    {"hear which kinds of frames come through", hearFrames},
+	"reach":     {"connect to services that should be out of reach", reachServices},
 }
 
 // An attack is one way of doing harm.

@@ -41,6 +41,9 @@ func (c container) writeNIC(set func(string, string, ...any), i int, n *spec.Nod
 		set(net+"ipv4.gateway", "%s", nic.Gateway)
 	}
 	set(net+"flags", "up")
+	if refusesRouters(n.KindOf(nic)) {
+		set("lxc.sysctl.net.ipv6.conf."+nic.Name+".accept_ra", "0")
+	}
 	if !exclusive {
 		return nil
 	}
@@ -69,6 +72,16 @@ func (c container) makeLinks(r *nodedir.Record, space *os.File) error {
 		}
 	}
 	return nil
+}
+
+// refusesRouters reports whether a node is told not to believe router advertisements on a network of a kind. On networks that
+// are a wire of the host's, there may be a router that is right.
+func refusesRouters(kind string) bool {
+	if kind != site.Bridge && kind != site.Routed {
+		return false
+	}
+	_, err := os.Stat("/proc/sys/net/ipv6") // else LXC would not start the node
+	return err == nil
 }
 
 // removeLinks removes what makeLinks has made, after a start that failed.
