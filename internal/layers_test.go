@@ -15,8 +15,8 @@ import (
 // layers are the packages in their order: each imports only from layers before its own.
 var layers = [][]string{
 	{"visible", "phrase", "knot"},
-	{"problem", "tree"},
-	{"strict", "guest/boot", "edition", "turn"},
+	{"problem", "tree", "holders"},
+	{"strict", "guest/boot", "edition", "turn", "waits"},
 	{"site"},
 	{"distro"},
 	{"site/selector", "site/check", "site/render", "site/spec", "site/sitefile", "site/inventory", "site/graph", "site/twin", "observe"},
