@@ -31,6 +31,8 @@ import (
 	"orrery/internal/control/register"
 	"orrery/internal/host"
 	"orrery/internal/problem"
+	"orrery/internal/visible"
+	"orrery/internal/waits"
 )
 
 // An app is one call of the program: its streams and the options that all verbs share.
@@ -74,6 +76,7 @@ func Run(args []string, in io.Reader, out, errs io.Writer) int {
 	defer a.Links.Close()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	ctx = waits.Telling(ctx, func(text string) { fmt.Fprintf(errs, "orrery: %s\n", visible.Line(text)) })
 	if len(args) > 1 && args[0] == asMember {
 		file := args[1]
 		args = args[2:]

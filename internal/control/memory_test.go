@@ -366,6 +366,7 @@ func (w *told) Steps(*plan.Plan, func(*plan.Step) time.Duration) control.StepWat
 func (w *told) Bytes(string) control.ByteWatcher                                     { return w }
 func (w *told) Begin(*plan.Step)                                                     {}
 func (w *told) Detail(*plan.Step, string)                                            {}
+func (w *told) Waits(*plan.Step, string)                                             {}
 func (w *told) Add(int64)                                                            {}
 func (w *told) Close()                                                               {}
 

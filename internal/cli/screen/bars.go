@@ -54,6 +54,9 @@ func (b *bars) Detail(s *plan.Step, text string) {
 	b.lines[s.N].text = string(s.Kind) + ": " + visible.Line(text)
 }
 
+// Waits says that a step waits for somebody else.
+func (b *bars) Waits(s *plan.Step, text string) { b.Detail(s, text) }
+
 func (b *bars) End(s *plan.Step, err error) {
 	if err != nil {
 		fmt.Fprintf(b.all, "  %s: %s: FAILED\n", visible.Line(s.Title()), s.Kind)

@@ -269,7 +269,7 @@ func (a *Alone) do(ctx context.Context, steps []*plan.Step) error {
 		_ = book.Add(e) // what is done counts
 	}
 	note(journal.Entry{Kind: "begin", Who: "root", Command: cmp.Or(a.command, "the end of a trial")})
-	result := apply.Run(ctx, &plan.Plan{Site: a.Key, Steps: steps}, map[string]apply.Worker{a.back.Host: a.host}, steady{note}, max(8, 4*runtime.NumCPU()))
+	result := apply.Run(ctx, &plan.Plan{Site: a.Key, Steps: steps}, map[string]apply.Worker{a.back.Host: a.host}, steady{note, a.Say}, max(8, 4*runtime.NumCPU()))
 	for _, f := range result.Failed {
 		err = errors.Join(err, fmt.Errorf("%s: %s: %w", f.Step.Title(), f.Step.Kind, f.Err))
 	}
@@ -288,10 +288,16 @@ func (a *Alone) do(ctx context.Context, steps []*plan.Step) error {
 }
 
 // steady notes the steps.
-type steady struct{ note func(journal.Entry) }
+type steady struct {
+	note func(journal.Entry)
+	say  func(error)
+}
 
 func (steady) Begin(*plan.Step)          {}
 func (steady) Detail(*plan.Step, string) {}
+func (w steady) Waits(s *plan.Step, text string) {
+	w.say(fmt.Errorf("%s: %s", s.Doing(), text))
+}
 func (w steady) End(s *plan.Step, err error) {
 	e := journal.Entry{Kind: "step", Step: s.String(), Result: "done"}
 	if err != nil {
