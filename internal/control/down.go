@@ -85,7 +85,7 @@ func (c *Session) down(ctx context.Context, s *site.Site, f *apply.Fleet, chosen
 	if err := volume.Unschedule(ctx, s.Key()); err != nil {
 		return result, err
 	}
-	return result, c.clearRestore(s)
+	return result, c.clearRestore(ctx, s)
 }
 
 func (c *Session) askDown(s *site.Site, p *plan.Plan, volumes bool) (asked bool, err error) {

@@ -90,16 +90,16 @@ func (c *Session) Restore(ctx context.Context, text string, o RestoreOptions) (*
 }
 
 // takeRestoreLock lets one restore of a site be at work at a time, also while the site's own lock is not held.
-func (c *Session) takeRestoreLock(key string) (*host.Lock, error) {
-	return host.TakeLock(filepath.Join(c.Dirs.Site(key), "restore.lock"), c.Holder())
+func (c *Session) takeRestoreLock(ctx context.Context, key string) (*host.Lock, error) {
+	return host.TakeLock(ctx, filepath.Join(c.Dirs.Site(key), "restore.lock"), c.Holder())
 }
 
 // clearRestore removes what a restore of a site has left that was interrupted.
-func (c *Session) clearRestore(s *site.Site) error {
+func (c *Session) clearRestore(ctx context.Context, s *site.Site) error {
 	if _, err := os.Stat(backup.Aside(c.Dirs, s.Key())); err != nil {
 		return nil
 	}
-	lock, err := c.takeRestoreLock(s.Key())
+	lock, err := c.takeRestoreLock(ctx, s.Key())
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func (r *restoration) site() *site.Site {
 
 // run restores: whatever can be wrong is looked at first, then all is laid down aside, then put in place.
 func (r *restoration) run(ctx context.Context) (*Restored, error) {
-	lock, err := r.takeRestoreLock(r.from.Key)
+	lock, err := r.takeRestoreLock(ctx, r.from.Key)
 	if err != nil {
 		return nil, err
 	}
@@ -390,7 +390,7 @@ func (c *Session) finishRestore(ctx context.Context, s *site.Site) (*backup.Rest
 	if err != nil || from == nil {
 		return nil, err
 	}
-	lock, err := c.takeRestoreLock(s.Key())
+	lock, err := c.takeRestoreLock(ctx, s.Key())
 	if err != nil {
 		return nil, err
 	}

@@ -85,15 +85,7 @@ func (c *Session) awaitFar(ctx context.Context, s *site.Site) (*observe.TrialEnd
 
 // takeWatch takes the lock of whoever watches. Somebody who just asks whether it is held has it for a moment.
 func (c *Session) takeWatch(ctx context.Context, s *site.Site) (*host.Lock, error) {
-	for try := 0; ; try++ {
-		lock, err := host.TakeLock(c.trialLock(s), c.Holder())
-		if err == nil || problem.Exit(err) != int(problem.Locked) || try == 100 {
-			return lock, err
-		}
-		if err := host.Pause(ctx, 50*time.Millisecond); err != nil {
-			return nil, err
-		}
-	}
+	return host.TakeLockWithin(ctx, hosts.WatchTimeout, c.trialLock(s), c.Holder())
 }
 
 // AwaitTrial waits for the end of a trial, and gives how it ended.
