@@ -211,7 +211,7 @@ func (r *restoration) agree(there string) error {
 			Try("restore a twin beside it with --to NAME, or replace it with --replace")
 	}
 	why := fmt.Sprintf("This host already has: %s. Their data would be deleted permanently.", there)
-	if _, err := r.Asker.Ask(Question{Replace, r.name, why}); err != nil {
+	if _, err := r.Asker.Ask(Question{About: Replace, Site: r.name, Why: why}); err != nil {
 		return err
 	}
 	_, err := r.AskProduction(r.site(), why)
@@ -225,7 +225,7 @@ func (r *restoration) agreePaths() error {
 		return nil
 	}
 	why := fmt.Sprintf("Volumes in the backup would go to directories outside %s: %s.", r.Dirs.State, strings.Join(outside, ", "))
-	if _, err := r.Asker.Ask(Question{Paths, r.name, why}); err != nil {
+	if _, err := r.Asker.Ask(Question{About: Paths, Site: r.name, Why: why}); err != nil {
 		return problem.New(problem.Refused, "volumes in the backup would go to directories outside %s: %s; nothing was done", r.Dirs.State, phrase.List(outside, 8)).
 			Try("type %s when asked, or say --yes-paths %s; --to NAME restores a twin, whose volumes stay with its state", r.name, r.name)
 	}

@@ -176,8 +176,8 @@ func (t *change) run(ctx context.Context) (*Switched, error) {
 			planned = p
 			return p, err
 		},
-		Ask: func(*plan.Plan) (bool, error) {
-			return t.AskProduction(t.site, fmt.Sprintf("%s would go from release %s to %s.", phrase.Count(len(t.to), "node"), register.ReleaseNames(live), register.ReleaseNames(t.to)))
+		Ask: func(c *Session, _ *plan.Plan) (bool, error) {
+			return c.AskProduction(t.site, fmt.Sprintf("%s would go from release %s to %s.", phrase.Count(len(t.to), "node"), register.ReleaseNames(live), register.ReleaseNames(t.to)))
 		},
 		Before: func() error {
 			if err := t.markUp(t.site); err != nil { // its first release may be the first of it that is up

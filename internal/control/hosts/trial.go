@@ -128,6 +128,15 @@ func Verdict(s *site.Site, r observe.Releases) (*observe.TrialEnd, error) {
 	return r.Ended, nil
 }
 
+// Interrupted tells of a switch that is under way, or was interrupted.
+func Interrupted(s *site.Site, r observe.Releases) error {
+	if r.Switch == nil {
+		return nil
+	}
+	return problem.New(problem.HalfWay, "a switch of %s to release %s is under way or was interrupted; the set may be at more than one release",
+		r.Switch.Who, register.ReleaseNames(r.Switch.To)).At(s.Key()).Try("orrery up brings it to release %s", register.ReleaseNames(r.Switch.End))
+}
+
 // WatchAgain lets somebody watch over each trial on this machine over which nobody does.
 func WatchAgain(ctx context.Context, m here.Machine, dirs host.Dirs, trouble func(key string, err error)) {
 	ways, _ := filepath.Glob(apply.WayBackPath(dirs, "*"))
