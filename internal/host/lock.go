@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -20,7 +22,20 @@ import (
 // back when its owner ends, however it ends.
 type Lock struct {
 	file  *os.File
-	named bool // it says who has it
+	named bool   // it says who has it
+	held  func() // says that this process holds it no more; nil: nobody counts it
+}
+
+// holding counts the locks of this process for which somebody may wait.
+var holding atomic.Int64
+
+// Holding reports whether this process holds a lock for which somebody may wait, here or on another host.
+func Holding() bool { return holding.Load() > 0 }
+
+// CountHeld counts a lock, until the function that it returns is called. Those of TryLock are not counted: nobody waits for them.
+func CountHeld() (done func()) {
+	holding.Add(1)
+	return sync.OnceFunc(func() { holding.Add(-1) })
 }
 
 // A Sharing says whether others may have a lock at the same time.
@@ -85,7 +100,11 @@ func WaitLock(ctx context.Context, path string, how Sharing, locked string) (l *
 		}
 		return nil, err
 	})
-	return l, err
+	if err != nil {
+		return nil, err
+	}
+	l.held = CountHeld()
+	return l, nil
 }
 
 // Held reports whether somebody has the lock at path for himself.
@@ -104,6 +123,9 @@ func (l *Lock) Release() {
 		_ = l.file.Truncate(0)
 	}
 	l.file.Close()
+	if l.held != nil {
+		l.held()
+	}
 }
 
 // openLock opens a file that is to be locked. Whoever can open a file can lock it, to read it is enough; so nobody but its owner can,
@@ -163,9 +185,9 @@ func TakeLock(ctx context.Context, path string, h Holder) (l *Lock, err error) {
 	if err != nil {
 		return nil, err
 	}
-	l.named = true
+	l.named, l.held = true, CountHeld()
 	if err := h.write(l.file); err != nil && !problem.DiskFull(err) { // on a full disk nobody is told who it is, but whoever makes room can be at work
-		l.file.Close()
+		l.Release()
 		return nil, err
 	}
 	return l, nil

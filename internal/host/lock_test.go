@@ -188,3 +188,34 @@ func TestWaitTells(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestHolding: the locks of a process count for which others may wait, as long as it has them.
+func TestHolding(t *testing.T) {
+	before := holding.Load() // of other tests, if any
+	dir := t.TempDir()
+	waited, err := WaitLock(t.Context(), filepath.Join(dir, "waited"), Alone, "the lock of a test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	taken, err := TakeLock(t.Context(), filepath.Join(dir, "taken"), Holder{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tried, err := TryLock(filepath.Join(dir, "tried"), Alone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := TakeLock(t.Context(), filepath.Join(dir, "taken"), Holder{}); err == nil {
+		t.Error("two have it")
+	}
+	elsewhere := CountHeld()
+	if n := holding.Load() - before; n != 3 || !Holding() {
+		t.Errorf("%d locks are counted", n)
+	}
+	for _, release := range []func(){waited.Release, taken.Release, tried.Release, elsewhere, elsewhere} {
+		release()
+	}
+	if n := holding.Load() - before; n != 0 {
+		t.Errorf("of no lock, %d are counted", n)
+	}
+}

@@ -18,7 +18,7 @@ import (
 
 // IsTerminal reports whether a stream is a terminal.
 func IsTerminal(stream any) bool {
-	f, ok := stream.(*os.File)
+	f, ok := stream.(interface{ Fd() uintptr })
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
@@ -137,10 +137,13 @@ func follow(cmd *exec.Cmd, user *Terminal, commands *os.File) (stop func()) {
 	}
 }
 
+// operator is what the operator types at: the input of this program as it began, whatever it gives to others as theirs.
+var operator = os.Stdin
+
 // HoldTerminal has the terminal of this program pass on each key as it is typed, interrupts included, until it is let go. Signals that would end this
 // program, and leave the terminal as it is, tell that the operator is gone instead.
 func HoldTerminal() (operators *Terminal, letGo func(), err error) {
-	fd := int(os.Stdin.Fd())
+	fd := int(operator.Fd())
 	before, err := term.MakeRaw(fd)
 	if err != nil {
 		return nil, nil, problem.New(problem.Usage, "the input is not a terminal").Because(err)
@@ -149,7 +152,7 @@ func HoldTerminal() (operators *Terminal, letGo func(), err error) {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, unix.SIGWINCH, unix.SIGHUP, unix.SIGQUIT)
 	go watch(signals, sizes, gone, over)
-	return &Terminal{Keys: os.Stdin, Screen: os.Stdout, Size: sizeOf(os.Stdin), Sizes: sizes, Gone: gone}, func() {
+	return &Terminal{Keys: operator, Screen: os.Stdout, Size: sizeOf(operator), Sizes: sizes, Gone: gone}, func() {
 		signal.Stop(signals)
 		close(over)
 		// The command may have asked the terminal something: the answer would be typed into the operator's shell.
@@ -168,7 +171,7 @@ func watch(signals <-chan os.Signal, sizes chan<- Size, gone, over chan struct{}
 				return
 			}
 			select {
-			case sizes <- sizeOf(os.Stdin):
+			case sizes <- sizeOf(operator):
 			case <-over:
 				return
 			}

@@ -71,7 +71,9 @@ func (f *far) Hold(ctx context.Context, by host.Holder) (letGo func(), err error
 		t.Close()
 		return nil, f.there(w.Fault.err())
 	}
+	held := host.CountHeld()
 	return func() {
+		defer held()
 		t.Stop()
 		_ = f.result(ctx, t, nil, nil) // or it is gone, and the lock with it
 		t.Close()
