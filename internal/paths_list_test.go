@@ -205,6 +205,7 @@ var paths = map[string]string{
 	"internal/host/later/process.go":         ofOwn,
 	"internal/host/systemd.go":               ofKernel,
 	"internal/holders/holders.go":            ofKernel,
+	"internal/control/members/members.go":    ofKernel,
 	"internal/engine/cgroup/enter.go":        ofKernel,
 	"internal/host/lock.go":                  ofOwn,
 	"internal/host/online.go":                ofKernel,
