@@ -11,6 +11,12 @@ import (
 // attacks are all that this program can do, by the name that a test calls them by.
 var attacks = map[string]attack{
 	"descriptors": {"list the descriptors that the caller left open", listDescriptors},
+	"suspend":     {"stop a member's run by ^Z, with whatever lock it has", pressKey(ctrlZ)},
+	"flow":        {"stop the output of a member's run by ^S", pressKey(ctrlS)},
+	"unread":      {"leave the output of a member's run unread", leaveUnread},
+	"swallow":     {"let no process be killed that writes to a file", swallow},
+	"meddle":      {"do to the processes of a member's run what one process can do to another", meddle},
+	"freeze":      {"freeze the control group from which a member calls", freezeRun},
 }
 
 // An attack is one way of doing harm.
