@@ -306,7 +306,7 @@ func (m *machine) Try(_ context.Context, ways []path.Way) []int {
 // Guard has nobody to let go on: what is killed in tests comes back.
 func (m *machine) Guard(...*spec.Node) (letGo func(), err error) { return func() {}, nil }
 
-func (m *machine) Later(ctx context.Context, l later.Call) error {
+func (m *machine) Later(_ context.Context, l later.Call) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.noLater != nil {

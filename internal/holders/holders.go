@@ -177,7 +177,7 @@ func (p Process) String() string {
 	if p.Who == "" {
 		return fmt.Sprintf("a program that process %d, which has ended, has started", p.Pid)
 	}
-	text := fmt.Sprintf("%s runs %q (process %d)", p.Who, p.Command, p.Pid)
+	text := fmt.Sprintf(`%s runs "%s" (process %d)`, p.Who, p.Command, p.Pid) // which is shown as text already
 	if !p.Began.IsZero() {
 		text += " since " + time.Since(p.Began).Round(time.Second).String()
 	}

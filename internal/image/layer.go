@@ -33,7 +33,7 @@ func (s *Store) BuildLayer(ctx context.Context, l *spec.Layer, m site.Mirror, fi
 		return nil
 	}
 	begun := time.Now()
-	g, err := s.stage(ctx, l, say)
+	g, err := s.stage(ctx, l)
 	if g == nil {
 		return err
 	}

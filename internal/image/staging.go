@@ -27,7 +27,7 @@ type staging struct {
 }
 
 // stage takes the digest's lock and an empty staging directory; nil if another builder made the layer in the meantime.
-func (s *Store) stage(ctx context.Context, l *spec.Layer, say func(string)) (*staging, error) {
+func (s *Store) stage(ctx context.Context, l *spec.Layer) (*staging, error) {
 	if err := s.private(); err != nil {
 		return nil, err
 	}

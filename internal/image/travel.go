@@ -223,7 +223,7 @@ func (s *Store) Take(ctx context.Context, l *spec.Layer, content string, from []
 	begun := time.Now()
 	a, forget := s.expect(l.Digest)
 	defer forget()
-	g, err := s.stage(ctx, l, say)
+	g, err := s.stage(ctx, l)
 	if g == nil {
 		return err
 	}
