@@ -137,12 +137,31 @@ func follow(cmd *exec.Cmd, user *Terminal, commands *os.File) (stop func()) {
 	}
 }
 
-// operator is what the operator types at: the input of this program as it began, whatever it gives to others as theirs.
-var operator = os.Stdin
+// hiddenInput is the input of this program after HideInput, or nil.
+var hiddenInput *os.File
+
+// HideInput replaces os.Stdin with /dev/null, so that programs that are started with it cannot wait for the
+// operator. HoldTerminal uses the operator's terminal as before.
+func HideInput() error {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return err
+	}
+	hiddenInput, os.Stdin = os.Stdin, null
+	return nil
+}
+
+func operatorsInput() *os.File {
+	if hiddenInput != nil {
+		return hiddenInput
+	}
+	return os.Stdin
+}
 
 // HoldTerminal has the terminal of this program pass on each key as it is typed, interrupts included, until it is let go. Signals that would end this
 // program, and leave the terminal as it is, tell that the operator is gone instead.
 func HoldTerminal() (operators *Terminal, letGo func(), err error) {
+	operator := operatorsInput()
 	fd := int(operator.Fd())
 	before, err := term.MakeRaw(fd)
 	if err != nil {
@@ -151,7 +170,7 @@ func HoldTerminal() (operators *Terminal, letGo func(), err error) {
 	sizes, gone, over := make(chan Size), make(chan struct{}), make(chan struct{})
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, unix.SIGWINCH, unix.SIGHUP, unix.SIGQUIT)
-	go watch(signals, sizes, gone, over)
+	go watch(operator, signals, sizes, gone, over)
 	return &Terminal{Keys: operator, Screen: os.Stdout, Size: sizeOf(operator), Sizes: sizes, Gone: gone}, func() {
 		signal.Stop(signals)
 		close(over)
@@ -162,7 +181,7 @@ func HoldTerminal() (operators *Terminal, letGo func(), err error) {
 }
 
 // watch tells what signals say of the operator's terminal.
-func watch(signals <-chan os.Signal, sizes chan<- Size, gone, over chan struct{}) {
+func watch(operator *os.File, signals <-chan os.Signal, sizes chan<- Size, gone, over chan struct{}) {
 	for {
 		select {
 		case s := <-signals:

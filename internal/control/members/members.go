@@ -35,8 +35,8 @@ func Enter(ctx context.Context, c *control.Session, file string) error {
 	if err != nil {
 		return err
 	}
-	// Programs of the site file, such as those that print secrets, wait for nothing that a member has to say.
-	if os.Stdin, err = os.Open(os.DevNull); err != nil {
+	// Programs of the site file, such as those that print secrets, must not wait for a member.
+	if err := host.HideInput(); err != nil {
 		return err
 	}
 	c.Member, c.From, c.Dirs = p, from, in.Dirs()
