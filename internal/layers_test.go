@@ -15,8 +15,8 @@ import (
 // layers are the packages in their order: each imports only from layers before its own.
 var layers = [][]string{
 	{"visible", "phrase", "knot"},
-	{"problem", "tree"},
-	{"strict", "guest/boot", "edition", "turn"},
+	{"problem", "tree", "holders"},
+	{"strict", "guest/boot", "edition", "turn", "waits"},
 	{"site"},
 	{"distro"},
 	{"site/selector", "site/check", "site/render", "site/spec", "site/sitefile", "site/inventory", "site/graph", "site/twin", "observe"},
@@ -60,7 +60,7 @@ var layers = [][]string{
 	{"control/releases", "control/ci", "control/lab", "control/nodes", "control/members", "control/draft", "control/picture", "control/sites"},
 	{"control/roster", "control/volumes", "control/layers", "control/snapshots", "control/logs"},
 	{"control/backups", "control/rehearsals"},
-	{"cli/screen", "cli/reply", "cli/value", "cli/man", "cli/bounded", "cli/trace", "cli/heaps"},
+	{"cli/backlog", "cli/screen", "cli/reply", "cli/value", "cli/man", "cli/bounded", "cli/trace", "cli/heaps"},
 	{"cli/table", "cli/speech", "cli/completion"},
 	{"cli/rehearse", "cli/hostverb", "cli/imageverb"},
 	{"cli"},

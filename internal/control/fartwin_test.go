@@ -93,7 +93,7 @@ func TestFarTwinExpires(t *testing.T) {
 	b.machine = other
 	b.Dirs, b.Machine = other.dirs, other
 	d.must(other.Cancel("expiry-toykat.dev"))
-	b.WaitAgain()
+	b.WaitAgain(t.Context())
 	if w, _ := other.Waiting(); len(w) != 1 {
 		t.Errorf("waiting are %v", w)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"orrery/internal/apply"
 	"orrery/internal/control/hosts"
@@ -23,7 +24,7 @@ type Job struct {
 	Hosts    *apply.Fleet
 	Plan     func([]observe.Host) (*plan.Plan, error)
 	Probe    func([]observe.Host) error                                       // looks for more than is on record; nil: nobody does
-	Ask      func(*plan.Plan) (asked bool, err error)                         // before anything is done, see Asker; nil: nothing to ask
+	Ask      func(c *Session, p *plan.Plan) (asked bool, err error)           // before anything is done, by c, see Asker; nil: nothing to ask
 	Before   func() error                                                     // when there is something to do; nil: nothing
 	After    func(ctx context.Context) error                                  // when all of it is done, before the lock is let go; nil: nothing
 	Undo     bool                                                             // take everything back if anything fails
@@ -49,7 +50,7 @@ func (j *Job) Run(ctx context.Context) (*apply.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer letGo()
+	defer func() { letGo() }()
 	if err := j.Hosts.Sweep(ctx); err != nil {
 		return nil, err
 	}
@@ -86,7 +87,7 @@ func (j *Job) Run(ctx context.Context) (*apply.Result, error) {
 	if err := j.unfinished(p); err != nil {
 		return nil, err
 	}
-	if err := j.consent(ctx, p, before); err != nil {
+	if letGo, err = j.consent(ctx, p, before, letGo); err != nil {
 		return nil, err
 	}
 	if j.Before != nil {
@@ -151,16 +152,25 @@ func Where(s *site.Site) string {
 	return "this host"
 }
 
-// consent gets the caller's consent to a plan. If he was waited for, the host must still be as it was when the plan was made.
-func (j *Job) consent(ctx context.Context, p *plan.Plan, before string) error {
+// consent gets the caller's consent to a plan. While he is waited for, others have the site's lock if they want it; then the host must
+// still be as it was when the plan was made. It returns what lets go of the lock from then on.
+func (j *Job) consent(ctx context.Context, p *plan.Plan, before string, letGo func()) (func(), error) {
 	if j.Ask == nil {
-		return nil
+		return letGo, nil
 	}
-	asked, err := j.Ask(p)
+	once := sync.OnceFunc(letGo)
+	b := *j.Session
+	b.Asker = outside{b.Asker, once}
+	asked, err := j.Ask(&b, p)
 	if err != nil || !asked {
-		return err
+		return once, err
 	}
-	return j.unchanged(ctx, before)
+	once()
+	again, err := j.Hold(ctx, j.Site, j.Hosts)
+	if err != nil {
+		return once, err
+	}
+	return again, j.unchanged(ctx, before)
 }
 
 // plan plans the job from what was seen, and lets the hosts know where the nodes are.

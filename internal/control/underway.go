@@ -7,9 +7,7 @@ import (
 	"orrery/internal/apply"
 	"orrery/internal/control/hosts"
 	"orrery/internal/control/register"
-	"orrery/internal/observe"
 	"orrery/internal/phrase"
-	"orrery/internal/problem"
 	"orrery/internal/site"
 )
 
@@ -31,7 +29,7 @@ func (c *Session) UnderWay(s *site.Site) error {
 		if err := c.Call(s).TellTrial(f, r); err != nil {
 			return err
 		}
-		return interrupted(s, r)
+		return hosts.Interrupted(s, r)
 	}
 	h, err := c.Bare(s)
 	if err != nil {
@@ -58,16 +56,7 @@ func (c *Session) UnderWay(s *site.Site) error {
 		c.notice(s.Key(), "twin %s is to end at %s, but the process that waited for that has ended (orrery resume, and whatever changes a site here, sees to it)",
 			s.Twin, phrase.Clock(twin.Expires))
 	}
-	return interrupted(s, r)
-}
-
-// interrupted tells of a switch that is under way, or was interrupted.
-func interrupted(s *site.Site, r observe.Releases) error {
-	if r.Switch == nil {
-		return nil
-	}
-	return problem.New(problem.HalfWay, "a switch of %s to release %s is under way or was interrupted; the set may be at more than one release",
-		r.Switch.Who, register.ReleaseNames(r.Switch.To)).At(s.Key()).Try("orrery up brings it to release %s", register.ReleaseNames(r.Switch.End))
+	return hosts.Interrupted(s, r)
 }
 
 // tellCutShort says how a restoring is resumed that was cut short: what is in place then may be of before or of then, and is whole, but nothing has proven it.

@@ -48,7 +48,7 @@ func (c *Session) up(ctx context.Context, s *site.Site, selectors []string, o Up
 		Plan: func(hosts []observe.Host) (*plan.Plan, error) {
 			return planUp(s, hosts, plan.Goal{Nodes: chosen, Batch: o.Batch, Releases: f.Releases()})
 		},
-		Ask: func(p *plan.Plan) (bool, error) {
+		Ask: func(c *Session, p *plan.Plan) (bool, error) {
 			c.tellOrphans(s, p.Orphans)
 			disturbed := p.Disturbed()
 			if len(disturbed) == 0 {

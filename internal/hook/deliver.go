@@ -20,7 +20,7 @@ import (
 // Deliver tells all that waits of a site, one after the other, each within the time that its hook has. How that ended is in the site's journal.
 func Deliver(ctx context.Context, dirs host.Dirs, key string) error {
 	dir := directory(dirs, key)
-	lock, err := host.WaitLock(ctx, filepath.Join(dir, ".lock"), host.Alone, nil)
+	lock, err := host.WaitLock(ctx, filepath.Join(dir, ".lock"), host.Alone, "the lock of the site's hooks")
 	if err != nil {
 		return err
 	}

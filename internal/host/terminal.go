@@ -17,7 +17,7 @@ import (
 
 // IsTerminal reports whether a stream is a terminal.
 func IsTerminal(stream any) bool {
-	f, ok := stream.(*os.File)
+	f, ok := stream.(interface{ Fd() uintptr })
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
@@ -140,10 +140,32 @@ func follow(command Underway, user *Terminal, commands *os.File) (stop func()) {
 	}
 }
 
+// hiddenInput is the input of this program after HideInput, or nil.
+var hiddenInput *os.File
+
+// HideInput replaces os.Stdin with /dev/null, so that programs that are started with it cannot wait for the
+// operator. HoldTerminal uses the operator's terminal as before.
+func HideInput() error {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return err
+	}
+	hiddenInput, os.Stdin = os.Stdin, null
+	return nil
+}
+
+func operatorsInput() *os.File {
+	if hiddenInput != nil {
+		return hiddenInput
+	}
+	return os.Stdin
+}
+
 // HoldTerminal has the terminal of this program pass on each key as it is typed, interrupts included, until it is let go. Signals that would end this
 // program, and leave the terminal as it is, tell that the operator is gone instead.
 func HoldTerminal() (operators *Terminal, letGo func(), err error) {
-	fd := int(os.Stdin.Fd())
+	operator := operatorsInput()
+	fd := int(operator.Fd())
 	before, err := term.MakeRaw(fd)
 	if err != nil {
 		return nil, nil, problem.New(problem.Usage, "the input is not a terminal").Because(err)
@@ -151,8 +173,8 @@ func HoldTerminal() (operators *Terminal, letGo func(), err error) {
 	sizes, gone, over := make(chan Size), make(chan struct{}), make(chan struct{})
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, unix.SIGWINCH, unix.SIGHUP, unix.SIGQUIT)
-	go watch(signals, sizes, gone, over)
-	return &Terminal{Keys: os.Stdin, Screen: os.Stdout, Size: sizeOf(os.Stdin), Sizes: sizes, Gone: gone}, func() {
+	go watch(operator, signals, sizes, gone, over)
+	return &Terminal{Keys: operator, Screen: os.Stdout, Size: sizeOf(operator), Sizes: sizes, Gone: gone}, func() {
 		signal.Stop(signals)
 		close(over)
 		// The command may have asked the terminal something: the answer would be typed into the operator's shell.
@@ -162,7 +184,7 @@ func HoldTerminal() (operators *Terminal, letGo func(), err error) {
 }
 
 // watch tells what signals say of the operator's terminal.
-func watch(signals <-chan os.Signal, sizes chan<- Size, gone, over chan struct{}) {
+func watch(operator *os.File, signals <-chan os.Signal, sizes chan<- Size, gone, over chan struct{}) {
 	for {
 		select {
 		case s := <-signals:
@@ -171,7 +193,7 @@ func watch(signals <-chan os.Signal, sizes chan<- Size, gone, over chan struct{}
 				return
 			}
 			select {
-			case sizes <- sizeOf(os.Stdin):
+			case sizes <- sizeOf(operator):
 			case <-over:
 				return
 			}

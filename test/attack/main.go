@@ -17,6 +17,12 @@ var attacks = map[string]attack{
 	"frames":    {"send frames of every kind, as itself and as another", sendFrames},
 	"listen":    {"hear which kinds of frames come through", hearFrames},
 	"reach":     {"connect to services that should be out of reach", reachServices},
+	"suspend":   {"stop a member's run by ^Z, with whatever lock it has", pressKey(ctrlZ)},
+	"flow":      {"stop the output of a member's run by ^S", pressKey(ctrlS)},
+	"unread":    {"leave the output of a member's run unread", leaveUnread},
+	"swallow":   {"let no process be killed that writes to a file", swallow},
+	"meddle":    {"do to the processes of a member's run what one process can do to another", meddle},
+	"freeze":    {"freeze the control group from which a member calls", freezeRun},
 }
 
 // An attack is one way of doing harm.

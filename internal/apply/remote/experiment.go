@@ -49,7 +49,7 @@ func (l *Link) Measure(ctx context.Context, x Experiment, tell func(string) erro
 			t.Close()
 		}
 	})()
-	err = l.result(t, func(_ *wire.Talk, w *word) error {
+	err = l.result(ctx, t, func(_ *wire.Talk, w *word) error {
 		if w.Detail != "" {
 			if err := tell(w.Detail); err != nil {
 				return err

@@ -61,20 +61,21 @@ func (f *far) Hold(ctx context.Context, by host.Holder) (letGo func(), err error
 		return nil, err
 	}
 	stop := context.AfterFunc(ctx, t.Close)
-	var w word
-	err = t.Hear(&w)
+	w, err := f.hear(ctx, t)
 	stop()
 	switch {
 	case err != nil:
 		t.Close()
-		return nil, f.lost(err)
+		return nil, err
 	case w.Fault != nil:
 		t.Close()
 		return nil, f.there(w.Fault.err())
 	}
+	held := host.CountHeld()
 	return func() {
+		defer held()
 		t.Stop()
-		_ = f.result(t, nil, nil) // or it is gone, and the lock with it
+		_ = f.result(ctx, t, nil, nil) // or it is gone, and the lock with it
 		t.Close()
 	}, nil
 }
@@ -289,7 +290,7 @@ func (f *far) KeepEdition(ctx context.Context, release int, from io.Reader) erro
 	if err := t.Say(part{End: true}); err != nil {
 		return f.lost(err)
 	}
-	return f.result(t, nil, nil)
+	return f.result(ctx, t, nil, nil)
 }
 
 // A part is a piece of an edition that is sent to be kept.

@@ -62,9 +62,9 @@ func (f *far) Journal() (apply.Journal, error) {
 
 // heard waits until something has been done.
 func (r *record) heard() error {
-	var w word
-	if err := r.talk.Hear(&w); err != nil {
-		return r.far.lost(err)
+	w, err := r.far.hear(context.Background(), r.talk)
+	if err != nil {
+		return err
 	}
 	if w.Fault != nil {
 		return r.far.there(w.Fault.err())
@@ -85,7 +85,7 @@ func (r *record) Add(e journal.Entry) error {
 // Close closes it.
 func (r *record) Close() error {
 	r.talk.Stop()
-	err := r.far.result(r.talk, nil, nil)
+	err := r.far.result(context.Background(), r.talk, nil, nil)
 	r.talk.Close()
 	return err
 }

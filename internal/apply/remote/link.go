@@ -13,6 +13,7 @@ import (
 	"orrery/internal/host/path"
 	"orrery/internal/problem"
 	"orrery/internal/visible"
+	"orrery/internal/waits"
 	"orrery/internal/wire"
 )
 
@@ -117,7 +118,7 @@ func (l *Link) ask(ctx context.Context, about string, q question, hear func(*wir
 	}
 	defer t.Close()
 	defer context.AfterFunc(ctx, t.Stop)()
-	return l.result(t, hear, into)
+	return l.result(ctx, t, hear, into)
 }
 
 // begin begins a talk.
@@ -135,13 +136,12 @@ func (l *Link) begin(ctx context.Context, about string, q question) (*wire.Talk,
 }
 
 // result hears a talk to its end.
-func (l *Link) result(t *wire.Talk, hear func(*wire.Talk, *word) error, into any) error {
+func (l *Link) result(ctx context.Context, t *wire.Talk, hear func(*wire.Talk, *word) error, into any) error {
 	for {
-		var w word
-		if err := t.Hear(&w); err != nil {
-			return l.lost(err)
-		}
+		w, err := l.hear(ctx, t)
 		switch {
+		case err != nil:
+			return err
 		case w.Fault != nil:
 			return l.there(w.Fault.err())
 		case w.Result != nil:
@@ -152,9 +152,26 @@ func (l *Link) result(t *wire.Talk, hear func(*wire.Talk, *word) error, into any
 		case hear == nil:
 			continue
 		}
-		if err := hear(t, &w); err != nil {
+		if err := hear(t, w); err != nil {
 			return err
 		}
+	}
+}
+
+// maxWaitsBytes is how much a host may say of whom it waits for.
+const maxWaitsBytes = 500
+
+// hear returns the next word of a talk that is about it. For whom the host waits is told on the way.
+func (l *Link) hear(ctx context.Context, t *wire.Talk) (*word, error) {
+	for {
+		var w word
+		if err := t.Hear(&w); err != nil {
+			return nil, l.lost(err)
+		}
+		if w.Waits == "" {
+			return &w, nil
+		}
+		waits.Tell(ctx, "host "+l.name+" "+visible.Line(problem.Short(w.Waits, maxWaitsBytes)))
 	}
 }
 

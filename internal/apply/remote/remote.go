@@ -159,6 +159,7 @@ type question struct {
 type word struct {
 	passed
 	Detail   string          `json:"detail,omitempty"` // of a step
+	Waits    string          `json:"waits,omitempty"`  // for somebody else over there, such as who has a lock
 	Want     *want           `json:"want,omitempty"`
 	Progress *progress       `json:"progress,omitempty"`
 	Bytes    []byte          `json:"bytes,omitempty"`

@@ -22,6 +22,7 @@ import (
 	"orrery/internal/problem"
 	"orrery/internal/secret"
 	"orrery/internal/site"
+	"orrery/internal/waits"
 	"orrery/internal/wire"
 )
 
@@ -136,6 +137,7 @@ func (h *helper) Talk(ctx context.Context, about string, with *wire.Caller) erro
 	if err := with.Hear(&q); err != nil {
 		return err
 	}
+	ctx = waits.Telling(ctx, func(text string) { _ = with.Say(word{Waits: text}) })
 	result, err := h.do(ctx, about, &q, with)
 	if err != nil {
 		return with.Say(word{Fault: faultOf(err)})

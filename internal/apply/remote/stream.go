@@ -33,7 +33,7 @@ func (f *far) along(ctx context.Context, about string, q question, way io.ReadWr
 			}
 		}
 	}()
-	err = f.result(t, func(_ *wire.Talk, w *word) error {
+	err = f.result(ctx, t, func(_ *wire.Talk, w *word) error {
 		if len(w.Bytes) == 0 {
 			return nil
 		}

@@ -128,14 +128,23 @@ func Verdict(s *site.Site, r observe.Releases) (*observe.TrialEnd, error) {
 	return r.Ended, nil
 }
 
+// Interrupted tells of a switch that is under way, or was interrupted.
+func Interrupted(s *site.Site, r observe.Releases) error {
+	if r.Switch == nil {
+		return nil
+	}
+	return problem.New(problem.HalfWay, "a switch of %s to release %s is under way or was interrupted; the set may be at more than one release",
+		r.Switch.Who, register.ReleaseNames(r.Switch.To)).At(s.Key()).Try("orrery up brings it to release %s", register.ReleaseNames(r.Switch.End))
+}
+
 // WatchAgain lets somebody watch over each trial on this machine over which nobody does.
-func WatchAgain(m here.Machine, dirs host.Dirs, trouble func(key string, err error)) {
+func WatchAgain(ctx context.Context, m here.Machine, dirs host.Dirs, trouble func(key string, err error)) {
 	ways, _ := filepath.Glob(apply.WayBackPath(dirs, "*"))
 	for _, path := range ways {
 		key := filepath.Base(filepath.Dir(path))
 		r, err := m.Host("local", key, nil).ReadReleases()
 		if err == nil && r.Trial != nil && !host.Held(filepath.Join(dirs.Site(key), "trial.lock")) {
-			err = m.Later(later.Call{Name: apply.WatchName(key), Args: []string{"trial", "--key", key}})
+			err = m.Later(ctx, later.Call{Name: apply.WatchName(key), Args: []string{"trial", "--key", key}})
 		}
 		if err != nil {
 			trouble(key, err)

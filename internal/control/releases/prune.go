@@ -31,7 +31,7 @@ func Prune(ctx context.Context, c *control.Session, s *site.Site, keep int) (*Pr
 	}
 	j := &control.Job{Session: c, Site: s, Base: s, Hosts: f,
 		Plan: func(hosts []observe.Host) (*plan.Plan, error) { return release.Prune(s, hosts, keep), nil },
-		Ask: func(p *plan.Plan) (bool, error) {
+		Ask: func(c *control.Session, p *plan.Plan) (bool, error) {
 			return c.AskProduction(s, fmt.Sprintf("%s would be removed.", phrase.Count(forgotten(p), "release")))
 		},
 	}

@@ -162,7 +162,7 @@ func (m *moving) run(ctx context.Context, c *control.Session, s *site.Site, f *a
 		return plans(seen)
 	}
 	j.Before = before
-	j.Ask = func(p *plan.Plan) (bool, error) {
+	j.Ask = func(c *control.Session, p *plan.Plan) (bool, error) {
 		m.show(m.Moves, p)
 		return c.Asker.Ask(control.Question{About: control.Moves, Site: s.Name, Why: fmt.Sprintf("%s would move to other hosts of %s. Each stands still for a moment.", phrase.Count(len(to), "node"), s.Name)})
 	}

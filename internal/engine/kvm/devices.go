@@ -50,11 +50,11 @@ func (m machine) serve(open handed, n *spec.Node) (vhost bool, err error) {
 }
 
 // lend takes the PCI functions of a node from the host, and lets QEMU see them and no others.
-func (m machine) lend(cell *confine.Cell, n *spec.Node) (at []string, err error) {
+func (m machine) lend(ctx context.Context, cell *confine.Cell, n *spec.Node) (at []string, err error) {
 	if len(n.VM.PCI) == 0 {
 		return nil, nil
 	}
-	devices, err := pci.Here.Lend(m.holder(), n.VM.PCI)
+	devices, err := pci.Here.Lend(ctx, m.holder(), n.VM.PCI)
 	if err != nil {
 		return nil, err
 	}
