@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -14,12 +15,18 @@ import (
 	"orrery/internal/plan"
 	"orrery/internal/plan/stand"
 	"orrery/internal/site"
+	"orrery/internal/site/sitefile"
 )
 
 // A Fleet is the hosts of a site.
 type Fleet struct {
 	All     []*Steered // in the order in which they are declared
 	Unknown []string   // hosts of which nothing is known: they were left out
+
+	Lock    *sitefile.Lock // releases.lock of the site directory on this machine, or nil if
+	LockErr error          // it cannot be read, or there is no directory
+
+	withheld map[int]error // why releases that are live are not used, by number
 
 	traffic traffic
 	mutex   sync.Mutex
@@ -167,6 +174,12 @@ func (f *Fleet) Releases() map[int]*site.Site {
 	return f.All[0].Releases // which all of them share
 }
 
+// Released returns the site with every node as the release makes it that is live by what was observed.
+func (f *Fleet) Released(s *site.Site, hosts []observe.Host) (*site.Site, error) {
+	live, err := stand.Released(s, hosts, f.Releases())
+	return live, f.Explain(err)
+}
+
 // Live gives the site with every node as the release makes it that is live.
 func (f *Fleet) Live(s *site.Site) (*site.Site, error) {
 	if len(f.All) == 1 && len(f.Unknown) == 0 {
@@ -176,5 +189,24 @@ func (f *Fleet) Live(s *site.Site) (*site.Site, error) {
 	if err != nil {
 		return nil, err
 	}
-	return stand.Released(s, []observe.Host{{Releases: r}}, f.Releases())
+	return f.Released(s, []observe.Host{{Releases: r}})
+}
+
+// Shown returns the same for who only shows nodes: those of a release that is withheld are as the site file declares them.
+func (f *Fleet) Shown(s *site.Site) (*site.Site, error) {
+	if len(f.withheld) == 0 {
+		return f.Live(s)
+	}
+	r, err := f.ReadReleases()
+	if err != nil {
+		return nil, err
+	}
+	releases := maps.Clone(f.Releases())
+	if releases == nil {
+		releases = map[int]*site.Site{}
+	}
+	for release := range f.withheld {
+		releases[release] = s
+	}
+	return stand.Released(s, []observe.Host{{Releases: r}}, releases)
 }

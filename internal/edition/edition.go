@@ -32,7 +32,7 @@ const (
 
 // Bounds of an edition: no site directory that is read has more.
 const (
-	mostBytes = 160 << 20
+	MaxBytes  = 160 << 20
 	mostFiles = 50_000
 	longest   = 4000 // bytes of a path
 )
@@ -66,7 +66,7 @@ func each(ctx context.Context, dir string, see func(name string, content []byte)
 		return err
 	}
 	defer root.Close()
-	left := int64(mostBytes)
+	left := int64(MaxBytes)
 	file := func(name string) error {
 		content, err := root.ReadFile(name, left)
 		if err != nil {
@@ -98,7 +98,7 @@ func Unpack(from io.Reader, dir string) (digest string, err error) {
 		return "", err
 	}
 	defer root.Close()
-	in, sum, left, came := tar.NewReader(io.LimitReader(from, 2*mostBytes)), newSum(), int64(mostBytes), map[string]bool{}
+	in, sum, left, came := tar.NewReader(io.LimitReader(from, 2*MaxBytes)), newSum(), int64(MaxBytes), map[string]bool{}
 	for files := 0; ; files++ {
 		h, err := in.Next()
 		if errors.Is(err, io.EOF) {

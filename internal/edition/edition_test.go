@@ -76,7 +76,7 @@ func TestHostileEdition(t *testing.T) {
 		"a long name":     {reg("site/" + strings.Repeat("a/", 3000) + "b")},
 		"no clean path":   {reg("site//x")},
 		"the top":         {reg("site")},
-		"a large file":    {{Name: good, Typeflag: tar.TypeReg, Size: mostBytes + 1}},
+		"a large file":    {{Name: good, Typeflag: tar.TypeReg, Size: MaxBytes + 1}},
 		"no release.json": {reg("release.json/x")},
 	} {
 		dir := t.TempDir()

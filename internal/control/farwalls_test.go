@@ -1,0 +1,242 @@
+package control_test
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"orrery/internal/control"
+	"orrery/internal/control/releases"
+	"orrery/internal/observe"
+	"orrery/internal/problem"
+)
+
+// A hostile host is one whose root writes what it likes to the records of a site there.
+type hostile struct {
+	*desk
+	*machine
+}
+
+// record returns what the host has on record of releases.
+func (h hostile) record() (r observe.Releases) {
+	h.desk.Helper()
+	text, err := os.ReadFile(h.recordPath())
+	h.must(err)
+	h.must(json.Unmarshal(text, &r))
+	return r
+}
+
+func (h hostile) recordPath() string {
+	return filepath.Join(h.machine.dirs.Site("toykat"), "releases.json")
+}
+
+// forge replaces the record by one that claims to come after that of every other host.
+func (h hostile) forge(change func(*observe.Releases)) {
+	h.desk.Helper()
+	r := h.record()
+	past := append(slices.Clone(r.Past), r.State())
+	change(&r)
+	r.ID, r.Past = "f0f0f0f0f0f0f0f0f0f0f0f0", past
+	text, err := json.Marshal(r)
+	h.must(err)
+	h.must(os.WriteFile(h.recordPath(), text, 0o600))
+}
+
+// copyOf replaces what the host keeps of a release by another site directory.
+func (h hostile) copyOf(release int, files map[string]string) {
+	h.desk.Helper()
+	dir := h.machine.dirs.Release("toykat", release)
+	for name, text := range files {
+		path := filepath.Join(dir, "site", name)
+		h.must(os.MkdirAll(filepath.Dir(path), 0o700))
+		h.must(os.WriteFile(path, []byte(text), 0o600))
+	}
+}
+
+// walled is a site on two hosts, of which release 700 is live and the second host is hostile.
+func walled(t *testing.T, change ...string) (*desk, hostile) {
+	t.Helper()
+	d, other := farDesk(t)
+	text := twoHosts + "[release.700]\n[release.701]\n"
+	for i := 0; i < len(change); i += 2 {
+		text = strings.Replace(text, change[i], change[i+1], 1)
+	}
+	d.write("site.toml", text)
+	d.up()
+	d.stage(700)
+	d.turnTo(700)
+	d.wantLive(700)
+	return d, hostile{d, other}
+}
+
+// mounts returns the directories of a machine that nodes of it see, other than those below its state.
+func (m *machine) mounts() (paths []string) {
+	m.t.Helper()
+	nodes, err := m.of("toykat").List(m.t.Context(), "toykat")
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	for _, n := range nodes {
+		for _, mount := range n.Mounts {
+			if mount.Source != "" && !strings.HasPrefix(mount.Source, m.dirs.State) {
+				paths = append(paths, n.Name+": "+mount.Source)
+			}
+		}
+	}
+	return paths
+}
+
+// has reports whether a text is in any file of a machine.
+func (m *machine) has(text string) bool {
+	found := false
+	for _, dir := range []string{m.dirs.State, m.dirs.Run} {
+		_ = filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
+			if err == nil && e.Type().IsRegular() {
+				content, _ := os.ReadFile(path)
+				found = found || strings.Contains(string(content), text)
+			}
+			return nil
+		})
+	}
+	return found
+}
+
+// TestForgedRelease: root of a host forges a release that mounts a directory of another host into a node there, and a record by which that release is live. The other host does nothing of it.
+func TestForgedRelease(t *testing.T) {
+	d, evil := walled(t)
+	helper := filepath.Join(t.TempDir(), "helper")
+	d.must(os.Mkdir(helper, 0o755))
+	forged := strings.Replace(twoHosts, "[network.lan]", "[volume.archive]\npath = \""+helper+"\"\n[network.lan]", 1) + "[release.7]\n"
+	evil.copyOf(7, map[string]string{"site.toml": forged, "roles/db/role.toml": "[[volume]]\nname = \"archive\"\npath = \"/srv\"\n", "roles/web/role.toml": ""})
+	evil.forge(func(r *observe.Releases) { r.Active = map[string]int{"db": 7, "web1": 700, "web2": 700} })
+	_, _, err := d.Up(t.Context(), d.site(), nil, control.UpOptions{})
+	if got := d.machine.mounts(); len(got) > 0 {
+		t.Errorf("nodes see %v", got)
+	}
+	d.wantExit(err, problem.Refused, "releases.lock: release 7 is not in it", "kept of that release on sv2")
+}
+
+// TestForgedRole: root of a host forges a release by which a node there needs a secret that none needs. The host does not get it.
+func TestForgedRole(t *testing.T) {
+	const value = "s3cr3t-of-the-control-host"
+	file := filepath.Join(t.TempDir(), "tok")
+	if err := os.WriteFile(file, []byte(value), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d, evil := walled(t, "[network.lan]", "[secret.tok]\nfile = \""+file+"\"\n[network.lan]")
+	secret := "[[secret]]\nname = \"tok\"\nowner = \"0:0\"\n[[health]]\ncommand = [\"true\"]\n"
+	for _, release := range []int{6, 700} {
+		text := strings.Replace(twoHosts, "[network.lan]", "[secret.tok]\nfile = \"/tok\"\n[network.lan]", 1) + "[release.6]\n[release.700]\n"
+		evil.copyOf(release, map[string]string{"site.toml": text, "roles/db/role.toml": "", "roles/web/role.toml": secret})
+		active := maps.Clone(evil.record().Active)
+		active["web1"], active["web2"] = release, release
+		evil.forge(func(r *observe.Releases) { r.Active = active })
+		_, _, err := d.Up(t.Context(), d.site(), nil, control.UpOptions{})
+		if release == 6 {
+			d.wantExit(err, problem.Refused, "releases.lock: release 6 is not in it")
+		} else if d.must(err); !strings.Contains(d.watch.text(), "host sv2 kept something else of release 700 than releases.lock says; it was replaced") {
+			t.Errorf("told: %s", d.watch.text())
+		}
+		if evil.machine.has(value) {
+			t.Fatalf("by a forged copy of release %d, the host has the secret", release)
+		}
+	}
+}
+
+// TestForgedCopy: the only host that has a copy of a release sends another one than releases.lock says. Nothing is made of it, and what is live goes on as it is.
+func TestForgedCopy(t *testing.T) {
+	d, evil := walled(t)
+	d.must(os.RemoveAll(filepath.Join(d.machine.dirs.Release("toykat", 700), "site")))
+	evil.copyOf(700, map[string]string{"roles/db/role.toml": "[[step]]\nwhen = \"boot\"\nscript = \"id\"\n"})
+	for what, do := range map[string]func() error{
+		"up": func() error { _, _, err := d.Up(t.Context(), d.site(), nil, control.UpOptions{}); return err },
+		"switch": func() error {
+			_, err := d.Switch(t.Context(), d.site(), nil, control.SwitchOptions{Release: 700})
+			return err
+		},
+		"stage": func() error {
+			_, err := d.Stage(t.Context(), d.site(), nil, control.StageOptions{Release: 700, GiveUp: true})
+			if problem.Exit(err) == int(problem.Mistake) && strings.Contains(err.Error(), "is live: nothing changes under it") {
+				return problem.New(problem.Refused, "does not have the digest")
+			}
+			return err
+		},
+	} {
+		err := do()
+		d.wantExit(err, problem.Refused, "does not have the digest")
+		if t.Failed() {
+			t.Log(what)
+		}
+	}
+	if status, err := d.Status(t.Context(), d.site(), nil); err != nil || len(status.Nodes) != 6 {
+		t.Errorf("the status is %+v: %v", status, err)
+	}
+	_, err := d.Down(t.Context(), d.site(), nil, false)
+	d.must(err)
+}
+
+// TestTrust: what hosts keep of a release is accepted after it was shown, and nothing else than that.
+func TestTrust(t *testing.T) {
+	d, evil := walled(t)
+	d.must(os.Remove(filepath.Join(d.dir, "releases.lock"))) // as of a site that was staged by an earlier Orrery
+	trust := func(change func(*releases.TrustOptions)) (*releases.Copy, error) {
+		o := releases.TrustOptions{Release: 700, Show: func(*releases.Copy) {}}
+		change(&o)
+		return releases.Trust(t.Context(), d.Session, d.site(), o)
+	}
+	_, _, err := d.Up(t.Context(), d.site(), nil, control.UpOptions{})
+	d.wantExit(err, problem.Refused, "releases.lock: release 700 is not in it", "orrery release trust 700")
+	d.write("roles/web/role.toml", "# another\n")
+	d.Asker = &refuses{}
+	var shown *releases.Copy
+	_, err = trust(func(o *releases.TrustOptions) { o.Show = func(c *releases.Copy) { shown = c } })
+	d.wantExit(err, problem.Refused, "not confirmed", "--digest "+shown.Digest)
+	if len(shown.Files) != 1 || shown.Files[0].Path != "roles/web/role.toml" || shown.Files[0].Lines[0] != "-# another" || !slices.Equal(shown.Hosts, []string{"sv1", "sv2"}) {
+		t.Errorf("shown was %+v", shown)
+	}
+
+	// The hosts keep different copies: the caller says which one is meant.
+	evil.copyOf(700, map[string]string{"roles/web/role.toml": "# evil\n"})
+	_, err = trust(func(*releases.TrustOptions) {})
+	d.wantExit(err, problem.Usage, "hosts keep different copies of release 700: sv1; sv2", "--host NAME")
+	_, err = trust(func(o *releases.TrustOptions) { o.Host, o.Digest = "sv2", shown.Digest })
+	d.wantExit(err, problem.Refused, "and not the one that you trust")
+	into := filepath.Join(t.TempDir(), "review")
+	made, err := trust(func(o *releases.TrustOptions) { o.Host, o.Into = "sv2", into })
+	d.must(err)
+	if text, err := os.ReadFile(filepath.Join(into, "roles/web/role.toml")); err != nil || string(text) != "# evil\n" || made.Digest == shown.Digest {
+		t.Errorf("stored was %s (%v) of %+v", text, err, made)
+	}
+	_, err = trust(func(o *releases.TrustOptions) { o.Host, o.Into = "sv2", into })
+	d.wantExit(err, problem.Usage, "does not exist yet")
+	_, err = trust(func(o *releases.TrustOptions) { o.Host, o.Digest = "sv1", shown.Digest })
+	d.must(err)
+	d.up()
+	if made, err = trust(func(o *releases.TrustOptions) { o.Digest = "of no use" }); err != nil || made.Locked != made.Digest {
+		t.Errorf("a second time: %+v, %v", made, err)
+	}
+	_, err = trust(func(o *releases.TrustOptions) { o.Release = 701 })
+	d.wantExit(err, problem.Mistake, "no host keeps a copy of release 701")
+}
+
+// TestLockUnwritable: a release is staged only where releases.lock can be written, and else nothing is done.
+func TestLockUnwritable(t *testing.T) {
+	d, other := farDesk(t)
+	d.write("site.toml", twoHosts+"[release.700]\n")
+	d.up()
+	d.write("elsewhere", "version = 1\n")
+	d.must(os.Symlink("elsewhere", filepath.Join(d.dir, "releases.lock")))
+	_, err := d.Stage(t.Context(), d.site(), nil, control.StageOptions{Release: 700})
+	d.wantExit(err, problem.Unable, "releases.lock: it cannot be written", "a site directory that you can write to")
+	d.wantNodes(allUp)
+	if _, err := os.Stat(other.dirs.Release("toykat", 700)); err == nil {
+		t.Error("a host keeps a copy all the same")
+	}
+	d.write("elsewhere", "version = 1\n<<<<<<< HEAD\n")
+	_, err = d.Stage(t.Context(), d.site(), nil, control.StageOptions{Release: 700})
+	d.wantExit(err, problem.Mistake, "releases.lock: it cannot be read: line 2", "keep the lines of both")
+}
