@@ -10,7 +10,9 @@ import (
 	"testing"
 
 	"orrery/internal/control"
+	"orrery/internal/control/backups"
 	"orrery/internal/control/releases"
+	"orrery/internal/control/roster"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
 )
@@ -239,4 +241,82 @@ func TestLockUnwritable(t *testing.T) {
 	d.write("elsewhere", "version = 1\n<<<<<<< HEAD\n")
 	_, err = d.Stage(t.Context(), d.site(), nil, control.StageOptions{Release: 700})
 	d.wantExit(err, problem.Mistake, "releases.lock: it cannot be read: line 2", "keep the lines of both")
+}
+
+// TestRestoreReleases: the releases of a backup come back if they are those of releases.lock, or with the site directory that has them. A backup does not choose others.
+func TestRestoreReleases(t *testing.T) {
+	d, _ := farDisks(t)
+	d.write("site.toml", twoHosts+"[release.700]\n")
+	d.stage(700)
+	d.turnTo(700)
+	to := filepath.Join(t.TempDir(), "backups") + "/"
+	_, err := backups.Take(t.Context(), d.Session, nil, to, backups.Options{})
+	d.must(err)
+	lock := filepath.Join(d.dir, "releases.lock")
+	good, err := os.ReadFile(lock)
+	d.must(err)
+	restore := func(dir string) error {
+		_, err := backups.Restore(t.Context(), d.Session, to, control.RestoreOptions{Dir: dir, Replace: true})
+		return err
+	}
+	for what, text := range map[string]string{
+		"another digest": strings.Replace(string(good), "sha256:", "sha256:"+strings.Repeat("0", 64)+"\" # ", 1),
+		"none":           "version = 1\n",
+	} {
+		d.must(os.WriteFile(lock, []byte(text), 0o600))
+		err := restore(d.dir)
+		d.wantExit(err, problem.Refused, "release 700 in the backup is not the one in releases.lock; nothing was done", "write its digest there: 700 = \"sha256:")
+		if t.Failed() {
+			t.Fatal(what)
+		}
+		d.noRestore(what, d.machine)
+	}
+	d.must(os.WriteFile(lock, good, 0o600))
+	d.must(restore(d.dir))
+	d.wantSame(700)
+
+	// The site directory of the backup has its own releases.lock; one of an earlier Orrery has none, and gets one.
+	fresh := filepath.Join(t.TempDir(), "site")
+	d.must(restore(fresh))
+	if text, err := os.ReadFile(filepath.Join(fresh, "releases.lock")); err != nil || string(text) != string(good) {
+		t.Errorf("releases.lock is %s (%v)", text, err)
+	}
+	d.must(os.Remove(lock))
+	_, err = backups.Take(t.Context(), d.Session, nil, to, backups.Options{})
+	d.wantExit(err, problem.Refused, "releases.lock: release 700 is not in it")
+}
+
+// lock returns the text of releases.lock.
+func (d *desk) lock() string {
+	text, _ := os.ReadFile(filepath.Join(d.dir, "releases.lock"))
+	return string(text)
+}
+
+// TestLockOfSites: a site with one host has no releases.lock; when it gets another host, what this machine keeps is known; what is pruned goes.
+func TestLockOfSites(t *testing.T) {
+	d, other := farDesk(t)
+	d.write("site.toml", strings.Replace(toykat, "[network.lan]", "[host.sv1]\naddress = \"local\"\n[network.lan]", 1))
+	d.up()
+	d.stage(700)
+	d.turnTo(700)
+	if lock := d.lock(); lock != "" {
+		t.Errorf("releases.lock is %s", lock)
+	}
+	d.machine.others["sv2"] = other
+	_, err := roster.Add(t.Context(), d.Session, "sv2", "ops@10.8.1.2:2222")
+	d.must(err)
+	d.up()
+	d.wantLive(700)
+	if lock := d.lock(); !strings.Contains(lock, "[release]\n700 = \"sha256:") {
+		t.Errorf("releases.lock is %s", lock)
+	}
+	d.stage(701)
+	if lock := d.lock(); !strings.Contains(lock, "\n701 = ") {
+		t.Errorf("releases.lock is %s", lock)
+	}
+	gone, err := releases.Prune(t.Context(), d.Session, d.site(), 0)
+	d.must(err)
+	if lock := d.lock(); !slices.Equal(gone.Releases, []int{701}) || !strings.Contains(lock, "\n700 = ") || strings.Contains(lock, "701") {
+		t.Errorf("gone are %v; releases.lock is %s", gone, lock)
+	}
 }

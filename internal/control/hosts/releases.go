@@ -81,7 +81,7 @@ func (c *Call) Store(ctx context.Context, f *apply.Fleet, number int, dir string
 	if err != nil {
 		return err
 	}
-	if err := c.Vouch(f, number, digest); err != nil {
+	if f.Lock, err = c.Vouch(number, digest); err != nil {
 		return err
 	}
 	return f.Each(func(_ int, h *apply.Steered) error {
@@ -93,20 +93,61 @@ func (c *Call) Store(ctx context.Context, f *apply.Fleet, number int, dir string
 }
 
 // Vouch writes to releases.lock that the edition of a release has this digest.
-func (c *Call) Vouch(f *apply.Fleet, number int, digest string) error {
+func (c *Call) Vouch(number int, digest string) (*sitefile.Lock, error) {
 	lock, err := c.lock()
-	if err != nil {
-		return err
+	if err != nil || lock.Digest(c.Site.Twin, number) == digest {
+		return lock, err
 	}
-	if lock.Digest(c.Site.Twin, number) != digest {
-		lock.Set(c.Site.Twin, number, digest)
-		if err := lock.Write(); err != nil {
+	lock.Set(c.Site.Twin, number, digest)
+	if err := lock.Write(); err != nil {
+		return nil, err
+	}
+	c.Notice("%s has a new digest for release %d: commit the file, so that other control hosts get it", sitefile.LockName, number)
+	return lock, nil
+}
+
+// VouchOwn writes to releases.lock what this machine, which has been the only host of the site, keeps of releases: nobody but its root could write to that.
+func (c *Call) VouchOwn(releases []int) error {
+	for _, number := range releases {
+		digest, err := edition.Digest(c.Dirs.Release(c.Site.Key(), number))
+		if err != nil { // with the files of images, it may be too large for other hosts
+			c.Notice("what this machine keeps of release %d is not for other hosts: %v", number, err)
+			continue
+		}
+		if _, err := c.Vouch(number, digest); err != nil {
 			return err
 		}
-		c.Notice("%s has a new digest for release %d: commit the file, so that other control hosts get it", sitefile.LockName, number)
 	}
-	f.Lock, f.LockErr = lock, nil
 	return nil
+}
+
+// Disown removes releases that no host keeps any more from releases.lock.
+func (c *Call) Disown(ctx context.Context, f *apply.Fleet, releases []int) {
+	all, err := f.Editions(ctx, releases...)
+	if err != nil || len(f.Unknown) > 0 {
+		return
+	}
+	gone := slices.DeleteFunc(slices.Clone(releases), func(number int) bool {
+		return slices.ContainsFunc(all, func(kept map[int]string) bool { _, ok := kept[number]; return ok })
+	})
+	c.amend(func(lock *sitefile.Lock) { lock.Remove(c.Site.Twin, gone...) })
+}
+
+// DisownTwin removes the releases of a twin that is gone from releases.lock.
+func (c *Call) DisownTwin(name string) {
+	c.amend(func(lock *sitefile.Lock) { lock.RemoveTwin(name) })
+}
+
+// amend removes lines from releases.lock. If they stay, they are of no harm.
+func (c *Call) amend(remove func(*sitefile.Lock)) {
+	lock, err := c.lock()
+	if err == nil {
+		remove(lock)
+		err = lock.Write()
+	}
+	if err != nil {
+		c.Notice("%v", err)
+	}
 }
 
 // lock reads releases.lock of the site directory.

@@ -83,7 +83,8 @@ func Trust(ctx context.Context, c *control.Session, s *site.Site, o TrustOptions
 	if err := agree(c, s, o, kept); err != nil {
 		return nil, err
 	}
-	return kept, call.Vouch(f, o.Release, kept.Digest)
+	_, err = call.Vouch(o.Release, kept.Digest)
+	return kept, err
 }
 
 // fetch stores the copy that is meant in a directory.
