@@ -107,7 +107,7 @@ func (f *Fleet) Observe(ctx context.Context) ([]observe.Host, error) {
 		err = f.recognise(hosts)
 	}
 	if err == nil {
-		err = f.agree(hosts)
+		err = f.align(hosts)
 	}
 	for _, name := range f.Unknown {
 		hosts = append(hosts, observe.Host{Name: name, Unknown: true})

@@ -2,6 +2,7 @@ package control_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -42,7 +43,7 @@ func (h hostile) forge(change func(*observe.Releases)) {
 	r := h.record()
 	past := append(slices.Clone(r.Past), r.State())
 	change(&r)
-	r.ID, r.Past = "f0f0f0f0f0f0f0f0f0f0f0f0", past
+	r.ID, r.Past = fmt.Sprintf("%024x", len(past)), past
 	text, err := json.Marshal(r)
 	h.must(err)
 	h.must(os.WriteFile(h.recordPath(), text, 0o600))
@@ -119,7 +120,15 @@ func TestForgedRelease(t *testing.T) {
 	if got := d.machine.mounts(); len(got) > 0 {
 		t.Errorf("nodes see %v", got)
 	}
-	d.wantExit(err, problem.Refused, "releases.lock: release 7 is not in it", "kept of that release on sv2")
+	d.wantExit(err, problem.Surprise, "host sv2 says of release 7 of node db that it is live", "contradicts what host sv1 has on record", "--without sv2")
+	d.Without = []string{"sv2"}
+	d.up()
+	if r := (hostile{d, d.machine}).record(); r.Active["db"] != 700 {
+		t.Errorf("on record at sv1 is %+v", r)
+	}
+	if got := d.machine.mounts(); len(got) > 0 {
+		t.Errorf("nodes see %v", got)
+	}
 }
 
 // TestForgedRole: root of a host forges a release by which a node there needs a secret that none needs. The host does not get it.
@@ -318,5 +327,81 @@ func TestLockOfSites(t *testing.T) {
 	d.must(err)
 	if lock := d.lock(); !slices.Equal(gone.Releases, []int{701}) || !strings.Contains(lock, "\n700 = ") || strings.Contains(lock, "701") {
 		t.Errorf("gone are %v; releases.lock is %s", gone, lock)
+	}
+}
+
+// TestForgedRecord: root of a host writes to its record that other releases are live on other hosts, all of which a control host has staged. Nothing becomes of it: no release goes live,
+// and none comes back, that no control host has made live.
+func TestForgedRecord(t *testing.T) {
+	set := func(n int) map[string]int { return map[string]int{"db": n, "web1": n, "web2": n} }
+	for what, forge := range map[string]func(*observe.Releases){
+		"another release is live": func(r *observe.Releases) { r.Active = set(701) },
+		"a switch was interrupted": func(r *observe.Releases) {
+			r.Switch = &observe.Switch{To: set(700), End: set(701), Who: "ada"}
+		},
+		"a rollback was interrupted": func(r *observe.Releases) {
+			r.Switch = &observe.Switch{To: set(0), End: set(0), Who: "ada"}
+		},
+		"a trial goes back": func(r *observe.Releases) {
+			r.Trial = &observe.Trial{Release: 700, Back: set(0), Who: "ada"}
+			r.Switch = &observe.Switch{To: set(0), End: set(0), Who: "ada", Alone: true}
+		},
+		"a trial has gone back": func(r *observe.Releases) {
+			r.Ended = &observe.TrialEnd{Release: 700, Result: observe.Reverted, Back: set(0)}
+		},
+	} {
+		d, evil := walled(t)
+		d.stage(701)
+		before := (hostile{d, d.machine}).record()
+		evil.forge(forge)
+		_, _, err := d.Up(t.Context(), d.site(), nil, control.UpOptions{})
+		if err == nil { // what it says of its own nodes may be done, and leaves the others alone
+			d.wantLive(700)
+		} else {
+			d.wantExit(err, problem.Surprise, "host", "sv2")
+		}
+		after := (hostile{d, d.machine}).record()
+		if !maps.Equal(after.Active, before.Active) {
+			t.Errorf("%s: on record at sv1 is %+v", what, after)
+		}
+		nodes, err := d.machine.of("toykat").List(t.Context(), "toykat")
+		d.must(err)
+		for _, n := range nodes {
+			if !n.Staged && n.Release != 700 {
+				t.Errorf("%s: release %d of node %s is live", what, n.Release, n.Name)
+			}
+		}
+	}
+}
+
+// TestForgedConfirmation: root of a host cannot confirm a release that is on trial, nor end a trial that all hosts know is confirmed.
+func TestForgedConfirmation(t *testing.T) {
+	d, other := onFarTrial(t)
+	evil := hostile{d, other}
+	evil.forge(func(r *observe.Releases) {
+		r.Trial, r.Ended = nil, &observe.TrialEnd{Release: 700, Result: observe.Confirmed, Why: "by hand"}
+	})
+	d.up()
+	if !strings.Contains(d.watch.text(), "host sv1 was not told that the trial is over; it goes on") {
+		t.Errorf("told: %s", d.watch.text())
+	}
+	for _, h := range []hostile{evil, {d, d.machine}} {
+		if r := h.record(); r.Trial == nil || r.Ended != nil {
+			t.Errorf("on record is %+v", r)
+		}
+	}
+	begun := evil.record()
+	_, err := d.Confirm(t.Context(), d.site(), "by hand")
+	d.must(err)
+	if r := evil.record(); r.Ended == nil || !r.Ended.Settled {
+		t.Errorf("on record is %+v", r)
+	}
+	begun.Trial, begun.Ended = nil, &observe.TrialEnd{Release: 700, Result: observe.Reverted, Back: begun.Trial.Back}
+	gone, err := json.Marshal(begun.After(evil.record()))
+	d.must(err)
+	d.must(os.WriteFile(evil.recordPath(), gone, 0o600))
+	_, _, _ = d.Up(t.Context(), d.site(), nil, control.UpOptions{})
+	if r := (hostile{d, d.machine}).record(); r.Switch != nil || r.Active["db"] != 700 {
+		t.Errorf("on record at sv1 is %+v", r)
 	}
 }
