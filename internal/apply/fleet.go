@@ -112,7 +112,16 @@ func (f *Fleet) Observe(ctx context.Context) ([]observe.Host, error) {
 	for _, name := range f.Unknown {
 		hosts = append(hosts, observe.Host{Name: name, Unknown: true})
 	}
+	f.saw(hosts)
 	return hosts, err
+}
+
+// saw notes on which hosts nodes were seen.
+func (f *Fleet) saw(hosts []observe.Host) {
+	if len(f.All) > 0 {
+		h := f.All[0] // all of them share what is made of the site
+		h.Saw(observe.Homes(hosts, h.Site.Stage))
+	}
 }
 
 // Settle removes what was kept for undoing these steps.

@@ -176,7 +176,7 @@ func (j *Job) plan(seen []observe.Host) (*plan.Plan, error) {
 		return nil, j.Hosts.Explain(err)
 	}
 	for _, h := range j.Hosts.All {
-		h.Homes = p.Homes
+		h.Place(p.Homes)
 	}
 	return p, nil
 }
@@ -256,7 +256,7 @@ func (j *Job) goBack(record *Account, p *plan.Plan, r *apply.Result) error {
 		return errors.Join(err, problem.New(problem.Left, "%d of %d steps are done", len(r.Done), len(p.Steps)).Try(cure))
 	}
 	for _, h := range j.Hosts.All {
-		h.Homes = back.Homes
+		h.Place(back.Homes)
 	}
 	undone := record.carryOut(context.Background(), j.Watcher, j.Hosts, "undo", back, j.parallel())
 	for _, f := range undone.Failed {
