@@ -193,13 +193,21 @@ func TestForgedCopy(t *testing.T) {
 // TestTrust: what hosts keep of a release is accepted after it was shown, and nothing else than that.
 func TestTrust(t *testing.T) {
 	d, evil := walled(t)
+	d.stage(701)
 	d.must(os.Remove(filepath.Join(d.dir, "releases.lock"))) // as of a site that was staged by an earlier Orrery
+	if gone, err := releases.Prune(t.Context(), d.Session, d.site(), 0); err != nil || !slices.Equal(gone.Releases, []int{701}) {
+		t.Errorf("pruned were %+v: %v", gone, err)
+	}
+	_, err := d.Stop(t.Context(), d.site(), []string{"web1"})
+	d.must(err)
+	_, err = d.Rollback(t.Context(), d.site(), nil)
+	d.wantExit(err, problem.Refused, "releases.lock: release 700 is not in it")
 	trust := func(change func(*releases.TrustOptions)) (*releases.Copy, error) {
 		o := releases.TrustOptions{Release: 700, Show: func(*releases.Copy) {}}
 		change(&o)
 		return releases.Trust(t.Context(), d.Session, d.site(), o)
 	}
-	_, _, err := d.Up(t.Context(), d.site(), nil, control.UpOptions{})
+	_, _, err = d.Up(t.Context(), d.site(), nil, control.UpOptions{})
 	d.wantExit(err, problem.Refused, "releases.lock: release 700 is not in it", "orrery release trust 700")
 	d.write("roles/web/role.toml", "# another\n")
 	d.Asker = &refuses{}

@@ -11,7 +11,7 @@ import (
 )
 
 // Every host has a record of the releases of all nodes, and root of a host can write to it what he likes. So a host speaks for its own nodes only: another one's record, however new, takes
-// these nowhere but where their own host's record says that they are, or were going (decision 58).
+// these nowhere but where their own host's record says that they are, or were going (decision 57).
 
 // A Word is what one host says of releases.
 type Word struct {
