@@ -123,7 +123,7 @@ type objection struct {
 func (o objection) check() error {
 	for _, node := range o.nodes() {
 		was, known := o.live(node)
-		if is, listed := o.head.Active[node]; listed && !(known && is == was) {
+		if is, listed := o.head.Active[node]; listed && (!known || is != was) {
 			if live, there := o.Live[node]; !o.underWay(node, is) || there && live != is {
 				return o.contradiction("it is live", is, node)
 			}
