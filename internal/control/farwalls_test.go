@@ -293,14 +293,41 @@ func TestRestoreReleases(t *testing.T) {
 	d.wantSame(700)
 
 	// The site directory of the backup has its own releases.lock; one of an earlier Orrery has none, and gets one.
-	fresh := filepath.Join(t.TempDir(), "site")
-	d.must(restore(fresh))
-	if text, err := os.ReadFile(filepath.Join(fresh, "releases.lock")); err != nil || string(text) != string(good) {
-		t.Errorf("releases.lock is %s (%v)", text, err)
+	lockOf := func() string {
+		t.Helper()
+		fresh := filepath.Join(t.TempDir(), "site")
+		d.must(restore(fresh))
+		text, err := os.ReadFile(filepath.Join(fresh, "releases.lock"))
+		d.must(err)
+		return string(text)
 	}
-	d.must(os.Remove(lock))
+	if text := lockOf(); text != string(good) {
+		t.Errorf("releases.lock is %s", text)
+	}
+	watcher := d.Watcher
+	d.Watcher = lockless{watcher, lock}
+	_, err = backups.Take(t.Context(), d.Session, nil, to, backups.Options{})
+	d.Watcher = watcher
+	d.must(err)
+	if _, err := os.Stat(lock); err == nil {
+		t.Fatal("the backup has a releases.lock")
+	}
+	if text := lockOf(); text != string(good) {
+		t.Errorf("releases.lock is %s, of a site directory that had none", text)
+	}
 	_, err = backups.Take(t.Context(), d.Session, nil, to, backups.Options{})
 	d.wantExit(err, problem.Refused, "releases.lock: release 700 is not in it")
+}
+
+// lockless removes releases.lock before the site directory goes into a backup: so are backups of an earlier Orrery.
+type lockless struct {
+	control.Watcher
+	lock string
+}
+
+func (l lockless) Bytes(what string) control.ByteWatcher {
+	_ = os.Remove(l.lock)
+	return l.Watcher.Bytes(what)
 }
 
 // lock returns the text of releases.lock.
