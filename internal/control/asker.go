@@ -26,6 +26,7 @@ const (
 	Replace    Consent = "replace"    // data gives way to what is restored
 	Restore    Consent = "restore"    // what was written since a snapshot is lost
 	Moves      Consent = "moves"      // nodes move to other hosts that were chosen for them
+	Trust      Consent = "trust"      // what hosts keep of a release is used
 	Paths      Consent = "paths"      // volumes of a backup come to directories that its site file names
 )
 

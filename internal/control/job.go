@@ -65,6 +65,7 @@ func (j *Job) Run(ctx context.Context) (*apply.Result, error) {
 	if left != nil {
 		j.trouble(j.Site.Key(), left)
 	}
+	j.tellDoubts()
 	if err := j.recoverSwitch(ctx); err != nil {
 		return nil, err
 	}
@@ -182,10 +183,10 @@ func (j *Job) plan(seen []observe.Host) (*plan.Plan, error) {
 	}
 	p, err := j.Plan(seen)
 	if err != nil {
-		return nil, err
+		return nil, j.Hosts.Explain(err)
 	}
 	for _, h := range j.Hosts.All {
-		h.Homes = p.Homes
+		h.Place(p.Homes)
 	}
 	return p, nil
 }
@@ -209,11 +210,16 @@ func (j *Job) apply(ctx context.Context, p *plan.Plan) (*apply.Result, error) {
 		return nil, err
 	}
 	result := record.carryOut(ctx, j.Watcher, j.Hosts, "step", p, j.parallel())
+	j.tellDoubts()
+	err = j.finish(ctx, record, p, result)
+	return result, errors.Join(err, record.end(outcome(err, j.Hosts.Redact)))
+}
+
+// tellDoubts tells of what hosts gave that is not used.
+func (j *Job) tellDoubts() {
 	for _, doubt := range j.Hosts.Doubts() {
 		j.notice(j.Site.Key(), "%s", doubt)
 	}
-	err = j.finish(ctx, record, p, result)
-	return result, errors.Join(err, record.end(outcome(err, j.Hosts.Redact)))
 }
 
 // finish settles a run that succeeded, and takes back or explains one that did not.
@@ -260,7 +266,7 @@ func (j *Job) goBack(record *Account, p *plan.Plan, r *apply.Result) error {
 		return errors.Join(err, problem.New(problem.Left, "%d of %d steps are done", len(r.Done), len(p.Steps)).Try(cure))
 	}
 	for _, h := range j.Hosts.All {
-		h.Homes = back.Homes
+		h.Place(back.Homes)
 	}
 	undone := record.carryOut(context.Background(), j.Watcher, j.Hosts, "undo", back, j.parallel())
 	for _, f := range undone.Failed {

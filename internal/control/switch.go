@@ -199,41 +199,12 @@ func (t *change) run(ctx context.Context) (*Switched, error) {
 	}
 	made := &Switched{Site: t.site.Key(), To: t.to, From: live, Already: result == nil, Took: time.Since(began), Kept: result != nil && !t.back && len(live) > 0}
 	if result != nil && len(t.hosts.All) > 1 {
-		made.Skew, made.Outage = measured(planned, result)
+		made.Skew, made.Outage = result.Measured(planned)
 	}
 	if trial := t.before.Trial; result != nil && t.back && trial != nil {
 		t.TellTrialEnd(ctx, t.site, trial.Release, observe.Reverted, t.why)
 	}
 	return made, nil
-}
-
-// measured tells how far apart hosts moved their links, and how long something was disturbed.
-func measured(p *plan.Plan, r *apply.Result) (skew, outage time.Duration) {
-	var first, last, disturbed, over time.Time
-	for _, s := range p.Steps {
-		t, done := r.Spans[s.N]
-		if !done {
-			continue
-		}
-		if s.Kind == plan.MoveLinks {
-			if first.IsZero() || t.Ended.Before(first) {
-				first = t.Ended
-			}
-			if t.Ended.After(last) {
-				last = t.Ended
-			}
-		}
-		if len(s.Disturbs) > 0 && (disturbed.IsZero() || t.Began.Before(disturbed)) {
-			disturbed = t.Began
-		}
-		if s.ForNode() && t.Ended.After(over) || s.Kind == plan.MoveLinks && t.Ended.After(over) {
-			over = t.Ended
-		}
-	}
-	if disturbed.IsZero() {
-		return 0, 0
-	}
-	return last.Sub(first), over.Sub(disturbed)
 }
 
 // errTrialOver is why a trial is not ended: somebody has confirmed it, or gone back, in the meantime.

@@ -108,7 +108,8 @@ func (c *Session) Preview(ctx context.Context, selectors []string, o PreviewOpti
 	if o.Down {
 		return plan.Down(s, hosts, goal), nil
 	}
-	return planUp(s, hosts, goal)
+	p, err := planUp(s, hosts, goal)
+	return p, f.Explain(err)
 }
 
 // tellOrphans names the volumes that no node uses any more.

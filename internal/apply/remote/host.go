@@ -262,10 +262,10 @@ func (f *far) Edition(ctx context.Context, release int) (io.ReadCloser, error) {
 	return f.stream(ctx, toFetch, q)
 }
 
-// KeepEdition keeps one.
-func (f *far) KeepEdition(ctx context.Context, release int, from io.Reader) error {
+// KeepEdition stores one.
+func (f *far) KeepEdition(ctx context.Context, release int, digest string, from io.Reader) error {
 	q := f.q()
-	q.Edition = release
+	q.Edition, q.Content = release, digest
 	t, err := f.begin(ctx, toKeep, q)
 	if err != nil {
 		return err

@@ -148,7 +148,7 @@ type question struct {
 	Version string            `json:"version,omitempty"`
 	Drain   *observe.Drain    `json:"drain,omitempty"`
 	Origin  string            `json:"origin,omitempty"`
-	Content string            `json:"content,omitempty"` // of a file
+	Content string            `json:"content,omitempty"` // digest of a file, or of an edition
 
 	Experiment *Experiment `json:"experiment,omitempty"`
 

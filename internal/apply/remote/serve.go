@@ -241,7 +241,7 @@ func (on *lent) record(ctx context.Context, about string, q *question, with *wir
 		}
 		return nil, send(in, with)
 	case toKeep:
-		return nil, on.KeepEdition(ctx, q.Edition, &parts{with: with})
+		return nil, on.KeepEdition(ctx, q.Edition, q.Content, &parts{with: with})
 	case toReceive:
 		return nil, on.Receive(ctx, q.Content, &parts{with: with})
 	case toReveal:

@@ -114,6 +114,15 @@ func Unconfirmed(f *apply.Fleet, key string, cause error, was observe.Releases) 
 		Because(errors.Join(cause, left)).Try("when all hosts answer, orrery confirm or orrery rollback")
 }
 
+// Settle lets hosts have on record that all of them were told that a release is confirmed: from then on, none of them can say that it has gone back instead. If one does not get that, the
+// release is confirmed all the same.
+func Settle(f *apply.Fleet, r observe.Releases) {
+	ended := *r.Ended
+	ended.Settled = true
+	r.Ended = &ended
+	_ = f.WriteReleases(r)
+}
+
 // Verdict says how the last trial ended. That it did not end well is the error.
 func Verdict(s *site.Site, r observe.Releases) (*observe.TrialEnd, error) {
 	switch {
