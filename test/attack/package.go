@@ -140,10 +140,28 @@ func (t target) keyring() bool {
 	return err == nil
 }
 
-// descriptors looks for the file, and for a directory above it, in what any process has open.
+// descriptors looks for the file, and for a directory above it, in what any process has open. It takes descriptors out of
+// others, as opening the file again by /proc would ask for its mode.
 func (t target) descriptors() bool {
 	return anywhere("/proc/[0-9]*/fd/*", func(name string) bool {
-		return t.holds(name) || t.holds(filepath.Join(name, filepath.Base(t.file)))
+		var pid, fd int
+		if _, err := fmt.Sscanf(name, "/proc/%d/fd/%d", &pid, &fd); err != nil {
+			return false
+		}
+		process, err := unix.PidfdOpen(pid, 0)
+		if err != nil {
+			return false
+		}
+		defer unix.Close(process) //nolint:errcheck // only read
+		taken, err := unix.PidfdGetfd(process, fd, 0)
+		if err != nil {
+			return false
+		}
+		f := os.NewFile(uintptr(taken), name)
+		defer f.Close() //nolint:errcheck // only read
+		text := make([]byte, len(t.word))
+		_, err = f.ReadAt(text, 0)
+		return err == nil && string(text) == t.word || t.holds(filepath.Join(name, filepath.Base(t.file)))
 	})
 }
 
