@@ -172,18 +172,6 @@ func processesOf(s *Store) []string {
 	return found
 }
 
-// rootedIn gives the processes that name a directory in their command line.
-func rootedIn(dir string) []string {
-	var found []string
-	dirs, _ := filepath.Glob("/proc/[0-9]*")
-	for _, proc := range dirs {
-		if line, _ := os.ReadFile(filepath.Join(proc, "cmdline")); bytes.Contains(line, []byte(dir)) {
-			found = append(found, filepath.Base(proc)+" "+string(bytes.ReplaceAll(line, []byte{0}, []byte(" "))))
-		}
-	}
-	return found
-}
-
 // mark is what the names of all scratch containers of a store have.
 func mark(s *Store) string { return strings.TrimPrefix(scratchName(s, ""), "-") }
 

@@ -23,6 +23,7 @@ var attacks = map[string]attack{
 	"swallow":   {"let no process be killed that writes to a file", swallow},
 	"meddle":    {"do to the processes of a member's run what one process can do to another", meddle},
 	"freeze":    {"freeze the control group from which a member calls", freezeRun},
+	"set-up":    {"do what a hostile package does as it is set up: reach the host", setUp},
 }
 
 // An attack is one way of doing harm.
