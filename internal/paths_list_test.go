@@ -152,6 +152,7 @@ var paths = map[string]string{
 	"internal/engine/cgroup/limits.go":       ofKernel,
 	"internal/engine/cgroup/remove.go":       ofKernel,
 	"internal/engine/cgroup/start.go":        ofKernel,
+	"internal/engine/cgroup/walk.go":         ofKernel,
 	"internal/engine/cgroup/threads.go":      ofKernel + ", and " + ofOwn,
 	"internal/engine/confine/cell.go":        ofHosts,
 	"internal/engine/enginetest/ground.go":   ofOwn,
