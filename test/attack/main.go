@@ -11,6 +11,7 @@ import (
 // attacks are all that this program can do, by the name that a test calls them by.
 var attacks = map[string]attack{
 	"descriptors": {"list the descriptors that the caller left open", listDescriptors},
+	"freeze":      {"freeze a process of the node, so that nobody can end it", freezeProcess},
 }
 
 // An attack is one way of doing harm.
