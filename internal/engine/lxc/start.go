@@ -77,7 +77,7 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 			Try("orrery doctor tells which limits this host can set")
 	}
 	c.awaitOrders(ctx)
-	return ctx.Err()
+	return e.checkAlive(ctx, c, r)
 }
 
 // awaitOrders waits until the node's systemd listens to systemctl(1), so that nobody has to ask it again and again from inside. A
