@@ -12,6 +12,7 @@ import (
 var attacks = map[string]attack{
 	"descriptors": {"list the descriptors that the caller left open", listDescriptors},
 	"freeze":      {"freeze a process of the node, so that nobody can end it", freezeProcess},
+	"namespaces":  {"make namespaces that cost the host memory", makeNamespaces},
 }
 
 // An attack is one way of doing harm.
