@@ -24,6 +24,10 @@ type File struct {
 // period is the length of a scheduling period in microseconds (cpu.max in cgroups(7), cfs_period_us).
 const period = 100_000
 
+// maxBelow is how many groups there may be below a node's. Each costs the host's kernel about 80 KB that no memory limit
+// counts. Version 1 has no such bound.
+const maxBelow = 1000
+
 // Files says which files of the group hold limits, and with what in them.
 func (g Group) Files(l site.Limits) []File {
 	l = g.at.settable(l)
@@ -53,6 +57,9 @@ func (g Group) Files(l site.Limits) []File {
 	if l.Pids > 0 {
 		pids := strconv.Itoa(l.Pids)
 		add("pids", "pids.max", pids, "pids.max", pids)
+	}
+	if isV2(string(g.at)) {
+		all = append(all, File{Name: "cgroup.max.descendants", Value: strconv.Itoa(maxBelow)})
 	}
 	return all
 }

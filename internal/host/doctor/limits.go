@@ -2,8 +2,10 @@ package doctor
 
 import (
 	"fmt"
-	"orrery/internal/host"
 	"strconv"
+
+	"orrery/internal/host"
+	"orrery/internal/site"
 )
 
 // limits says how many nodes the kernel's limits allow.
@@ -14,7 +16,22 @@ func (m machine) limits() Facts {
 	if n, err := strconv.Atoi(instances); err == nil && n < 1024 {
 		f.Value += "; raised while nodes are up"
 	}
-	return Facts{f, m.urgency()}
+	return Facts{f, m.processIDs(), m.urgency()}
+}
+
+// processIDs says how many nodes can have as many processes as a node has by default.
+func (m machine) processIDs() Fact {
+	const name, most = "process ids", 1 << 22 // PID_MAX_LIMIT of linux/threads.h
+	text := m.read("proc/sys/kernel/pid_max")
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return Fact{name, false, Info, "kernel.pid_max is not there", "mount proc on /proc"}
+	}
+	f := Fact{name, true, Info, fmt.Sprintf("%d, enough for %d nodes of %d processes", n, n/site.DefaultPids, site.DefaultPids), ""}
+	if n < most {
+		f.Value += "; raised while nodes are up"
+	}
+	return f
 }
 
 // urgency says whether a switch can move the links of nodes at once when all processors are busy.
