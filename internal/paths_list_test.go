@@ -334,7 +334,7 @@ var functions = map[string][]string{
 	"internal/engine/disk/open.go":         {"Disk.Open"},
 	"internal/engine/kvm/disks.go":         {"Engine.tellStack"},
 	"internal/engine/kvm/freeze.go":        {"machine.pause", "machine.still"},
-	"internal/engine/kvm/handover.go":      {"Engine.resolve", "Engine.take", "machine.over"},
+	"internal/engine/kvm/handover.go":      {"Engine.resolve", "Engine.take", "Engine.over"},
 	"internal/engine/kvm/inherit.go":       {"machine.openAs"},
 	"internal/engine/kvm/launch.go":        {"Engine.launch"},
 	"internal/engine/kvm/memory.go":        {"Engine.Recall", "machine.goOn", "machine.halt", "machine.remembered", "remember"},

@@ -126,10 +126,14 @@ func (g Group) Limit(node string, l site.Limits) error {
 	return nil
 }
 
-// Holds reports whether limits are in force, so far as this host can limit, and gives those that are: a pin to the same processors in the same words.
+// Holds reports whether limits are in force, so far as this host can limit, and gives those that are: a share of the
+// processors that the kernel rounds to the same, and a pin to the same ones, as they are in l.
 func (g Group) Holds(l site.Limits) (has site.Limits, ok bool) {
 	has = g.Limits()
 	ok = equal(has, g.at.settable(l))
+	if sameCpus(has.Cpus, l.Cpus) {
+		has.Cpus = l.Cpus
+	}
 	if samePin(has.Pin, l.Pin) {
 		has.Pin = l.Pin
 	}
@@ -152,9 +156,12 @@ func equal(a, b site.Limits) bool {
 		return *l.Swap
 	}
 	// The kernel rounds memory down to pages.
-	return fmt.Sprintf("%.4f", a.Cpus) == fmt.Sprintf("%.4f", b.Cpus) && samePin(a.Pin, b.Pin) &&
+	return sameCpus(a.Cpus, b.Cpus) && samePin(a.Pin, b.Pin) &&
 		a.Memory>>16 == b.Memory>>16 && a.Pids == b.Pids && swap(a)>>16 == swap(b)>>16
 }
+
+// sameCpus compares shares of the processors, which the kernel has in whole microseconds of a period.
+func sameCpus(a, b float64) bool { return fmt.Sprintf("%.4f", a) == fmt.Sprintf("%.4f", b) }
 
 // samePin compares pins as the kernel would: one to all processors is none.
 func samePin(a, b string) bool {
