@@ -147,6 +147,7 @@ var paths = map[string]string{
 	"internal/control/hosts/trial.go":        ofOwn,
 	"internal/host/twins/twins.go":           ofOwn,
 	"internal/engine/cgroup/cgroup.go":       ofKernel,
+	"internal/engine/cgroup/devices.go":      ofKernel + ", and " + ofHosts,
 	"internal/engine/cgroup/freeze.go":       ofKernel,
 	"internal/engine/cgroup/frost.go":        ofOwn,
 	"internal/engine/cgroup/limits.go":       ofKernel,

@@ -161,7 +161,7 @@ func (c Cell) fill() error {
 			return err
 		}
 	}
-	for _, name := range append([]string{"null", "urandom"}, c.Devices...) {
+	for _, name := range append(slices.Clone(everybodys), c.Devices...) {
 		if err := c.device(name); err != nil {
 			return err
 		}
@@ -210,6 +210,23 @@ func (c Cell) show(path string) error {
 		return &os.PathError{Op: "move_mount", Path: at, Err: err}
 	}
 	return nil
+}
+
+// everybodys are the devices of /dev that all programs expect.
+var everybodys = []string{"null", "urandom"}
+
+// Allow limits what is in a group to some devices of the host's /dev beside those: even a program that has left its cell opens
+// no others.
+func Allow(in cgroup.Group, names ...string) error {
+	var devices []cgroup.Device
+	for _, name := range append(slices.Clone(everybodys), names...) {
+		d, err := cgroup.DeviceAt(filepath.Join("/dev", name))
+		if err != nil {
+			return err
+		}
+		devices = append(devices, d)
+	}
+	return in.AllowDevices(devices)
 }
 
 // device makes a device as the program's own: on the host, it may be root's.

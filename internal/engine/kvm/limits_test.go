@@ -2,6 +2,7 @@ package kvm
 
 import (
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	"orrery/internal/engine"
 	"orrery/internal/engine/confine"
 	"orrery/internal/engine/process"
+	"orrery/internal/host"
 	"orrery/internal/host/numa"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
@@ -52,6 +54,11 @@ func (g ground) bounded(t *testing.T, n *spec.Node) {
 	m := g.machine(ref)
 	if has, ok := m.Group().Holds(bounds(n, 1)); !ok {
 		t.Errorf("its limits are %+v", has)
+	}
+	look := exec.Command("head", "-c1", "/dev/zero")
+	must(t, host.Apart(func() error { return m.Group().Start(look) }))
+	if look.Wait() == nil {
+		t.Error("its programs may open devices of the host")
 	}
 	var files unix.Rlimit
 	must(t, unix.Prlimit(m.sharer(), unix.RLIMIT_NOFILE, nil, &files))
