@@ -13,6 +13,7 @@ var attacks = map[string]attack{
 	"descriptors": {"list the descriptors that the caller left open", listDescriptors},
 	"freeze":      {"freeze a process of the node, so that nobody can end it", freezeProcess},
 	"namespaces":  {"make namespaces that cost the host memory", makeNamespaces},
+	"tap":         {"take a tap from the host, as a QEMU that a guest has taken over", useTap},
 }
 
 // An attack is one way of doing harm.

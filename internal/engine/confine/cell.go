@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/engine/cgroup"
+	"orrery/internal/host/seccomp"
 	"orrery/internal/problem"
 )
 
@@ -70,6 +71,9 @@ func (c Cell) Start(cmd *exec.Cmd, in cgroup.Group) error {
 		return fmt.Errorf("a cell for %s: %w", name, err)
 	}
 	if err := shutInherited(); err != nil {
+		return err
+	}
+	if err := seccomp.KeepHostsEnd(); err != nil {
 		return err
 	}
 	attr := attributes(cmd)
