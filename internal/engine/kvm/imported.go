@@ -63,7 +63,7 @@ func (e *Engine) startDisk(ctx context.Context, m machine, r *nodedir.Record) (e
 			return m.StartProblem(err, "")
 		}
 	}
-	if err := m.bind(ctx, r); err != nil {
+	if err := m.pin(ctx, r); err != nil {
 		return err
 	}
 	if r.Disk.Guest == site.NoGuest {

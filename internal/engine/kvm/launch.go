@@ -44,6 +44,9 @@ func (e *Engine) launch(ctx context.Context, m machine, r *nodedir.Record, line 
 	if line.PCI, err = m.lend(ctx, &cell, &r.Node); err != nil {
 		return err
 	}
+	if err := confine.Allow(m.Group(), cell.Devices...); err != nil { // of virtiofsd, too, which has no guest yet
+		return err
+	}
 	served := handed{}
 	line.VHost, err = m.serve(served, &r.Node)
 	maps.Copy(open, served)

@@ -65,7 +65,7 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 			Try("orrery doctor tells which limits this host can set")
 	}
 	c.awaitOrders(ctx, r)
-	return ctx.Err()
+	return e.checkAlive(ctx, c, r)
 }
 
 // boot runs lxc-start, which returns when the node's init has been started.

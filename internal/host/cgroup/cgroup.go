@@ -6,12 +6,15 @@
 package cgroup
 
 import (
+	"context"
+	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // A Group is a control group, which need not be there.
@@ -58,19 +61,23 @@ func (p place) hierarchy(controller string) string {
 
 // Processes gives the ids of all processes in the group and in those inside it.
 func (g Group) Processes() []int {
-	var all []int
+	all, _ := g.processes(context.Background()) // a control group may go at any moment
+	return all
+}
+
+func (g Group) processes(ctx context.Context) (all []int, err error) {
 	// Nobody in a node has a reason to leave that of the freezer.
-	_ = filepath.WalkDir(g.file("freezer", ""), func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.IsDir() {
-			return nil // a control group may go at any moment
-		}
-		text, _ := os.ReadFile(filepath.Join(path, "cgroup.procs"))
+	err = g.walk(ctx, g.at.hierarchy("freezer"), func(above int, name string) error {
+		text, err := readIn(above, name, "cgroup.procs")
 		for word := range strings.FieldsSeq(string(text)) {
 			if pid, err := strconv.Atoi(word); err == nil && pid > 0 {
 				all = append(all, pid)
 			}
 		}
-		return nil
+		if errors.Is(err, unix.EOPNOTSUPP) { // a threaded group of version 2: the one above it lists its processes
+			return nil
+		}
+		return err
 	})
-	return all
+	return all, err
 }

@@ -1,6 +1,7 @@
 package cgroup
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -23,6 +24,39 @@ func (g Group) SetFrozen(frozen bool) error {
 		file, value = "cgroup.freeze", map[bool]string{true: "1", false: "0"}[frozen]
 	}
 	return os.WriteFile(g.file("freezer", file), []byte(value), 0)
+}
+
+// ThawAll thaws the group and every group below it, in every hierarchy that can freeze. A node's root freezes groups of its
+// own, and what is frozen neither ends in order nor, with version 1, dies of SIGKILL.
+func (g Group) ThawAll(ctx context.Context) error {
+	for _, root := range g.at.freezing() {
+		if err := g.walk(ctx, root, thawIn); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// freezing returns the hierarchies whose groups can be frozen.
+func (p place) freezing() (all []string) {
+	if p.isV1("freezer") {
+		all = append(all, p.hierarchy("freezer"))
+	}
+	if _, v2 := p.versions(); v2 != "" {
+		all = append(all, v2)
+	}
+	return all
+}
+
+// thawIn thaws one group if it was frozen itself: one that is frozen with a group above it has nothing to be written.
+func thawIn(above int, name string) error {
+	if own, err := readIn(above, name, "freezer.self_freezing"); err == nil && bytes.HasPrefix(own, []byte("1")) {
+		return writeIn(above, name, "freezer.state", "THAWED")
+	}
+	if own, err := readIn(above, name, "cgroup.freeze"); err == nil && bytes.HasPrefix(own, []byte("1")) {
+		return writeIn(above, name, "cgroup.freeze", "0")
+	}
+	return nil
 }
 
 // Frozen reports whether the group's processes stand still, or are about to.

@@ -24,6 +24,10 @@ type File struct {
 // period is the length of a scheduling period in microseconds (cpu.max in cgroups(7), cfs_period_us).
 const period = 100_000
 
+// maxBelow is how many groups there may be below a node's. Each costs the host's kernel about 80 KB that no memory limit
+// counts. Version 1 has no such bound.
+const maxBelow = 1000
+
 // Files says which files of the group hold limits, and with what in them.
 func (g Group) Files(l site.Limits) []File {
 	l = g.at.settable(l)
@@ -53,6 +57,9 @@ func (g Group) Files(l site.Limits) []File {
 	if l.Pids > 0 {
 		pids := strconv.Itoa(l.Pids)
 		add("pids", "pids.max", pids, "pids.max", pids)
+	}
+	if isV2(string(g.at)) {
+		all = append(all, File{Name: "cgroup.max.descendants", Value: strconv.Itoa(maxBelow)})
 	}
 	return all
 }
@@ -119,10 +126,14 @@ func (g Group) Limit(node string, l site.Limits) error {
 	return nil
 }
 
-// Holds reports whether limits are in force, so far as this host can limit, and gives those that are: a pin to the same processors in the same words.
+// Holds reports whether limits are in force, so far as this host can limit, and gives those that are: a share of the
+// processors that the kernel rounds to the same, and a pin to the same ones, as they are in l.
 func (g Group) Holds(l site.Limits) (has site.Limits, ok bool) {
 	has = g.Limits()
 	ok = equal(has, g.at.settable(l))
+	if sameCpus(has.Cpus, l.Cpus) {
+		has.Cpus = l.Cpus
+	}
 	if samePin(has.Pin, l.Pin) {
 		has.Pin = l.Pin
 	}
@@ -145,9 +156,12 @@ func equal(a, b site.Limits) bool {
 		return *l.Swap
 	}
 	// The kernel rounds memory down to pages.
-	return fmt.Sprintf("%.4f", a.Cpus) == fmt.Sprintf("%.4f", b.Cpus) && samePin(a.Pin, b.Pin) &&
+	return sameCpus(a.Cpus, b.Cpus) && samePin(a.Pin, b.Pin) &&
 		a.Memory>>16 == b.Memory>>16 && a.Pids == b.Pids && swap(a)>>16 == swap(b)>>16
 }
+
+// sameCpus compares shares of the processors, which the kernel has in whole microseconds of a period.
+func sameCpus(a, b float64) bool { return fmt.Sprintf("%.4f", a) == fmt.Sprintf("%.4f", b) }
 
 // samePin compares pins as the kernel would: one to all processors is none.
 func samePin(a, b string) bool {

@@ -1,8 +1,8 @@
 package cgroup
 
 import (
+	"context"
 	"errors"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -13,7 +13,7 @@ import (
 func Remove(groups ...Group) {
 	for _, g := range groups {
 		for _, root := range g.at.all() {
-			removeTree(filepath.Join(root, g.name))
+			g.remove(root)
 		}
 	}
 }
@@ -36,22 +36,19 @@ func (p place) all() []string {
 	return append(below, string(p))
 }
 
-// removeTree removes a control group and those inside. The last process may
-// still be leaving, so it tries for a while.
-func removeTree(group string) {
-	inside, err := os.ReadDir(group)
-	if err != nil {
-		return
-	}
-	for _, entry := range inside {
-		if entry.IsDir() {
-			removeTree(filepath.Join(group, entry.Name()))
+// leaving is how long the last processes of a group may take to leave it once they have ended.
+const leaving = time.Second
+
+// remove removes the group and those inside it from one hierarchy.
+func (g Group) remove(root string) {
+	until := time.Now().Add(leaving)
+	_ = g.walk(context.Background(), root, func(above int, name string) error {
+		for {
+			err := unix.Unlinkat(above, name, unix.AT_REMOVEDIR)
+			if !errors.Is(err, unix.EBUSY) || time.Now().After(until) {
+				return nil // what is left, the next call removes
+			}
+			time.Sleep(5 * time.Millisecond)
 		}
-	}
-	for range 20 {
-		if err := unix.Rmdir(group); !errors.Is(err, unix.EBUSY) {
-			return
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+	})
 }

@@ -116,7 +116,15 @@ func TestCgroups(t *testing.T) {
 			expectFact(t, facts[0], c.fine, c.version)
 			expectFact(t, facts[1], c.all, c.controllers)
 			expectFact(t, facts[2], c.swap, "")
+			expectFact(t, facts[3], strings.HasPrefix(name, "v2"), "bound") // how many groups a node makes
 		})
+	}
+}
+
+func TestProcessIDs(t *testing.T) {
+	for text, value := range map[string]string{"32768\n": "4 nodes of 8192 processes; raised", "4194304\n": "512 nodes", "": "not there"} {
+		f := fakeMachine(t, map[string]string{"proc/sys/kernel/pid_max": text}).processIDs()
+		expectFact(t, f, text != "", value)
 	}
 }
 

@@ -2,9 +2,11 @@ package doctor
 
 import (
 	"fmt"
-	"orrery/internal/host"
 	"strconv"
 	"strings"
+
+	"orrery/internal/host"
+	"orrery/internal/site"
 )
 
 // limits says how many nodes the kernel's limits allow.
@@ -15,7 +17,7 @@ func (m machine) limits() Facts {
 	if n, err := strconv.Atoi(instances); err == nil && n < 1024 {
 		f.Value += "; raised while nodes are up"
 	}
-	return Facts{f, m.neighbours(), m.urgency()}
+	return Facts{f, m.neighbours(), m.processIDs(), m.urgency()}
 }
 
 // neighbours says how full the kernel's tables of neighbours are. There is one for all network namespaces, so a node
@@ -49,6 +51,21 @@ func (m machine) entries(path string) (int, bool) {
 	first, _, _ := strings.Cut(row, " ")
 	n, err := strconv.ParseUint(first, 16, 32)
 	return int(n), err == nil
+}
+
+// processIDs says how many nodes can have as many processes as a node has by default.
+func (m machine) processIDs() Fact {
+	const name, most = "process ids", 1 << 22 // PID_MAX_LIMIT of linux/threads.h
+	text := m.read("proc/sys/kernel/pid_max")
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return Fact{name, false, Info, "kernel.pid_max is not there", "mount proc on /proc"}
+	}
+	f := Fact{name, true, Info, fmt.Sprintf("%d, enough for %d nodes of %d processes", n, n/site.DefaultPids, site.DefaultPids), ""}
+	if n < most {
+		f.Value += "; raised while nodes are up"
+	}
+	return f
 }
 
 // urgency says whether a switch can move the links of nodes at once when all processors are busy.

@@ -9,13 +9,7 @@
 // nothing in a node can have been started without it.
 package seccomp
 
-import (
-	"os"
-	"runtime"
-	"unsafe"
-
-	"golang.org/x/sys/unix"
-)
+import "golang.org/x/sys/unix"
 
 // A Policy says which calls are let through all the same.
 type Policy struct {
@@ -25,16 +19,7 @@ type Policy struct {
 
 // Install refuses the calls from now on to the calling thread and all that it starts. The thread must be root's, and end
 // with its work: a filter cannot be taken off.
-func (p Policy) Install() error {
-	filter := p.compile(abis)
-	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
-	_, _, err := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&program)))
-	runtime.KeepAlive(filter)
-	if err != 0 {
-		return os.NewSyscallError("seccomp", err)
-	}
-	return nil
-}
+func (p Policy) Install() error { return install(p.compile(abis)) }
 
 // An abi is one of the ways in which programs call this kernel, with its own numbers of the calls.
 type abi struct {
