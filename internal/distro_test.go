@@ -16,10 +16,8 @@ var ofDistributions = regexp.MustCompile(`\b(apt-get|apt-cache|mmdebstrap|deboot
 var wordsOfHosts = map[string]string{
 	"internal/host/outfit":             "what is installed on the host",
 	"internal/host/doctor":             "what the host is to install, and whether it has it",
-	"internal/host/sealed.go":          "a cure on the host",
 	"internal/image/archive/unpack.go": "a cure on the host",
-	"internal/image/scratch.go":        "a cure on the host",
-	"internal/engine/lxc/start.go":     "a cure on the host",
+	"internal/host/enter/launch.go":    "a cure on the host",
 	"internal/engine/disk/program.go":  "a cure on the host",
 	"internal/host/qemu":               "cures on the host",
 	"internal/host/xl":                 "cures on the host",

@@ -2,19 +2,100 @@ package internal
 
 import (
 	"go/ast"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// TestLocks: there is one kind of lock, in package host.
+// lockFile is where files are locked, and nowhere else.
+const lockFile = "internal/host/lock.go"
+
+// TestLocks: there is one kind of lock, in package host, and nobody sleeps in the kernel for it, where neither a context nor a word
+// reaches him.
 func TestLocks(t *testing.T) {
 	eachFile(t, func(_, path string, f *ast.File) {
-		if path == "internal/host/lock.go" {
+		ast.Inspect(f, func(n ast.Node) bool {
+			if s, ok := n.(*ast.SelectorExpr); ok && path != lockFile && locks(s) {
+				t.Errorf("%s: %s.%s: take a host.Lock", path, name(s.X), s.Sel.Name)
+			}
+			if c, ok := n.(*ast.CallExpr); ok && path == lockFile && is(c.Fun, "unix", "Flock") && !mentions(c, "LOCK_NB") {
+				t.Errorf("%s: a call of flock(2) without LOCK_NB ends with no context", path)
+			}
+			return true
+		})
+	})
+}
+
+// locks reports whether an expression is of a lock of the kernel: flock(2), or one of fcntl(2).
+func locks(s *ast.SelectorExpr) bool {
+	if of := name(s.X); of != "unix" && of != "syscall" {
+		return false
+	}
+	return slices.Contains([]string{"Flock", "FcntlFlock", "Flock_t"}, s.Sel.Name) || strings.HasPrefix(s.Sel.Name, "LOCK_") ||
+		strings.HasPrefix(s.Sel.Name, "F_SETLK") || strings.HasPrefix(s.Sel.Name, "F_OFD_SETLK")
+}
+
+// TestWaits: whoever waits for a lock does so by package waits, which says for whom, and with a context that may end.
+func TestWaits(t *testing.T) {
+	eachFile(t, func(pkg, path string, f *ast.File) {
+		if pkg == "waits" {
 			return
 		}
 		ast.Inspect(f, func(n ast.Node) bool {
-			if s, ok := n.(*ast.SelectorExpr); ok && name(s.X) == "unix" && (s.Sel.Name == "Flock" || strings.HasPrefix(s.Sel.Name, "LOCK_")) {
-				t.Errorf("%s: unix.%s: take a host.Lock", path, s.Sel.Name)
+			if polls(n) {
+				t.Errorf("%s: a loop tries a lock again and again, in silence: call host.WaitLock or waits.For", path)
+			}
+			c, ok := n.(*ast.CallExpr)
+			if !ok || len(c.Args) == 0 || !slices.Contains(waiters, strings.TrimPrefix(name(c.Fun), "host.")) {
+				return true
+			}
+			if never, ok := c.Args[0].(*ast.CallExpr); ok && is(never.Fun, "context", "Background", "TODO", "WithoutCancel") {
+				t.Errorf("%s: a wait for a lock that no context ends", path)
+			}
+			return true
+		})
+	})
+}
+
+// waiters are the functions that wait for a lock.
+var waiters = []string{"WaitLock", "TakeLock", "TakeLockWithin", "lockFile", "waits.For"}
+
+// polls reports whether a loop sleeps between tries of a lock.
+func polls(n ast.Node) bool {
+	loop, ok := n.(*ast.ForStmt)
+	if !ok {
+		return false
+	}
+	return (mentions(loop, "TryLock") || mentions(loop, "TakeLock") || mentions(loop, "Flock") || mentions(loop, "Locked") || mentions(loop, "ErrHeld")) &&
+		(mentions(loop, "Pause") || mentions(loop, "Sleep") || mentions(loop, "After"))
+}
+
+// mentions reports whether a name is used in a node.
+func mentions(in ast.Node, what string) (found bool) {
+	ast.Inspect(in, func(n ast.Node) bool {
+		s, ok := n.(*ast.Ident)
+		found = found || ok && s.Name == what
+		return !found
+	})
+	return found
+}
+
+// TestQuietNetworks: whoever changes networks holds the lock of all networks of the machine, for which other sites wait. So it
+// runs no program, and says nothing to anybody who might not listen.
+func TestQuietNetworks(t *testing.T) {
+	loud := []string{"os/exec", "log/slog", "log", "io", "bufio"}
+	eachFile(t, func(pkg, path string, f *ast.File) {
+		if pkg != "network" {
+			return
+		}
+		for _, i := range f.Imports {
+			if name := strings.Trim(i.Path.Value, `"`); slices.Contains(loud, name) {
+				t.Errorf("%s: imports %s; what is done under the lock of networks must wait for nobody", path, name)
+			}
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			if c, ok := n.(*ast.CallExpr); ok && (is(c.Fun, "host", "Exec", "Output", "Program") || is(c.Fun, "fmt", "Print", "Println", "Printf")) {
+				t.Errorf("%s: calls what may wait for others, under the lock of networks", path)
 			}
 			return true
 		})

@@ -254,6 +254,9 @@ func (c *farChaos) befall(control int, verb []string) {
 	said := fmt.Sprintf("sv%d: %s: %s (%s, after %s for %s): status %d", control, strings.Join(verb, " "), fault, victim.Name(), at.Round(time.Millisecond), lasts.Round(time.Millisecond), code)
 	c.said = append(c.said, fmt.Sprintf("%s after %s\n%s", said, time.Since(began).Round(time.Millisecond), indented(errs.String())))
 	c.ended[fmt.Sprintf("%s: %s: status %d", verb[0], fault, code)]++
+	if verb[0] == "stage" {
+		c.share(control)
+	}
 	if text := errs.String(); code == 2 || strings.Contains(text, "goroutine ") || code > 0 && strings.TrimSpace(text) == "" {
 		c.Errorf("%s\n%s", said, text)
 	}
@@ -261,6 +264,20 @@ func (c *farChaos) befall(control int, verb []string) {
 
 func indented(text string) string {
 	return "      " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n      ")
+}
+
+// share takes releases.lock to the other hosts that steer, as version control does.
+func (c *farChaos) share(from int) {
+	c.Helper()
+	const lock = "/root/chaos/releases.lock"
+	if _, err := c.hosts[from-1].Output("test", "-e", lock); err != nil {
+		return // nothing was staged
+	}
+	for i, h := range c.hosts {
+		if i != from-1 {
+			(&site{T: c.t}).share("releases.lock", c.hosts[from-1], h, "/root/chaos")
+		}
+	}
 }
 
 // killControl kills what steers, and not what helps, on a host. It has processes of its own.
@@ -300,6 +317,9 @@ func (c *farChaos) steer(on int, args ...string) result {
 	_ = cmd.Run()
 	r := result{c.site, args, cmd.ProcessState.ExitCode(), out.String(), errs.String(), time.Since(began)}
 	c.said = append(c.said, fmt.Sprintf("sv%d: %s: status %d after %s\n%s", on, strings.Join(args, " "), r.status, r.took.Round(time.Millisecond), indented(r.errs)))
+	if args[0] == "stage" {
+		c.share(on)
+	}
 	return r
 }
 

@@ -1,7 +1,10 @@
 package test
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -48,7 +51,9 @@ func TestFarSwitch(t *testing.T) {
 		says(2, "orrery plan", "nothing to do", "status 0")
 	}
 	says(1, "orrery up", "status 0")
-	says(1, "orrery stage --release 700", "status 0")
+	says(1, "orrery stage --release 700", "releases.lock has a new digest for release 700: commit the file", "status 0")
+	says(2, "orrery switch --release 700", "releases.lock: release 700 is not in it", "orrery release trust 700", "status 9")
+	s.share("releases.lock", h.At(1), h.At(2), "/root/fleet")
 	apart(0, 700)
 	says(2, "orrery release show 700", "a (700011), b (700012):", "roles ", "content ", "status 0")
 	says(1, "orrery release diff 0 700", "a, b:", "the same", "status 0")
@@ -98,5 +103,64 @@ func TestFarSwitch(t *testing.T) {
 	says(1, "for i in $(seq 100); do orrery up && break; sleep 0.2; done", "status 0")
 	says(2, "orrery release ls; orrery exec all -- hostname", "a | a", "b | b", "2 of 2 nodes", "status 0")
 	says(2, "orrery plan", "nothing to do", "status 0")
+	hostileHost(t, h.At(2), says)
 	says(2, "orrery down", "status 0")
+}
+
+// hostileHost: root of the second host forges a release that mounts a directory of the first host, and a record by which
+// it is live. Nothing becomes of that on the first host, which steers.
+func hostileHost(t *testing.T, evil hosts.Host, says func(on int, script string, words ...string) string) {
+	t.Helper()
+	const kept = "/var/lib/orrery/sites/it-farsw/"
+	says(1, "echo good > /root/canary", "status 0")
+	says(2, `cd `+kept+` && cp -a releases/700 releases/7 && cd releases/7/site &&
+		sed -i '1i [volume.steal]\npath = "/root"\n' site.toml && sed -i 's/^\[node.*/&\nroles = ["thief"]/' site.toml && echo '[release.7]' >> site.toml && mkdir -p roles/thief &&
+		printf '[[volume]]\nname = "steal"\npath = "/mnt"\n[[step]]\nname = "x"\nwhen = "boot"\nscript = "echo evil >/mnt/canary"\n' > roles/thief/role.toml`, "status 0")
+	written := 0
+	write := func(change func(active map[string]any)) { // a record that claims to come after every other
+		t.Helper()
+		text, err := evil.Output("cat", kept+"releases.json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var record map[string]any
+		if err := json.Unmarshal([]byte(text), &record); err != nil {
+			t.Fatal(err)
+		}
+		past, _ := record["past"].([]any)
+		written++
+		record["past"], record["id"] = append(past, record["id"]), fmt.Sprintf("%024x", written)
+		change(record["active"].(map[string]any))
+		forged, err := json.Marshal(record)
+		if err != nil {
+			t.Fatal(err)
+		}
+		into := evil.Command("tee", kept+"releases.json")
+		into.Stdin = bytes.NewReader(forged)
+		if out, err := into.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	for _, forge := range []struct {
+		nodes []string
+		want  []string
+	}{
+		{[]string{"a", "b"}, []string{"host sv2 says of release 7 of node a that it is live", "--without sv2", "status 6"}},
+		{[]string{"b"}, []string{"releases.lock: release 7 is not in it", "orrery release trust 7", "status 9"}}, // its own
+	} {
+		live := map[string]any{}
+		write(func(active map[string]any) {
+			maps.Copy(live, active)
+			for _, node := range forge.nodes {
+				active[node] = 7
+			}
+		})
+		says(1, "orrery up", forge.want...)
+		if len(forge.nodes) == 1 { // what works while a copy is not used
+			says(1, "orrery status && orrery exec a -- true && orrery logs -n 1 a > /dev/null", "status 0")
+		}
+		write(func(active map[string]any) { maps.Copy(active, live) })
+		says(1, "cat /root/canary; orrery exec a -- ls -A /mnt", "good\n1 of 1 nodes succeeded.")
+	}
+	says(1, "orrery up", "status 0")
 }

@@ -121,6 +121,20 @@ func (s *site) carryBoth(at func(int) hosts.Host, dir, file, second string) {
 	}
 }
 
+// share takes a file of a site directory from one host to another, as version control does.
+func (s *site) share(name string, from, to hosts.Host, dir string) {
+	s.Helper()
+	text, err := from.Output("cat", filepath.Join(dir, name))
+	if err != nil {
+		s.Fatal(err)
+	}
+	into := to.Command("tee", filepath.Join(dir, name))
+	into.Stdin = strings.NewReader(text)
+	if out, err := into.CombinedOutput(); err != nil {
+		s.Fatalf("%v\n%s", err, out)
+	}
+}
+
 // ask runs a script on a host, in a directory of a site, which prints all of these words; the last of what it gives is the status.
 func (s *site) ask(on hosts.Host, dir, script string, words ...string) string {
 	s.Helper()

@@ -103,6 +103,8 @@ privileged = true
 	// Owners of the site.
 	h.as("ada", `$orrery status`).want(0, "one .*running")
 	h.as("ada", `echo said | $orrery exec one -- sh -c 'cat; id -u'`).want(0, `one \| said`, `one \| 0`)
+	h.as("ada", `sleep 5 | script -qec "stty rows 21 cols 43; $orrery shell one -- sh -c 'stty size; exit 7'" /dev/null`).
+		want(7, "21 43")
 	h.as("ada", `$orrery -C it-member logs one -n 3`).want(0, "journal of node one")
 	h.as("ada", `$orrery exec trusted -- true`).want(101, "is privileged")
 	h.as("ada", `$orrery shell trusted -- true`).want(9, "is privileged")

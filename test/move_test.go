@@ -115,6 +115,7 @@ func TestMove(t *testing.T) {
 	// What of other releases stands beside it goes with it: what is staged, and what a rollback returns to.
 	says(1, "orrery move a --to sv1", "status 0")
 	says(1, "orrery stage --release 700", "status 0")
+	s.share("releases.lock", h.At(1), h.At(2), "/root/move")
 	says(1, "orrery exec --release 700 a -- sh -c 'echo staged > /root/g'", "status 0")
 	for i, verb := range []string{"switch --release 700", "rollback"} {
 		says(1, "orrery move a --to "+to[i], "stands still there in quarantine", "status 0")

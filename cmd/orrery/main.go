@@ -2,15 +2,22 @@
 package main
 
 import (
+	"fmt"
 	"os"
 
 	"orrery/internal/cli"
 	"orrery/internal/control/dom0"
+	"orrery/internal/host"
+	"orrery/internal/problem"
 	"orrery/internal/rehearsal"
 )
 
 func main() {
 	rehearsal.RunRole() // if this is a part of a rehearsal
+	if err := host.ShutInherited(); err != nil {
+		fmt.Fprintln(os.Stderr, "orrery:", err)
+		os.Exit(int(problem.Unable))
+	}
 	args := os.Args[1:]
 	if dom0.Asked(args) { // by Xen's toolstack
 		os.Exit(dom0.Run(args, os.Stderr))

@@ -15,6 +15,7 @@ import (
 
 	"orrery/internal/plan"
 	"orrery/internal/problem"
+	"orrery/internal/waits"
 )
 
 // A Worker does single steps on one host. Steps that do not need one another are done at the same time.
@@ -26,6 +27,7 @@ type Worker interface {
 type Watcher interface {
 	Begin(s *plan.Step)
 	Detail(s *plan.Step, text string)
+	Waits(s *plan.Step, text string) // the step waits for somebody else, or no longer
 	End(s *plan.Step, err error)
 }
 
@@ -106,7 +108,8 @@ func (r *run) launch(n int) {
 		if s.Kind == plan.BeginBatch {
 			r.watch.Detail(s, s.Reason) // it is there for others to wait for
 		} else if w, ok := r.workers[s.Host]; ok {
-			err = w.Do(r.ctx, s, func(text string) { r.watch.Detail(s, text) })
+			ctx := waits.Telling(r.ctx, func(text string) { r.watch.Waits(s, text) })
+			err = w.Do(ctx, s, func(text string) { r.watch.Detail(s, text) })
 		} else {
 			err = problem.New(problem.Failed, "nobody works on host %q", s.Host)
 		}

@@ -57,6 +57,7 @@ func (n *notes) note(format string, args ...any) {
 }
 func (n *notes) Begin(s *plan.Step)               { n.note("begin %s", s.Subject) }
 func (n *notes) Detail(s *plan.Step, text string) { n.note("%s: %s", s.Subject, text) }
+func (n *notes) Waits(s *plan.Step, text string)  { n.note("%s %s", s.Subject, text) }
 func (n *notes) End(s *plan.Step, err error)      { n.note("end %s %v", s.Subject, err) }
 
 // planOf makes a plan of steps a, b, c, … with these needs.

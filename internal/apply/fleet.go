@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +15,7 @@ import (
 	"orrery/internal/plan"
 	"orrery/internal/plan/stand"
 	"orrery/internal/site"
+	"orrery/internal/site/sitefile"
 )
 
 // A Fleet is the hosts of a site.
@@ -22,6 +24,11 @@ type Fleet struct {
 	Unknown []string   // hosts of which nothing is known: they were left out
 
 	Reached *observe.Releases // on record when the hosts were reached, or nil if nobody has read it
+
+	Lock    *sitefile.Lock // releases.lock of the site directory on this machine, or nil if
+	LockErr error          // it cannot be read, or there is no directory
+
+	withheld map[int]error // why releases that are live are not used, by number
 
 	traffic traffic
 	mutex   sync.Mutex
@@ -102,12 +109,21 @@ func (f *Fleet) Observe(ctx context.Context) ([]observe.Host, error) {
 		err = f.recognise(hosts)
 	}
 	if err == nil {
-		err = f.agree(hosts)
+		err = f.align(hosts)
 	}
 	for _, name := range f.Unknown {
 		hosts = append(hosts, observe.Host{Name: name, Unknown: true})
 	}
+	f.saw(hosts)
 	return hosts, err
+}
+
+// saw notes on which hosts nodes were seen.
+func (f *Fleet) saw(hosts []observe.Host) {
+	if len(f.All) > 0 {
+		h := f.All[0] // all of them share what is made of the site
+		h.Saw(observe.Homes(hosts, h.Site.Stage))
+	}
 }
 
 // Settle removes what was kept for undoing these steps.
@@ -178,6 +194,12 @@ func (f *Fleet) AsReached(ctx context.Context) (observe.Releases, error) {
 	return f.ReadReleases(ctx)
 }
 
+// Released returns the site with every node as the release makes it that is live by what was observed.
+func (f *Fleet) Released(s *site.Site, hosts []observe.Host) (*site.Site, error) {
+	live, err := stand.Released(s, hosts, f.Releases())
+	return live, f.Explain(err)
+}
+
 // Live gives the site with every node as the release makes it that is live.
 func (f *Fleet) Live(ctx context.Context, s *site.Site) (*site.Site, error) {
 	if len(f.All) == 1 && len(f.Unknown) == 0 {
@@ -187,5 +209,24 @@ func (f *Fleet) Live(ctx context.Context, s *site.Site) (*site.Site, error) {
 	if err != nil {
 		return nil, err
 	}
-	return stand.Released(s, []observe.Host{{Releases: r}}, f.Releases())
+	return f.Released(s, []observe.Host{{Releases: r}})
+}
+
+// Shown returns the same for who only shows nodes: those of a release that is withheld are as the site file declares them.
+func (f *Fleet) Shown(ctx context.Context, s *site.Site) (*site.Site, error) {
+	if len(f.withheld) == 0 {
+		return f.Live(ctx, s)
+	}
+	r, err := f.ReadReleases(ctx)
+	if err != nil {
+		return nil, err
+	}
+	releases := maps.Clone(f.Releases())
+	if releases == nil {
+		releases = map[int]*site.Site{}
+	}
+	for release := range f.withheld {
+		releases[release] = s
+	}
+	return stand.Released(s, []observe.Host{{Releases: r}}, releases)
 }

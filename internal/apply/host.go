@@ -72,8 +72,8 @@ type Host interface {
 	Edition(ctx context.Context, release int) (io.ReadCloser, error)
 	// Receive keeps a file from which a layer is to be built there, which is what its digest says, see package imported.
 	Receive(ctx context.Context, digest string, from io.Reader) error
-	// KeepEdition keeps such a copy, which appears as a whole in the place of a former one.
-	KeepEdition(ctx context.Context, release int, from io.Reader) error
+	// KeepEdition stores such a copy, which replaces a former one as a whole. A copy with another digest is refused, and the former one stays.
+	KeepEdition(ctx context.Context, release int, digest string, from io.Reader) error
 
 	// KeepWayBack keeps what the host needs to go back by itself when the time of a trial is over, and lets somebody watch over that from now on.
 	KeepWayBack(ctx context.Context, w WayBack) error

@@ -23,5 +23,6 @@ func (f *Fleet) Present(ctx context.Context) ([][]observe.Node, error) {
 	if err == nil {
 		err = f.recognise(seen)
 	}
+	f.saw(seen)
 	return all, err
 }

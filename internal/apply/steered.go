@@ -135,7 +135,7 @@ func (h *Steered) SiteOf(n *site.Node) *site.Site { return h.Packer.SiteOf(n.Rel
 // Probe looks into the live nodes that run (of these names; nil: all), and notes with each what has drifted since its roles were applied.
 // What has not been applied yet is no drift: that is for the plan.
 func (h *Steered) Probe(ctx context.Context, nodes []observe.Node, names map[string]bool) error {
-	packer := &pack.Packer{Site: h.Site, Releases: h.Releases}
+	packer := h.Afresh()
 	wants := make([]Want, len(nodes))
 	for i := range nodes {
 		n := &nodes[i]

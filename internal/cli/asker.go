@@ -48,6 +48,9 @@ func (a *asker) Ask(q control.Question) (asked bool, err error) {
 	if f, ok := a.in.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {
 		return false, refused
 	}
+	if q.LetGo != nil {
+		q.LetGo()
+	}
 	fmt.Fprintf(a.err, "%s\nType its name to continue:  ", q.Why)
 	answer, err := bufio.NewReader(a.in).ReadString('\n')
 	if err != nil || strings.TrimSpace(answer) != q.Site {

@@ -19,7 +19,7 @@ import (
 )
 
 func (a *app) releaseVerb() *cobra.Command {
-	return group("release", "List releases, show what is in them, and how they differ", a.releaseList(), a.releaseShow(), a.releaseDiff(), a.releasePrune())
+	return group("release", "List releases, show what is in them, and how they differ", a.releaseList(), a.releaseShow(), a.releaseDiff(), a.releaseTrust(), a.releasePrune())
 }
 
 func (a *app) releaseList() *cobra.Command {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/cli/backlog"
 	"orrery/internal/cli/bounded"
 	"orrery/internal/cli/completion"
 	"orrery/internal/cli/hostverb"
@@ -29,6 +30,8 @@ import (
 	"orrery/internal/control/register"
 	"orrery/internal/host"
 	"orrery/internal/problem"
+	"orrery/internal/visible"
+	"orrery/internal/waits"
 )
 
 // An app is one call of the program: its streams and the options that all verbs share.
@@ -59,7 +62,19 @@ func (a *app) said(args []string) { a.Command = "orrery " + strings.Join(args, "
 
 // Run runs the command line and gives the exit status.
 func Run(args []string, in io.Reader, out, errs io.Writer) int {
+	if len(args) > 1 && args[0] == asMember {
+		return relayed(args[1:], errs)
+	}
 	syscall.Umask(0o022) // what nodes must be able to reach does not depend on the user's
+	ctx, stop := interruptible()
+	defer stop()
+	member := len(args) > 1 && args[0] == ofMember
+	if member {
+		var flush func()
+		in = unshared(in)
+		out, errs, flush = backlog.Streams(ctx, out, errs)
+		defer flush()
+	}
 	out, errs = screen.Shown(out), screen.Shown(errs)
 	defer screen.Flush(out)
 	defer screen.Flush(errs)
@@ -70,9 +85,8 @@ func Run(args []string, in io.Reader, out, errs io.Writer) int {
 	}
 	a := newApp(in, out, errs, args)
 	defer a.Links.Close()
-	ctx, stop := interruptible()
-	defer stop()
-	if len(args) > 1 && args[0] == asMember {
+	ctx = waits.Telling(ctx, func(text string) { fmt.Fprintf(errs, "orrery: %s\n", visible.Line(text)) })
+	if member {
 		file := args[1]
 		args = args[2:]
 		a.said(args)

@@ -171,6 +171,7 @@ func (r *recorded) Begin(s *plan.Step) {
 }
 
 func (r *recorded) Detail(s *plan.Step, text string) { r.StepWatcher.Detail(s, r.redact(text)) }
+func (r *recorded) Waits(s *plan.Step, text string)  { r.StepWatcher.Waits(s, r.redact(text)) }
 
 func (r *recorded) End(s *plan.Step, err error) {
 	result := "done"

@@ -61,7 +61,7 @@ func (c *Session) down(ctx context.Context, s *site.Site, f *apply.Fleet, chosen
 		Plan: func(hosts []observe.Host) (*plan.Plan, error) {
 			return plan.Down(s, hosts, plan.Goal{Nodes: chosen, Volumes: volumes}), nil
 		},
-		Ask: func(p *plan.Plan) (bool, error) { return c.askDown(s, p, volumes) },
+		Ask: func(c *Session, p *plan.Plan) (bool, error) { return c.askDown(s, p, volumes) },
 	}
 	result, err := j.Run(ctx)
 	if err != nil || chosen != nil {
@@ -85,13 +85,13 @@ func (c *Session) down(ctx context.Context, s *site.Site, f *apply.Fleet, chosen
 	if err := volume.Unschedule(ctx, s.Key()); err != nil {
 		return result, err
 	}
-	return result, c.clearRestore(s)
+	return result, c.clearRestore(ctx, s)
 }
 
 func (c *Session) askDown(s *site.Site, p *plan.Plan, volumes bool) (asked bool, err error) {
 	if n := p.Counts()[plan.RemoveVolume]; volumes && n > 0 {
 		why := fmt.Sprintf("The data of %s of %s would be deleted permanently.", phrase.Count(n, "volume"), s.Name)
-		if asked, err = c.Asker.Ask(Question{Volumes, s.Name, why}); err != nil {
+		if asked, err = c.Asker.Ask(Question{About: Volumes, Site: s.Name, Why: why}); err != nil {
 			return asked, err
 		}
 	}
@@ -101,7 +101,7 @@ func (c *Session) askDown(s *site.Site, p *plan.Plan, volumes bool) (asked bool,
 
 // Start starts nodes that are there, as they are. The result is nil if all of them run.
 func (c *Session) Start(ctx context.Context, s *site.Site, selectors []string) (*apply.Result, error) {
-	return c.setState(ctx, s, selectors, plan.Start, func(*plan.Plan) (bool, error) { return false, nil })
+	return c.setState(ctx, s, selectors, plan.Start, func(*Session, *plan.Plan) (bool, error) { return false, nil })
 }
 
 // Stop shuts nodes down and keeps all that is theirs. The result is nil if none of them runs.
@@ -109,7 +109,7 @@ func (c *Session) Stop(ctx context.Context, s *site.Site, selectors []string) (*
 	stop := func(s *site.Site, hosts []observe.Host, goal plan.Goal) (*plan.Plan, error) {
 		return plan.Stop(s, hosts, goal), nil
 	}
-	return c.setState(ctx, s, selectors, stop, func(p *plan.Plan) (bool, error) {
+	return c.setState(ctx, s, selectors, stop, func(c *Session, p *plan.Plan) (bool, error) {
 		return c.AskProduction(s, fmt.Sprintf("%s would stop.", phrase.Count(len(p.Steps), "node")))
 	})
 }
@@ -117,14 +117,14 @@ func (c *Session) Stop(ctx context.Context, s *site.Site, selectors []string) (*
 // Renew lets virtual machines go on in the programs that their host has now, without booting: those that selectors mean or, without, all whose programs were replaced. The result is nil if
 // there are none.
 func (c *Session) Renew(ctx context.Context, s *site.Site, selectors []string) (*apply.Result, error) {
-	return c.setState(ctx, s, selectors, plan.Renew, func(p *plan.Plan) (bool, error) {
+	return c.setState(ctx, s, selectors, plan.Renew, func(c *Session, p *plan.Plan) (bool, error) {
 		return c.AskProduction(s, fmt.Sprintf("%s would go on in another QEMU.", phrase.Count(len(p.Steps), "node")))
 	})
 }
 
 type planner func(*site.Site, []observe.Host, plan.Goal) (*plan.Plan, error)
 
-func (c *Session) setState(ctx context.Context, s *site.Site, selectors []string, make planner, ask func(*plan.Plan) (bool, error)) (*apply.Result, error) {
+func (c *Session) setState(ctx context.Context, s *site.Site, selectors []string, make planner, ask func(*Session, *plan.Plan) (bool, error)) (*apply.Result, error) {
 	f, chosen, err := c.ChosenHosts(ctx, s, selectors)
 	if err != nil {
 		return nil, err

@@ -1,8 +1,6 @@
 package control_test
 
 import (
-	"context"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,7 +8,6 @@ import (
 
 	"orrery/internal/control"
 	"orrery/internal/control/hosts"
-	"orrery/internal/edition"
 	"orrery/internal/image/imported"
 	"orrery/internal/plan"
 	"orrery/internal/problem"
@@ -115,16 +112,12 @@ func TestImportsOfStrangers(t *testing.T) {
 	f, err := d.Hosts(t.Context(), d.site())
 	d.must(err)
 	dir := filepath.Join(t.TempDir(), "700")
-	d.must(d.Call(d.site()).Edition(t.Context(), f, 700, mustDir(t, dir)))
+	d.must(f.Edition(t.Context(), 700, mustDir(t, dir)))
 	digest := `{"images": {"debian": "sha256:` + imported.DigestOf([]byte("of this machine")) + `"}}`
 	for record, file := range map[string]string{"{}": own, `{"images": {"debian": "1-2"}}`: own, digest: own, digest + " ": "/"} {
 		d.must(os.WriteFile(filepath.Join(dir, "release.json"), []byte(record), 0o600))
 		d.must(os.WriteFile(filepath.Join(dir, "site/site.toml"), []byte(imports(file)), 0o600))
-		for _, h := range f.All {
-			out, in := io.Pipe()
-			go func() { in.CloseWithError(edition.Pack(context.WithoutCancel(t.Context()), dir, in)) }()
-			d.must(h.KeepEdition(t.Context(), 700, out))
-		}
+		d.must(d.Call(d.site()).Store(t.Context(), f, 700, dir)) // even if somebody has vouched for it
 		made, err := d.Call(d.site()).Release(t.Context(), f, 700)
 		d.must(err)
 		_, err = hosts.Stamp(t.Context(), made)

@@ -2,6 +2,7 @@ package control_test
 
 import (
 	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -40,6 +41,9 @@ func TestFarReleases(t *testing.T) {
 	d.turnTo(700)
 	hosts := map[string]*machine{"sv1": d.machine}
 	e := d.elsewhere(fromElsewhere, hosts)
+	_, err := e.Preview(t.Context(), nil, control.PreviewOptions{})
+	e.wantExit(err, problem.Refused, "releases.lock: release 700 is not in it", "kept of that release on sv1", "orrery release trust 700")
+	e.trust(700)
 	e.wantNodes("db 700 running healthy, db* none running retired, web1 700 running healthy, web1* none running healthy, web2 700 running healthy, web2* none running healthy")
 	p, err := e.Preview(t.Context(), nil, control.PreviewOptions{})
 	if err != nil || !p.Empty() {
@@ -108,10 +112,28 @@ func TestFarReleases(t *testing.T) {
 		t.Errorf("on record is %+v", two)
 	}
 
-	// Nor does anybody choose between two copies of what a release was staged from.
+	// Of two copies of what a release was staged from, that counts which is in releases.lock.
 	e.must(os.WriteFile(filepath.Join(other.dirs.Release("toykat", 700), "site/roles/web/role.toml"), []byte("# another\n"), 0o600))
-	_, err = e.Preview(t.Context(), nil, control.PreviewOptions{})
-	e.wantExit(err, problem.Surprise, "hosts sv1 and sv2 keep different copies", "release 700")
+	_, _, err = e.Up(t.Context(), e.site(), nil, control.UpOptions{})
+	if err != nil || !strings.Contains(e.watch.text(), "host sv2 kept something else of release 700 than releases.lock says; it was replaced") {
+		t.Fatalf("of two copies: %v\ntold: %s", err, e.watch.text())
+	}
+	kept, err = os.ReadFile(filepath.Join(other.dirs.Release("toykat", 700), "site/roles/web/role.toml"))
+	if err != nil || !strings.Contains(string(kept), "newer") {
+		t.Errorf("the second host keeps %s: %v", kept, err)
+	}
+}
+
+// trust accepts what hosts keep of a release.
+func (d *desk) trust(release int) *releases.Copy {
+	d.Helper()
+	shown := false
+	made, err := releases.Trust(d.Context(), d.Session, d.site(), releases.TrustOptions{Release: release, Show: func(*releases.Copy) { shown = true }})
+	d.must(err)
+	if !shown {
+		d.Error("what is accepted was not shown")
+	}
+	return made
 }
 
 // farStaged is a site on two hosts with a release that is staged.
@@ -243,17 +265,17 @@ func TestUnreadableEdition(t *testing.T) {
 		t.Errorf("what could not be read is %v (%v)", info, err)
 	}
 	d.wantLive(700)
-	differ := filepath.Join(other.dirs.Release("toykat", 700), made)
-	d.must(os.WriteFile(differ, []byte("# another\n"), 0o600))
-	if _, err := d.Preview(t.Context(), nil, control.PreviewOptions{}); !problem.Is(err, problem.Surprise) {
-		t.Errorf("of two copies: %v", err)
+	for _, m := range []*machine{d.machine, other} {
+		d.must(os.WriteFile(filepath.Join(m.dirs.Release("toykat", 700), made), []byte("# another\n"), 0o600))
 	}
+	_, err := d.Preview(t.Context(), nil, control.PreviewOptions{})
+	d.wantExit(err, problem.Refused, "kept of release 700 on sv1, sv2", "does not have the digest", "orrery release trust 700")
 	if _, err := d.Down(t.Context(), d.site(), []string{"web1"}, false); err != nil {
-		t.Errorf("while there are two copies: %v", err)
+		t.Errorf("while no copy is what it should be: %v", err)
 	}
 	damage(other)
 	damage(d.machine)
-	if _, err := d.Down(t.Context(), d.site(), nil, false); err != nil || !strings.Contains(d.watch.text(), "on host sv2 cannot be read, and no other host that answers has one") {
+	if _, err := d.Down(t.Context(), d.site(), nil, false); err != nil || !strings.Contains(d.watch.text(), "on host sv1 cannot be read, and no other host that answers has one") {
 		t.Errorf("while no copy can be read: %v\ntold: %s", err, d.watch.text())
 	}
 	for _, m := range []*machine{d.machine, other} {
@@ -309,8 +331,8 @@ func TestFarSwitchCut(t *testing.T) {
 // liar is a host that says that it keeps something else than it gives.
 type liar struct{ apply.Host }
 
-func (liar) Editions(context.Context, []int) (map[int]string, error) {
-	return map[int]string{700: "000000000000000000000000"}, nil
+func (liar) Edition(context.Context, int) (io.ReadCloser, error) {
+	return io.NopCloser(strings.NewReader("")), nil
 }
 
 // TestHostileRelease: the copy of a site directory that a host gives says nothing of what is read or run on the machine that steers, and is what all hosts say that it is.
@@ -327,6 +349,7 @@ func TestHostileRelease(t *testing.T) {
 	d.must(err)
 	d.must(os.WriteFile(file, append(text, "\n[secret.stolen]\nfile = \""+stolen+"\"\n[hook.run]\non = [\"backup-done\"]\ncommand = [\""+stolen+"\"]\n"...), 0o600))
 	e := d.elsewhere(fromElsewhere, map[string]*machine{"sv1": d.machine})
+	e.trust(700) // even if somebody has accepted it
 	f, err := e.Hosts(t.Context(), e.site())
 	e.must(err)
 	made, err := e.Call(e.site()).Release(t.Context(), f, 700)

@@ -63,6 +63,9 @@ func TestFarTwin(t *testing.T) {
 		t.Errorf("a plan from elsewhere: %v, %v", p, err)
 	}
 	of.stage(700)
+	if lock := e.lock(); !strings.Contains(lock, "[twin.dev.release]\n700 = \"sha256:") || strings.Contains(lock, "\n[release]") {
+		t.Errorf("releases.lock is %s", lock)
+	}
 	of.turnTo(700)
 	of.wantNodes("db 700 running healthy, db* none running retired, web1 700 running healthy, web1* none running healthy, web2 700 running healthy, web2* none running healthy")
 	d.wantNodes("db none running healthy, web1 none running healthy, web2 none running healthy")
@@ -76,6 +79,9 @@ func TestFarTwin(t *testing.T) {
 	}
 	if _, err := os.Stat(e.dirs.State); err == nil {
 		t.Error("where the twin was only steered from, something is kept")
+	}
+	if lock := e.lock(); strings.Contains(lock, "dev") {
+		t.Errorf("releases.lock is %s", lock)
 	}
 	d.wantNodes("db none running healthy, web1 none running healthy, web2 none running healthy")
 }
@@ -93,7 +99,7 @@ func TestFarTwinExpires(t *testing.T) {
 	b.machine = other
 	b.Dirs, b.Machine = other.dirs, other
 	d.must(other.Cancel("expiry-toykat.dev"))
-	b.WaitAgain()
+	b.WaitAgain(t.Context())
 	if w, _ := other.Waiting(); len(w) != 1 {
 		t.Errorf("waiting are %v", w)
 	}

@@ -25,7 +25,7 @@ type Job struct {
 	Hosts    *apply.Fleet
 	Plan     func([]observe.Host) (*plan.Plan, error)
 	Probe    func([]observe.Host) error                                       // looks for more than is on record; nil: nobody does
-	Ask      func(*plan.Plan) (asked bool, err error)                         // before anything is done, see Asker; nil: nothing to ask
+	Ask      func(c *Session, p *plan.Plan) (asked bool, err error)           // before anything is done, by c, see Asker; nil: nothing to ask
 	Before   func() error                                                     // when there is something to do; nil: nothing
 	After    func(ctx context.Context) error                                  // when all of it is done, before the lock is let go; nil: nothing
 	Undo     bool                                                             // take everything back if anything fails
@@ -51,7 +51,7 @@ func (j *Job) Run(ctx context.Context) (*apply.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer letGo()
+	defer func() { letGo() }()
 	if err := j.Hosts.Sweep(ctx); err != nil {
 		return nil, err
 	}
@@ -68,6 +68,7 @@ func (j *Job) Run(ctx context.Context) (*apply.Result, error) {
 	if left != nil {
 		j.trouble(j.Site.Key(), left)
 	}
+	j.tellDoubts()
 	if err := j.recoverSwitch(ctx); err != nil {
 		return nil, err
 	}
@@ -90,7 +91,7 @@ func (j *Job) Run(ctx context.Context) (*apply.Result, error) {
 	if err := j.unfinished(p); err != nil {
 		return nil, err
 	}
-	if err := j.consent(ctx, p, before); err != nil {
+	if letGo, err = j.consent(ctx, p, before, letGo); err != nil {
 		return nil, err
 	}
 	if j.Before != nil {
@@ -155,16 +156,25 @@ func Where(s *site.Site) string {
 	return "this host"
 }
 
-// consent gets the caller's consent to a plan. If he was waited for, the host must still be as it was when the plan was made.
-func (j *Job) consent(ctx context.Context, p *plan.Plan, before string) error {
+// consent gets the caller's consent to a plan. While he is waited for, others have the site's lock if they want it; then the host must
+// still be as it was when the plan was made. It returns what lets go of the lock from then on.
+func (j *Job) consent(ctx context.Context, p *plan.Plan, before string, letGo func()) (func(), error) {
 	if j.Ask == nil {
-		return nil
+		return letGo, nil
 	}
-	asked, err := j.Ask(p)
+	once := sync.OnceFunc(letGo)
+	b := *j.Session
+	b.Asker = outside{b.Asker, once}
+	asked, err := j.Ask(&b, p)
 	if err != nil || !asked {
-		return err
+		return once, err
 	}
-	return j.unchanged(ctx, before)
+	once()
+	again, err := j.Hold(ctx, j.Site, j.Hosts)
+	if err != nil {
+		return once, err
+	}
+	return again, j.unchanged(ctx, before)
 }
 
 // plan plans the job from what was seen, and lets the hosts know where the nodes are.
@@ -176,10 +186,10 @@ func (j *Job) plan(seen []observe.Host) (*plan.Plan, error) {
 	}
 	p, err := j.Plan(seen)
 	if err != nil {
-		return nil, err
+		return nil, j.Hosts.Explain(err)
 	}
 	for _, h := range j.Hosts.All {
-		h.Homes = p.Homes
+		h.Place(p.Homes)
 	}
 	return p, nil
 }
@@ -204,11 +214,16 @@ func (j *Job) apply(ctx context.Context, p *plan.Plan) (*apply.Result, error) {
 	}
 	pack.NoteRestarts(p)
 	result := record.carryOut(ctx, j.Watcher, j.Hosts, "step", p, j.parallel())
+	j.tellDoubts()
+	err = j.finish(ctx, record, p, result)
+	return result, errors.Join(err, record.end(outcome(err, j.Hosts.Redact)))
+}
+
+// tellDoubts tells of what hosts gave that is not used.
+func (j *Job) tellDoubts() {
 	for _, doubt := range j.Hosts.Doubts() {
 		j.notice(j.Site.Key(), "%s", doubt)
 	}
-	err = j.finish(ctx, record, p, result)
-	return result, errors.Join(err, record.end(outcome(err, j.Hosts.Redact)))
 }
 
 // finish settles a run that succeeded, and takes back or explains one that did not.
@@ -255,7 +270,7 @@ func (j *Job) goBack(record *Account, p *plan.Plan, r *apply.Result) error {
 		return errors.Join(err, problem.New(problem.Left, "%d of %d steps are done", len(r.Done), len(p.Steps)).Try(cure))
 	}
 	for _, h := range j.Hosts.All {
-		h.Homes = back.Homes
+		h.Place(back.Homes)
 	}
 	undone := record.carryOut(context.Background(), j.Watcher, j.Hosts, "undo", back, j.parallel())
 	for _, f := range undone.Failed {

@@ -62,7 +62,7 @@ func leftOfLab(c *control.Session) []string {
 func measured(t *testing.T, x remote.Experiment, state bundle.State) string {
 	t.Helper()
 	dir, digest := filepath.Join(t.TempDir(), "b"), sha256.Sum256(x.Text)
-	w, err := bundle.Create(dir, bundle.Head{
+	w, err := bundle.Create(t.Context(), dir, bundle.Head{
 		Experiment: "x", Digest: hex.EncodeToString(digest[:]), Host: "box\x1b[2J", Who: "mallory", Orrery: "1", Began: time.Unix(1e9, 0), State: state, Rounds: 2,
 		Settings: []bundle.Setting{{Name: experiment.Bare}}, Tests: []bundle.Test{{Name: "cpu", Kind: "cpu", Copies: 1, Figures: []test.Figure{{Name: "score"}}}},
 	})
@@ -230,7 +230,7 @@ func TestLabThere(t *testing.T) {
 	if said := d.watch.text(); !strings.Contains(said, "sv2: ") {
 		t.Errorf("what is told is %q", said)
 	}
-	lock, err := host.TakeLock(filepath.Join(lab.Bundles(&there), ".lock"), there.Holder())
+	lock, err := host.TakeLock(t.Context(), filepath.Join(lab.Bundles(&there), ".lock"), there.Holder())
 	d.must(err)
 	_, err = d.onSv2(t.Context(), lab.Options{})
 	d.wantExit(err, problem.Locked)

@@ -14,6 +14,7 @@ import (
 	"orrery/internal/control/nodes"
 	"orrery/internal/control/sites"
 	"orrery/internal/control/twins"
+	"orrery/internal/host"
 	"orrery/internal/journal"
 	"orrery/internal/plan"
 	"orrery/internal/problem"
@@ -303,5 +304,36 @@ func TestResume(t *testing.T) {
 	d.must(err)
 	if len(d.SitesUp()) > 0 {
 		t.Errorf("up are %v", d.SitesUp())
+	}
+}
+
+// thinks is the Asker of a caller who agrees in the end. Meanwhile, others do something.
+type thinks struct{ meanwhile func() error }
+
+func (w thinks) Ask(q control.Question) (bool, error) {
+	q.LetGo()
+	return true, w.meanwhile()
+}
+
+// TestThinking: while somebody is asked, nobody waits for his answer: others may change the site. If they do, what he was asked about is not done.
+func TestThinking(t *testing.T) {
+	d := newDesk(t)
+	d.write("site.toml", strings.Replace(toykat, "[network.lan]", "production = true\n[network.lan]", 1))
+	d.up()
+	s := d.site()
+	other := *d.Session
+	other.Asker = control.Agreed{}
+	d.Asker = thinks{func() error {
+		_, err := other.Stop(t.Context(), s, []string{"web1"})
+		return err
+	}}
+	_, err := d.Stop(t.Context(), s, []string{"web2"})
+	d.wantExit(err, problem.Surprise, "has changed since the plan was made")
+	d.Asker = thinks{func() error { return nil }}
+	if _, err := d.Stop(t.Context(), s, []string{"web2"}); err != nil {
+		t.Errorf("when nothing has changed: %v", err)
+	}
+	if host.Held(d.dirs.Lock(s.Key())) {
+		t.Error("the lock is still taken")
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/waits"
 )
 
 // Locked does something to a site that is no plan: it holds the lock, clears away what killed runs left, and keeps the journal.
@@ -38,7 +39,7 @@ func (c *Session) LockedOn(ctx context.Context, s *site.Site, f *apply.Fleet, do
 func (c *Session) catchUpOn(ctx context.Context, s *site.Site, f *apply.Fleet) error {
 	if hosts.Far(s) {
 		if hosts.Near(s) && !c.Late {
-			c.WaitAgain()
+			c.WaitAgain(ctx)
 		}
 		if r, known := c.Far[s.Key()]; known && !c.Late && !r.Expires.IsZero() && time.Now().After(r.Expires) {
 			return problem.New(problem.Surprise, "twin %s expired at %s; each of its hosts ends what it has of it", s.Twin, phrase.Clock(r.Expires)).At(s.Key()).
@@ -57,15 +58,14 @@ func (c *Session) Hold(ctx context.Context, s *site.Site, f *apply.Fleet) (letGo
 	if err := c.MayChange(s); err != nil {
 		return nil, err
 	}
-	for {
-		letGo, err := f.Hold(ctx, c.Holder())
-		if !c.Patient || err == nil || problem.Exit(err) != int(problem.Locked) {
-			return letGo, err
-		}
-		if host.Pause(ctx, 100*time.Millisecond) != nil {
-			return nil, err
-		}
+	if !c.Patient {
+		return f.Hold(ctx, c.Holder())
 	}
+	err = waits.For(ctx, "site "+s.Key(), func() (held waits.Held, err error) {
+		letGo, err = f.Hold(ctx, c.Holder())
+		return waits.Locked(err)
+	})
+	return letGo, err
 }
 
 // Holder says who holds what the session holds.

@@ -312,7 +312,7 @@ func (m *machine) Try(_ context.Context, ways []path.Way) []int {
 // Guard has nobody to let go on: what is killed in tests comes back.
 func (m *machine) Guard(...*spec.Node) (letGo func(), err error) { return func() {}, nil }
 
-func (m *machine) Later(l later.Call) error {
+func (m *machine) Later(_ context.Context, l later.Call) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.noLater != nil {
@@ -372,6 +372,7 @@ type told struct {
 func (w *told) Steps(*plan.Plan, func(*plan.Step) time.Duration) control.StepWatcher { return w }
 func (w *told) Bytes(string) control.ByteWatcher                                     { return w }
 func (w *told) Detail(*plan.Step, string)                                            {}
+func (w *told) Waits(*plan.Step, string)                                             {}
 func (w *told) Add(int64)                                                            {}
 func (w *told) Close()                                                               {}
 

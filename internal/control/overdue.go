@@ -76,13 +76,13 @@ func (c *Session) forgottenTwins(just time.Duration) []twin.Record {
 }
 
 // WaitAgain lets somebody wait for the end of each twin for which nobody does, or end it now if its time is over, and watch over each trial: a host does that when somebody reaches it from another one.
-func (c *Session) WaitAgain() {
+func (c *Session) WaitAgain(ctx context.Context) {
 	for _, r := range c.forgottenTwins(punctual) {
-		if err := c.expire(r); err != nil {
+		if err := c.expire(ctx, r); err != nil {
 			c.trouble(r.Key(), err)
 		}
 	}
-	hosts.WatchAgain(c.machine(), c.Dirs, c.trouble)
+	hosts.WatchAgain(ctx, c.machine(), c.Dirs, c.trouble)
 }
 
 // Forgotten says of a twin that nobody sees to its end, if so.
@@ -100,7 +100,7 @@ func (c *Session) endForgotten(ctx context.Context, r twin.Record) error {
 	b := c.atWork()
 	b.SiteDir, b.Twin, b.Force = r.Dir, r.Options.Name, true
 	if time.Now().Before(r.Expires) {
-		return b.expire(r)
+		return b.expire(ctx, r)
 	}
 	c.notice(r.Key(), "twin %s expired at %s, and nobody destroyed it; it is destroyed now", r.Key(), phrase.Clock(r.Expires))
 	return b.EndTwin(ctx, r)
@@ -152,5 +152,5 @@ func (c *Session) watchAgain(ctx context.Context, s *site.Site, now observe.Mome
 		return err
 	}
 	c.TellTrial(s, r.Trial)
-	return c.watchTrial(s)
+	return c.watchTrial(ctx, s)
 }

@@ -58,7 +58,7 @@ func (j *Job) recoverSwitch(ctx context.Context) error {
 			Try("fix the cause and run the same command again")
 	}
 	if back && r.Trial != nil {
-		j.TellTrialEnd(j.Base, r.Trial.Release, observe.Reverted, rolledBack)
+		j.TellTrialEnd(ctx, j.Base, r.Trial.Release, observe.Reverted, rolledBack)
 	}
 	if r, err = f.ReadReleases(ctx); err != nil {
 		return err

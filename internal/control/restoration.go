@@ -90,16 +90,16 @@ func (c *Session) Restore(ctx context.Context, text string, o RestoreOptions) (*
 }
 
 // takeRestoreLock lets one restore of a site be at work at a time, also while the site's own lock is not held.
-func (c *Session) takeRestoreLock(key string) (*host.Lock, error) {
-	return host.TakeLock(filepath.Join(c.Dirs.Site(key), "restore.lock"), c.Holder())
+func (c *Session) takeRestoreLock(ctx context.Context, key string) (*host.Lock, error) {
+	return host.TakeLock(ctx, filepath.Join(c.Dirs.Site(key), "restore.lock"), c.Holder())
 }
 
 // clearRestore removes what a restore of a site has left that was interrupted.
-func (c *Session) clearRestore(s *site.Site) error {
+func (c *Session) clearRestore(ctx context.Context, s *site.Site) error {
 	if _, err := os.Stat(backup.Aside(c.Dirs, s.Key())); err != nil {
 		return nil
 	}
-	lock, err := c.takeRestoreLock(s.Key())
+	lock, err := c.takeRestoreLock(ctx, s.Key())
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func (r *restoration) site() *site.Site {
 
 // run restores: whatever can be wrong is looked at first, then all is laid down aside, then put in place.
 func (r *restoration) run(ctx context.Context) (*Restored, error) {
-	lock, err := r.takeRestoreLock(r.from.Key)
+	lock, err := r.takeRestoreLock(ctx, r.from.Key)
 	if err != nil {
 		return nil, err
 	}
@@ -211,7 +211,7 @@ func (r *restoration) agree(there string) error {
 			Try("restore a twin beside it with --to NAME, or replace it with --replace")
 	}
 	why := fmt.Sprintf("This host already has: %s. Their data would be deleted permanently.", there)
-	if _, err := r.Asker.Ask(Question{Replace, r.name, why}); err != nil {
+	if _, err := r.Asker.Ask(Question{About: Replace, Site: r.name, Why: why}); err != nil {
 		return err
 	}
 	_, err := r.AskProduction(r.site(), why)
@@ -225,7 +225,7 @@ func (r *restoration) agreePaths() error {
 		return nil
 	}
 	why := fmt.Sprintf("Volumes in the backup would go to directories outside %s: %s.", r.Dirs.State, strings.Join(outside, ", "))
-	if _, err := r.Asker.Ask(Question{Paths, r.name, why}); err != nil {
+	if _, err := r.Asker.Ask(Question{About: Paths, Site: r.name, Why: why}); err != nil {
 		return problem.New(problem.Refused, "volumes in the backup would go to directories outside %s: %s; nothing was done", r.Dirs.State, phrase.List(outside, 8)).
 			Try("type %s when asked, or say --yes-paths %s; --to NAME restores a twin, whose volumes stay with its state", r.name, r.name)
 	}
@@ -390,7 +390,7 @@ func (c *Session) finishRestore(ctx context.Context, s *site.Site) (*backup.Rest
 	if err != nil || from == nil {
 		return nil, err
 	}
-	lock, err := c.takeRestoreLock(s.Key())
+	lock, err := c.takeRestoreLock(ctx, s.Key())
 	if err != nil {
 		return nil, err
 	}

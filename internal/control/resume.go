@@ -45,7 +45,7 @@ func (c *Session) ResumeAlone(ctx context.Context) (keys []string, err error) {
 			err = errors.Join(err, problem.New(problem.Kind(problem.Exit(failed)), "not all of site %s was brought up on this host", key).At(apply.BootPath(c.Dirs, key)))
 		}
 	}
-	hosts.WatchAgain(c.machine(), c.Dirs, c.trouble)
+	hosts.WatchAgain(ctx, c.machine(), c.Dirs, c.trouble)
 	return keys, err
 }
 
@@ -62,12 +62,12 @@ func (c *Session) ResumeSite(ctx context.Context, m register.Marker) (*site.Site
 }
 
 // watchTrial lets a process watch over a trial, whatever becomes of this one.
-func (c *Session) watchTrial(s *site.Site) error {
+func (c *Session) watchTrial(ctx context.Context, s *site.Site) error {
 	args, err := c.SameSite("trial")
 	if err != nil {
 		return err
 	}
-	return c.machine().Later(later.Call{Name: trialName(s), Args: args})
+	return c.machine().Later(ctx, later.Call{Name: trialName(s), Args: args})
 }
 
 // TellTrial says how a trial will end.

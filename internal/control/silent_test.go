@@ -13,6 +13,7 @@ func (silent) Steps(*plan.Plan, func(*plan.Step) time.Duration) StepWatcher { re
 func (silent) Tell(Event)                                                   {}
 func (silent) Begin(*plan.Step)                                             {}
 func (silent) Detail(*plan.Step, string)                                    {}
+func (silent) Waits(*plan.Step, string)                                     {}
 func (silent) End(*plan.Step, error)                                        {}
 func (silent) Close()                                                       {}
 

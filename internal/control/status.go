@@ -17,7 +17,7 @@ func (c *Session) Status(ctx context.Context, s *site.Site, selectors []string) 
 	if err != nil {
 		return nil, err
 	}
-	if s, err = f.Live(ctx, s); err != nil {
+	if s, err = f.Shown(ctx, s); err != nil {
 		return nil, err
 	}
 	nodes, err := selector.Select(s, selectors...)

@@ -176,8 +176,8 @@ func (t *change) run(ctx context.Context) (*Switched, error) {
 			planned = p
 			return p, err
 		},
-		Ask: func(*plan.Plan) (bool, error) {
-			return t.AskProduction(t.site, fmt.Sprintf("%s would go from release %s to %s.", phrase.Count(len(t.to), "node"), register.ReleaseNames(live), register.ReleaseNames(t.to)))
+		Ask: func(c *Session, _ *plan.Plan) (bool, error) {
+			return c.AskProduction(t.site, fmt.Sprintf("%s would go from release %s to %s.", phrase.Count(len(t.to), "node"), register.ReleaseNames(live), register.ReleaseNames(t.to)))
 		},
 		Before: func() error {
 			if err := t.markUp(t.site); err != nil { // its first release may be the first of it that is up
@@ -186,7 +186,7 @@ func (t *change) run(ctx context.Context) (*Switched, error) {
 			if err := t.hosts.Meet(ctx); err != nil {
 				return err
 			}
-			return t.intend(live)
+			return t.intend(ctx, live)
 		},
 		After: t.beginApart,
 	}
@@ -194,46 +194,17 @@ func (t *change) run(ctx context.Context) (*Switched, error) {
 	result, err := j.Run(ctx)
 	if err != nil {
 		err = t.explain(err, live)
-		t.tellFailedSwitch(err)
+		t.tellFailedSwitch(ctx, err)
 		return nil, err
 	}
 	made := &Switched{Site: t.site.Key(), To: t.to, From: live, Already: result == nil, Took: time.Since(began), Kept: result != nil && !t.back && len(live) > 0}
 	if result != nil && len(t.hosts.All) > 1 {
-		made.Skew, made.Outage = measured(planned, result)
+		made.Skew, made.Outage = result.Measured(planned)
 	}
 	if trial := t.before.Trial; result != nil && t.back && trial != nil {
-		t.TellTrialEnd(t.site, trial.Release, observe.Reverted, t.why)
+		t.TellTrialEnd(ctx, t.site, trial.Release, observe.Reverted, t.why)
 	}
 	return made, nil
-}
-
-// measured tells how far apart hosts moved their links, and how long something was disturbed.
-func measured(p *plan.Plan, r *apply.Result) (skew, outage time.Duration) {
-	var first, last, disturbed, over time.Time
-	for _, s := range p.Steps {
-		t, done := r.Spans[s.N]
-		if !done {
-			continue
-		}
-		if s.Kind == plan.MoveLinks {
-			if first.IsZero() || t.Ended.Before(first) {
-				first = t.Ended
-			}
-			if t.Ended.After(last) {
-				last = t.Ended
-			}
-		}
-		if len(s.Disturbs) > 0 && (disturbed.IsZero() || t.Began.Before(disturbed)) {
-			disturbed = t.Began
-		}
-		if s.ForNode() && t.Ended.After(over) || s.Kind == plan.MoveLinks && t.Ended.After(over) {
-			over = t.Ended
-		}
-	}
-	if disturbed.IsZero() {
-		return 0, 0
-	}
-	return last.Sub(first), over.Sub(disturbed)
 }
 
 // errTrialOver is why a trial is not ended: somebody has confirmed it, or gone back, in the meantime.
@@ -281,13 +252,13 @@ func liveNow(hosts []observe.Host, of map[string]int) map[string]int {
 }
 
 // intend takes down where the set is to end, before anything is done.
-func (t *change) intend(live map[string]int) error {
+func (t *change) intend(ctx context.Context, live map[string]int) error {
 	r := t.before
 	r.Switch = t.intent(live)
 	if err := t.hosts.WriteReleases(r); err != nil || t.trial == nil || t.apart() {
 		return err
 	}
-	return t.watchTrial(t.site) // before the trial begins, lest it begin and nobody watch
+	return t.watchTrial(ctx, t.site) // before the trial begins, lest it begin and nobody watch
 }
 
 // apart reports whether a trial begins that each of several hosts watches over by itself.

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -12,11 +13,11 @@ import (
 )
 
 // Tell lets the hooks of a site know of something. What goes wrong with that is said, and changes nothing else.
-func (c *Session) Tell(s *site.Site, e hook.Event) {
+func (c *Session) Tell(ctx context.Context, s *site.Site, e hook.Event) {
 	e.Who, e.Time = Who(), time.Now()
 	some, err := hook.Post(c.Dirs, s, e)
 	if err == nil && some {
-		err = c.machine().Later(later.Call{Name: "hooks-" + s.Key(), Args: []string{"hook", s.Key()}})
+		err = c.machine().Later(ctx, later.Call{Name: "hooks-" + s.Key(), Args: []string{"hook", s.Key()}})
 	}
 	if err == nil {
 		return
@@ -29,12 +30,12 @@ func (c *Session) Tell(s *site.Site, e hook.Event) {
 }
 
 // TellTrialEnd lets the hooks know how a trial has ended.
-func (c *Session) TellTrialEnd(s *site.Site, release int, result, why string) {
-	c.Tell(s, hook.Event{Event: site.TrialEnded, Result: result, Why: why, Release: &release})
+func (c *Session) TellTrialEnd(ctx context.Context, s *site.Site, release int, result, why string) {
+	c.Tell(ctx, s, hook.Event{Event: site.TrialEnded, Result: result, Why: why, Release: &release})
 }
 
 // tellFailedSwitch lets the hooks know of a switch that was tried and failed. One that was refused has changed nothing.
-func (t *change) tellFailedSwitch(err error) {
+func (t *change) tellFailedSwitch(ctx context.Context, err error) {
 	result, tried := map[int]string{int(problem.Reverted): observe.Reverted, int(problem.HalfWay): "half-way"}[problem.Exit(err)]
 	if !tried {
 		return
@@ -44,5 +45,5 @@ func (t *change) tellFailedSwitch(err error) {
 		e.Release = &number
 		break
 	}
-	t.Tell(t.site, e)
+	t.Tell(ctx, t.site, e)
 }

@@ -49,7 +49,10 @@ func (c *Session) Confirm(ctx context.Context, s *site.Site, why string) (*obser
 		}
 		return nil, hosts.Unconfirmed(t.hosts, s.Key(), err, was)
 	}
-	c.TellTrialEnd(s, number, observe.Confirmed, why)
+	if hosts.Far(s) {
+		hosts.Settle(t.hosts, r)
+	}
+	c.TellTrialEnd(ctx, s, number, observe.Confirmed, why)
 	return r.Ended, c.Note(s, "orrery confirm", fmt.Sprintf("release %d is confirmed (%s)", number, why))
 }
 

@@ -63,15 +63,15 @@ func (c *Session) record(ctx context.Context, original, s *site.Site, of twin.Re
 	if err := c.WriteTwin(of); err != nil || of.Expires.IsZero() {
 		return err
 	}
-	return c.expire(of)
+	return c.expire(ctx, of)
 }
 
 // expire lets a twin be destroyed when its time is over.
-func (c *Session) expire(r twin.Record) error {
+func (c *Session) expire(ctx context.Context, r twin.Record) error {
 	if len(r.Hosts) > 0 {
-		return c.machine().Later(twins.Expiry(&r))
+		return c.machine().Later(ctx, twins.Expiry(&r))
 	}
-	return c.machine().Later(later.Call{
+	return c.machine().Later(ctx, later.Call{
 		Name: twins.ExpiryName(r.Key()), After: time.Until(r.Expires), Args: []string{"--force", "-C", r.Dir, "twin", "destroy", r.Options.Name, "--wait"},
 	})
 }

@@ -49,7 +49,7 @@ func (c *Session) up(ctx context.Context, s *site.Site, selectors []string, o Up
 		Plan: func(hosts []observe.Host) (*plan.Plan, error) {
 			return planUp(s, hosts, plan.Goal{Nodes: chosen, Batch: o.Batch, Releases: f.Releases()})
 		},
-		Ask: func(p *plan.Plan) (bool, error) {
+		Ask: func(c *Session, p *plan.Plan) (bool, error) {
 			c.tellOrphans(s, p.Orphans)
 			disturbed := p.Disturbed()
 			if len(disturbed) == 0 {
@@ -113,7 +113,8 @@ func (c *Session) Preview(ctx context.Context, selectors []string, o PreviewOpti
 	if o.Down {
 		return plan.Down(s, hosts, goal), nil
 	}
-	return planUp(s, hosts, goal)
+	p, err := planUp(s, hosts, goal)
+	return p, f.Explain(err)
 }
 
 // tellOrphans names the volumes that no node uses any more.

@@ -23,7 +23,7 @@ func (c *Session) watched(s *site.Site) bool { return host.Held(c.trialLock(s)) 
 
 // WatchTrial watches over a trial until it is over, and ends it when it is to end. It gives how it ended.
 func (c *Session) WatchTrial(ctx context.Context, s *site.Site) (*observe.TrialEnd, error) {
-	lock, err := c.takeWatch(ctx, s)
+	lock, err := host.TakeLockWithin(ctx, hosts.WatchTimeout, c.trialLock(s), c.Holder())
 	if err != nil {
 		return nil, err
 	}
@@ -79,19 +79,6 @@ func (c *Session) awaitFar(ctx context.Context, s *site.Site) (*observe.TrialEnd
 		}
 		if host.Pause(ctx, time.Second) != nil {
 			return nil, problem.New(problem.Interrupted, "no longer waiting; the trial continues").Try("orrery status shows it; orrery confirm or orrery rollback ends it")
-		}
-	}
-}
-
-// takeWatch takes the lock of whoever watches. Somebody who just asks whether it is held has it for a moment.
-func (c *Session) takeWatch(ctx context.Context, s *site.Site) (*host.Lock, error) {
-	for try := 0; ; try++ {
-		lock, err := host.TakeLock(c.trialLock(s), c.Holder())
-		if err == nil || problem.Exit(err) != int(problem.Locked) || try == 100 {
-			return lock, err
-		}
-		if err := host.Pause(ctx, 50*time.Millisecond); err != nil {
-			return nil, err
 		}
 	}
 }

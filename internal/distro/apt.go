@@ -174,27 +174,58 @@ var excludes = []string{
 	"path-exclude=/usr/share/locale/*", "path-include=/usr/share/locale/locale.alias",
 }
 
-// mmdebstrap gives the command that makes a base.
-func mmdebstrap(b *Bootstrap) []string {
-	args := []string{
+// mmdebstrap returns the command that makes a base, and the files that it reads. It runs as root of a user namespace.
+func mmdebstrap(b *Bootstrap) (files map[string]string, args []string) {
+	args = []string{
 		"mmdebstrap", "--mode=root", "--format=directory", "--variant=minbase",
 		"--include=" + strings.Join(b.Packages, ","),
 		`--aptopt=Acquire::Languages "none"`, `--aptopt=APT::Sandbox::User "root"`, // fetched by root: no mode of a directory above is in the way
 	}
-	for _, o := range b.Options {
+	for _, o := range b.Access {
 		args = append(args, "--aptopt="+o)
 	}
 	for _, e := range excludes {
 		args = append(args, "--dpkgopt="+e)
 	}
-	// Packages come from, and go to, the archives that all builds share: links, hence free. They were fetched and checked by apt,
-	// which checks their hashes again.
-	return append(args,
+	args = append(args,
 		"--skip=download/empty", "--skip=essential/unlink", "--skip=cleanup/apt",
-		fmt.Sprintf(`--setup-hook=mkdir -p "$1/var/cache/apt/archives/partial" && find '%s' -maxdepth 1 -name '*.deb' -exec ln -t "$1/var/cache/apt/archives" {} +`, b.Archives),
-		fmt.Sprintf(`--customize-hook=find "$1/var/cache/apt/archives" -maxdepth 1 -name '*.deb' -exec cp --link --no-clobber -t '%s' {} +`, b.Archives),
-		b.Suite, b.Tree, b.List)
+		fmt.Sprintf(`--setup-hook=/bin/sh -eu '%[1]s/gather' "$1" '%[1]s/archives' %[2]s`, b.Room, strings.Join(b.Packages, " ")),
+		b.Suite, b.Tree, b.Room+"/sources.list")
+	return map[string]string{"gather": gather, "sources.list": b.Sources}, args
 }
+
+// gather brings the packages of a base to where they are set up from, before anything of theirs runs: out of the directory that
+// all builds share and, if they are not there, from the archives. Other builds can have written anything into that directory,
+// and apt takes a file of the right size for the one that it wants. So what comes out of it is compared with the signed lists,
+// and it is unmounted before the packages run. What cannot be gathered, mmdebstrap fetches later.
+const gather = `tree=$1 shared=$2
+shift 2
+export APT_CONFIG="${MMDEBSTRAP_APT_CONFIG:-$APT_CONFIG}"
+mkdir -p "$tree/var/cache/apt/archives/partial" "$tree/var/cache/apt/shared"
+cd "$tree/var/cache/apt/shared"
+apt-get -qq --error-on=any update
+set -- "$@" '?essential' '?priority(required)'
+if apt-get -qq --print-uris -o Acquire::ForceHash=SHA256 install "$@" >../uris; then
+	sed -n "s/^'[^']*' \([^ /]*\) [0-9]* SHA256:\([0-9a-f]*\)$/\2  \1/p" ../uris >../wanted
+	while read -r digest file; do
+		if [ -f "$shared/$file" ]; then echo "$shared/$file"; fi
+	done <../wanted | xargs -r cp --reflink=auto -t . || true
+	{ sha256sum --check --ignore-missing ../wanted 2>/dev/null || true; } | sed -n 's/: OK$//p' | xargs -r mv -t ../archives
+	for file in *; do
+		if [ -e "$file" ]; then
+			echo "$file is left out: it is not what the archive has"
+			rm -f "$shared/$file"
+		fi
+	done
+	apt-get -qq --yes --download-only install "$@"
+	while read -r digest file; do
+		if [ ! -e "$shared/$file" ]; then
+			cp --remove-destination "../archives/$file" "$shared/.$file" && mv -T "$shared/.$file" "$shared/$file" || true
+		fi
+	done <../wanted
+fi
+umount "$shared"
+`
 
 // mostStatus bounds what dpkg knows of the packages of a system; of four thousand it is 5 MiB.
 const mostStatus = 128 << 20

@@ -73,7 +73,7 @@ type File struct {
 	Link bool
 }
 
-// Packages is how packages come into a system. Commands are run in the scratch container in which a layer is built, but for that which makes a base.
+// Packages is how packages come into a system. Commands are run in the scratch container in which a layer is built. That which makes a base is a program of the host.
 type Packages struct {
 	Name  string // of the program
 	Tool  string // the program, in a system
@@ -83,8 +83,8 @@ type Packages struct {
 	GetMaker  string // cure, where the host has none
 	Unreached string // cure, where archives are not reached
 
-	// Make gives the command that makes a base.
-	Make func(b *Bootstrap) []string
+	// Make returns the command that makes a base, and files of the room for building that it reads.
+	Make func(b *Bootstrap) (files map[string]string, args []string)
 	// Told is a command that prints all on which package lists depend.
 	Told func(room string) []string
 	// Program begins each of the commands below: it has the lists with this key, in the directory of the scratch that is for building only.
@@ -125,14 +125,14 @@ type Packages struct {
 	FromMaking []string // files that the making of a base leaves
 }
 
-// A Bootstrap is a base to be made.
+// A Bootstrap is a base to be made, in a scratch container with programs of the host.
 type Bootstrap struct {
 	Suite    string
 	Packages []string
-	Options  []string // settings of the program that installs packages
-	Archives string   // directory of the packages that all builds share
-	List     string   // file of sources
-	Tree     string   // where it is to be
+	Room     string   // directory of the container that is for building only
+	Access   []string // settings of the program that installs packages, for proxies and the like
+	Sources  string   // lines of sources
+	Tree     string   // directory of the container where it is to be; it is empty
 }
 
 // A Scratch is a container in which a layer is built.

@@ -1,20 +1,22 @@
 // Package edition takes the copy of a site directory from which a release was staged from host to host. What comes from another host is laid down in a directory of its own, which it cannot
-// leave, and is bounded; the digest says whether two hosts keep the same.
+// leave, and is bounded. The digest is that of all that decides what the release is: a control host compares it with the one in releases.lock (package lockfile).
 package edition
 
 import (
 	"archive/tar"
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -30,20 +32,17 @@ const (
 
 // Bounds of an edition: no site directory that is read has more.
 const (
-	mostBytes = 160 << 20
+	MaxBytes  = 160 << 20
 	mostFiles = 50_000
 	longest   = 4000 // bytes of a path
 )
 
 var bounds = tree.Bounds{Depth: 40, Names: 20_000, All: mostFiles}
 
-// Digest tells copies apart that are not the same. It is that of the copy in the directory of a release.
+// Digest returns the digest of the copy in the directory of a release.
 func Digest(dir string) (string, error) {
 	sum := newSum()
-	err := each(context.Background(), dir, func(name string, content []byte) error {
-		sum.add(name, content)
-		return nil
-	})
+	err := each(context.Background(), dir, sum.add)
 	return sum.digest(), err
 }
 
@@ -67,7 +66,7 @@ func each(ctx context.Context, dir string, see func(name string, content []byte)
 		return err
 	}
 	defer root.Close()
-	left := int64(mostBytes)
+	left := int64(MaxBytes)
 	file := func(name string) error {
 		content, err := root.ReadFile(name, left)
 		if err != nil {
@@ -99,7 +98,7 @@ func Unpack(from io.Reader, dir string) (digest string, err error) {
 		return "", err
 	}
 	defer root.Close()
-	in, sum, left, came := tar.NewReader(io.LimitReader(from, 2*mostBytes)), newSum(), int64(mostBytes), map[string]bool{}
+	in, sum, left, came := tar.NewReader(io.LimitReader(from, 2*MaxBytes)), newSum(), int64(MaxBytes), map[string]bool{}
 	for files := 0; ; files++ {
 		h, err := in.Next()
 		if errors.Is(err, io.EOF) {
@@ -125,7 +124,9 @@ func Unpack(from io.Reader, dir string) (digest string, err error) {
 			}
 			return "", err
 		}
-		sum.add(h.Name, content)
+		if err := sum.add(h.Name, content); err != nil {
+			return "", err
+		}
 	}
 }
 
@@ -135,16 +136,40 @@ func proper(name string) bool {
 	return name == Record || is && len(name) <= longest && filepath.IsLocal(below) && filepath.Clean(below) == below
 }
 
-// A sum is made of the files of a copy; of who staged it, and when, it knows nothing.
-type sum struct{ hash.Hash }
-
-func newSum() sum { return sum{sha256.New()} }
-
-func (s sum) add(name string, content []byte) {
-	if name != Record {
-		fmt.Fprintf(s, "%q %d\n", name, len(content))
-		_, _ = io.Copy(s, bytes.NewReader(content))
-	}
+// A sum is made of the files of a copy and of the digests of imported images, which the record of the release has in place of their files. Who staged it, and when, does not count: it
+// decides nothing, and differs when the same release is staged again.
+type sum struct {
+	hash.Hash
+	images map[string]string
 }
 
-func (s sum) digest() string { return hex.EncodeToString(s.Sum(nil)[:12]) }
+func newSum() *sum { return &sum{Hash: sha256.New()} }
+
+// add adds a file of the edition.
+func (s *sum) add(name string, content []byte) error {
+	if name == Record {
+		return s.addRecord(content)
+	}
+	fmt.Fprintf(s, "%q %d\n", name, len(content))
+	_, _ = s.Write(content)
+	return nil
+}
+
+// addRecord adds what the record says of images.
+func (s *sum) addRecord(content []byte) error {
+	var record struct {
+		Images map[string]string `json:"images"`
+	}
+	if err := json.Unmarshal(content, &record); err != nil {
+		return fmt.Errorf("%s: %w", Record, err)
+	}
+	s.images = record.Images
+	return nil
+}
+
+func (s *sum) digest() string {
+	for _, name := range slices.Sorted(maps.Keys(s.images)) {
+		fmt.Fprintf(s, "image %q %q\n", name, s.images[name])
+	}
+	return "sha256:" + hex.EncodeToString(s.Sum(nil))
+}

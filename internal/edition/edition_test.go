@@ -32,7 +32,7 @@ func TestTravel(t *testing.T) {
 	must(t, err)
 	is, err := Digest(to)
 	must(t, err)
-	if was != came || came != is || len(is) != 24 {
+	if was != came || came != is || len(is) != len("sha256:")+64 {
 		t.Errorf("the digests are %s, %s and %s", was, came, is)
 	}
 	text, err := os.ReadFile(filepath.Join(to, "release.json"))
@@ -41,6 +41,18 @@ func TestTravel(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(to, "volumes")); err == nil {
 		t.Error("volumes have come, too")
+	}
+	record := func(text string) string {
+		must(t, os.WriteFile(filepath.Join(to, "release.json"), []byte(text), 0o600))
+		digest, err := Digest(to)
+		must(t, err)
+		return digest
+	}
+	if again := record(`{"number":700,"who":"somebody else"}`); again != is {
+		t.Error("who staged it counts")
+	}
+	if other := record(`{"images":{"debian":"sha256:00"}}`); other == is || other == record(`{"images":{"debian":"sha256:01"}}`) {
+		t.Error("what images are made from does not count")
 	}
 	must(t, os.WriteFile(filepath.Join(to, "site/site.toml"), []byte("X"), 0o600))
 	if is, err = Digest(to); err != nil || is == was {
@@ -64,7 +76,7 @@ func TestHostileEdition(t *testing.T) {
 		"a long name":     {reg("site/" + strings.Repeat("a/", 3000) + "b")},
 		"no clean path":   {reg("site//x")},
 		"the top":         {reg("site")},
-		"a large file":    {{Name: good, Typeflag: tar.TypeReg, Size: mostBytes + 1}},
+		"a large file":    {{Name: good, Typeflag: tar.TypeReg, Size: MaxBytes + 1}},
 		"no release.json": {reg("release.json/x")},
 	} {
 		dir := t.TempDir()

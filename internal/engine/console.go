@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"io"
 	"path/filepath"
 
@@ -9,8 +10,8 @@ import (
 )
 
 // OpenConsole connects to the console of a node that runs, for as long as nobody else has it; cure is what to look at if it does not answer.
-func OpenConsole(ref Ref, run string, by host.Holder, cure string, connect func() (io.ReadWriteCloser, error)) (io.ReadWriteCloser, error) {
-	held, err := takeConsole(ref, run, by)
+func OpenConsole(ctx context.Context, ref Ref, run string, by host.Holder, cure string, connect func() (io.ReadWriteCloser, error)) (io.ReadWriteCloser, error) {
+	held, err := takeConsole(ctx, ref, run, by)
 	if err != nil {
 		return nil, err
 	}
@@ -34,9 +35,9 @@ func (l line) Close() error {
 }
 
 // takeConsole takes the right to have the console of a node that runs, by a lock in the directory of what is there while it does.
-func takeConsole(ref Ref, run string, by host.Holder) (*host.Lock, error) {
+func takeConsole(ctx context.Context, ref Ref, run string, by host.Holder) (*host.Lock, error) {
 	path := filepath.Join(run, "console.lock")
-	held, err := host.TakeLock(path, by)
+	held, err := host.TakeLock(ctx, path, by)
 	if problem.Is(err, problem.Locked) {
 		return nil, problem.New(problem.Locked, "the console of node %s is taken: %s", ref.Name, host.HeldBy(path)).At(ref.Site).
 			Try("wait, or end that process; orrery console --log %s shows what is printed on it", ref.Name)

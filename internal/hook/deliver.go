@@ -20,7 +20,7 @@ import (
 // Deliver tells all that waits of a site, one after the other, each within the time that its hook has. How that ended is in the site's journal.
 func Deliver(ctx context.Context, dirs host.Dirs, key string) error {
 	dir := directory(dirs, key)
-	lock, err := host.WaitLock(ctx, filepath.Join(dir, ".lock"), host.Alone, nil)
+	lock, err := host.WaitLock(ctx, filepath.Join(dir, ".lock"), host.Alone, "the lock of the site's hooks")
 	if err != nil {
 		return err
 	}
@@ -79,13 +79,18 @@ func tell(ctx context.Context, to *site.Hook, e *Event) error {
 	return err
 }
 
-// run starts the program of a hook as its user, with nothing of our environment.
+// run runs the program of a hook as its user, with nothing of the caller's environment or keys.
 func run(ctx context.Context, to *site.Hook, text []byte) error {
 	args := []string{"env", "-i", "-C", "/", "PATH=" + host.Path, "LANG=C.UTF-8"}
 	if to.User != "root" {
 		args = append(args, "runuser", "-u", to.User, "--")
 	}
-	return host.Local{Name: "host"}.Run(ctx, host.Command{Args: append(args, to.Command...), Stdin: bytes.NewReader(text)})
+	return host.Apart(func() error {
+		if err := host.OwnKeyring(); err != nil {
+			return err
+		}
+		return host.Local{Name: "host"}.Run(ctx, host.Command{Args: append(args, to.Command...), Stdin: bytes.NewReader(text)})
+	})
 }
 
 // request posts to the address of a hook and to no other: a redirect is not followed. Errors do not name the address, which may hold what gives access.

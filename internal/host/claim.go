@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -22,8 +23,8 @@ var claims = "/run/orrery/claims"
 
 // Claim notes that a site is kept in this state directory. It is refused if nodes of it are in another one, or somebody is at work on it there. The
 // caller holds the site's lock.
-func (d Dirs) Claim(key string) error {
-	unlock, err := lockClaims()
+func (d Dirs) Claim(ctx context.Context, key string) error {
+	unlock, err := lockClaims(ctx)
 	if err != nil {
 		return err
 	}
@@ -73,8 +74,10 @@ func (d Dirs) other(key, where string) error {
 
 // Yield gives up the claim to a site of which no node is left in this state directory. The caller holds the site's lock, and does nothing more under it.
 // A claim that stays because something is in the way does no harm.
-func (d Dirs) Yield(key string) {
-	unlock, err := lockClaims()
+func (d Dirs) Yield(ctx context.Context, key string) {
+	ctx, cancel := afterwards(ctx)
+	defer cancel()
+	unlock, err := lockClaims(ctx)
 	if err != nil {
 		return
 	}
@@ -85,8 +88,8 @@ func (d Dirs) Yield(key string) {
 	}
 }
 
-func lockClaims() (unlock func(), err error) {
-	return lockFile(filepath.Join(claims, ".lock"))
+func lockClaims(ctx context.Context) (unlock func(), err error) {
+	return lockFile(ctx, filepath.Join(claims, ".lock"), "the lock of this machine's sites")
 }
 
 // sweepClaims removes claims of which nothing is kept any more: a twin that was killed while it was destroyed, or a state directory that was removed.

@@ -17,7 +17,7 @@ func TestClaim(t *testing.T) {
 	a, b := Dirs{State: t.TempDir()}, Dirs{State: t.TempDir()}
 	refused := func(d Dirs, by Dirs) {
 		t.Helper()
-		err := d.Claim("karoo")
+		err := d.Claim(t.Context(), "karoo")
 		if err == nil || problem.Exit(err) != int(problem.Unable) || !strings.Contains(err.Error(), by.State) {
 			t.Errorf("claimed by another: %v", err)
 		}
@@ -30,7 +30,7 @@ func TestClaim(t *testing.T) {
 		if err := d.Elsewhere(key); err != nil {
 			t.Error(err)
 		}
-		if err := d.Claim(key); err != nil {
+		if err := d.Claim(t.Context(), key); err != nil {
 			t.Error(err)
 		}
 	}
@@ -55,7 +55,7 @@ func TestClaim(t *testing.T) {
 	if err := os.RemoveAll(b.Nodes("karoo")); err != nil {
 		t.Fatal(err)
 	}
-	lock, err := TakeLock(b.Lock("karoo"), Holder{})
+	lock, err := TakeLock(t.Context(), b.Lock("karoo"), Holder{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestYield(t *testing.T) {
 		if err := os.MkdirAll(d.Site(key), 0o755); err != nil { // as the site's lock does
 			t.Fatal(err)
 		}
-		if err := d.Claim(key); err != nil {
+		if err := d.Claim(t.Context(), key); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -95,20 +95,20 @@ func TestYield(t *testing.T) {
 	}
 	claim(a, "karoo")
 	claim(b, "toy")
-	b.Yield("karoo") // it is not b's
+	b.Yield(t.Context(), "karoo") // it is not b's
 	left("karoo toy")
 	node := filepath.Join(a.Nodes("karoo"), "101")
 	if err := os.MkdirAll(node, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	a.Yield("karoo") // a node is there
+	a.Yield(t.Context(), "karoo") // a node is there
 	left("karoo toy")
 	if err := os.Rename(node, filepath.Join(a.Nodes("karoo"), ".101")); err != nil { // what the next run sweeps away
 		t.Fatal(err)
 	}
-	a.Yield("karoo")
+	a.Yield(t.Context(), "karoo")
 	left("toy")
-	a.Yield("karoo")
+	a.Yield(t.Context(), "karoo")
 	claim(a, "karoo.dev1")
 	if err := os.RemoveAll(a.Site("karoo.dev1")); err != nil {
 		t.Fatal(err)

@@ -44,24 +44,72 @@ func (l Local) Dial(ctx context.Context, network, address string) (net.Conn, err
 // Path is where commands in nodes are looked for.
 const Path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// Exec runs args on this machine with the streams and environment of c; the way into a node is part of args.
-// Tune may change the command before it starts. The whole process group is killed when ctx ends.
+// Exec runs args on this machine with the streams and environment of c, from the calling thread. Tune may change the
+// command before it starts. The whole process group is killed when ctx ends.
 func Exec(ctx context.Context, place string, args []string, c Command, tune func(*exec.Cmd)) error {
-	tail := &Tail{}
-	cmd := Program(ctx, args[0], args[1:]...)
-	cmd.Env = append(os.Environ(), c.Env...)
-	run := func() error { return throughPipes(ctx, cmd, c, tail, tune) }
-	if c.TTY {
-		run = func() error { return onTerminal(cmd, c.Terminal, tune) }
+	// A command does not outlive this process: the next run must not find the steps of this one still at work. The death
+	// signal is tied to the thread that starts the command, which therefore stays until the command has ended.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	return RunOn(ctx, place, args, c, func(streams Streams) (Underway, error) {
+		cmd := Program(ctx, args[0], args[1:]...)
+		cmd.Env = append(os.Environ(), c.Env...)
+		streams.connect(cmd)
+		if !streams.Terminal { // one on a terminal ends with the terminal
+			cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
+		}
+		if tune != nil {
+			tune(cmd)
+		}
+		return local{cmd}, cmd.Start()
+	})
+}
+
+// local is a command of this machine that is under way.
+type local struct{ *exec.Cmd }
+
+func (l local) Kill() error { return l.Cancel() }
+
+// Streams are the standard streams of a command: open files, or nil for none. On a terminal, all three are that terminal,
+// and the command leads a session of its own there.
+type Streams struct {
+	In, Out, Err *os.File
+	Terminal     bool
+}
+
+func (s Streams) connect(cmd *exec.Cmd) {
+	if s.In != nil { // a nil *os.File in an interface is not nil
+		cmd.Stdin = s.In
 	}
+	cmd.Stdout, cmd.Stderr = s.Out, s.Err
+	cmd.SysProcAttr.Setctty = s.Terminal // of descriptor 0
+}
+
+// Underway is a command that has been started.
+type Underway interface {
+	// Wait waits until the command has ended, which it must when the context of its start ends. The error
+	// of a command that did not succeed has the method ExitCode, as an *exec.ExitError has.
+	Wait() error
+	// Kill kills the command with all that it has started in its session.
+	Kill() error
+}
+
+// RunOn runs a command with the streams of c at a place where start starts it. Args are what trace shows of it.
+func RunOn(ctx context.Context, place string, args []string, c Command, start func(Streams) (Underway, error)) error {
+	tail := &Tail{}
 	began := time.Now()
-	err := run()
+	var err error
+	if c.TTY {
+		err = onTerminal(c, start)
+	} else {
+		err = throughPipes(ctx, c, tail, start)
+	}
 	trace(ctx, place, args, began, err)
 	if err == nil {
 		return nil
 	}
 	status := -1
-	var exit *exec.ExitError
+	var exit interface{ ExitCode() int }
 	if errors.As(err, &exit) {
 		status = exit.ExitCode()
 	}
@@ -72,32 +120,28 @@ func Exec(ctx context.Context, place string, args []string, c Command, tune func
 }
 
 // throughPipes runs a command to its end; what it prints goes where c says, and the end of it is kept.
-func throughPipes(ctx context.Context, cmd *exec.Cmd, c Command, tail *Tail, tune func(*exec.Cmd)) error {
-	// A command does not outlive us either: the next run must not find the steps of this one still at work. The death signal is
-	// tied to the thread that starts the command, which therefore stays until the command has ended.
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
-	outlets, err := openOutlets(cmd, c, tail)
+func throughPipes(ctx context.Context, c Command, tail *Tail, start func(Streams) (Underway, error)) error {
+	outlets, err := openOutlets(c, tail)
 	if err != nil {
 		return err
 	}
-	feed, err := feeder(cmd, c.Stdin)
+	in, err := openFeed(c.Stdin)
 	if err != nil {
 		outlets.close()
 		return err
 	}
-	if tune != nil {
-		tune(cmd)
-	}
-	if err := cmd.Start(); err != nil {
+	command, err := start(Streams{In: in.theirs, Out: outlets.out, Err: outlets.errs})
+	in.handedOver()
+	if err != nil {
+		in.close()
 		outlets.close()
 		return err
 	}
 	outlets.begin()
-	fed := feed()
-	err = cmd.Wait()
+	fed := in.begin()
+	err = command.Wait()
 	printed := outlets.end(ctx)
+	in.close()
 	switch {
 	case err != nil:
 		return err
@@ -107,37 +151,58 @@ func throughPipes(ctx context.Context, cmd *exec.Cmd, c Command, tail *Tail, tun
 	return fed()
 }
 
-// feeder connects the input of a command. A regular file and a pipe are handed over, but nothing else: what could type at a terminal, or go from a directory to
-// others, is in a node.
-func feeder(cmd *exec.Cmd, from io.Reader) (begin func() (end func() error), err error) {
-	nothing := func() func() error { return func() error { return nil } }
+// A feed connects the input of a command. A regular file and a pipe are handed over, but nothing else: what could type at
+// a terminal, or lead from a directory to others, is not to be in a node.
+type feed struct {
+	from   io.Reader
+	theirs *os.File // what the command reads, or nil
+	ours   *os.File // what is written to for it, or nil
+}
+
+func openFeed(from io.Reader) (*feed, error) {
 	if from == nil || isFlat(from) {
-		cmd.Stdin = from
-		return nothing, nil
+		file, _ := from.(*os.File)
+		return &feed{theirs: file}, nil
 	}
-	to, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
+	theirs, ours, err := os.Pipe()
+	return &feed{from, theirs, ours}, err
+}
+
+// handedOver closes the command's end of the pipe: the command has its own by now.
+func (f *feed) handedOver() {
+	if f.ours != nil {
+		f.theirs.Close()
 	}
-	return func() func() error {
-		read := make(chan error, 1)
-		go func() {
-			err := pour(to, from)
-			if errors.Is(err, syscall.EPIPE) || errors.Is(err, os.ErrClosed) {
-				err = nil // the command wants no more
-			}
-			read <- err
-			to.Close() //nolint:errcheck // there is nothing in it to be lost
-		}()
-		return func() error {
-			select {
-			case err := <-read:
-				return err
-			default: // nobody waits for input that the command did not wait for
-				return nil
-			}
+}
+
+// begin feeds the command. What it returns tells afterwards whether the input failed, as far as the command waited for it.
+func (f *feed) begin() (fed func() error) {
+	if f.ours == nil {
+		return func() error { return nil }
+	}
+	read := make(chan error, 1)
+	go func() {
+		err := pour(f.ours, f.from)
+		if errors.Is(err, syscall.EPIPE) || errors.Is(err, os.ErrClosed) {
+			err = nil // the command wants no more
 		}
-	}, nil
+		read <- err
+		f.close()
+	}()
+	return func() error {
+		select {
+		case err := <-read:
+			return err
+		default: // nobody waits for input that the command did not wait for
+			return nil
+		}
+	}
+}
+
+func (f *feed) close() {
+	if f.ours != nil {
+		f.ours.Close()
+	}
 }
 
 // isFlat reports whether a stream is a file or a pipe: whoever holds it has what is in it and nothing else.

@@ -7,18 +7,35 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/holders"
 	"orrery/internal/problem"
+	"orrery/internal/waits"
 )
 
 // A Lock is a file held by flock(2). It belongs to the opened file, so it keeps apart goroutines as well as processes, and the kernel gives it
 // back when its owner ends, however it ends.
 type Lock struct {
 	file  *os.File
-	named bool // it says who has it
+	named bool   // it says who has it
+	held  func() // says that this process holds it no more; nil: nobody counts it
+}
+
+// holding counts the locks of this process for which somebody may wait.
+var holding atomic.Int64
+
+// Holding reports whether this process holds a lock for which somebody may wait, here or on another host.
+func Holding() bool { return holding.Load() > 0 }
+
+// CountHeld counts a lock, until the function that it returns is called. Those of TryLock are not counted: nobody waits for them.
+func CountHeld() (done func()) {
+	holding.Add(1)
+	return sync.OnceFunc(func() { holding.Add(-1) })
 }
 
 // A Sharing says whether others may have a lock at the same time.
@@ -71,30 +88,23 @@ func TryLock(path string, how Sharing) (*Lock, error) {
 	}
 }
 
-// How long it takes at least, and at most, until a lock that somebody else has is tried again.
-const (
-	soonest = time.Millisecond
-	latest  = 50 * time.Millisecond
-)
-
-// WaitLock waits for the lock at path; held, if there is one, is called once if somebody else has it.
-func WaitLock(ctx context.Context, path string, how Sharing, held func()) (*Lock, error) {
+// WaitLock waits for the lock at path. Whoever has it is told after a second (package waits), with what is locked, as in "the
+// lock of …". When ctx ends, so does the wait.
+func WaitLock(ctx context.Context, path string, how Sharing, locked string) (l *Lock, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
 	}
-	begun := time.Now()
-	for first := true; ; first = false {
-		l, err := TryLock(path, how)
-		if !errors.Is(err, ErrHeld) {
-			return l, err
+	err = waits.For(ctx, locked, func() (waits.Held, error) {
+		if l, err = TryLock(path, how); errors.Is(err, ErrHeld) {
+			return func() string { return HeldBy(path) }, nil
 		}
-		if first && held != nil {
-			held()
-		}
-		if err := Pause(ctx, min(latest, max(soonest, time.Since(begun)/64))); err != nil {
-			return nil, err
-		}
+		return nil, err
+	})
+	if err != nil {
+		return nil, err
 	}
+	l.held = CountHeld()
+	return l, nil
 }
 
 // Held reports whether somebody has the lock at path for himself.
@@ -113,6 +123,9 @@ func (l *Lock) Release() {
 		_ = l.file.Truncate(0)
 	}
 	l.file.Close()
+	if l.held != nil {
+		l.held()
+	}
 }
 
 // openLock opens a file that is to be locked. Whoever can open a file can lock it, to read it is enough; so nobody but its owner can,
@@ -130,13 +143,21 @@ func openLock(path string) (*os.File, error) {
 }
 
 // lockFile waits for a lock that nobody holds for long.
-func lockFile(path string) (unlock func(), err error) {
-	l, err := WaitLock(context.Background(), path, Alone, nil)
+func lockFile(ctx context.Context, path, locked string) (unlock func(), err error) {
+	l, err := WaitLock(ctx, path, Alone, locked)
 	if err != nil {
 		return nil, err
 	}
 	return l.Release, nil
 }
+
+// afterwards returns a context in which what is at its end is cleared away, although ctx may be over; but nobody waits for long.
+func afterwards(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), clearTimeout)
+}
+
+// clearTimeout is how long one waits for a lock to clear something away that does no harm if it stays.
+const clearTimeout = 5 * time.Second
 
 // Holder is who holds a lock.
 type Holder struct {
@@ -147,26 +168,40 @@ type Holder struct {
 }
 
 // TakeLock takes the lock at path, which then says who has it, or says who does.
-func TakeLock(path string, h Holder) (*Lock, error) {
+func TakeLock(ctx context.Context, path string, h Holder) (l *Lock, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
 	}
-	l, err := TryLock(path, Alone)
-	for begun := time.Now(); errors.Is(err, ErrHeld) && time.Since(begun) < ofTheDead && dead(path); l, err = TryLock(path, Alone) {
-		time.Sleep(soonest)
-	}
+	began := time.Now()
+	err = waits.For(ctx, "the lock "+path, func() (waits.Held, error) {
+		if l, err = TryLock(path, Alone); errors.Is(err, ErrHeld) && time.Since(began) < ofTheDead && dead(path) {
+			return func() string { return HeldBy(path) }, nil
+		}
+		return nil, err
+	})
 	if errors.Is(err, ErrHeld) {
 		return nil, problem.New(problem.Locked, "another run is at work here: %s", HeldBy(path)).At(path).Try("wait for it, or end that process")
 	}
 	if err != nil {
 		return nil, err
 	}
-	l.named = true
+	l.named, l.held = true, CountHeld()
 	if err := h.write(l.file); err != nil && !problem.DiskFull(err) { // on a full disk nobody is told who it is, but whoever makes room can be at work
-		l.file.Close()
+		l.Release()
 		return nil, err
 	}
 	return l, nil
+}
+
+// TakeLockWithin is TakeLock for a lock that is free again soon: somebody who asks whether it is held has it for a moment.
+func TakeLockWithin(ctx context.Context, timeout time.Duration, path string, h Holder) (l *Lock, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("not within %s", timeout))
+	defer cancel()
+	err = waits.For(ctx, "the lock "+path, func() (waits.Held, error) {
+		l, err = TakeLock(ctx, path, h)
+		return waits.Locked(err)
+	})
+	return l, err
 }
 
 // ofTheDead is how long a lock may stay taken whose owner was killed: a program that it was just about to start has the lock with it until it has begun.
@@ -196,11 +231,15 @@ func (h Holder) write(f *os.File) error {
 	return err
 }
 
-// HeldBy says in words who has a lock.
+// HeldBy says in words who has a lock: as the lock itself says, else as the kernel does.
 func HeldBy(path string) string {
-	h, ok := holderOf(path)
-	if !ok {
-		return "by an unknown owner"
+	if h, ok := holderOf(path); ok {
+		return fmt.Sprintf("%s runs %q (process %d) since %s", h.Who, h.Command, h.Pid, time.Since(h.Since).Round(time.Second))
 	}
-	return fmt.Sprintf("%s runs %q (process %d) since %s", h.Who, h.Command, h.Pid, time.Since(h.Since).Round(time.Second))
+	f, err := os.Open(path)
+	if err != nil {
+		return holders.Words(nil)
+	}
+	defer f.Close()
+	return holders.Words(holders.Of(f))
 }

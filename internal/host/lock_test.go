@@ -3,7 +3,9 @@ package host
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -11,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/waits"
 	"orrery/test/need"
 )
 
@@ -24,7 +27,7 @@ func TestLocksAreClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{former, filepath.Join(dir, "sites/s/lock")} {
-		l, err := TakeLock(path, Holder{Who: "me"})
+		l, err := TakeLock(t.Context(), path, Holder{Who: "me"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -32,7 +35,7 @@ func TestLocksAreClosed(t *testing.T) {
 		l.Release()
 	}
 	run := filepath.Join(dir, "run")
-	unlock, err := lockSettings(run)
+	unlock, err := lockSettings(t.Context(), run)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +67,7 @@ func TestHoldInMemoryNeedsNoOpenDirectory(t *testing.T) {
 	}
 	done := make(chan error, 1)
 	go func() {
-		letGo, err := HoldInMemory(filepath.Join(above, "orrery"))
+		letGo, err := HoldInMemory(t.Context(), filepath.Join(above, "orrery"))
 		if err == nil {
 			letGo()
 		}
@@ -92,11 +95,11 @@ func TestLockOnFullDisk(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(small, "ballast"), make([]byte, 4096), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l, err := TakeLock(filepath.Join(small, "lock"), Holder{Who: "me"})
+	l, err := TakeLock(t.Context(), filepath.Join(small, "lock"), Holder{Who: "me"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := TakeLock(filepath.Join(small, "lock"), Holder{Who: "you"}); err == nil {
+	if _, err := TakeLock(t.Context(), filepath.Join(small, "lock"), Holder{Who: "you"}); err == nil {
 		t.Error("two have it")
 	}
 	l.Release()
@@ -115,9 +118,8 @@ func TestLock(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 120*time.Millisecond, errors.New("enough"))
 	defer cancel()
-	waited := 0
-	if _, err := WaitLock(ctx, path, Alone, func() { waited++ }); err == nil || err.Error() != "enough" || waited != 1 {
-		t.Errorf("waiting ends with %v after %d calls", err, waited)
+	if _, err := WaitLock(ctx, path, Alone, "the lock of a test"); !strings.Contains(fmt.Sprint(err), "the lock of a test: ") || !strings.HasSuffix(fmt.Sprint(errors.Unwrap(err)), "enough") {
+		t.Errorf("waiting ends with %v", err)
 	}
 	// A lock whose file is removed by its holder is not taken for one.
 	os.Remove(path)
@@ -142,15 +144,78 @@ func TestLock(t *testing.T) {
 	if text, err := os.ReadFile(path); err != nil || string(text) != "data" || Held(path) {
 		t.Errorf("after the lock the file holds %q: %v", text, err)
 	}
-	named, err := TakeLock(path, Holder{Who: "ada", Pid: 1, Since: time.Now(), Command: "orrery up"})
+	named, err := TakeLock(t.Context(), path, Holder{Who: "ada", Pid: 1, Since: time.Now(), Command: "orrery up"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := TakeLock(path, Holder{}); err == nil || !strings.Contains(err.Error(), `ada runs "orrery up" (process 1)`) {
+	if _, err := TakeLock(t.Context(), path, Holder{}); err == nil || !strings.Contains(err.Error(), `ada runs "orrery up" (process 1)`) {
 		t.Errorf("who has it is told as %v", err)
 	}
 	named.Release()
 	if text, err := os.ReadFile(path); err != nil || len(text) > 0 {
 		t.Errorf("the holder is named after he let go: %q, %v", text, err)
+	}
+}
+
+// TestWaitTells: whoever waits for a lock that another process holds is told after a second which process that is, who called it and what
+// it does, though it has not written that anywhere; and the wait is over when the lock is.
+func TestWaitTells(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	l, err := TryLock(path, Alone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := exec.Command("sleep", "2.5") // it holds the lock until it ends, as a program that a run has started
+	other.ExtraFiles = []*os.File{l.file}
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	l.file.Close()
+	var told []string
+	ctx := waits.Telling(t.Context(), func(text string) { told = append(told, text) })
+	began := time.Now()
+	next, err := WaitLock(ctx, path, Shared, "the lock of a test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	next.Release()
+	if took := time.Since(began); took < 2*time.Second || len(told) != 2 ||
+		!strings.HasPrefix(told[0], "waits for the lock of a test: ") || !strings.Contains(told[0], fmt.Sprintf("(process %d)", os.Getpid())) ||
+		!strings.HasPrefix(told[1], "has the lock of a test, after ") {
+		t.Errorf("after %v it is told %q", took, told)
+	}
+	if err := other.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestHolding: the locks of a process count for which others may wait, as long as it has them.
+func TestHolding(t *testing.T) {
+	before := holding.Load() // of other tests, if any
+	dir := t.TempDir()
+	waited, err := WaitLock(t.Context(), filepath.Join(dir, "waited"), Alone, "the lock of a test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	taken, err := TakeLock(t.Context(), filepath.Join(dir, "taken"), Holder{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tried, err := TryLock(filepath.Join(dir, "tried"), Alone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := TakeLock(t.Context(), filepath.Join(dir, "taken"), Holder{}); err == nil {
+		t.Error("two have it")
+	}
+	elsewhere := CountHeld()
+	if n := holding.Load() - before; n != 3 || !Holding() {
+		t.Errorf("%d locks are counted", n)
+	}
+	for _, release := range []func(){waited.Release, taken.Release, tried.Release, elsewhere, elsewhere} {
+		release()
+	}
+	if n := holding.Load() - before; n != 0 {
+		t.Errorf("of no lock, %d are counted", n)
 	}
 }

@@ -18,7 +18,7 @@ func TestLockOfTheDead(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "lock")
-	l, err := TakeLock(path, Holder{Who: "ada", Pid: gone.Process.Pid, Since: time.Now()})
+	l, err := TakeLock(t.Context(), path, Holder{Who: "ada", Pid: gone.Process.Pid, Since: time.Now()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,14 +28,14 @@ func TestLockOfTheDead(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.file.Close() // as the kernel does for whoever is killed
-	next, err := TakeLock(path, Holder{Who: "bob", Pid: os.Getpid(), Since: time.Now()})
+	next, err := TakeLock(t.Context(), path, Holder{Who: "bob", Pid: os.Getpid(), Since: time.Now()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := starting.Wait(); err != nil {
 		t.Error(err)
 	}
-	if _, err := TakeLock(path, Holder{}); problem.Exit(err) != int(problem.Locked) {
+	if _, err := TakeLock(t.Context(), path, Holder{}); problem.Exit(err) != int(problem.Locked) {
 		t.Errorf("of one that lives: %v", err)
 	}
 	next.Release()

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 
@@ -12,11 +13,11 @@ import (
 // HoldInMemory makes sure that a directory is on a file system in memory, because secrets stand there that must reach no disk.
 // Where its parent is none, as on a machine whose /run is on a disk, a tmpfs is mounted, which whoever lets go of it last takes
 // away if there is nothing in it any more.
-func HoldInMemory(dir string) (letGo func(), err error) {
+func HoldInMemory(ctx context.Context, dir string) (letGo func(), err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	unlock, err := lockMount(dir)
+	unlock, err := lockMount(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -36,13 +37,15 @@ func HoldInMemory(dir string) (letGo func(), err error) {
 	}
 	return func() {
 		hold.Close()
-		releaseMemory(dir)
+		ctx, cancel := afterwards(ctx)
+		defer cancel()
+		releaseMemory(ctx, dir)
 	}, nil
 }
 
 // releaseMemory takes the tmpfs away that HoldInMemory mounted, unless it is in use. If it cannot be, it stays, and does no harm.
-func releaseMemory(dir string) {
-	unlock, err := lockMount(dir)
+func releaseMemory(ctx context.Context, dir string) {
+	unlock, err := lockMount(ctx, dir)
 	if err != nil {
 		return
 	}
@@ -61,6 +64,6 @@ func releaseMemory(dir string) {
 
 // lockMount waits until nobody else mounts or unmounts something on a directory. The lock stands beside it, as what is in it may be covered;
 // the directory above is no lock, because everybody can open and lock that.
-func lockMount(dir string) (unlock func(), err error) {
-	return lockFile(filepath.Join(filepath.Dir(dir), "."+filepath.Base(dir)+".lock"))
+func lockMount(ctx context.Context, dir string) (unlock func(), err error) {
+	return lockFile(ctx, filepath.Join(filepath.Dir(dir), "."+filepath.Base(dir)+".lock"), "the lock of what is mounted on "+dir)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"os/exec"
 	"reflect"
 	"syscall"
 	"time"
@@ -27,12 +26,13 @@ type outlet struct {
 
 // outlets are the one or two outlets of a command, with the ends that it holds.
 type outlets struct {
-	ours   []*outlet
-	theirs []*os.File
+	ours      []*outlet
+	theirs    []*os.File
+	out, errs *os.File // of theirs, the command's standard output and standard error
 }
 
 // openOutlets connects the outputs of a command. Both go through one pipe if they go to one place, so that lines keep their order.
-func openOutlets(cmd *exec.Cmd, c Command, tail *Tail) (*outlets, error) {
+func openOutlets(c Command, tail *Tail) (*outlets, error) {
 	all := &outlets{}
 	open := func(to io.Writer) (*os.File, error) {
 		from, theirs, err := os.Pipe()
@@ -58,12 +58,11 @@ func openOutlets(cmd *exec.Cmd, c Command, tail *Tail) (*outlets, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd.Stdout, cmd.Stderr = theirs, theirs
+	all.out, all.errs = theirs, theirs
 	if SameWriter(c.Stdout, c.Stderr) {
 		return all, nil
 	}
-	theirs, err = open(errs)
-	cmd.Stderr = theirs
+	all.errs, err = open(errs)
 	return all, err
 }
 

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"strings"
 
 	"orrery/internal/tree"
@@ -45,6 +46,8 @@ type Command struct {
 	TTY    bool      // it has a terminal, in place of Stdin, Stdout and Stderr
 
 	Terminal *Terminal // where who uses that terminal sits; nil: at that of this program
+	// Pseudo opens both ends of a pseudo-terminal of the place where the command runs, or nil for one of this host.
+	Pseudo func() (ours, theirs *os.File, err error)
 }
 
 // A File is content for a path.

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -22,13 +23,13 @@ func Settings(names []string) map[string]string { return kernel(procSys).setting
 
 // Prepare gives kernel settings at least the values wanted, for those that the kernel has, and keeps in the directory
 // what they were before, for Restore. A setting that is higher already is left as it is.
-func Prepare(runDir string, wanted map[string]string) error {
-	return kernel(procSys).prepare(runDir, wanted)
+func Prepare(ctx context.Context, runDir string, wanted map[string]string) error {
+	return kernel(procSys).prepare(ctx, runDir, wanted)
 }
 
 // Restore puts back the settings that Prepare changed, and forgets them. One that somebody has changed since is left
 // as it is: what it is now is what somebody wants.
-func Restore(runDir string) error { return kernel(procSys).restore(runDir) }
+func Restore(ctx context.Context, runDir string) error { return kernel(procSys).restore(ctx, runDir) }
 
 // kernel is the directory of a kernel's settings.
 type kernel string
@@ -77,8 +78,8 @@ func (k kernel) settings(names []string) map[string]string {
 	return all
 }
 
-func (k kernel) prepare(runDir string, wanted map[string]string) error {
-	unlock, err := lockSettings(runDir)
+func (k kernel) prepare(ctx context.Context, runDir string, wanted map[string]string) error {
+	unlock, err := lockSettings(ctx, runDir)
 	if err != nil {
 		return err
 	}
@@ -116,11 +117,11 @@ func (k kernel) prepare(runDir string, wanted map[string]string) error {
 	return nil
 }
 
-func (k kernel) restore(runDir string) error {
+func (k kernel) restore(ctx context.Context, runDir string) error {
 	if _, err := os.Stat(settingsFile(runDir)); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	unlock, err := lockSettings(runDir)
+	unlock, err := lockSettings(ctx, runDir)
 	if err != nil {
 		return err
 	}
@@ -173,6 +174,6 @@ func writeSettings(runDir string, record map[string]changed) error {
 }
 
 // lockSettings keeps runs for different sites from changing the record at the same time.
-func lockSettings(runDir string) (unlock func(), err error) {
-	return lockFile(filepath.Join(runDir, "settings.lock"))
+func lockSettings(ctx context.Context, runDir string) (unlock func(), err error) {
+	return lockFile(ctx, filepath.Join(runDir, "settings.lock"), "the lock of the kernel's settings")
 }

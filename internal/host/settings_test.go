@@ -57,40 +57,40 @@ func TestRestorePutsBackWhatPrepareChanged(t *testing.T) {
 	before := map[string]string{"fs.a": "128", "net.b": "0", "net.high": "9999", "net.list": "1 2"}
 	k, run := fakeKernel(t, before), t.TempDir()
 	wanted := map[string]string{"fs.a": "8192", "net.b": "1", "net.high": "512", "not.there": "7"}
-	ok(t, k.prepare(run, wanted))
+	ok(t, k.prepare(t.Context(), run, wanted))
 	after := map[string]string{"fs.a": "8192", "net.b": "1", "net.high": "9999", "net.list": "1 2"}
 	k.expect(t, after)
-	ok(t, k.prepare(run, wanted)) // for a second site: nothing new to remember
+	ok(t, k.prepare(t.Context(), run, wanted)) // for a second site: nothing new to remember
 	k.expect(t, after)
-	ok(t, k.restore(run))
+	ok(t, k.restore(t.Context(), run))
 	k.expect(t, before)
 	if _, err := os.Stat(settingsFile(run)); err == nil {
 		t.Error("the record is left")
 	}
-	ok(t, k.restore(run)) // without a record
+	ok(t, k.restore(t.Context(), run)) // without a record
 }
 
 func TestRestoreLeavesWhatOthersChanged(t *testing.T) {
 	k, run := fakeKernel(t, map[string]string{"a": "1", "b": "1", "c": "1"}), t.TempDir()
-	ok(t, k.prepare(run, map[string]string{"a": "10", "b": "10", "c": "10"}))
+	ok(t, k.prepare(t.Context(), run, map[string]string{"a": "10", "b": "10", "c": "10"}))
 	k.put(t, "a", "20") // more
 	k.put(t, "b", "5")  // less, which is not enough for the next run
-	ok(t, k.prepare(run, map[string]string{"a": "10", "b": "10", "c": "15"}))
+	ok(t, k.prepare(t.Context(), run, map[string]string{"a": "10", "b": "10", "c": "15"}))
 	k.expect(t, map[string]string{"a": "20", "b": "10", "c": "15"})
-	ok(t, k.restore(run))
+	ok(t, k.restore(t.Context(), run))
 	k.expect(t, map[string]string{"a": "20", "b": "5", "c": "1"})
 }
 
 func TestPrepareKilledBeforeItSet(t *testing.T) {
 	k, run := fakeKernel(t, map[string]string{"a": "1"}), t.TempDir()
 	ok(t, writeSettings(run, map[string]changed{"a": {Former: "1", Set: "10"}}))
-	ok(t, k.prepare(run, map[string]string{"a": "10"}))
+	ok(t, k.prepare(t.Context(), run, map[string]string{"a": "10"}))
 	k.expect(t, map[string]string{"a": "10"})
-	ok(t, k.restore(run))
+	ok(t, k.restore(t.Context(), run))
 	k.expect(t, map[string]string{"a": "1"})
 
 	ok(t, writeSettings(run, map[string]changed{"a": {Former: "7", Set: "10"}}))
-	ok(t, k.restore(run))
+	ok(t, k.restore(t.Context(), run))
 	k.expect(t, map[string]string{"a": "1"})
 }
 
@@ -99,7 +99,7 @@ func TestPrepareSaysWhatCannotBeSet(t *testing.T) {
 	if err := os.WriteFile(settingsFile(run), []byte("{"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	err := k.prepare(run, map[string]string{"net.a": "2"})
+	err := k.prepare(t.Context(), run, map[string]string{"net.a": "2"})
 	if err == nil || !strings.Contains(err.Error(), settingsFile(run)) {
 		t.Errorf("a broken record: %v", err)
 	}

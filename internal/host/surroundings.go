@@ -29,13 +29,13 @@ func OwnSurroundings() error {
 	if err := errors.Join(all, os.Chdir("/")); err != nil {
 		return err
 	}
-	ownLimits()
+	OwnLimits()
 	return nil
 }
 
-// ownLimits gives this program the limits of the first process and an ordinary priority, as far as the kernel lets it: in a container, root may
+// OwnLimits gives this program the limits of the first process and an ordinary priority, as far as the kernel lets it: in a container, root may
 // raise nothing. A run that meets a limit ends like one that was killed, and the next one goes on.
-func ownLimits() {
+func OwnLimits() {
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("0"), 0)
 	for limit := unix.RLIMIT_CPU; limit <= unix.RLIMIT_RTTIME; limit++ {
 		var of unix.Rlimit
@@ -43,15 +43,10 @@ func ownLimits() {
 			_ = unix.Setrlimit(limit, &of)
 		}
 	}
-	var everywhere unix.CPUSet
-	for i := range 1024 {
-		everywhere.Set(i)
-	}
 	threads, _ := os.ReadDir("/proc/self/task")
 	for _, t := range threads {
 		if id, err := strconv.Atoi(t.Name()); err == nil {
-			_ = unix.Setpriority(unix.PRIO_PROCESS, id, 0)
-			_ = unix.SchedSetaffinity(id, &everywhere)
+			_ = ownScheduling(id)
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"os/exec"
 	"os/signal"
 	"time"
 
@@ -18,7 +17,7 @@ import (
 
 // IsTerminal reports whether a stream is a terminal.
 func IsTerminal(stream any) bool {
-	f, ok := stream.(*os.File)
+	f, ok := stream.(interface{ Fd() uintptr })
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
@@ -67,19 +66,15 @@ func Elsewhere(ctx context.Context, c Command, run func(context.Context, Command
 	return run(ctx, c, user)
 }
 
-// onTerminal runs a command on a terminal of its own, and carries what is typed and printed between that and where its user sits. The command can do
-// to its terminal what it likes; what it types there, it types for itself.
-func onTerminal(cmd *exec.Cmd, user *Terminal, tune func(*exec.Cmd)) error {
-	ours, theirs, err := pty.Open()
+// onTerminal runs a command on a terminal of its own, and carries what is typed and printed between that and where its
+// user sits. The command can do to its terminal what it likes; what it types there, it types for itself.
+func onTerminal(c Command, start func(Streams) (Underway, error)) error {
+	ours, theirs, err := openTerminal(c)
 	if err != nil {
 		return problem.New(problem.Unable, "this host has no pseudo-terminal to give").Because(err).Try("see that /dev/pts is mounted there")
 	}
 	defer ours.Close()
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs, theirs, theirs
-	cmd.SysProcAttr.Setctty, cmd.SysProcAttr.Ctty = true, 0
-	if tune != nil {
-		tune(cmd)
-	}
+	user := c.Terminal
 	if user == nil {
 		operators, letGo, err := HoldTerminal()
 		if err != nil {
@@ -90,19 +85,19 @@ func onTerminal(cmd *exec.Cmd, user *Terminal, tune func(*exec.Cmd)) error {
 		user = operators
 	}
 	resize(ours, user.Size)
-	err = cmd.Start()
+	command, err := start(Streams{In: theirs, Out: theirs, Err: theirs, Terminal: true})
 	theirs.Close()
 	if err != nil {
 		return err
 	}
-	defer follow(cmd, user, ours)()
+	defer follow(command, user, ours)()
 	go io.Copy(ours, user.Keys) //nolint:errcheck // it ends with the program: there is no other way to end the reading of a terminal
 	printed := make(chan struct{})
 	go func() {
 		defer close(printed)
 		_, _ = io.Copy(user.Screen, ours) // a terminal ends with an error (EIO) when nobody holds its other side
 	}()
-	err = cmd.Wait()
+	err = command.Wait()
 	select {
 	case <-printed:
 	case <-time.After(linger): // something that is left behind holds it
@@ -110,12 +105,20 @@ func onTerminal(cmd *exec.Cmd, user *Terminal, tune func(*exec.Cmd)) error {
 	return err
 }
 
+// openTerminal opens both ends of a pseudo-terminal: one of the place where the command runs, if it offers any.
+func openTerminal(c Command) (ours, theirs *os.File, err error) {
+	if c.Pseudo != nil {
+		return c.Pseudo()
+	}
+	return pty.Open()
+}
+
 func resize(terminal *os.File, to Size) {
 	_ = pty.Setsize(terminal, &pty.Winsize{Rows: to.Rows, Cols: to.Columns}) // what cannot have it has another
 }
 
 // follow gives the terminal of a command the size of its user's whenever that changes, and ends the command when the user is gone.
-func follow(cmd *exec.Cmd, user *Terminal, commands *os.File) (stop func()) {
+func follow(command Underway, user *Terminal, commands *os.File) (stop func()) {
 	over, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
@@ -124,7 +127,7 @@ func follow(cmd *exec.Cmd, user *Terminal, commands *os.File) (stop func()) {
 			case to := <-user.Sizes:
 				resize(commands, to)
 			case <-user.Gone:
-				_ = cmd.Cancel()
+				_ = command.Kill()
 				return
 			case <-over:
 				return
@@ -137,10 +140,32 @@ func follow(cmd *exec.Cmd, user *Terminal, commands *os.File) (stop func()) {
 	}
 }
 
+// hiddenInput is the input of this program after HideInput, or nil.
+var hiddenInput *os.File
+
+// HideInput replaces os.Stdin with /dev/null, so that programs that are started with it cannot wait for the
+// operator. HoldTerminal uses the operator's terminal as before.
+func HideInput() error {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return err
+	}
+	hiddenInput, os.Stdin = os.Stdin, null
+	return nil
+}
+
+func operatorsInput() *os.File {
+	if hiddenInput != nil {
+		return hiddenInput
+	}
+	return os.Stdin
+}
+
 // HoldTerminal has the terminal of this program pass on each key as it is typed, interrupts included, until it is let go. Signals that would end this
 // program, and leave the terminal as it is, tell that the operator is gone instead.
 func HoldTerminal() (operators *Terminal, letGo func(), err error) {
-	fd := int(os.Stdin.Fd())
+	operator := operatorsInput()
+	fd := int(operator.Fd())
 	before, err := term.MakeRaw(fd)
 	if err != nil {
 		return nil, nil, problem.New(problem.Usage, "the input is not a terminal").Because(err)
@@ -148,8 +173,8 @@ func HoldTerminal() (operators *Terminal, letGo func(), err error) {
 	sizes, gone, over := make(chan Size), make(chan struct{}), make(chan struct{})
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, unix.SIGWINCH, unix.SIGHUP, unix.SIGQUIT)
-	go watch(signals, sizes, gone, over)
-	return &Terminal{Keys: os.Stdin, Screen: os.Stdout, Size: sizeOf(os.Stdin), Sizes: sizes, Gone: gone}, func() {
+	go watch(operator, signals, sizes, gone, over)
+	return &Terminal{Keys: operator, Screen: os.Stdout, Size: sizeOf(operator), Sizes: sizes, Gone: gone}, func() {
 		signal.Stop(signals)
 		close(over)
 		// The command may have asked the terminal something: the answer would be typed into the operator's shell.
@@ -159,7 +184,7 @@ func HoldTerminal() (operators *Terminal, letGo func(), err error) {
 }
 
 // watch tells what signals say of the operator's terminal.
-func watch(signals <-chan os.Signal, sizes chan<- Size, gone, over chan struct{}) {
+func watch(operator *os.File, signals <-chan os.Signal, sizes chan<- Size, gone, over chan struct{}) {
 	for {
 		select {
 		case s := <-signals:
@@ -168,7 +193,7 @@ func watch(signals <-chan os.Signal, sizes chan<- Size, gone, over chan struct{}
 				return
 			}
 			select {
-			case sizes <- sizeOf(os.Stdin):
+			case sizes <- sizeOf(operator):
 			case <-over:
 				return
 			}

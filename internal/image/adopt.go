@@ -22,7 +22,7 @@ func (s *Store) Adopt(ctx context.Context, r *Record, lay func(tree string) erro
 	if s.has(r.Digest) {
 		return nil
 	}
-	g, err := s.stage(ctx, &spec.Layer{Digest: r.Digest, Title: r.Title}, func(string) {})
+	g, err := s.stage(ctx, &spec.Layer{Digest: r.Digest, Title: r.Title})
 	if g == nil {
 		return err
 	}

@@ -20,13 +20,13 @@ const Out = access.InScratch + "/out"
 
 // Aside has something done in a scratch container that stands on a whole layer, with all that builders have. The layer stays as it
 // is: what is to be kept is written to the directory out of the host, which is seen there as Out.
-func (s *Store) Aside(ctx context.Context, digest string, m site.Mirror, out string, say func(string), do func(ctx context.Context, in host.Runner) error) error {
-	g, err := s.stage(ctx, &spec.Layer{Digest: spec.Digest([]string{"aside", digest})}, say)
+func (s *Store) Aside(ctx context.Context, digest string, m site.Mirror, out string, do func(ctx context.Context, in host.Runner) error) error {
+	g, err := s.stage(ctx, &spec.Layer{Digest: spec.Digest([]string{"aside", digest})})
 	if err != nil {
 		return err
 	}
 	defer g.close()
-	held, err := host.WaitLock(ctx, s.lockOf(digest), host.Shared, nil) // GC leaves it alone
+	held, err := host.WaitLock(ctx, s.lockOf(digest), host.Shared, lockNamed(digest)) // GC leaves it alone
 	if err != nil {
 		return err
 	}

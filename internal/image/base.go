@@ -23,7 +23,7 @@ func (s *Store) BuildBase(ctx context.Context, l *spec.Layer, m site.Mirror, say
 		return nil
 	}
 	begun := time.Now()
-	g, err := s.stage(ctx, l, say)
+	g, err := s.stage(ctx, l)
 	if g == nil {
 		return err
 	}

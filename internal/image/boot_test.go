@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"orrery/internal/host"
+	"orrery/internal/host/cgroup"
 	"orrery/internal/image/rootfs"
 )
 
@@ -32,9 +33,13 @@ func boot(t *testing.T, lower ...string) *bootedNode {
 	n := &bootedNode{name: filepath.Base(dir), dir: dir}
 	t.Cleanup(func() {
 		exec.Command("lxc-stop", "-k", "-n", n.name, "-P", dir).Run()
-		time.Sleep(100 * time.Millisecond)
-		found, _ := filepath.Glob("/sys/fs/cgroup/*/orrery-boot-*")
-		killCgroups(found)
+		for _, suffix := range []string{"", ".monitor", ".pivot"} {
+			g := cgroup.Named(n.name + suffix)
+			if err := g.Kill(context.Background()); err != nil {
+				t.Error(err)
+			}
+			cgroup.Remove(g)
+		}
 		if err := removeTree(dir); err != nil {
 			t.Error(err)
 		}

@@ -6,24 +6,25 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"orrery/internal/distro"
 	"orrery/internal/host"
 	"orrery/internal/image/access"
+	"orrery/internal/image/rootfs"
+	"orrery/internal/image/tools"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 	"orrery/internal/tree"
 )
 
-// bootstrap makes the system of a base in a directory that does not exist yet.
+// bootstrap makes the system of a base in the staging directory's tree. Its packages run what they please as they are set up:
+// that is done in a scratch container, by programs of this host, as there is no system yet.
 func (g *staging) bootstrap(ctx context.Context, l *spec.Layer, m site.Mirror, log io.Writer) error {
-	packages := distro.Of(l.Image).Packages
-	if _, err := exec.LookPath(packages.Maker); err != nil {
+	packages, dir := distro.Of(l.Image).Packages, filepath.Join(g.dir, "tree")
+	if _, err := os.Stat(filepath.Join(tools.Programs, packages.Maker)); err != nil {
 		return problem.New(problem.Unable, "%s is not installed on this host", packages.Maker).Try("%s", packages.GetMaker)
 	}
 	m, err := access.Settle(m)
@@ -34,65 +35,74 @@ func (g *staging) bootstrap(ctx context.Context, l *spec.Layer, m site.Mirror, l
 	if err != nil {
 		return err
 	}
-	here, err := placeKeys(from, filepath.Join(g.dir, "keys"))
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return err
+	}
+	c, maker, err := g.startMaker(ctx, l, m)
 	if err != nil {
 		return err
 	}
-	b := &distro.Bootstrap{
-		Suite: l.Image.Suite, Packages: spec.Packages(l.Image), Archives: g.store.archives(),
-		List: filepath.Join(g.dir, "sources.list"), Tree: filepath.Join(g.dir, "tree"),
-	}
-	if err := os.WriteFile(b.List, []byte(distro.ListOf(access.Copied(here))), 0o644); err != nil {
-		return err
-	}
-	reach := access.OfHost(m)
-	way := reach.Divert(reach.Places(from, m))
-	if b.Options, err = reach.Lay(g.dir, g.dir); err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Join(b.Archives, "partial"), 0o755); err != nil {
-		return err
-	}
-	// In namespaces of its own: whatever it mounts and starts goes with it, even if it is killed.
-	args := append([]string{"unshare", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child", "--"}, packages.Make(b)...)
-	env := slices.DeleteFunc(os.Environ(), func(v string) bool { name, _, _ := strings.Cut(v, "="); return access.ProxyVariables[name] })
-	err = way.Apart(args, func(args []string) error {
-		command := host.Command{Args: args, Stdout: log, Stderr: log}
-		return host.Exec(ctx, "this host", args, command, func(c *exec.Cmd) { c.Env = append(env, reach.Environ()...) })
-	})
+	err = g.way.Explain(c.Run(ctx, host.Command{Args: maker, Stdout: log, Stderr: log}))
+	c.stop()
 	var run *host.RunError
 	if errors.As(err, &run) {
-		shorten(run, packages.Maker+" "+b.Suite)
+		shorten(run, packages.Maker+" "+l.Image.Suite)
 	}
 	if err != nil {
-		return problem.New(problem.Failed, "image %s: %s could not make %s", l.Image.Name, packages.Maker, b.Suite).Because(err).Try("%s", packages.Unreached)
+		return problem.New(problem.Failed, "image %s: %s could not make %s", l.Image.Name, packages.Maker, l.Image.Suite).Because(err).
+			Try("%s", packages.Unreached)
 	}
-	return installKeys(from, b.Tree, packages)
+	if err := canonical(ctx, dir, uint32(scratchIDs.Size)); err != nil {
+		return err
+	}
+	return installKeys(from, dir, packages)
+}
+
+// startMaker starts a scratch container with programs of this host, and returns it with the command that makes the base there.
+func (g *staging) startMaker(ctx context.Context, l *spec.Layer, m site.Mirror) (c *scratch, maker []string, err error) {
+	p, err := g.provide(m)
+	if err != nil {
+		return nil, nil, err
+	}
+	b := &distro.Bootstrap{Suite: l.Image.Suite, Packages: spec.Packages(l.Image), Room: access.InScratch, Tree: "/tree"}
+	from, err := distro.Sources("/", l.Image, p.mirror)
+	if err != nil {
+		return nil, nil, err
+	}
+	g.way = p.reach.Divert(p.reach.Places(from, p.mirror))
+	if b.Access, err = p.reach.Lay(p.dir, b.Room); err != nil {
+		return nil, nil, err
+	}
+	packages := distro.Of(l.Image).Packages
+	if b.Sources, err = scratchSources(from, packages.Trusted, p.dir); err != nil {
+		return nil, nil, err
+	}
+	files, maker := packages.Make(b)
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o644); err != nil {
+			return nil, nil, err
+		}
+	}
+	binds := append(p.binds(), mountBind{source: filepath.Join(g.dir, "tree"), target: b.Tree[1:], make: true})
+	root := filepath.Join(g.dir, "tools")
+	programs, err := tools.Root(root, map[string]string{
+		"passwd": "root:x:0:0:root:/root:/bin/sh\n", "group": "root:x:0:\n", "hosts": access.Hosts(), "resolv.conf": access.NoResolver, "hostname": "build\n",
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, dir := range programs {
+		binds = append(binds, mountBind{source: "/" + dir, target: dir, readOnly: true, make: true})
+	}
+	env := append([]string{"PATH=" + host.Path, "HOME=/root", "LANG=C.UTF-8"}, p.reach.Proxies()...)
+	c, err = startScratch(ctx, g, &rootfs.Overlay{Upper: root}, env, binds)
+	return c, maker, err
 }
 
 // shorten leaves of a failed command what tells why: its name, without options that only say how, and its last lines.
 func shorten(run *host.RunError, command ...string) {
 	lines := strings.Split(strings.TrimSpace(run.Output), "\n")
 	run.Command, run.Output = command, strings.Join(lines[max(0, len(lines)-15):], "\n")
-}
-
-// placeKeys gives sources whose keys are files of this machine; a key that is written into the source itself becomes one.
-func placeKeys(from []distro.Source, dir string) ([]distro.Source, error) {
-	var placed []distro.Source
-	for i, s := range from {
-		if strings.Contains(s.Key, "BEGIN PGP") {
-			if err := os.MkdirAll(dir, 0o755); err != nil {
-				return nil, err
-			}
-			file := filepath.Join(dir, keyName(i))
-			if err := os.WriteFile(file, []byte(s.Key+"\n"), 0o644); err != nil {
-				return nil, err
-			}
-			s.Key = file
-		}
-		placed = append(placed, s)
-	}
-	return placed, nil
 }
 
 func keyName(i int) string { return fmt.Sprintf("orrery-%d.asc", i) }

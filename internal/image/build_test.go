@@ -22,6 +22,7 @@ import (
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/tree"
+	"orrery/internal/waits"
 )
 
 func sayTo(t *testing.T) func(string) {
@@ -172,18 +173,6 @@ func processesOf(s *Store) []string {
 	return found
 }
 
-// rootedIn gives the processes that name a directory in their command line.
-func rootedIn(dir string) []string {
-	var found []string
-	dirs, _ := filepath.Glob("/proc/[0-9]*")
-	for _, proc := range dirs {
-		if line, _ := os.ReadFile(filepath.Join(proc, "cmdline")); bytes.Contains(line, []byte(dir)) {
-			found = append(found, filepath.Base(proc)+" "+string(bytes.ReplaceAll(line, []byte{0}, []byte(" "))))
-		}
-	}
-	return found
-}
-
 // mark is what the names of all scratch containers of a store have.
 func mark(s *Store) string { return strings.TrimPrefix(scratchName(s, ""), "-") }
 
@@ -226,26 +215,27 @@ func TestInterrupt(t *testing.T) {
 func TestBuildOnce(t *testing.T) {
 	s := realState(t)
 	l := testLayer(t, s, realBase(t, s))
-	var fills, waits atomic.Int32
+	var fills, waiters atomic.Int32
+	ctx := waits.Telling(t.Context(), func(text string) {
+		if strings.HasPrefix(text, "waits for the lock of layer "+l.Digest) {
+			waiters.Add(1)
+		}
+	})
 	var builders sync.WaitGroup
 	for range 3 {
 		builders.Go(func() {
-			err := Open(s.state).BuildLayer(t.Context(), l, site.Mirror{}, func(ctx context.Context, in host.Runner) error {
+			err := Open(s.state).BuildLayer(ctx, l, site.Mirror{}, func(ctx context.Context, in host.Runner) error {
 				fills.Add(1)
-				return in.Run(ctx, sh("sleep 0.5; echo once >/opt/once"))
-			}, func(text string) {
-				if strings.HasPrefix(text, "waits") {
-					waits.Add(1)
-				}
-			})
+				return in.Run(ctx, sh("sleep 2; echo once >/opt/once")) // longer than a wait is silent
+			}, sayTo(t))
 			if err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	builders.Wait()
-	if fills.Load() != 1 || waits.Load() != 2 {
-		t.Errorf("%d builders built it and %d waited", fills.Load(), waits.Load())
+	if fills.Load() != 1 || waiters.Load() != 2 {
+		t.Errorf("%d builders built it and %d waited", fills.Load(), waiters.Load())
 	}
 	nothingLeft(t, s)
 }

@@ -21,6 +21,7 @@ import (
 	"orrery/internal/distro"
 	"orrery/internal/image/archive"
 	"orrery/internal/problem"
+	"orrery/test/need"
 )
 
 func must(t testing.TB, err error) {
@@ -108,6 +109,22 @@ func TestImportBombs(t *testing.T) {
 			}
 			t.Log(err)
 		})
+	}
+}
+
+// TestDecompressors: the program that unpacks a stranger's archive runs as nobody else.
+func TestDecompressors(t *testing.T) {
+	need.Integration(t)
+	programs, err := os.MkdirTemp("", "orrery-decompressors-")
+	must(t, err)
+	t.Cleanup(func() { must(t, os.RemoveAll(programs)) })
+	must(t, os.Chmod(programs, 0o755))
+	t.Setenv("PATH", programs+":"+os.Getenv("PATH"))
+	for program, magic := range map[string]string{"xz": "\xfd7zXZ\x00", "zstd": "\x28\xb5\x2f\xfd"} {
+		must(t, os.WriteFile(filepath.Join(programs, program), []byte("#!/bin/sh\necho it is $(id -u) >&2\nexit 1\n"), 0o755))
+		if err := unpacked(t, writeFile(t, "archive", []byte(magic)), 1<<20); err == nil || !strings.Contains(err.Error(), "it is 1899999999") {
+			t.Errorf("%s: %v", program, err)
+		}
 	}
 }
 

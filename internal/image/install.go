@@ -105,7 +105,7 @@ func (i *installer) install(ctx context.Context, packages []string, fresh bool) 
 	}
 	defer reading.Release()
 	// One build fetches at a time: two would write the same files.
-	fetching, err := host.WaitLock(ctx, filepath.Join(i.cache, "archives.lock"), host.Alone, nil)
+	fetching, err := host.WaitLock(ctx, filepath.Join(i.cache, "archives.lock"), host.Alone, "the lock of downloaded packages")
 	if err != nil {
 		return err
 	}
@@ -119,10 +119,11 @@ func (i *installer) install(ctx context.Context, packages []string, fresh bool) 
 
 // readLists makes sure that there are package lists, not older than listsAge (or than now, if fresh), and holds them.
 func (i *installer) readLists(ctx context.Context, fresh bool) (*host.Lock, error) {
+	const lists = "the lock of the package lists"
 	file, stamp := i.lists+".lock", filepath.Join(i.lists, "orrery-updated")
 	asked := time.Now()
 	for {
-		l, err := host.WaitLock(ctx, file, host.Shared, nil)
+		l, err := host.WaitLock(ctx, file, host.Shared, lists)
 		if err != nil {
 			return nil, err
 		}
@@ -137,7 +138,7 @@ func (i *installer) readLists(ctx context.Context, fresh bool) (*host.Lock, erro
 			return l, nil
 		}
 		l.Release()
-		if l, err = host.WaitLock(ctx, file, host.Alone, nil); err != nil {
+		if l, err = host.WaitLock(ctx, file, host.Alone, lists); err != nil {
 			return nil, err
 		}
 		if have, young := good(); !young {
@@ -147,7 +148,7 @@ func (i *installer) readLists(ctx context.Context, fresh bool) (*host.Lock, erro
 			} else if have && !fresh && ctx.Err() == nil {
 				fmt.Fprintln(i.log, "orrery: the package lists could not be updated; going on with those of before")
 				l.Release()
-				return host.WaitLock(ctx, file, host.Shared, nil)
+				return host.WaitLock(ctx, file, host.Shared, lists)
 			}
 			if err != nil {
 				l.Release()

@@ -25,7 +25,7 @@ func TestKilledBootstrap(t *testing.T) {
 	if err := builder.Start(); err != nil {
 		t.Fatal(err)
 	}
-	// Far enough for packages to be configured within the tree, where proc and sys are mounted.
+	// Far enough for packages to be configured within the tree, where proc is mounted.
 	perl := s.stagings() + "/" + l.Digest + "/tree/usr/bin/perl"
 	for begun := time.Now(); time.Since(begun) < 2*time.Minute; time.Sleep(50 * time.Millisecond) {
 		if _, err := os.Stat(perl); err == nil {
@@ -33,11 +33,14 @@ func TestKilledBootstrap(t *testing.T) {
 		}
 	}
 	time.Sleep(2 * time.Second)
+	if pids := processesOf(s); len(pids) < 3 {
+		t.Errorf("only %v run while it builds", pids)
+	}
 	builder.Process.Kill()
 	builder.Wait()
 	var left []string
 	for range 1000 {
-		if left = rootedIn(s.stagings()); len(left) == 0 {
+		if left = processesOf(s); len(left) == 0 {
 			break
 		}
 		time.Sleep(20 * time.Millisecond)

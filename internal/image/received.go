@@ -27,7 +27,7 @@ func (s *Store) Receive(ctx context.Context, digest string, from io.Reader) erro
 	if err := os.MkdirAll(s.received(), 0o700); err != nil {
 		return err
 	}
-	held, err := host.WaitLock(ctx, s.lockOf(digest), host.Alone, nil)
+	held, err := host.WaitLock(ctx, s.lockOf(digest), host.Alone, "the lock of the imported file "+digest)
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (s *Store) origin(ctx context.Context, l *spec.Layer) (file string, taken f
 			return err
 		}, nil
 	}
-	held, err := host.WaitLock(ctx, s.lockOf(digest), host.Alone, nil) // GC leaves it alone meanwhile
+	held, err := host.WaitLock(ctx, s.lockOf(digest), host.Alone, "the lock of the imported file "+digest) // GC leaves it alone meanwhile
 	if err != nil {
 		return "", nil, err
 	}

@@ -1,23 +1,22 @@
 package image
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/host"
-	"orrery/internal/image/access"
+	"orrery/internal/host/cgroup"
+	"orrery/internal/host/enter"
+	"orrery/internal/host/process"
+	"orrery/internal/host/seccomp"
 	"orrery/internal/image/rootfs"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
@@ -29,13 +28,13 @@ var scratchIDs = rootfs.IDs{First: 1900000000, Size: 65536}
 // A scratch is the container in which a role layer is filled: the base below, the layer to be on top, a network without links, no
 // init system, nobody's ids. It lives no longer than the process that builds in it.
 type scratch struct {
-	name   string
-	dir    string        // its mount points and configuration
-	env    []string      // of every command in it
-	attach string        // the program by which commands run in it
-	ended  chan struct{} // closed when the container is gone
-	output host.Tail     // of lxc-start
-	space  *os.File      // its network namespace
+	name    string
+	dir     string         // its mount points and configuration
+	env     []string       // of every command in it
+	monitor *enter.Process // lxc-start
+	ended   chan struct{}  // closed when the container is gone
+	failure error          // how lxc-start ended, once it has
+	space   *os.File       // its network namespace
 }
 
 var _ host.Runner = (*scratch)(nil)
@@ -62,6 +61,8 @@ lxc.hook.post-stop =
 # A loopback, and no other link: the way out is by proxies on it (way).
 lxc.net.0.type = empty
 lxc.net.0.flags = up
+# The filter is on the thread that starts LXC (package seccomp).
+lxc.seccomp.profile =
 lxc.apparmor.profile = unconfined
 lxc.console.path = none
 lxc.cgroup.dir.container = orrery-build-%[4]s
@@ -76,16 +77,8 @@ lxc.mount.entry = tmpfs run tmpfs mode=755,nosuid,nodev,create=dir 0 0
 
 // startScratch starts the container on a root of which the layers are given.
 func startScratch(ctx context.Context, g *staging, overlay *rootfs.Overlay, env []string, binds []mountBind) (*scratch, error) {
-	if _, err := exec.LookPath("lxc-start"); err != nil {
-		return nil, problem.New(problem.Unable, "LXC is not installed on this host").Try("apt-get install lxc")
-	}
-	attach, err := host.Seal("lxc-attach")
-	if err != nil {
-		return nil, err
-	}
 	c := &scratch{
-		env: env, attach: attach, name: scratchName(g.store, g.digest), dir: scratchDir(g.store, g.digest),
-		ended: make(chan struct{}),
+		env: env, name: scratchName(g.store, g.digest), dir: scratchDir(g.store, g.digest), ended: make(chan struct{}),
 	}
 	if err := os.MkdirAll(filepath.Join(c.dir, "rootfs"), 0o711); err != nil {
 		return nil, err
@@ -98,20 +91,15 @@ func startScratch(ctx context.Context, g *staging, overlay *rootfs.Overlay, env 
 		overlay.Binds = append(overlay.Binds, rootfs.Bind{Source: b.source, Target: from, ReadOnly: b.readOnly})
 		config += fmt.Sprintf("lxc.mount.entry = %s %s none %s 0 0\n", filepath.Join(from, b.file), b.target, b.options())
 	}
-	file := filepath.Join(c.dir, "config")
-	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+	if err := os.WriteFile(c.config(), []byte(config), 0o600); err != nil {
 		return nil, err
 	}
-	cmd := host.Program(context.Background(), "lxc-start", "-F", "-n", c.name, "-P", c.dir, "-f", file, "-l", "NOTICE", "-o", filepath.Join(c.dir, "lxc.log"))
-	cmd.Env = []string{"PATH=" + host.Path, "LANG=C.UTF-8"}
-	cmd.Stdout, cmd.Stderr = &c.output, &c.output
-	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
-	if err := c.spawn(overlay, cmd); err != nil {
+	if err := c.spawn(overlay); err != nil {
 		return nil, problem.New(problem.Failed, "the scratch container could not be started").Because(err)
 	}
-	err = c.wait(ctx)
+	err := c.wait(ctx)
 	if err == nil {
-		err = c.openWay(ctx, g.way)
+		err = g.way.Open(c.space)
 	}
 	if err != nil {
 		c.stop()
@@ -120,46 +108,53 @@ func startScratch(ctx context.Context, g *staging, overlay *rootfs.Overlay, env 
 	return c, nil
 }
 
-// openWay lets those in the container out by the way.
-func (c *scratch) openWay(ctx context.Context, w *access.Way) (err error) {
-	var out bytes.Buffer
-	args := []string{"lxc-info", "-n", c.name, "-P", c.dir, "-p", "-H"}
-	if err := host.Exec(ctx, "this host", args, host.Command{Args: args, Stdout: &out}, func(e *exec.Cmd) { e.Env = []string{"PATH=" + host.Path} }); err != nil {
-		return err
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(out.String()))
-	if err != nil || pid <= 1 {
-		return problem.New(problem.Failed, "the scratch container has no init").Because(err)
-	}
-	if c.space, err = os.Open(fmt.Sprintf("/proc/%d/ns/net", pid)); err != nil {
-		return err
-	}
-	return w.Open(c.space)
-}
+func (c *scratch) config() string { return filepath.Join(c.dir, "config") }
 
-// spawn is Overlay.Spawn for a command that must die with this process: its death signal is tied to the thread that starts it,
-// which therefore stays until the command has ended.
-func (c *scratch) spawn(overlay *rootfs.Overlay, cmd *exec.Cmd) error {
-	started := make(chan error)
+// spawn starts lxc-start where the overlay is mounted, with a filter of system calls, and in a network namespace of its own:
+// nobody else can bind the name of LXC's socket there. It must die with this process: its death signal is tied to the thread
+// that starts it, which therefore stays until it has ended.
+func (c *scratch) spawn(overlay *rootfs.Overlay) error {
+	args := []string{"lxc-start", "-F", "-n", c.name, "-P", c.dir, "-f", c.config(), "-l", "NOTICE", "-o", filepath.Join(c.dir, "lxc.log")}
+	started := make(chan error, 1)
 	host.OnOwnThread(func() {
-		err := overlay.Enter()
-		if err == nil {
-			err = cmd.Start()
-		}
-		started <- err
-		if err == nil {
-			cmd.Wait() //nolint:errcheck // how it ended is in its output
-			close(c.ended)
-		}
+		defer close(c.ended)
+		c.failure = host.RunOn(context.Background(), "lxc-start", args, host.Command{Args: args}, func(streams host.Streams) (host.Underway, error) {
+			err := c.launch(overlay, args, streams)
+			started <- err
+			return c.monitor, err
+		})
 	})
 	return <-started
 }
 
-// wait waits until commands run in the container.
+// launch starts lxc-start from the calling thread.
+func (c *scratch) launch(overlay *rootfs.Overlay, args []string, streams host.Streams) error {
+	space, err := host.NewNetwork()
+	if err != nil {
+		return err
+	}
+	defer space.Close()
+	if err := overlay.Enter(); err != nil {
+		return err
+	}
+	if err := (seccomp.Policy{}).Install(); err != nil {
+		return err
+	}
+	if err := unix.Setns(int(space.Fd()), unix.CLONE_NEWNET); err != nil {
+		return os.NewSyscallError("setns", err)
+	}
+	c.monitor, err = enter.Launcher{Args: args, Dies: true}.Launch(context.Background(), streams)
+	return err
+}
+
+// startTimeout is how long a scratch may take until commands run in it.
+const startTimeout = 30 * time.Second
+
+// wait waits until commands can run in the container, and opens its network namespace.
 func (c *scratch) wait(ctx context.Context) error {
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(startTimeout)
 	for {
-		err := c.Run(ctx, host.Command{Args: []string{"/bin/true"}})
+		err := c.openSpace()
 		if err == nil {
 			return nil
 		}
@@ -170,43 +165,69 @@ func (c *scratch) wait(ctx context.Context) error {
 		select {
 		case <-c.ended:
 			gone = true
-		case <-time.After(10 * time.Millisecond):
+			err = errors.Join(err, c.failure)
+		case <-time.After(2 * time.Millisecond):
 		}
 		if gone || time.Now().After(deadline) {
 			log, _ := os.ReadFile(filepath.Join(c.dir, "lxc.log"))
-			text := strings.TrimSpace(c.output.String() + "\n" + string(log))
-			return problem.New(problem.Failed, "the scratch container did not start").Because(errors.Join(err, errors.New(text))).
-				Try("`orrery doctor` says what this host lacks")
+			return problem.New(problem.Failed, "the scratch container did not start").
+				Because(errors.Join(err, errors.New(strings.TrimSpace(string(log))))).Try("`orrery doctor` says what this host lacks")
 		}
 	}
+}
+
+// openSpace opens the network namespace of the container, if that is ready for commands.
+func (c *scratch) openSpace() error {
+	init, err := c.hold()
+	if err != nil {
+		return err
+	}
+	defer init.Close()
+	c.space, err = init.Open("ns/net")
+	return err
+}
+
+// hold holds the container's init.
+func (c *scratch) hold() (*enter.Init, error) {
+	pid := c.monitor.PID()
+	for _, child := range process.Host.Children(pid) {
+		return enter.Hold(child, pid, scratchIDs.Map())
+	}
+	return nil, enter.ErrNotReady
 }
 
 // stop ends the container and all in it.
 func (c *scratch) stop() {
-	// Killing its init lets lxc-start remove the cgroups; what it could not is removed with the staging.
-	cmd := host.Program(context.Background(), "lxc-stop", "-k", "-n", c.name, "-P", c.dir)
-	cmd.Run() //nolint:errcheck // it may have ended by itself
-	select {
-	case <-c.ended:
-	case <-time.After(5 * time.Second):
-		killCgroups(cgroupsOf(c.name))
-		<-c.ended
+	if c.space != nil {
+		c.space.Close()
 	}
-	c.space.Close()
+	killScratch(c.name)
+	_ = c.monitor.Kill() // if it has not ended with its container
+	<-c.ended
+}
+
+// killTimeout is how long the processes of a scratch may take to end when they are killed.
+const killTimeout = 10 * time.Second
+
+// killScratch kills all that runs of a scratch, and removes its control groups.
+func killScratch(name string) {
+	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
+	defer cancel()
+	var groups []cgroup.Group
+	for _, suffix := range []string{"", ".monitor", ".pivot"} {
+		g := cgroup.Named("orrery-build-" + name + suffix)
+		_ = g.Kill(ctx) // what stays is found by the next build
+		groups = append(groups, g)
+	}
+	cgroup.Remove(groups...)
 }
 
 // Run runs a command in the container.
 func (c *scratch) Run(ctx context.Context, cmd host.Command) error {
-	args := cmd.Args
-	if cmd.User != "" && cmd.User != "root" {
-		args = append([]string{"runuser", "-u", cmd.User, "--"}, args...)
+	in := enter.Container{
+		Name: "scratch container", Hold: c.hold, Root: scratchIDs.First, Group: cgroup.Named("orrery-build-" + c.name), Env: c.env,
 	}
-	args = append([]string{"lxc-attach", "-n", c.name, "-P", c.dir, "--"}, args...)
-	return host.Exec(ctx, "scratch container", args, cmd, func(e *exec.Cmd) {
-		// Not on the command line, where every user of the host could read it.
-		e.Env = append(append([]string{}, c.env...), cmd.Env...)
-		e.Dir, e.Path, e.Err = "/", c.attach, nil
-	})
+	return in.Run(ctx, cmd)
 }
 
 // Put writes files of the container.
@@ -241,53 +262,4 @@ func (b mountBind) options() string {
 		o += ",create=dir"
 	}
 	return o
-}
-
-// cgroupsOf gives the cgroups of a scratch, in whatever hierarchies this host has.
-func cgroupsOf(name string) []string {
-	var dirs []string
-	for _, part := range []string{name, name + ".monitor", name + ".pivot"} {
-		for _, pattern := range []string{"/sys/fs/cgroup/orrery-build-", "/sys/fs/cgroup/*/orrery-build-"} {
-			found, _ := filepath.Glob(pattern + part)
-			dirs = append(dirs, found...)
-		}
-	}
-	return dirs
-}
-
-// killCgroups kills all processes in cgroups and removes those.
-func killCgroups(dirs []string) {
-	for _, dir := range dirs {
-		for try := range 50 {
-			remaining := killCgroup(dir)
-			if !remaining {
-				break
-			}
-			time.Sleep(time.Duration(try) * time.Millisecond)
-		}
-	}
-}
-
-// killCgroup tells whether the cgroup still exists.
-func killCgroup(dir string) bool {
-	var inner []string
-	filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error { //nolint:errcheck // it may vanish at any time
-		if err == nil && e.IsDir() {
-			inner = append(inner, path)
-		}
-		return nil
-	})
-	for i := len(inner) - 1; i >= 0; i-- {
-		if text, err := os.ReadFile(filepath.Join(inner[i], "cgroup.procs")); err == nil {
-			for _, word := range strings.Fields(string(text)) {
-				var pid int
-				if _, err := fmt.Sscan(word, &pid); err == nil && pid > 1 {
-					syscall.Kill(pid, syscall.SIGKILL) //nolint:errcheck // it may have ended
-				}
-			}
-		}
-		unix.Rmdir(inner[i]) //nolint:errcheck // tried again
-	}
-	_, err := os.Lstat(dir)
-	return err == nil
 }

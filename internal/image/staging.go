@@ -27,13 +27,11 @@ type staging struct {
 }
 
 // stage takes the digest's lock and an empty staging directory; nil if another builder made the layer in the meantime.
-func (s *Store) stage(ctx context.Context, l *spec.Layer, say func(string)) (*staging, error) {
+func (s *Store) stage(ctx context.Context, l *spec.Layer) (*staging, error) {
 	if err := s.private(); err != nil {
 		return nil, err
 	}
-	held, err := host.WaitLock(ctx, s.lockOf(l.Digest), host.Alone, func() {
-		say("waits for another orrery that builds the same layer")
-	})
+	held, err := host.WaitLock(ctx, s.lockOf(l.Digest), host.Alone, lockNamed(l.Digest))
 	if err != nil {
 		return nil, err
 	}
@@ -58,10 +56,13 @@ func (s *Store) stage(ctx context.Context, l *spec.Layer, say func(string)) (*st
 
 func (s *Store) lockOf(digest string) string { return filepath.Join(s.locks(), digest) }
 
+// lockNamed names the lock of a layer for whoever waits for it.
+func lockNamed(digest string) string { return "the lock of layer " + digest }
+
 // clear removes all that a build of the digest may have left: its processes, cgroups, mount points and files.
 func (g *staging) clear() error {
 	room := scratchDir(g.store, g.digest)
-	killCgroups(cgroupsOf(scratchName(g.store, g.digest))) // of a builder that was killed
+	killScratch(scratchName(g.store, g.digest)) // of a builder that was killed
 	for _, dir := range []string{g.dir, room} {
 		if err := removeTree(dir); err != nil {
 			return err

@@ -38,7 +38,7 @@ func importedStore(t *testing.T) (*Store, *spec.Layer) {
 func onTop(t *testing.T, s *Store, base *spec.Layer, name string) *spec.Layer {
 	t.Helper()
 	l := &spec.Layer{Digest: spec.Digest(name), Title: base.Title + " + " + name, Base: base.Digest, Parts: spec.Parts{"name": name}}
-	g, err := s.stage(t.Context(), l, sayTo(t))
+	g, err := s.stage(t.Context(), l)
 	if err != nil {
 		t.Fatal(err)
 	}

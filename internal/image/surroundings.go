@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"orrery/internal/distro"
@@ -17,13 +18,56 @@ func (s *Store) archives() string { return filepath.Join(s.Cache, "apt", "archiv
 func (s *Store) lists() string    { return filepath.Join(s.Cache, "apt", "lists") }
 func (s *Store) pip() string      { return filepath.Join(s.Cache, "pip") }
 
-// surround prepares what a scratch is to see of the host, and the environment of its commands.
+// A provision is what every scratch has for building only, at access.InScratch.
+type provision struct {
+	dir      string // of this host
+	archives string // the packages that all builds share
+	mirror   site.Mirror
+	near     []access.Nearby
+	reach    *access.Access
+}
+
+// provide makes the directory of a scratch that is for building only, and finds out how packages are reached from there.
+func (g *staging) provide(m site.Mirror) (*provision, error) {
+	p := &provision{dir: filepath.Join(g.dir, "build"), archives: g.store.archives()}
+	for _, d := range []string{filepath.Join(p.dir, "keys"), filepath.Join(p.dir, "archives"), filepath.Join(p.archives, "partial")} {
+		if err := os.MkdirAll(d, 0o755); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	if p.mirror, p.near, err = access.Bring(m); err != nil {
+		return nil, err
+	}
+	for _, n := range p.near {
+		if err := os.MkdirAll(filepath.Join(p.dir, n.Name), 0o755); err != nil {
+			return nil, err
+		}
+	}
+	p.reach = access.OfHost(p.mirror)
+	return p, nil
+}
+
+// binds returns what has to be mounted for a scratch to see the provision.
+func (p *provision) binds() []mountBind {
+	binds := []mountBind{
+		{source: p.dir, target: access.InScratch[1:], readOnly: true, make: true},
+		{source: p.archives, target: access.InScratch[1:] + "/archives"},
+	}
+	for _, n := range p.near {
+		binds = append(binds, mountBind{source: n.Dir, target: access.InScratch[1:] + "/" + n.Name, readOnly: true})
+	}
+	return binds
+}
+
+// surround prepares what a scratch on a base is to see of the host, and the environment of its commands.
 func (g *staging) surround(tree string, base *Record, m site.Mirror) (binds []mountBind, env []string, err error) {
-	dir := filepath.Join(g.dir, "build")
-	for _, d := range []string{
-		dir, filepath.Join(dir, "keys"), filepath.Join(dir, "orrery"), filepath.Join(dir, "archives"), filepath.Join(dir, "lists"),
-		filepath.Join(dir, "pip"), filepath.Join(g.store.archives(), "partial"), g.store.lists(), g.store.pip(),
-	} {
+	p, err := g.provide(m)
+	if err != nil {
+		return nil, nil, err
+	}
+	dir, reach := p.dir, p.reach
+	for _, d := range []string{filepath.Join(dir, "orrery"), filepath.Join(dir, "lists"), filepath.Join(dir, "pip"), g.store.lists(), g.store.pip()} {
 		if err := os.MkdirAll(d, 0o755); err != nil {
 			return nil, nil, err
 		}
@@ -35,11 +79,6 @@ func (g *staging) surround(tree string, base *Record, m site.Mirror) (binds []mo
 	if err := os.Chmod(temporary, os.ModeSticky|0o777); err != nil {
 		return nil, nil, err
 	}
-	m, near, err := access.Bring(m)
-	if err != nil {
-		return nil, nil, err
-	}
-	reach := access.OfHost(m)
 	suite := base.Parts["suite"]
 	from, err := distro.HostSources(tree)
 	foreign := suite == "" && (m.Apt != "" || err != nil || len(from) == 0) // the site's mirror instead of whatever the image was made from
@@ -48,17 +87,17 @@ func (g *staging) surround(tree string, base *Record, m site.Mirror) (binds []mo
 	}
 	img := site.Image{Distribution: base.Parts["distribution"], Suite: suite, Components: strings.Fields(base.Parts["components"])}
 	if suite != "" {
-		from, err = distro.Sources("/", img, m)
+		from, err = distro.Sources("/", img, p.mirror)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	g.way = reach.Divert(reach.Places(from, m))
+	g.way = reach.Divert(reach.Places(from, p.mirror))
 	settings, err := reach.Lay(dir, access.InScratch)
 	if err != nil {
 		return nil, nil, err
 	}
-	files := map[string]string{"resolv.conf": "# Nothing is reached from here but by the proxies of the environment.\n", "orrery/hosts": hosts()}
+	files := map[string]string{"resolv.conf": access.NoResolver, "orrery/hosts": access.Hosts()}
 	env = []string{
 		"PATH=" + host.Path, "HOME=/root", "LANG=C.UTF-8",
 		"PIP_CACHE_DIR=" + access.InScratch + "/pip", "PIP_DISABLE_PIP_VERSION_CHECK=1", "PIP_ROOT_USER_ACTION=ignore", "PIP_NO_INPUT=1",
@@ -84,21 +123,12 @@ func (g *staging) surround(tree string, base *Record, m site.Mirror) (binds []mo
 			return nil, nil, err
 		}
 	}
-	binds = []mountBind{
-		{source: dir, target: access.InScratch[1:], readOnly: true, make: true},
-		{source: g.store.archives(), target: access.InScratch[1:] + "/archives"},
-		{source: g.store.lists(), target: access.InScratch[1:] + "/lists"},
-		{source: g.store.pip(), target: access.InScratch[1:] + "/pip"},
-		{source: dir, file: "resolv.conf", target: "etc/resolv.conf", readOnly: true},
-		{source: dir, file: "orrery", target: "etc/orrery", readOnly: true},
-		{source: temporary, target: "tmp"},
-	}
-	for _, n := range near {
-		if err := os.MkdirAll(filepath.Join(dir, n.Name), 0o755); err != nil {
-			return nil, nil, err
-		}
-		binds = append(binds, mountBind{source: n.Dir, target: access.InScratch[1:] + "/" + n.Name, readOnly: true})
-	}
+	binds = append(p.binds(),
+		mountBind{source: g.store.lists(), target: access.InScratch[1:] + "/lists"},
+		mountBind{source: g.store.pip(), target: access.InScratch[1:] + "/pip"},
+		mountBind{source: dir, file: "resolv.conf", target: "etc/resolv.conf", readOnly: true},
+		mountBind{source: dir, file: "orrery", target: "etc/orrery", readOnly: true},
+		mountBind{source: temporary, target: "tmp"})
 	return binds, env, nil
 }
 
@@ -109,6 +139,7 @@ func scratchSources(from []distro.Source, trusting, dir string) (string, error) 
 	if err != nil {
 		return "", err
 	}
+	from = slices.Clone(from)
 	for i, s := range from {
 		keys := []string{s.Key}
 		if s.Key == "" {
@@ -134,13 +165,4 @@ func scratchSources(from []distro.Source, trusting, dir string) (string, error) 
 		from[i].Key = strings.Join(there, ",")
 	}
 	return distro.ListOf(access.Copied(from)), nil
-}
-
-// hosts gives the names that the host knows of: among them, perhaps, that of a mirror.
-func hosts() string {
-	text, err := os.ReadFile("/etc/hosts")
-	if err != nil || !bytes.Contains(text, []byte("localhost")) {
-		text = append([]byte("127.0.0.1 localhost\n::1 localhost\n"), text...)
-	}
-	return string(text) + "\n127.0.1.1 build\n"
 }

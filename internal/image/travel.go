@@ -115,7 +115,7 @@ func (g *shelf) close() {
 // open opens the layer in the store.
 func (g *shelf) open(ctx context.Context) (sums map[string]string, err error) {
 	if g.held == nil {
-		if g.held, err = host.WaitLock(ctx, g.store.lockOf(g.digest), host.Shared, nil); err != nil { // GC leaves it alone meanwhile
+		if g.held, err = host.WaitLock(ctx, g.store.lockOf(g.digest), host.Shared, lockNamed(g.digest)); err != nil { // GC leaves it alone meanwhile
 			return nil, err
 		}
 	}
@@ -224,7 +224,7 @@ func (s *Store) Take(ctx context.Context, l *spec.Layer, content string, from []
 	begun := time.Now()
 	a, forget := s.expect(l.Digest)
 	defer forget()
-	g, err := s.stage(ctx, l, say)
+	g, err := s.stage(ctx, l)
 	if g == nil {
 		return err
 	}

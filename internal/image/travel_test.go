@@ -47,7 +47,7 @@ func traveller(t *testing.T) (*Store, *spec.Layer, string) {
 		large[2*pieces.Size+i] = byte(noise.Uint32())
 	}
 	r := &Record{Digest: travels, Title: l.Title, Packages: []string{"cam=1", "bad\x1b[2J=1"}, Seconds: 7, Built: time.Now().Add(-time.Hour)}
-	g, err := s.stage(t.Context(), l, nil)
+	g, err := s.stage(t.Context(), l)
 	must(t, err)
 	defer g.close()
 	at := filepath.Join(g.dir, "tree")

@@ -73,7 +73,7 @@ func (i *installer) unpack(ctx context.Context, d *distro.Distribution, kernel s
 		exact = append(exact, p["package"]+"="+p["version"])
 		files = append(files, path.Join(access.InScratch, "archives", d.Packages.File(p)))
 	}
-	fetching, err := host.WaitLock(ctx, filepath.Join(i.cache, "archives.lock"), host.Alone, nil)
+	fetching, err := host.WaitLock(ctx, filepath.Join(i.cache, "archives.lock"), host.Alone, "the lock of downloaded packages")
 	if err != nil {
 		return err
 	}

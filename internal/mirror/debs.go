@@ -3,6 +3,7 @@ package mirror
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"maps"
 	"path/filepath"
@@ -201,11 +202,10 @@ func (m *Mirror) kept(ctx context.Context, suite string, is Package) (paragraph,
 			filepath.Join(m.apt(), poolPath(suite, is.Name, is.Version, arch)), m.Store.Archive(cacheName(is.Name, is.Version, arch)),
 		} {
 			digest, err := digestOf(file)
-			if err != nil || digest == "" || host.Program(ctx, "dpkg-deb", "--fsys-tarfile", file).Run() != nil {
+			if err != nil || digest == "" {
 				continue
 			}
-			out, err := host.Program(ctx, "dpkg-deb", "--field", file).Output()
-			if own := paragraphs(string(out)); err == nil && len(own) == 1 && own[0].is() == is {
+			if own := paragraphs(fieldsOf(ctx, file)); len(own) == 1 && own[0].is() == is {
 				p := own[0].paragraph
 				p["sha256"] = digest
 				return p, true
@@ -214,6 +214,31 @@ func (m *Mirror) kept(ctx context.Context, suite string, is Package) (paragraph,
 	}
 	return nil, false
 }
+
+// fieldsOf returns what a package says of itself, or "" if it is damaged. It lay where builds could write to it: the program that
+// reads it has no privileges.
+func fieldsOf(ctx context.Context, file string) string {
+	from, err := tree.OpenFile(file)
+	if err != nil {
+		return ""
+	}
+	defer from.Close()
+	whole := host.Command{Args: []string{"dpkg-deb", "--fsys-tarfile", "-"}, Stdin: from, Stdout: io.Discard}
+	if err := (host.Unprivileged{}).Run(ctx, whole); err != nil {
+		return ""
+	}
+	if _, err := from.Seek(0, io.SeekStart); err != nil {
+		return ""
+	}
+	text, err := host.Output(ctx, host.Unprivileged{}, host.Command{Args: []string{"dpkg-deb", "--field", "-"}, Stdin: from}, mostFields)
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}
+
+// mostFields bounds what a package says of itself.
+const mostFields = 1 << 20
 
 // prune decides which packages no layer needs.
 func (d *debs) prune(layers []*Layer) {

@@ -110,7 +110,7 @@ func (m *Mirror) supply(ctx context.Context, n need, debs *debs, wheels *wheels,
 		return nil, err
 	}
 	m.Say(fmt.Sprintf("%s: %d Debian and %d Python packages are to be added", n.layer.Title, len(missing), len(without)))
-	err = m.Store.Aside(ctx, n.layer.Digest, m.From, m.incoming(), m.Say, func(ctx context.Context, in host.Runner) error {
+	err = m.Store.Aside(ctx, n.layer.Digest, m.From, m.incoming(), func(ctx context.Context, in host.Runner) error {
 		if len(missing) > 0 {
 			if lost, err = m.supplyDebs(ctx, in, n, missing, debs, done); err != nil {
 				return err

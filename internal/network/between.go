@@ -220,11 +220,13 @@ func betweenRules(n spec.Network) []rule {
 	return append(all, said(output, "between hosts", between{}, untracked))
 }
 
-// passedRules let what is of a network pass by a bridge that the host has as it is: with br_netfilter the kernel shows it to the host's own rules, which would take it for what leaves the network, and masquerade it.
+// passedRules let what is of a network pass by a bridge that the host has as it is: with br_netfilter the kernel shows it to
+// the host's own rules, which would take it for what leaves the network, and masquerade it. What is for the host itself is
+// tracked, as rules of the host ask whether it is an answer.
 func passedRules(n spec.Network) []rule {
 	at := linkMatch{name: n.Uplink.Bridge}
 	return []rule{
-		{network: n.Name, chain: prerouting, why: "from the network", in: at, source: subnet(n), verdict: notrack},
-		{network: n.Name, chain: prerouting, why: "to the network", in: at, dest: subnet(n), verdict: notrack},
+		{network: n.Name, chain: prerouting, why: "from the network", in: at, source: subnet(n), passing: true, verdict: notrack},
+		{network: n.Name, chain: prerouting, why: "to the network", in: at, dest: subnet(n), passing: true, verdict: notrack},
 	}
 }

@@ -28,6 +28,8 @@ func TestBetweenRules(t *testing.T) {
 		all = append(all, betweenRules(c.Network)...)
 	}
 	golden(t, "testdata/between.txt", all)
+	wire.Name, wire.Host = "wire", "tcp/22"
+	golden(t, "testdata/wire.txt", wireRules(wire))
 }
 
 // TestFromNodes: what comes in by a link of Orrery's own is from a node and no host, and nothing else is: an interface of the host may be called orange0.

@@ -16,6 +16,9 @@ func (r rule) exprs(set func([]netip.Addr) expr.Any) []expr.Any {
 	var all []expr.Any
 	all = append(all, r.in.exprs(expr.MetaKeyIIFNAME, expr.MetaKeyIIF)...)
 	all = append(all, r.out.exprs(expr.MetaKeyOIFNAME, expr.MetaKeyOIF)...)
+	if r.mark != 0 {
+		all = append(all, &expr.Meta{Key: expr.MetaKeyMARK, Register: 1}, equal(binaryutil.NativeEndian.PutUint32(r.mark)))
+	}
 	all = append(all, r.between.exprs(set)...)
 	if r.ipv6 {
 		all = append(all, familyExprs(unix.NFPROTO_IPV6)...)
@@ -26,6 +29,10 @@ func (r rule) exprs(set func([]netip.Addr) expr.Any) []expr.Any {
 		all = append(all, &expr.Fib{Register: 1, FlagSADDR: true, FlagIIF: true, ResultOIF: true}, equal(make([]byte, 4)))
 	}
 	all = append(all, addressExprs(r.dest, 16, false)...)
+	if r.passing {
+		all = append(all, &expr.Fib{Register: 1, FlagDADDR: true, ResultADDRTYPE: true},
+			&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: binaryutil.NativeEndian.PutUint32(unix.RTN_LOCAL)})
+	}
 	all = append(all, addressExprs(r.except, 16, true)...)
 	if r.ask {
 		const echoRequest = 8

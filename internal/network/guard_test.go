@@ -17,8 +17,10 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/network/ports"
 	"orrery/internal/observe"
 	"orrery/internal/site/spec"
+	"orrery/test/frames"
 )
 
 // guarded gives a network a node whose port is guarded.
@@ -94,7 +96,8 @@ func TestNodesSendAsThemselves(t *testing.T) {
 	all := net.HardwareAddr{255, 255, 255, 255, 255, 255}
 	ip := func(f, t string) []byte { return ipOf(f+":9", t+":9") }
 	const me, you, third = "10.8.69.11", "10.8.69.12", "10.8.69.13"
-	good6 := slices.Concat([]byte{0x60, 0, 0, 0, 0, 0, 59, 64}, net.ParseIP("fe80::9"), net.ParseIP("fe80::1"))
+	own6 := frames.Party{MAC: self}.LinkLocal()
+	good6 := slices.Concat([]byte{0x60, 0, 0, 0, 0, 0, 59, 64}, own6.AsSlice(), net.ParseIP("fe80::1"))
 	cases := map[string]struct {
 		frame
 		passes bool
@@ -181,11 +184,29 @@ func TestGuardsAreObserved(t *testing.T) {
 	_, port := guarded(t, closed, "orv1", "10.8.69.11/24")
 	other := Port{Link: "orv9", Bridge: closed.Bridge, MAC: "02:00:00:00:00:07", Address: "10.8.69.19/24"}
 	must(t, Guard(context.Background(), []Port{other}))
+	table := &nftables.Table{Name: "orrery-ports", Family: nftables.TableFamilyBridge}
+	chain := &nftables.Chain{Name: prerouting, Table: table}
 	for what, change := range map[string]func(c *nftables.Conn){
-		"no table": func(c *nftables.Conn) { c.DelTable(guardTable) },
-		"no rules": func(c *nftables.Conn) { c.FlushTable(guardTable) },
-		"no port":  func(c *nftables.Conn) { c.FlushSet(heldSet); c.FlushSet(macSet); c.FlushSet(addressSet) },
-		"no chain": func(c *nftables.Conn) { c.FlushChain(guardChain()); c.DelChain(guardChain()) },
+		"no table":   func(c *nftables.Conn) { c.DelTable(table) },
+		"no rules":   func(c *nftables.Conn) { c.FlushTable(table) },
+		"no port":    func(c *nftables.Conn) { c.FlushSet(&nftables.Set{Table: table, Name: "held"}) },
+		"no address": func(c *nftables.Conn) { c.FlushSet(&nftables.Set{Table: table, Name: "addresses"}) },
+		"no IPv6":    func(c *nftables.Conn) { c.FlushSet(&nftables.Set{Table: table, Name: "own6"}) },
+		"another MAC": func(c *nftables.Conn) {
+			key := append(make([]byte, 16), 2, 0, 0, 0, 0, 9, 0, 0)
+			copy(key, port.Link)
+			macs := &nftables.Set{Table: table, Name: "macs", Concatenation: true,
+				KeyType: nftables.MustConcatSetType(nftables.TypeIFName, nftables.TypeEtherAddr)}
+			must(t, c.SetAddElements(macs, []nftables.SetElement{{Key: key}}))
+		},
+		"another protocol": func(c *nftables.Conn) {
+			key := append(make([]byte, 16), 0x88, 0xf7, 0, 0)
+			copy(key, port.Link)
+			protocols := &nftables.Set{Table: table, Name: "protocols", Concatenation: true,
+				KeyType: nftables.MustConcatSetType(nftables.TypeIFName, nftables.TypeEtherType)}
+			must(t, c.SetAddElements(protocols, []nftables.SetElement{{Key: key}}))
+		},
+		"no chain": func(c *nftables.Conn) { c.FlushChain(chain); c.DelChain(chain) },
 	} {
 		same(t, []spec.Network{closed})
 		must(t, flush(change))
@@ -212,23 +233,23 @@ func TestGuardsOfMany(t *testing.T) {
 	var links [sides][]string
 	for side := range sides {
 		wait.Go(func() {
-			var ports []Port
+			var some []Port
 			for i := range each {
 				n := side*each + i
 				p := Port{Link: "orv" + string(rune('a'+side)) + strings.Repeat("0", 3) + itoa(i), Bridge: closed.Bridge,
 					MAC: net.HardwareAddr{2, 0, 0, 0, byte(n >> 8), byte(n)}.String(), Address: netip.AddrFrom4([4]byte{10, 9, byte(n >> 8), byte(n)}).String() + "/16"}
-				ports, links[side] = append(ports, p), append(links[side], p.Link)
+				some, links[side] = append(some, p), append(links[side], p.Link)
 			}
-			if err := Guard(context.Background(), ports); err != nil {
+			if err := Guard(context.Background(), some); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	wait.Wait()
-	g, err := openGuards()
+	g, err := ports.Open()
 	must(t, err)
-	if len(g.held) != sides*each || !g.whole {
-		t.Errorf("%d ports are held", len(g.held))
+	if len(g.Held) != sides*each || !g.Whole {
+		t.Errorf("%d ports are held", len(g.Held))
 	}
 	for side := range sides {
 		must(t, Unguard(context.Background(), links[side]))

@@ -14,7 +14,7 @@ const lockPath = "/run/orrery/network.lock"
 
 // lock waits until nobody else on this host changes networks.
 func lock(ctx context.Context) (unlock func(), err error) {
-	l, err := host.WaitLock(ctx, lockPath, host.Alone, nil)
+	l, err := host.WaitLock(ctx, lockPath, host.Alone, "the lock of this machine's networks")
 	if errors.Is(err, fs.ErrPermission) {
 		return nil, problem.New(problem.Unable, "networks can be changed by root only").Because(err).Try("run orrery as root")
 	}

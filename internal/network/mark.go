@@ -9,7 +9,7 @@ import (
 
 // mark says, in the alias of a link, what it was made for: "orrery SITE NETWORK SUBNET GATEWAY nat", with "-" for what
 // there is not, and "router" in place of "nat" if one of its own does that ("outlet", before); what it opens of the host ("host=tcp/22,udp/53") and
-// "spoof" are behind, if there are any; of a network that is no bridge, its kind and interface come next, and of a veth pair its ends. It holds all that the rules follow from, so that the table of a site can be
+// "spoof", "metadata" and the protocols that it allows ("protocols=0x88f7") are behind, if there are any; of a network that is no bridge, its kind and interface come next, and of a veth pair its ends. It holds all that the rules follow from, so that the table of a site can be
 // written anew when only one of its networks is at hand.
 func mark(n spec.Network) string {
 	nat := ""
@@ -25,6 +25,12 @@ func mark(n spec.Network) string {
 	}
 	if n.Spoof {
 		words = append(words, markSpoof)
+	}
+	if n.Metadata {
+		words = append(words, markMetadata)
+	}
+	if n.Protocols != "" {
+		words = append(words, markProtocols+n.Protocols)
 	}
 	switch n.Kind {
 	case "":
@@ -56,6 +62,14 @@ func readMark(alias string) (spec.Network, bool) {
 	if len(more) > 0 && more[0] == markSpoof {
 		n.Spoof, more = true, more[1:]
 	}
+	if len(more) > 0 && more[0] == markMetadata {
+		n.Metadata, more = true, more[1:]
+	}
+	if len(more) > 0 {
+		if protocols, ok := strings.CutPrefix(more[0], markProtocols); ok {
+			n.Protocols, more = protocols, more[1:]
+		}
+	}
 	switch {
 	case len(more) == 0:
 	case len(more) == 3 && more[0] == spec.VethPair:
@@ -77,8 +91,10 @@ func renamed(words []string) []string {
 }
 
 const (
-	markHost  = "host="
-	markSpoof = "spoof"
+	markHost      = "host="
+	markSpoof     = "spoof"
+	markMetadata  = "metadata"
+	markProtocols = "protocols="
 )
 
 func dash(word string) string {

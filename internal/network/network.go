@@ -18,6 +18,7 @@ import (
 	"orrery/internal/network/ends"
 	"orrery/internal/network/vxlan"
 	"orrery/internal/problem"
+	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
 
@@ -85,7 +86,7 @@ func Make(ctx context.Context, n spec.Network) error {
 			return failed(n, "make its router", err)
 		}
 	}
-	return release(n)
+	return settle(n)
 }
 
 // Remove removes a network, and with the last one of a site the site's table. One that is not there is no error.
@@ -171,6 +172,9 @@ func check(n spec.Network) error {
 	}
 	if _, err := opened(n); err != nil {
 		return problem.New(problem.Unable, "network %s: what it opens of the host cannot be read", n.Name).Because(err)
+	}
+	if _, err := site.ParseProtocols(splitComma(n.Protocols)); err != nil {
+		return problem.New(problem.Unable, "network %s: the protocols that it allows cannot be read", n.Name).Because(err)
 	}
 	if n.Router && (!n.NAT || n.Gateway == "") {
 		return problem.New(problem.Unable, "network %s: a router needs a gateway and nat", n.Name)

@@ -8,6 +8,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"orrery/internal/network/ends"
+	"orrery/internal/network/ports"
 	"orrery/internal/network/vxlan"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
@@ -30,7 +31,7 @@ func Observe(siteName string) ([]observe.Network, error) {
 		}
 		return nil, err
 	}
-	guards, err := openGuards()
+	guards, err := ports.Open()
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +64,7 @@ func Observe(siteName string) ([]observe.Network, error) {
 	return networks, nil
 }
 
-func observeSite(siteName string, all []bridge, g *guards, links []netlink.Link, joints *vxlan.Seen) ([]observe.Network, error) {
+func observeSite(siteName string, all []bridge, g *ports.Table, links []netlink.Link, joints *vxlan.Seen) ([]observe.Network, error) {
 	there, err := comments(siteTable(siteName))
 	if err != nil {
 		return nil, err
@@ -103,7 +104,7 @@ func observeSite(siteName string, all []bridge, g *guards, links []netlink.Link,
 
 // observed gives a network as its bridge is. The subnet is as marked; if the bridge is not on it, the gateway tells. So it does for a
 // network with a router, if the bridge has an address, which it should not.
-func observed(b bridge, g *guards, links []netlink.Link) (observe.Network, error) {
+func observed(b bridge, g *ports.Table, links []netlink.Link) (observe.Network, error) {
 	n, attrs := observe.Network{Network: b.mark}, b.link.Attrs()
 	n.MTU = attrs.MTU
 	if b.link.Type() != linkType(b.mark) {
@@ -129,7 +130,7 @@ func observed(b bridge, g *guards, links []netlink.Link) (observe.Network, error
 	if attrs.Flags&net.FlagUp == 0 {
 		n.Drifted(observe.LinkDown)
 	}
-	if g.lacks(b.mark, links) {
+	if lacks(g, b.mark, links) {
 		n.Drifted(observe.PortsOpen)
 	}
 	if n.Router && checkRouter(n.Network, b.link) != nil {

@@ -39,6 +39,8 @@ type rule struct {
 	source  netip.Prefix // the zero Prefix: any
 	forged  bool         // only from sources that are not source
 	astray  bool         // only from sources to which the way is not the one by which the packet came
+	mark    uint32       // only what has this mark; 0: any
+	passing bool         // only what is not for an address of this host
 	ipv6    bool
 	dest    netip.Prefix
 	except  netip.Prefix // a part of dest that is not meant
@@ -81,6 +83,9 @@ func (r rule) String() string {
 	if r.out.name != "" {
 		words = append(words, "oif"+r.out.String())
 	}
+	if r.mark != 0 {
+		words = append(words, fmt.Sprintf("meta mark 0x%08x", r.mark))
+	}
 	words = append(words, r.between.words()...)
 	if r.ipv6 {
 		words = append(words, "meta nfproto ipv6")
@@ -95,6 +100,9 @@ func (r rule) String() string {
 	}
 	if r.dest.IsValid() {
 		words = append(words, "ip daddr "+r.dest.String())
+	}
+	if r.passing {
+		words = append(words, "fib daddr type != local")
 	}
 	if r.except.IsValid() {
 		words = append(words, "ip daddr != "+r.except.String())

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"orrery/internal/network/ends"
+	"orrery/internal/network/vxlan"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
@@ -20,6 +21,12 @@ func rules(networks []spec.Network) []rule {
 	var all []rule
 	for _, n := range networks {
 		all = append(all, betweenRules(n)...)
+	}
+	if len(networks) > 0 {
+		all = append(all, loopbackRules()...)
+	}
+	for _, n := range networks {
+		all = append(all, wireRules(n)...)
 	}
 	if len(networks) > 0 {
 		all = append(all, othersRules()...)
@@ -66,6 +73,13 @@ var (
 	loopback   = linkMatch{name: "lo", first: true}
 )
 
+// What a client of DHCP sends that has no address yet.
+var (
+	nobody    = netip.MustParsePrefix("0.0.0.0/32")
+	everybody = netip.MustParsePrefix("255.255.255.255/32")
+	dhcp      = site.Opening{Proto: "udp", First: 67, Last: 67}
+)
+
 // unseenRules keep what is on a bridge where the host has no address from being tracked as connections. Its nodes may have the
 // addresses of nodes elsewhere, and what they say must not count for those, nor end connections of theirs.
 func unseenRules(n spec.Network) []rule {
@@ -78,13 +92,19 @@ func unseenRules(n spec.Network) []rule {
 // ofHost stands for the network in rules that are of none.
 const ofHost = "(host)"
 
+// loopbackRules let pass what the host says to itself, before any other rule looks at it.
+func loopbackRules() []rule {
+	return []rule{
+		{network: ofHost, chain: prerouting, why: "loopback", in: loopback, verdict: accept},
+		{network: ofHost, chain: input, why: "loopback", in: loopback, verdict: accept},
+	}
+}
+
 // othersRules let pass at once what is no business of ours: most of what a host hears.
 func othersRules() []rule {
 	not := linkMatch{name: ownPrefix, prefix: true, not: true}
 	return []rule{
-		{network: ofHost, chain: prerouting, why: "loopback", in: loopback, verdict: accept},
 		{network: ofHost, chain: prerouting, why: "not ours", in: not, verdict: accept},
-		{network: ofHost, chain: input, why: "loopback", in: loopback, verdict: accept},
 		{network: ofHost, chain: input, why: "not ours", in: not, verdict: accept},
 	}
 }
@@ -92,6 +112,30 @@ func othersRules() []rule {
 // untrackedRules keep the host's own loopback from being tracked, which would be for nobody's sake. What goes out untracked comes in untracked.
 func untrackedRules() []rule {
 	return []rule{{network: ofHost, chain: output, why: "loopback", out: loopback, verdict: notrack}}
+}
+
+// wireRules are for a network that is joined with a bridge of the host. On that, the host may have addresses, and nodes reach
+// them as if they were on a network whose gateway these are: to ask whether the host is there, to answer it, and to use what
+// is open to them. The host passes on nothing for them: who shall does so by nat.
+func wireRules(n spec.Network) []rule {
+	if n.Uplink.Bridge == "" {
+		return nil
+	}
+	on := rule{network: n.Name, chain: input, in: linkMatch{name: n.Uplink.Bridge}, mark: vxlan.Mark(n), source: subnet(n), verdict: accept}
+	answers, ping, closed := on, on, on
+	answers.why, answers.replies = "wire answers", true
+	ping.why, ping.ask = "wire ping", true
+	closed.why, closed.source, closed.verdict = "wire closed", netip.Prefix{}, drop
+	all := append([]rule{answers}, bounded(ping)...)
+	ports, _ := opened(n) // check has seen that they can be read
+	for _, port := range ports {
+		open := on
+		open.why, open.port = "wire open", port
+		all = append(all, bounded(open)...)
+	}
+	passedOn := closed
+	passedOn.chain = forward
+	return append(all, closed, passedOn)
 }
 
 // seenRules are for networks where the host has an address. They drop what is forged, before there is a connection that it could count for,
@@ -105,6 +149,9 @@ func seenRules(n spec.Network) []rule {
 	if n.Kind != site.Routed {
 		// Nearly all that nodes send: it need not meet the other rules.
 		all = append(all, rule{network: n.Name, chain: prerouting, why: "within", in: on(n), source: subnet(n), dest: subnet(n), except: gateway(n), verdict: untracked})
+	}
+	if n.Kind == "" { // a client of DHCP among the nodes; the host itself is no server (inputRules)
+		all = append(all, rule{network: n.Name, chain: prerouting, why: "asks for an address", in: on(n), source: nobody, dest: everybody, port: dhcp, verdict: untracked})
 	}
 	forged := rule{network: n.Name, chain: prerouting, why: "forged", in: on(n), source: subnet(n), forged: true, verdict: drop}
 	if n.Spoof {
@@ -169,6 +216,7 @@ func forwardRules(n spec.Network) []rule {
 	if n.Router {
 		all = append(all, uplinkRules(n)...)
 	} else if n.NAT {
+		all = append(all, linkLocalRules(n, on(n))...)
 		// With the source spelt out, what cannot be masqueraded (forged, or IPv6) does not get out.
 		all = append(all, bounded(rule{network: n.Name, chain: forward, why: "out", in: on(n), out: noNetwork, source: subnet(n), verdict: accept})...)
 		all = append(all, rule{network: n.Name, chain: forward, why: "replies", in: noNetwork, out: on(n), replies: true, verdict: accept})
@@ -178,12 +226,22 @@ func forwardRules(n spec.Network) []rule {
 		rule{network: n.Name, chain: forward, why: "closed", out: on(n), verdict: drop})
 }
 
+// linkLocalRules keep a network from what the host has at link-local addresses (RFC 3927), which no router passes on:
+// there clouds tell hosts of themselves, their keys included.
+func linkLocalRules(n spec.Network, in linkMatch) []rule {
+	if n.Metadata {
+		return nil
+	}
+	return []rule{{network: n.Name, chain: forward, why: "link-local", in: in, dest: transfers, verdict: drop}}
+}
+
 // uplinkRules let a network's router reach the world, but no network of this host.
 func uplinkRules(n spec.Network) []rule {
 	all := []rule{
 		{network: n.Name, chain: forward, why: "foreign network", in: uplink(n), out: anyNetwork, verdict: drop},
 		{network: n.Name, chain: forward, why: "foreign router", in: uplink(n), out: anyRouter, verdict: drop},
 	}
+	all = append(all, linkLocalRules(n, uplink(n))...)
 	all = append(all, bounded(rule{network: n.Name, chain: forward, why: "out", in: uplink(n), source: transfers, verdict: accept})...)
 	return append(all,
 		rule{network: n.Name, chain: forward, why: "replies", in: noNetwork, out: uplink(n), replies: true, verdict: accept},
@@ -219,10 +277,15 @@ func openRules(n spec.Network, at netip.Prefix) []rule {
 
 // opened gives what of the host the nodes of a network may use.
 func opened(n spec.Network) ([]site.Opening, error) {
-	if n.Host == "" {
-		return nil, nil
+	return site.ParseOpenings(splitComma(n.Host))
+}
+
+// splitComma returns the words of a list; of "" there are none.
+func splitComma(list string) []string {
+	if list == "" {
+		return nil
 	}
-	return site.ParseOpenings(strings.Split(n.Host, ","))
+	return strings.Split(list, ",")
 }
 
 // inputRules let nodes answer the host, if it has an address among them. Where a way leads out of the network, what is open to its nodes is so at the

@@ -289,14 +289,15 @@ func TestLoopbackIsNotTracked(t *testing.T) {
 // TestMarkOfWalls checks that what a network opens is read back from its mark.
 func TestMarkOfWalls(t *testing.T) {
 	n := venet
-	n.Host, n.Spoof = "tcp/1-65535,udp/53", true
+	n.Host, n.Spoof, n.Metadata, n.Protocols = "tcp/1-65535,udp/53", true, true, "0x88a4,0x88f7"
 	want := n
 	want.MTU = 0
 	if got, ok := readMark(mark(n)); !ok || got != want {
 		t.Errorf("mark %q reads %+v", mark(n), got)
 	}
-	for _, alias := range []string{"orrery karoo cam 10.8.67.0/24 - - host=", "orrery karoo cam 10.8.67.0/24 - - host=tcp/x", "orrery karoo cam 10.8.67.0/24 - - spoof host=tcp/1"} {
-		if n, ok := readMark(alias); ok && n.Host != "" {
+	for _, alias := range []string{"orrery karoo cam 10.8.67.0/24 - - host=", "orrery karoo cam 10.8.67.0/24 - - host=tcp/x", "orrery karoo cam 10.8.67.0/24 - - spoof host=tcp/1",
+		"orrery karoo cam 10.8.67.0/24 - - protocols=ptpd", "orrery karoo cam 10.8.67.0/24 - - protocols=0x0800"} {
+		if n, ok := readMark(alias); ok && n.Host+n.Protocols != "" {
 			t.Errorf("alias %q reads %+v", alias, n)
 		}
 	}

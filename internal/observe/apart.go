@@ -3,40 +3,44 @@ package observe
 import (
 	"maps"
 	"slices"
+
+	"orrery/internal/problem"
 )
 
-// Apart tells whether hosts have ended a trial apart from one another: some have gone back by themselves, or are about to, and others have not, or have been told that the release is
-// confirmed. Then the set is at more than one release, whatever is on record of it. What it gives is what all of them are to have on record: a switch that was interrupted, which ends where
-// those are that have gone back. A release that is not confirmed on all hosts is not confirmed.
-func Apart(all []Releases) (agreed Releases, is bool) {
-	for i := range all {
-		back := all[i].wentBack()
-		if back == nil {
+// apart reports whether hosts have ended a trial apart from one another: some have gone back by themselves, or are about to, and others have not, or have been told that the release is
+// confirmed. Then the set is at more than one release, whatever is on record of it. It returns what all of them are to have on record: a switch that was interrupted, which ends where the trial goes
+// back to, as each host has it on record for its own nodes. A release that is not confirmed on all hosts is not confirmed.
+func apart(words []Word, owner Owner) (agreed Releases, why string, is bool) {
+	for i := range words {
+		gone := &words[i]
+		if gone.wentBack() == nil {
 			continue
 		}
-		for j := range all {
-			if j == i || all[j].State() == all[i].State() || !all[j].tried(&all[i]) {
+		for j := range words {
+			stays := &words[j]
+			if j == i || stays.State() == gone.State() || !stays.tried(&gone.Releases) {
 				continue
 			}
-			agreed = all[i]
-			release := 0
-			if agreed.Trial != nil {
-				release = agreed.Trial.Release
-			} else if agreed.Ended != nil {
-				release = agreed.Ended.Release
+			to, end := map[string]int{}, map[string]int{}
+			release, nodes := stays.onTrial()
+			for _, node := range slices.AppendSeq(nodes, maps.Keys(gone.wentBack())) {
+				speaks := stays
+				if on := owner(node); on >= 0 && words[on].State() != "" {
+					speaks = &words[on]
+				}
+				if back, known := speaks.back(node); known {
+					to[node], end[node] = release, back
+				}
 			}
-			to := map[string]int{}
-			for name := range back {
-				to[name] = release
-			}
-			agreed.Staged, agreed.Trial, agreed.Switch = nil, nil, &Switch{To: to, End: maps.Clone(back), Who: "whoever began the trial"}
-			return agreed, true
+			agreed = stays.Releases
+			agreed.Staged, agreed.Trial, agreed.Switch, agreed.Ended = nil, nil, &Switch{To: to, End: end, Who: "whoever began the trial"}, gone.reverted(end)
+			return agreed, "hosts " + gone.Host + " and " + stays.Host + " ended a trial apart from one another", true
 		}
 	}
-	return agreed, false
+	return agreed, "", false
 }
 
-// wentBack gives where a host has gone by itself, or is about to go; nil: nowhere.
+// wentBack returns where a host has gone by itself, or is about to go, or nil.
 func (r *Releases) wentBack() map[string]int {
 	switch {
 	case r.Switch != nil && r.Switch.Alone:
@@ -47,6 +51,24 @@ func (r *Releases) wentBack() map[string]int {
 	return nil
 }
 
+// back returns where a node goes, or has gone, if the release that is on trial is not confirmed on all hosts.
+func (r *Releases) back(node string) (release int, known bool) {
+	switch {
+	case r.wentBack() != nil:
+		release, known = r.wentBack()[node]
+	case r.Trial != nil:
+		release, known = r.Trial.Back[node]
+	case r.unsettled():
+		release, known = r.Former[node]
+	}
+	return release, known
+}
+
+// unsettled reports whether a host was told that a release is confirmed, and does not know whether all others were.
+func (r *Releases) unsettled() bool {
+	return r.Ended != nil && r.Ended.Result == Confirmed && !r.Ended.Settled
+}
+
 // tried reports whether a host has still on trial what another has gone back from, or is going back from it, or has been told that it is confirmed.
 func (r *Releases) tried(back *Releases) bool {
 	before := slices.Contains(back.Past, r.State())
@@ -54,5 +76,31 @@ func (r *Releases) tried(back *Releases) bool {
 	case r.Switch != nil && r.Switch.Alone, r.Trial != nil && r.Switch == nil:
 		return before
 	}
-	return r.Ended != nil && r.Ended.Result == Confirmed && !before && len(r.Past) > 0 && slices.Contains(back.Past, r.Past[len(r.Past)-1])
+	return r.unsettled() && !before && len(r.Past) > 0 && slices.Contains(back.Past, r.Past[len(r.Past)-1])
+}
+
+// onTrial returns the release that is on trial or was confirmed, and its nodes.
+func (r *Releases) onTrial() (release int, nodes []string) {
+	switch {
+	case r.Trial != nil:
+		return r.Trial.Release, slices.Collect(maps.Keys(r.Trial.Back))
+	case r.Ended == nil:
+		return 0, nil
+	}
+	for node := range r.Former {
+		if r.Active[node] == r.Ended.Release {
+			nodes = append(nodes, node)
+		}
+	}
+	return r.Ended.Release, nodes
+}
+
+// reverted returns how the trial has ended that a host has gone back from, for all nodes of the set, or nil if it has not yet.
+func (r *Releases) reverted(back map[string]int) *TrialEnd {
+	if r.Switch != nil || r.Ended == nil {
+		return nil
+	}
+	ended := *r.Ended
+	ended.Back, ended.Why = back, problem.Short(ended.Why, 300)
+	return &ended
 }

@@ -51,7 +51,7 @@ func Merged(all []Releases) Releases {
 	var was Releases
 	var states []string
 	for _, r := range all {
-		for _, state := range r.Past {
+		for _, state := range r.Past[max(0, len(r.Past)-known):] { // a host may say more
 			if !slices.Contains(was.Past, state) {
 				was.Past = append(was.Past, state)
 			}
@@ -71,24 +71,32 @@ func Merged(all []Releases) Releases {
 	return was
 }
 
-// Newest says which host has the newest record of releases, which all others had before or have as well, and which hosts are behind. That there is none is an error: nobody guesses then.
-func Newest(hosts []string, has []Releases) (newest int, behind []int, err error) {
-	for i := 1; i < len(has); i++ {
-		switch {
-		case has[newest].succeeds(&has[i]):
-		case has[i].succeeds(&has[newest]):
-			newest = i
+// newest returns the word with the newest record, which all other hosts had before or have as well, and the hosts that are behind. If there is none, that is an error: nobody guesses then.
+func newest(words []Word) (head int, behind []int, err error) {
+	for i := 1; i < len(words); i++ {
+		switch one, other := &words[head], &words[i]; {
+		case one.State() != "" && one.State() == other.State() && !one.same(other.Releases):
+			return 0, nil, problem.New(problem.Surprise, "hosts %s and %s have different things on record of releases under the same name, so one of them was changed by hand", one.Host, other.Host).
+				Try("look at releases.json of the site on both; --without leaves one out until then")
+		case one.succeeds(&other.Releases):
+		case other.succeeds(&one.Releases):
+			head = i
 		default:
-			return 0, nil, problem.New(problem.Surprise, "hosts %s and %s disagree on which releases are live, and neither knows what the other has on record", hosts[newest], hosts[i]).
+			return 0, nil, problem.New(problem.Surprise, "hosts %s and %s disagree on which releases are live, and neither knows what the other has on record", one.Host, other.Host).
 				Try("they were steered apart from one another: decide which is right, and remove releases.json of the site from the other, which then takes over the record; --without leaves one out until then")
 		}
 	}
-	for i := range has {
-		if has[i].State() != has[newest].State() {
+	for i := range words {
+		if words[i].State() != words[head].State() {
 			behind = append(behind, i)
 		}
 	}
-	return newest, behind, nil
+	return head, behind, nil
+}
+
+// same reports whether two records say the same, apart from what is for each host to say.
+func (r *Releases) same(other Releases) bool {
+	return spec.Digest(r.bare()) == spec.Digest(other.bare())
 }
 
 // succeeds reports whether a record is the same as another, or comes from it.

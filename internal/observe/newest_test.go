@@ -2,10 +2,22 @@ package observe
 
 import (
 	"slices"
+	"strconv"
 	"testing"
 
 	"orrery/internal/problem"
 )
+
+// spoken returns what hosts sv1, sv2, … say.
+func spoken(has []Releases) (words []Word) {
+	for i, r := range has {
+		words = append(words, Word{Host: "sv" + strconv.Itoa(i+1), Releases: r})
+	}
+	return words
+}
+
+// elsewhere owns nodes of which no host has a word.
+func elsewhere(string) int { return Elsewhere }
 
 // TestNewest: of records that come from one another, the newest is taken; of two that do not, none.
 func TestNewest(t *testing.T) {
@@ -17,7 +29,6 @@ func TestNewest(t *testing.T) {
 	if first.State() == third.State() || third.State() != (Releases{Active: map[string]int{"web": 700}, Staged: []int{7}}).After(second).State() {
 		t.Errorf("the states are %s and %s", first.State(), third.State())
 	}
-	hosts := []string{"sv1", "sv2", "sv3"}
 	for what, c := range map[string]struct {
 		has    []Releases
 		newest int
@@ -30,17 +41,18 @@ func TestNewest(t *testing.T) {
 		"each elsewhere": {[]Releases{second, first, third}, 2, []int{0, 1}},
 		"alone":          {[]Releases{fork}, 0, nil},
 	} {
-		newest, behind, err := Newest(hosts, c.has)
-		if err != nil || newest != c.newest || !slices.Equal(behind, c.behind) {
-			t.Errorf("%s: %d is the newest, %v are behind: %v", what, newest, behind, err)
+		agreed, err := Agree(spoken(c.has), elsewhere)
+		if err != nil || agreed.State() != c.has[c.newest].State() || agreed.New || !slices.Equal(agreed.Behind, c.behind) {
+			t.Errorf("%s: agreed is %+v: %v", what, agreed, err)
 		}
 	}
 	for what, has := range map[string][]Releases{
 		"apart":          {second, fork},
 		"after one":      {third, first, fork},
 		"two without id": {first, {Active: map[string]int{"web": 1}}},
+		"one name":       {second, {Active: map[string]int{"web": 1}, ID: second.ID, Past: second.Past}},
 	} {
-		if _, _, err := Newest(hosts, has); !problem.Is(err, problem.Surprise) {
+		if _, err := Agree(spoken(has), elsewhere); !problem.Is(err, problem.Surprise) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -51,7 +63,7 @@ func TestNewest(t *testing.T) {
 	if len(long.Past) != known {
 		t.Errorf("%d former states are known", len(long.Past))
 	}
-	if _, _, err := Newest(hosts, []Releases{long, first}); err == nil {
+	if _, err := Agree(spoken([]Releases{long, first}), elsewhere); err == nil {
 		t.Error("a host that was away for longer than is known is taken for one that is behind")
 	}
 }
@@ -71,7 +83,7 @@ func TestTrialIsNoState(t *testing.T) {
 // TestApart: hosts that ended a trial apart from one another are told from those of which one is only behind.
 func TestApart(t *testing.T) {
 	trial := &Trial{Release: 700, Back: map[string]int{"web": 0}}
-	begun := Releases{Active: map[string]int{"web": 700}, Trial: trial}.After(Releases{Active: map[string]int{"web": 0}})
+	begun := Releases{Active: map[string]int{"web": 700}, Former: map[string]int{"web": 0}, Trial: trial}.After(Releases{Active: map[string]int{"web": 0}})
 	then := func(change func(*Releases)) Releases {
 		r := begun
 		change(&r)
@@ -83,6 +95,7 @@ func TestApart(t *testing.T) {
 	going := then(func(r *Releases) { r.Switch = &Switch{To: trial.Back, End: trial.Back, Alone: true} })
 	followed := Releases{Active: gone.Active, Ended: gone.Ended}.After(going)
 	confirmed := then(func(r *Releases) { r.Trial, r.Ended = nil, &TrialEnd{Release: 700, Result: Confirmed} })
+	settled := Releases{Active: confirmed.Active, Former: confirmed.Former, Ended: &TrialEnd{Release: 700, Result: Confirmed, Settled: true}}.After(confirmed)
 	later := Releases{Active: map[string]int{"web": 701}}.After(gone)
 	for what, c := range map[string]struct {
 		a, b  Releases
@@ -98,11 +111,12 @@ func TestApart(t *testing.T) {
 		"one gone, one stays": {confirmed, gone, true},
 		"something since":     {later, begun, false},
 		"nothing there":       {Releases{}, gone, false},
+		"all were told":       {settled, gone, false},
 	} {
 		for _, all := range [][]Releases{{c.a, c.b}, {c.b, c.a}} {
-			agreed, apart := Apart(all)
-			if apart != c.apart || apart && (agreed.Switch == nil || agreed.Switch.End["web"] != 0 || agreed.Switch.To["web"] != 700 || agreed.Trial != nil) {
-				t.Errorf("%s: %v, %+v", what, apart, agreed)
+			agreed, _, is := apart(spoken(all), elsewhere)
+			if is != c.apart || is && (agreed.Switch == nil || agreed.Switch.End["web"] != 0 || agreed.Switch.To["web"] != 700 || agreed.Trial != nil) {
+				t.Errorf("%s: %v, %+v", what, is, agreed)
 			}
 		}
 	}

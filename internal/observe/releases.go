@@ -36,6 +36,7 @@ type TrialEnd struct {
 	Result  string    `json:"result"` // Confirmed or Reverted
 	Why     string    `json:"why,omitempty"`
 	When    time.Time `json:"when,omitzero"`
+	Settled bool      `json:"settled,omitempty"` // all hosts have it on record
 
 	Back map[string]int `json:"back,omitempty"` // node -> release, if it went back
 }

@@ -31,6 +31,21 @@ func Whereabouts(hosts []Host, stage int) map[string][]string {
 	return all
 }
 
+// Homes returns the hosts that nodes are on, by their names: of nodes on several, the first, and of a node that is on
+// its way to another host, the one that has given it.
+func Homes(hosts []Host, stage int) map[string]string {
+	homes := map[string]string{}
+	for i := range hosts {
+		for j := range hosts[i].Given {
+			homes[hosts[i].Given[j].Name] = hosts[i].Name
+		}
+	}
+	for name, on := range Whereabouts(hosts, stage) {
+		homes[name] = on[0]
+	}
+	return homes
+}
+
 // OnTwo says that two hosts have a node. Nobody guesses which of them is right: the other would lose it.
 func OnTwo(node, one, other string) error {
 	return problem.New(problem.Surprise, "node %s is on host %s and on host %s, and the site does not say where it belongs", node, one, other).At("site.toml").

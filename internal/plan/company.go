@@ -60,7 +60,7 @@ func (m *mover) accompanies(c *companion, r *observe.Releases) (err error) {
 		return no(end, "it is half made")
 	}
 	var why string
-	if c.Edition, why, err = stand.Spell(&c.has.Node, m.goal.Releases[c.has.Release], m.maker.MTUs); err != nil {
+	if c.Edition, why, err = m.spell(&c.has.Node); err != nil {
 		return err
 	}
 	if why != "" {

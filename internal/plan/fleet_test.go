@@ -66,6 +66,7 @@ func (e *ended) Begin(s *plan.Step) {
 	e.began = append(e.began, s)
 }
 func (e *ended) Detail(*plan.Step, string) {}
+func (e *ended) Waits(*plan.Step, string)  {}
 func (e *ended) End(s *plan.Step, err error) {
 	e.Lock()
 	defer e.Unlock()

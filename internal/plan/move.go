@@ -44,10 +44,7 @@ func MoveNodes(s *site.Site, hosts []observe.Host, goal Goal, moves map[string]s
 		return nil, err
 	}
 	m.draft = newDraft(placed, hosts, goal)
-	m.names, m.Homes = spec.Names(placed), map[string]string{}
-	for i := range placed.Nodes {
-		m.Homes[placed.Nodes[i].Name] = placed.Nodes[i].Host
-	}
+	m.names, m.Homes = spec.Names(placed), placed.Homes()
 	if err := m.span(); err != nil {
 		return nil, err
 	}

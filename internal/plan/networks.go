@@ -180,7 +180,7 @@ func networkDifference(was *observe.Network, is *spec.Network) string {
 func networkParts(n *spec.Network) spec.Parts {
 	return spec.Parts{
 		"subnet": n.Subnet, "gateway": n.Gateway, "nat": fmt.Sprint(n.NAT), "mtu": fmt.Sprint(n.MTU), "router": fmt.Sprint(n.Router),
-		"host": n.Host, "spoof": fmt.Sprint(n.Spoof),
+		"host": n.Host, "spoof": fmt.Sprint(n.Spoof), "protocols": n.Protocols, "metadata": fmt.Sprint(n.Metadata),
 		"number between hosts": fmt.Sprint(n.VXLAN.ID), "address between hosts": n.VXLAN.Local, "hosts": n.VXLAN.Hosts(), "nodes on other hosts": n.VXLAN.Peers, "key of this host": n.VXLAN.Key,
 		"joined with": n.Uplink.String(), "kind": n.Kind, "interface": n.Parent, "ends": strings.Join(n.Ends[:], " "),
 	}

@@ -102,9 +102,10 @@ type draft struct {
 	names    string                    // digest of what nodes know of one another
 
 	// Of moves from host to host, by nodes or hosts:
-	settled  map[string][]int // node -> the steps that bring a move to its end that was cut short
-	stuck    map[string]bool  // nodes of which nobody can know where they are
-	arrivals map[string][]int // host -> the steps by which nodes come to it
+	homes    map[string]string // hosts of nodes before, by their names: what is there was made by that
+	settled  map[string][]int  // node -> the steps that bring a move to its end that was cut short
+	stuck    map[string]bool   // nodes of which nobody can know where they are
+	arrivals map[string][]int  // host -> the steps by which nodes come to it
 }
 
 func newDraft(s *site.Site, hosts []observe.Host, goal Goal) *draft {
@@ -130,7 +131,7 @@ func (d *draft) makerOf(n *site.Node) *spec.Maker {
 		return d.maker
 	}
 	if _, made := d.makers[n.Release]; !made {
-		d.makers[n.Release] = spec.NewMaker(of)
+		d.makers[n.Release] = spec.NewMaker(of.Placed(d.site.Homes()))
 		d.makers[n.Release].MTUs = d.maker.MTUs
 	}
 	return d.makers[n.Release]

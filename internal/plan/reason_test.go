@@ -181,6 +181,13 @@ func TestReasons(t *testing.T) {
 			},
 		},
 		{
+			name: "system calls", edit: func(s *site.Site) { s.Nodes[3].Syscalls = []string{site.IOUring} },
+			want: []string{
+				"node portal: stop: system calls that it may use changed", "node portal: reshape: system calls that it may use changed",
+				"node portal: start: after the change", "node portal: check: prove health",
+			},
+		},
+		{
 			name: "virtual hardware", edit: func(s *site.Site) { s.Nodes[3].VM.CPU = "qemu64" },
 			want: []string{
 				"node portal: stop: virtual hardware changed", "node portal: reshape: virtual hardware changed", "node portal: start: after the change",

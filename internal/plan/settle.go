@@ -17,7 +17,10 @@ func settling(s *site.Site, hosts []observe.Host, goal Goal) *handover.Ends {
 		return &handover.Ends{After: hosts}
 	}
 	d := newDraft(s, hosts, goal)
-	return handover.Settle(hosts, goal.concerns, d.receivable)
+	d.homes = observe.Homes(hosts, 0)
+	ends := handover.Settle(hosts, goal.concerns, d.receivable)
+	ends.Homes = d.homes
+	return ends
 }
 
 // receivable reports whether a node can be made of what has come: of one that is declared, the host has the layers.
@@ -30,7 +33,7 @@ func (d *draft) receivable(to *observe.Host, g *observe.Given) bool {
 // known, and no other host makes a node by that: nil.
 func (d *draft) receives(g *observe.Given) *spec.Node {
 	if g.Staged {
-		e, why, err := stand.Spell(&g.Node.Node, d.goal.Releases[g.Release], d.maker.MTUs)
+		e, why, err := d.spell(&g.Node.Node)
 		if err != nil || why != "" {
 			return nil
 		}
@@ -47,8 +50,18 @@ func (d *draft) receives(g *observe.Given) *spec.Node {
 	return wanted
 }
 
+// spell spells out a node in quarantine as its release made it where it is, or was before it was given to another host.
+func (d *draft) spell(has *spec.Node) (e *stand.Edition, why string, err error) {
+	of := d.goal.Releases[has.Release]
+	if of != nil {
+		of = of.Placed(d.homes)
+	}
+	return stand.Spell(has, of, d.maker.MTUs)
+}
+
 // settleMoves plans the end of moves that were cut short. What is done to a node afterwards waits for that.
 func (d *draft) settleMoves(m *handover.Ends) {
+	d.homes = m.Homes
 	for _, u := range m.Stuck {
 		d.stuck[u.Node] = true
 		d.Warnings = append(d.Warnings, fmt.Sprintf("node %s is left alone: %s", u.Node, u.Why))

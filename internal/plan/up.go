@@ -28,10 +28,7 @@ func Up(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
 	hosts = scoped(s, hosts)
 	d := newDraft(placed, hosts, goal)
 	d.names = spec.Names(placed)
-	d.Homes = map[string]string{}
-	for i := range placed.Nodes {
-		d.Homes[placed.Nodes[i].Name] = placed.Nodes[i].Host
-	}
+	d.Homes = placed.Homes()
 	if err := d.span(); err != nil {
 		return nil, err
 	}

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"orrery/internal/engine/cgroup"
+	"orrery/internal/host/cgroup"
 	"orrery/internal/tree"
 )
 

@@ -1,6 +1,7 @@
 package rehearsal
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -49,10 +50,10 @@ func keep([]string) (err error) {
 		return err
 	}
 	var lock *host.Lock
+	ctx, cancel := context.WithTimeoutCause(context.Background(), patience, fmt.Errorf("not within %s", patience))
+	defer cancel()
 	err = patiently(func() (err error) { // somebody may sweep
-		if err = os.MkdirAll(set{o.State, o.Name}.dir(), 0o700); err == nil {
-			lock, err = host.TryLock(set{o.State, o.Name}.lock(), host.Alone)
-		}
+		lock, err = host.WaitLock(ctx, set{o.State, o.Name}.lock(), host.Alone, "the lock of hosts "+o.Name)
 		return err
 	})
 	if err != nil {

@@ -134,7 +134,9 @@ func lendLayers(store string) error {
 
 // ofMachine are kernel settings that there are once on a machine, and that orrery raises when a site comes up and puts back when it goes. Each host has its own of
 // these, which have no effect: were they the machine's, the first host to put them back would do so for all sites on the machine.
-var ofMachine = []string{"fs/inotify/max_user_instances", "fs/inotify/max_user_watches", "kernel/keys/maxbytes", "kernel/keys/maxkeys", "kernel/pty/max"}
+var ofMachine = []string{
+	"fs/inotify/max_user_instances", "fs/inotify/max_user_watches", "kernel/keys/maxbytes", "kernel/keys/maxkeys", "kernel/pid_max", "kernel/pty/max",
+}
 
 // pretend lets the host have its own of what there is once in a kernel: such settings, and a name for the time since it was started. As that hides something of /proc,
 // there is another /proc of which nothing is hidden: without one, the kernel mounts none in a user namespace.

@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"orrery/internal/engine/cgroup"
 	"orrery/internal/host"
+	"orrery/internal/host/cgroup"
 	"orrery/internal/tree"
 )
 

@@ -51,3 +51,18 @@ func AddressAfter(a netip.Addr, i int) netip.Addr {
 	binary.BigEndian.PutUint32(octets[:], uint32(n))
 	return netip.AddrFrom4(octets)
 }
+
+// SixesAfter returns the i-th IPv6 address after each of some, within its 64 bits for interfaces.
+func SixesAfter(all []netip.Addr, i int) []netip.Addr {
+	var after []netip.Addr
+	for _, a := range all {
+		if !a.Is6() {
+			after = append(after, a) // check tells that it is none
+			continue
+		}
+		b := a.As16()
+		binary.BigEndian.PutUint64(b[8:], binary.BigEndian.Uint64(b[8:])+uint64(i))
+		after = append(after, netip.AddrFrom16(b).WithZone(a.Zone()))
+	}
+	return after
+}

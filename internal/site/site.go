@@ -110,15 +110,18 @@ func (h Host) Reached() netip.Addr {
 
 // A Network is what gives nodes their addresses: a segment of layer 2 or, if it is Routed, of layer 3.
 type Network struct {
-	Name    string
-	Subnet  netip.Prefix `toml:"subnet"`
-	Gateway netip.Addr   `toml:"gateway"` // address of the host; the zero Addr: no way out
-	NAT     bool         `toml:"nat"`     // masquerade what leaves through the gateway
-	Host    []string     `toml:"host"`    // what of the host its nodes may use (ParseOpenings), besides asking its gateway whether it is there
-	Spoof   bool         `toml:"spoof"`   // its nodes may send as others than themselves
-	Encrypt bool         `toml:"encrypt"` // what goes between hosts is encrypted
-	MTU     int          `toml:"mtu"`     // bytes; 0: 1500, or less if its nodes are on several hosts and what joins those takes less
-	Kind    string       `toml:"kind"`    // one of Kinds; "": Bridge
+	Name     string
+	Subnet   netip.Prefix `toml:"subnet"`
+	Gateway  netip.Addr   `toml:"gateway"`  // address of the host; the zero Addr: no way out
+	NAT      bool         `toml:"nat"`      // masquerade what leaves through the gateway
+	Host     []string     `toml:"host"`     // what of the host its nodes may use (ParseOpenings), besides asking its gateway whether it is there
+	Spoof    bool         `toml:"spoof"`    // its nodes may send as others than themselves
+	Metadata bool         `toml:"metadata"` // with NAT, its nodes reach what the host has at link-local addresses
+	// Protocols are those that its nodes may send besides IP and ARP (ParseProtocols).
+	Protocols []string `toml:"protocols"`
+	Encrypt   bool     `toml:"encrypt"` // what goes between hosts is encrypted
+	MTU       int      `toml:"mtu"`     // bytes; 0: 1500, or less if its nodes are on several hosts and what joins those takes less
+	Kind      string   `toml:"kind"`    // one of Kinds; "": Bridge
 	// Interface is that of the host on which a Macvlan network is, or by whose VLAN a Bridge is joined with a wire.
 	Interface string `toml:"interface"`
 	VLAN      int    `toml:"vlan"`   // number of that VLAN; 0: none
@@ -177,6 +180,7 @@ type Node struct {
 	Host         string   // "": not placed
 	Engine       string
 	Privileged   bool
+	Syscalls     []string // of NodeSyscalls, that its programs may use; sorted
 	Autostart    bool
 	Limits       Limits
 	VM           VM // of a virtual machine; see Virtual
@@ -188,6 +192,16 @@ type Node struct {
 	StandsFor    []string // roles in whose place its simulator is, in a twin: it is found by them as if it had them
 	Aliases      []string // names of nodes for which it stands in a collapsed twin
 }
+
+// NodeSyscalls are the system calls that containers are refused unless they name them.
+var NodeSyscalls = []string{IOUring, Socketcall}
+
+// System calls that a container can ask for: io_uring, by which programs get sockets and more past any filter of calls, and
+// the call by which 32-bit programs get sockets of all kinds.
+const (
+	IOUring    = "io_uring"
+	Socketcall = "socketcall"
+)
 
 // FullID is the number of the node on its host: its id, behind the number of its release if it is of one. So 101 of
 // release 700 is 700101, as the containers of KAT-7 were numbered.
@@ -224,6 +238,9 @@ type NIC struct {
 	Address netip.Addr
 	// Interface is that of the host which the node takes on an Exclusive network. No other node need know of it (spec.Names).
 	Interface string `json:"-"`
+	// IPv6 are addresses from which the node may send besides the link-local one that follows from its MAC. Whoever
+	// runs the node configures them.
+	IPv6 []netip.Addr `json:"-"`
 }
 
 // Requirements are pinned Python packages: pip's requirements file format, comments and all.

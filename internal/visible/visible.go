@@ -18,6 +18,13 @@ func Text(s string) string { return show(s, "\n\t") }
 // Line shows text that belongs on one line, such as a name: ends of lines and tabs are shown, too.
 func Line(s string) string { return show(s, "") }
 
+// LastLines returns the last ten lines of what a program has printed, as Text.
+func LastLines(printed []byte) string {
+	printed = printed[max(0, len(printed)-4<<10):]
+	lines := strings.Split(strings.TrimSpace(strings.ReplaceAll(string(printed), "\r", "")), "\n")
+	return Text(strings.Join(lines[max(0, len(lines)-10):], "\n"))
+}
+
 func show(s, kept string) string {
 	clean := func(r rune, size int) bool {
 		return (r != utf8.RuneError || size > 1) && (!hidden(r) || strings.ContainsRune(kept, r))

@@ -308,11 +308,11 @@ func TestMirrored(t *testing.T) {
 	if err != nil || len(all) != 2 || all[0].Problem != "it failed" || !all[0].Good.Equal(now.Add(-2*time.Hour)) || !all[1].Good.Equal(now) {
 		t.Errorf("got %+v (%v)", all, err)
 	}
-	first, err := LockMirrors(dirs, "karoo", host.Holder{Who: "ada"})
+	first, err := LockMirrors(t.Context(), dirs, "karoo", host.Holder{Who: "ada"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := LockMirrors(dirs, "karoo", host.Holder{}); problem.Exit(err) != int(problem.Locked) || !strings.Contains(fmt.Sprint(err), "ada") {
+	if _, err := LockMirrors(t.Context(), dirs, "karoo", host.Holder{}); problem.Exit(err) != int(problem.Locked) || !strings.Contains(fmt.Sprint(err), "ada") {
 		t.Errorf("a second run gives %v", errors.Unwrap(err))
 	}
 	first.Release()

@@ -1,6 +1,7 @@
 package volume
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"path/filepath"
@@ -55,6 +56,6 @@ func (r Mirrored) Note(dirs host.Dirs, key string) error {
 }
 
 // LockMirrors is held by whoever mirrors volumes of a site. The lock of the site itself is not: a large archive takes hours.
-func LockMirrors(dirs host.Dirs, key string, h host.Holder) (*host.Lock, error) {
-	return host.TakeLock(filepath.Join(dirs.Site(key), "mirrors.lock"), h)
+func LockMirrors(ctx context.Context, dirs host.Dirs, key string, h host.Holder) (*host.Lock, error) {
+	return host.TakeLock(ctx, filepath.Join(dirs.Site(key), "mirrors.lock"), h)
 }

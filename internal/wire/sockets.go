@@ -11,6 +11,7 @@ import (
 
 	"orrery/internal/host"
 	"orrery/internal/problem"
+	"orrery/internal/waits"
 )
 
 // Ports is how many serial ports a virtual machine has for clients at most, each of which serves one at a time. Their names in the machine are PortName + ".0" and so on.
@@ -59,26 +60,29 @@ func Enter(ctx context.Context, dir string) (*Client, error) {
 func take(ctx context.Context, dir string) (port int, held *host.Lock, err error) {
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	for {
-		taken := 0
-		for port := range Ports {
+	taken := 0
+	err = waits.For(limited, "a port to the agent of "+filepath.Base(dir), func() (waits.Held, error) {
+		for taken, port = 0, 0; port < Ports; port++ {
 			if port > 0 && !there(dir, port) {
 				continue // a machine that has fewer
 			}
-			held, err := host.TryLock(filepath.Join(dir, lock(port)), host.Alone)
-			if !errors.Is(err, host.ErrHeld) {
-				return port, held, err
+			if held, err = host.TryLock(filepath.Join(dir, lock(port)), host.Alone); !errors.Is(err, host.ErrHeld) {
+				return nil, err
 			}
 			taken++
 		}
-		if host.Pause(limited, 20*time.Millisecond) != nil {
-			if ctx.Err() != nil {
-				return 0, nil, context.Cause(ctx)
-			}
-			return 0, nil, problem.New(problem.Failed, "all %d ports to its agent are taken", taken).At(dir).
-				Try("wait for, or end, what runs there: commands, shells and forwardings")
-		}
+		return func() string { return "of the first, " + host.HeldBy(filepath.Join(dir, lock(0))) }, nil
+	})
+	switch {
+	case err == nil:
+		return port, held, nil
+	case ctx.Err() != nil:
+		return 0, nil, context.Cause(ctx)
+	case limited.Err() != nil:
+		return 0, nil, problem.New(problem.Failed, "all %d ports to its agent are taken", taken).At(dir).
+			Try("wait for, or end, what runs there: commands, shells and forwardings")
 	}
+	return 0, nil, err
 }
 
 func there(dir string, port int) bool {

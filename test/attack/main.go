@@ -10,7 +10,23 @@ import (
 
 // attacks are all that this program can do, by the name that a test calls them by.
 var attacks = map[string]attack{
-	"descriptors": {"list the descriptors that the caller left open", listDescriptors},
+	"inherit":        {"call a program with open files, keys, a class and limits that are none of a node's business", inherit},
+	"inherited":      {"find what a careless caller has left to this program", inherited},
+	"squat":          {"answer in the place of a container's monitor", squat},
+	"vsock":          {"meet other nodes by a family of sockets that has no namespaces", vsock},
+	"frames":         {"send frames of every kind, as itself and as another", sendFrames},
+	"listen":         {"hear which kinds of frames come through", hearFrames},
+	"reach":          {"connect to services that should be out of reach", reachServices},
+	"suspend":        {"stop a member's run by ^Z, with whatever lock it has", pressKey(ctrlZ)},
+	"flow":           {"stop the output of a member's run by ^S", pressKey(ctrlS)},
+	"unread":         {"leave the output of a member's run unread", leaveUnread},
+	"swallow":        {"let no process be killed that writes to a file", swallow},
+	"meddle":         {"do to the processes of a member's run what one process can do to another", meddle},
+	"freeze":         {"freeze the control group from which a member calls", freezeRun},
+	"set-up":         {"do what a hostile package does as it is set up: reach the host", setUp},
+	"freeze-process": {"freeze a process of the node, so that nobody can end it", freezeProcess},
+	"namespaces":     {"make namespaces that cost the host memory", makeNamespaces},
+	"tap":            {"take a tap from the host, as a QEMU that a guest has taken over", useTap},
 }
 
 // An attack is one way of doing harm.

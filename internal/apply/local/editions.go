@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -43,8 +44,8 @@ func (w *Worker) Edition(ctx context.Context, release int) (io.ReadCloser, error
 	return out, nil
 }
 
-// KeepEdition keeps such a copy that comes from another host.
-func (w *Worker) KeepEdition(_ context.Context, release int, from io.Reader) error {
+// KeepEdition stores such a copy that comes from another host.
+func (w *Worker) KeepEdition(_ context.Context, release int, digest string, from io.Reader) error {
 	if release <= 0 {
 		return problem.New(problem.Failed, "no release has the number %d", release)
 	}
@@ -56,7 +57,11 @@ func (w *Worker) KeepEdition(_ context.Context, release int, from io.Reader) err
 	if err := os.MkdirAll(fresh, 0o700); err != nil {
 		return err
 	}
-	if _, err := edition.Unpack(from, fresh); err != nil {
+	came, err := edition.Unpack(from, fresh)
+	if err == nil && came != digest {
+		err = fmt.Errorf("its digest is %s, and not %s", came, digest)
+	}
+	if err != nil {
 		return errors.Join(problem.New(problem.Failed, "the copy of the site directory of release %d has not come", release).At(fresh).Because(err), tree.RemoveAll(fresh))
 	}
 	return host.ReplaceParts(fresh, to, edition.Site, edition.Record) // the copies of volumes beside them stay

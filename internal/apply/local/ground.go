@@ -87,8 +87,8 @@ type Volumes interface {
 // Kernel has the settings that nodes in number need.
 type Kernel interface {
 	Settings(names []string) map[string]string
-	Prepare(settings map[string]string) error
-	Restore() error
+	Prepare(ctx context.Context, settings map[string]string) error
+	Restore(ctx context.Context) error
 }
 
 // Records has what is known of nodes. See package nodedir.
@@ -99,8 +99,8 @@ type Records interface {
 
 // Claims says, for the whole machine, in which state directory each site is kept. See host.Dirs.
 type Claims interface {
-	Claim(key string) error
-	Yield(key string)
+	Claim(ctx context.Context, key string) error
+	Yield(ctx context.Context, key string)
 	Elsewhere(key string) error
 }
 
@@ -149,9 +149,11 @@ func (d disks) DropCopies(key string, release int) error {
 func (d disks) Sweep(key string) error { return volume.Sweep(d.dirs, key) }
 func (d disks) Release() error         { return volume.Release(d.dirs) }
 
-func (sysctls) Settings(names []string) map[string]string  { return host.Settings(names) }
-func (s sysctls) Prepare(settings map[string]string) error { return host.Prepare(s.dirs.Run, settings) }
-func (s sysctls) Restore() error                           { return host.Restore(s.dirs.Run) }
+func (sysctls) Settings(names []string) map[string]string { return host.Settings(names) }
+func (s sysctls) Prepare(ctx context.Context, settings map[string]string) error {
+	return host.Prepare(ctx, s.dirs.Run, settings)
+}
+func (s sysctls) Restore(ctx context.Context) error { return host.Restore(ctx, s.dirs.Run) }
 func (r records) Read(site string, id int) (*nodedir.Record, error) {
 	return nodedir.Of(r.dirs, site, id).Read()
 }

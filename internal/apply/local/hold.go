@@ -14,27 +14,27 @@ import (
 
 // Hold takes the site's lock, and says where its state is kept while nodes of it may be on this machine. The tmpfs with what nodes see of the host
 // stays in memory meanwhile.
-func (p *Place) Hold(_ context.Context, by host.Holder) (letGo func(), err error) {
+func (p *Place) Hold(ctx context.Context, by host.Holder) (letGo func(), err error) {
 	key := p.Key
 	if err := p.Dirs.Close(key); err != nil {
 		return nil, err
 	}
-	evict, err := host.HoldInMemory(p.Dirs.Run)
+	evict, err := host.HoldInMemory(ctx, p.Dirs.Run)
 	if err != nil {
 		return nil, err
 	}
-	lock, err := host.TakeLock(p.Dirs.Lock(key), by)
+	lock, err := host.TakeLock(ctx, p.Dirs.Lock(key), by)
 	if err != nil {
 		evict()
 		return nil, err
 	}
-	if err := p.Ground.Claims.Claim(key); err != nil {
+	if err := p.Ground.Claims.Claim(ctx, key); err != nil {
 		lock.Release()
 		evict()
 		return nil, err
 	}
 	return func() {
-		p.Ground.Claims.Yield(key)
+		p.Ground.Claims.Yield(ctx, key)
 		lock.Release()
 		evict()
 	}, nil

@@ -161,6 +161,7 @@ type unwatched struct{}
 
 func (unwatched) Begin(*plan.Step)          {}
 func (unwatched) Detail(*plan.Step, string) {}
+func (unwatched) Waits(*plan.Step, string)  {}
 func (unwatched) End(*plan.Step, error)     {}
 
 func (w *world) run(p *plan.Plan) *apply.Result {

@@ -59,7 +59,7 @@ func (w work) configure(ctx context.Context, tell *inventory.Names) error {
 		if err := w.run().keepsFiles(w.node.ID); err != nil {
 			return err
 		}
-		job.In = newSaver(job.In, func(s saved) error { return w.run().keep(w.node.ID, s) })
+		job.In = role.Saving(job.In, func(s role.Saved) error { return w.run().keep(w.node.ID, s) })
 	}
 	active := job.Live && role.Holders(w.duties)
 	job.Was = was.Config
@@ -125,7 +125,7 @@ func (r *roles) revert(ctx context.Context, e engine.Engine, n *spec.Node) error
 		return err // it was not configured before this run: it was new, or in the place of one that comes back
 	}
 	ref := engine.RefOf(n)
-	if err := putBack(ctx, e.Runner(ref), all); err != nil {
+	if err := role.PutBack(ctx, e.Runner(ref), all); err != nil {
 		return err
 	}
 	if len(n.Config.Services) > 0 {

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"orrery/internal/host"
+	"orrery/internal/role"
 )
 
 // A run is what is on disk of the steps that are being done on a site: what undoing them needs, and how far nodes have come. It is written before a
@@ -52,7 +53,7 @@ func (r run) note(id int, change func(*progress)) error {
 func (r run) keepsFiles(id int) error { return r.make(filepath.Join(strconv.Itoa(id), "files")) }
 
 // keep adds files of a node as they were.
-func (r run) keep(id int, s saved) error {
+func (r run) keep(id int, s role.Saved) error {
 	dir := filepath.Join(strconv.Itoa(id), "files")
 	there, err := os.ReadDir(filepath.Join(r.dir, dir))
 	if err != nil {
@@ -62,7 +63,7 @@ func (r run) keep(id int, s saved) error {
 }
 
 // kept gives the files of a node as they were, what was kept last first; known is false if none were to be kept.
-func (r run) kept(id int) (all []saved, known bool, err error) {
+func (r run) kept(id int) (all []role.Saved, known bool, err error) {
 	dir := filepath.Join(strconv.Itoa(id), "files")
 	there, err := os.ReadDir(filepath.Join(r.dir, dir))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -72,7 +73,7 @@ func (r run) kept(id int) (all []saved, known bool, err error) {
 		if strings.HasPrefix(e.Name(), ".") { // it was not finished
 			continue
 		}
-		var s saved
+		var s role.Saved
 		if err := r.read(filepath.Join(dir, e.Name()), &s); err != nil {
 			return nil, false, err
 		}

@@ -16,7 +16,7 @@ import (
 
 // A Waiter lets command lines of this program run later.
 type Waiter interface {
-	Later(l later.Call) error
+	Later(ctx context.Context, l later.Call) error
 	Cancel(name string) error
 }
 
@@ -24,14 +24,14 @@ type Waiter interface {
 func (w *Worker) Twins(context.Context) ([]twin.Record, error) { return twins.All(w.Dirs), nil }
 
 // KeepTwin keeps the record of a twin, and lets what is here of it end when its time is over. Somebody waits for that before there is anything.
-func (w *Worker) KeepTwin(_ context.Context, r twin.Record) error {
+func (w *Worker) KeepTwin(ctx context.Context, r twin.Record) error {
 	if r.Key() != w.Key {
 		return fmt.Errorf("the record of %s is not that of %s", r.Key(), w.Key)
 	}
 	if err := twins.Write(w.Dirs, r); err != nil || r.Expires.IsZero() {
 		return err
 	}
-	return w.Waiter.Later(twins.Expiry(&r))
+	return w.Waiter.Later(ctx, twins.Expiry(&r))
 }
 
 // FillTwin fills the volumes of a twin from those of the site.

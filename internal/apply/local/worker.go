@@ -198,7 +198,7 @@ func (w *Worker) Do(ctx context.Context, s *plan.Step, say func(string)) error {
 	}
 	switch s.Kind {
 	case plan.PrepareHost:
-		return w.Ground.Kernel.Prepare(s.Settings)
+		return w.Ground.Kernel.Prepare(ctx, s.Settings)
 	case plan.RestoreHost:
 		return w.restore(ctx)
 	case plan.MakeNetwork:
@@ -306,7 +306,7 @@ func (w *Worker) restore(ctx context.Context) error {
 	if networks, err := w.Ground.Networks.Observe(""); err != nil || len(networks) > 0 {
 		return err
 	}
-	return w.Ground.Kernel.Restore()
+	return w.Ground.Kernel.Restore(ctx)
 }
 
 // forgetRelease removes what is kept of a release: the site as it was when it was staged, and copies of volumes.

@@ -62,7 +62,7 @@ func (c *Cellar) mirror(d apply.Directory) volume.Mirror {
 
 // MirrorVolumes brings mirrors up to date.
 func (c *Cellar) MirrorVolumes(ctx context.Context, of []apply.Directory, with apply.MirrorRun, each func(volume.Mirrored)) error {
-	lock, err := volume.LockMirrors(c.dirs, c.key, with.By)
+	lock, err := volume.LockMirrors(ctx, c.dirs, c.key, with.By)
 	if err != nil {
 		return err
 	}

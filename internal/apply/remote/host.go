@@ -60,23 +60,23 @@ func (f *far) Hold(ctx context.Context, by host.Holder) (letGo func(), err error
 	if err != nil {
 		return nil, err
 	}
-	var w word
-	err = t.hear(&w)
+	w, err := t.hearOne(ctx)
 	t.unwatch()
 	t.answered()
 	switch {
 	case err != nil:
-		err = t.failed(ctx, err)
 		t.Close()
 		return nil, err
 	case w.Fault != nil:
 		t.Close()
 		return nil, f.there(w.Fault.err())
 	}
+	held := host.CountHeld()
 	return func() {
-		t.expect(stopTimeout, "has not ended")
+		defer held()
+		t.stopWithin(stopTimeout)
 		t.Stop()
-		_ = t.result(context.Background(), nil, nil) // or it is gone, and the lock with it
+		_ = t.result(context.WithoutCancel(ctx), nil, nil) // or it is gone, and the lock with it
 		t.Close()
 	}, nil
 }
@@ -263,10 +263,10 @@ func (f *far) Edition(ctx context.Context, release int) (io.ReadCloser, error) {
 	return f.stream(ctx, toFetch, q)
 }
 
-// KeepEdition keeps one.
-func (f *far) KeepEdition(ctx context.Context, release int, from io.Reader) error {
+// KeepEdition stores one.
+func (f *far) KeepEdition(ctx context.Context, release int, digest string, from io.Reader) error {
 	q := f.q()
-	q.Edition = release
+	q.Edition, q.Content = release, digest
 	t, err := f.begin(ctx, toKeep, q)
 	if err != nil {
 		return err

@@ -61,11 +61,10 @@ func (f *far) Journal() (apply.Journal, error) {
 
 // heard waits until something has been done.
 func (r *record) heard() error {
-	var w word
-	err := r.talk.hear(&w)
+	w, err := r.talk.hearOne(context.Background())
 	r.talk.answered()
 	if err != nil {
-		return r.far.lost(err)
+		return err
 	}
 	if w.Fault != nil {
 		return r.far.there(w.Fault.err())
@@ -86,7 +85,7 @@ func (r *record) Add(e journal.Entry) error {
 
 // Close closes it.
 func (r *record) Close() error {
-	r.talk.expect(stopTimeout, "has not ended")
+	r.talk.stopWithin(stopTimeout)
 	r.talk.Stop()
 	err := r.talk.result(context.Background(), nil, nil)
 	r.talk.Close()

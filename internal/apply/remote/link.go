@@ -130,11 +130,10 @@ func (t *talk) result(ctx context.Context, hear func(*wire.Talk, *word) error, i
 		t.reminded()
 	}
 	for {
-		var w word
-		if err := t.Hear(&w); err != nil {
-			return t.failed(ctx, err)
-		}
+		w, err := t.hear(ctx)
 		switch {
+		case err != nil:
+			return err
 		case w.Fault != nil:
 			return t.link.there(w.Fault.err())
 		case w.Result != nil:
@@ -145,7 +144,7 @@ func (t *talk) result(ctx context.Context, hear func(*wire.Talk, *word) error, i
 		case hear == nil:
 			continue
 		}
-		if err := hear(t.Talk, &w); err != nil {
+		if err := hear(t.Talk, w); err != nil {
 			return err
 		}
 	}

@@ -55,10 +55,12 @@ func (l *log) more() error {
 	if l.ended != nil {
 		return l.ended
 	}
-	var w word
-	switch err := l.talk.hear(&w); {
-	case err != nil:
-		l.ended = l.talk.failed(l.ctx, err)
+	w, err := l.talk.hearOne(l.ctx)
+	if err != nil {
+		l.ended = err
+		return err
+	}
+	switch {
 	case w.Fault != nil:
 		l.ended = l.far.there(w.Fault.err())
 	case w.Result != nil:

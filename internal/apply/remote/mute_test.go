@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"orrery/internal/plan"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
+	"orrery/internal/waits"
 	"orrery/internal/wire"
 )
 
@@ -146,9 +148,14 @@ func TestEndsWithContext(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 	}
+	waiting := func(_ string, with *wire.Caller) {
+		for with.Say(word{Waits: "waits for a lock: eve has it"}) == nil {
+			time.Sleep(time.Millisecond)
+		}
+	}
 	begun := []string{"Hold", "Edition", "Log"} // what is said first is that it begins
 	takesNoContext := []string{"CopyReleases", "WriteReleases", "Journal", "Left", "Sample"}
-	for what, says := range map[string]func(string, *wire.Caller){"nothing": nil, "details": drip} {
+	for what, says := range map[string]func(string, *wire.Caller){"nothing": nil, "details": drip, "waits": waiting} {
 		for name, call := range asksHost() {
 			if slices.Contains(takesNoContext, name) {
 				continue
@@ -157,7 +164,7 @@ func TestEndsWithContext(t *testing.T) {
 				t.Parallel()
 				d := deaf{asked: make(chan string, 1), says: says}
 				l := toDeaf(t, d, func(string) {})
-				ctx, cancel := context.WithCancel(t.Context())
+				ctx, cancel := context.WithCancel(waits.Telling(t.Context(), func(string) {}))
 				ended := make(chan error, 1)
 				go func() { ended <- call(ctx, l) }()
 				select {
@@ -225,6 +232,49 @@ func TestAnswersInTime(t *testing.T) {
 				t.Errorf("the connection goes on: %v", err)
 			}
 		})
+	}
+}
+
+// TestWaitsGoOn: a host that says for whom it waits is not given up meanwhile, and the user is told of that and not, besides,
+// that the host is waited for. Once it says no more, it is given up like any other.
+func TestWaitsGoOn(t *testing.T) {
+	shorten(t, time.Second, time.Second, 300*time.Millisecond)
+	for name, call := range map[string]func(ctx context.Context, h apply.Host) error{
+		"Hold": func(ctx context.Context, h apply.Host) error { _, err := h.Hold(ctx, host.Holder{}); return err },
+		"Mark": func(ctx context.Context, h apply.Host) error { return h.Mark(ctx, "s") },
+		"Log":  func(ctx context.Context, h apply.Host) error { _, err := h.Log(ctx, "web1"); return err },
+	} {
+		for what, then := range map[string]*word{"it answers": {Result: json.RawMessage("null")}, "it is mute": nil} {
+			if name == "Log" && then == nil {
+				continue // it may take as long as it likes
+			}
+			t.Run(name+"/"+what, func(t *testing.T) {
+				t.Parallel()
+				says := func(_ string, with *wire.Caller) {
+					for range 20 {
+						_ = with.Say(word{Waits: "waits for a lock: eve has it"})
+						time.Sleep(100 * time.Millisecond)
+					}
+					if then != nil {
+						_ = with.Say(then)
+					}
+				}
+				var told, notices atomic.Int64
+				l := toDeaf(t, deaf{asked: make(chan string, 1), says: says}, func(string) { notices.Add(1) })
+				ctx := waits.Telling(t.Context(), func(text string) {
+					if text == "host sv2 waits for a lock: eve has it" {
+						told.Add(1)
+					}
+				})
+				err := call(ctx, l.Host("s", nil))
+				if then != nil && err != nil || then == nil && !errors.Is(err, ErrLost) {
+					t.Errorf("it ended with %v", err)
+				}
+				if told.Load() != 20 || notices.Load() > 0 {
+					t.Errorf("the user is told %d times for whom the host waits, and %d times that it is waited for", told.Load(), notices.Load())
+				}
+			})
+		}
 	}
 }
 

@@ -148,7 +148,7 @@ type question struct {
 	Version string            `json:"version,omitempty"`
 	Drain   *observe.Drain    `json:"drain,omitempty"`
 	Origin  string            `json:"origin,omitempty"`
-	Content string            `json:"content,omitempty"` // of a file
+	Content string            `json:"content,omitempty"` // digest of a file, or of an edition
 
 	Experiment *Experiment `json:"experiment,omitempty"`
 
@@ -159,6 +159,7 @@ type question struct {
 type word struct {
 	passed
 	Detail   string          `json:"detail,omitempty"` // of a step
+	Waits    string          `json:"waits,omitempty"`  // for somebody else over there, such as who has a lock
 	Want     *want           `json:"want,omitempty"`
 	Progress *progress       `json:"progress,omitempty"`
 	Bytes    []byte          `json:"bytes,omitempty"`

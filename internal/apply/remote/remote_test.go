@@ -360,7 +360,11 @@ func TestRecords(t *testing.T) {
 	must(t, err)
 	var sent bytes.Buffer
 	must(t, edition.Pack(t.Context(), made, &sent))
-	must(t, p.far.KeepEdition(t.Context(), 700, &sent))
+	other := bytes.NewReader(bytes.Clone(sent.Bytes()))
+	if err := p.far.KeepEdition(t.Context(), 700, "sha256:00", other); err == nil || !strings.Contains(err.Error(), "its digest is "+digest) {
+		t.Errorf("an edition with another digest: %v", err)
+	}
+	must(t, p.far.KeepEdition(t.Context(), 700, digest, &sent))
 	kept, err := p.far.Editions(t.Context(), []int{700, 701})
 	must(t, err)
 	same(t, kept, map[int]string{700: digest})
@@ -369,10 +373,10 @@ func TestRecords(t *testing.T) {
 	came, err := edition.Unpack(back700, t.TempDir())
 	must(t, err)
 	same(t, came, digest)
-	if err := p.far.KeepEdition(t.Context(), 701, strings.NewReader("cut short")); err == nil || !strings.Contains(err.Error(), "release 701 has not come") {
+	if err := p.far.KeepEdition(t.Context(), 701, digest, strings.NewReader("cut short")); err == nil || !strings.Contains(err.Error(), "release 701 has not come") {
 		t.Errorf("what is no edition: %v", err)
 	}
-	if err := p.far.KeepEdition(t.Context(), 700, io.MultiReader(strings.NewReader("x"), iotest.ErrReader(errors.New("lost")))); err == nil {
+	if err := p.far.KeepEdition(t.Context(), 700, digest, io.MultiReader(strings.NewReader("x"), iotest.ErrReader(errors.New("lost")))); err == nil {
 		t.Error("an edition is kept that was cut short")
 	}
 	if kept, err = p.far.Editions(t.Context(), []int{700, 701}); err != nil || len(kept) != 1 {

@@ -23,6 +23,7 @@ import (
 	"orrery/internal/problem"
 	"orrery/internal/secret"
 	"orrery/internal/site"
+	"orrery/internal/waits"
 	"orrery/internal/wire"
 )
 
@@ -137,6 +138,7 @@ func (h *helper) Talk(ctx context.Context, about string, with *wire.Caller) erro
 	if err := with.Hear(&q); err != nil {
 		return err
 	}
+	ctx = waits.Telling(ctx, func(text string) { _ = with.Say(word{Waits: text}) })
 	result, err := h.do(ctx, about, &q, with)
 	if err != nil {
 		return with.Say(word{Fault: faultOf(err)})
@@ -240,7 +242,7 @@ func (on *lent) record(ctx context.Context, about string, q *question, with *wir
 		}
 		return nil, send(in, with)
 	case toKeep:
-		return nil, on.KeepEdition(ctx, q.Edition, &parts{with: with})
+		return nil, on.KeepEdition(ctx, q.Edition, q.Content, &parts{with: with})
 	case toReceive:
 		return nil, on.Receive(ctx, q.Content, &parts{with: with})
 	case toReveal:

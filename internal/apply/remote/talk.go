@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"orrery/internal/problem"
+	"orrery/internal/visible"
+	"orrery/internal/waits"
 	"orrery/internal/wire"
 )
 
@@ -58,10 +60,11 @@ type talk struct {
 	unwatch func() bool
 	closed  atomic.Bool // because its context has ended
 
-	mutex  sync.Mutex
-	over   bool
-	late   *time.Timer // gives the connection up; nil: the call may take as long as it likes
-	remind func()      // stops reminders; nil: there are none
+	mutex    sync.Mutex
+	over     bool
+	stopping bool        // nothing but its end is expected
+	late     *time.Timer // gives the connection up; nil: the call may take as long as it likes
+	reminder *reminder   // nil: there is none
 }
 
 // begin asks a host something. Whoever got the talk closes it.
@@ -84,10 +87,23 @@ func (l *Link) begin(ctx context.Context, about string, q question) (*talk, erro
 	return t, nil
 }
 
+// stopWithin gives the connection up unless the call has ended in time, whomever the host says it waits for.
+func (t *talk) stopWithin(timeout time.Duration) {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	t.stopping = true
+	t.limit(timeout, "has not ended")
+}
+
 // expect gives the connection up unless the host answers in time.
 func (t *talk) expect(within time.Duration, what string) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
+	t.limit(within, what)
+}
+
+// limit does so. The mutex is held.
+func (t *talk) limit(within time.Duration, what string) {
 	if t.late != nil {
 		t.late.Stop()
 	}
@@ -102,6 +118,20 @@ func (t *talk) answered() {
 	defer t.mutex.Unlock()
 	if t.late != nil {
 		t.late.Stop()
+		t.late = nil
+	}
+}
+
+// wait leaves the host its time once more, because the user has been told for whom it waits. A host that still waits says so
+// again before that time is over. Until then, the user is not told that the host is waited for.
+func (t *talk) wait() {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	if t.late != nil && !t.stopping {
+		t.late.Reset(answerTimeout)
+	}
+	if t.reminder != nil {
+		t.reminder.postpone()
 	}
 }
 
@@ -116,7 +146,7 @@ func (t *talk) giveUp() {
 	if t.about == toTryOut {
 		within = lettingGo
 	}
-	t.expect(within, "has not ended")
+	t.stopWithin(within)
 	t.reminded()
 	t.Stop()
 }
@@ -125,8 +155,18 @@ func (t *talk) giveUp() {
 func (t *talk) reminded() {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
-	if t.remind == nil && !t.over {
-		t.remind = t.link.remind(t.about)
+	if t.reminder == nil && !t.over {
+		t.reminder = remind(t.link.name, t.about, t.link.tell)
+	}
+}
+
+// unreminded ends that.
+func (t *talk) unreminded() {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	if t.reminder != nil {
+		t.reminder.stop()
+		t.reminder = nil
 	}
 }
 
@@ -140,15 +180,34 @@ func (t *talk) Close() {
 	if t.late != nil {
 		t.late.Stop()
 	}
-	if t.remind != nil {
-		t.remind()
+	if t.reminder != nil {
+		t.reminder.stop()
 	}
 }
 
-// hear waits for the next word, and tells the user if that takes long.
-func (t *talk) hear(into any) error {
-	defer t.link.remind(t.about)()
-	return t.Hear(into)
+// maxWaitsBytes is how much a host may say of whom it waits for.
+const maxWaitsBytes = 500
+
+// hear returns the next word that is about the call. For whom the host waits is told on the way.
+func (t *talk) hear(ctx context.Context) (*word, error) {
+	for {
+		var w word
+		if err := t.Hear(&w); err != nil {
+			return nil, t.failed(ctx, err)
+		}
+		if w.Waits == "" {
+			return &w, nil
+		}
+		t.wait()
+		waits.Tell(ctx, "host "+t.link.name+" "+visible.Line(problem.Short(w.Waits, maxWaitsBytes)))
+	}
+}
+
+// hearOne does so, and tells the user if that takes long.
+func (t *talk) hearOne(ctx context.Context) (*word, error) {
+	t.reminded()
+	defer t.unreminded()
+	return t.hear(ctx)
 }
 
 // failed explains why nothing more is heard: of a call that was ended here, the end of its context is the reason.
@@ -159,31 +218,51 @@ func (t *talk) failed(ctx context.Context, err error) error {
 	return t.link.lost(err)
 }
 
-func (l *Link) remind(about string) (stop func()) { return Remind(l.name, about, l.tell) }
+// A reminder tells the user which host is waited for, and for what, again and again until it is stopped.
+type reminder struct {
+	mutex    sync.Mutex
+	next     *time.Timer
+	interval time.Duration
+	over     bool
+}
 
-// Remind tells the user which host is waited for, and for what, again and again until it is stopped.
+// Remind starts a reminder.
 func Remind(name, about string, tell func(text string)) (stop func()) {
-	var mutex sync.Mutex
-	var next *time.Timer
-	began, interval, over := time.Now(), noticeInterval, false
-	mutex.Lock()
-	defer mutex.Unlock()
-	next = time.AfterFunc(interval, func() {
-		mutex.Lock()
-		defer mutex.Unlock()
-		if over {
+	return remind(name, about, tell).stop
+}
+
+func remind(name, about string, tell func(text string)) *reminder {
+	r := &reminder{interval: noticeInterval}
+	began := time.Now()
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.next = time.AfterFunc(r.interval, func() {
+		r.mutex.Lock()
+		defer r.mutex.Unlock()
+		if r.over {
 			return
 		}
 		tell(fmt.Sprintf("still waiting for host %s: %s, %d s", name, about, int(time.Since(began).Seconds())))
-		interval = min(2*interval, maxNoticeInterval)
-		next.Reset(interval)
+		r.interval = min(2*r.interval, maxNoticeInterval)
+		r.next.Reset(r.interval)
 	})
-	return func() {
-		mutex.Lock()
-		defer mutex.Unlock()
-		over = true
-		next.Stop()
+	return r
+}
+
+// postpone keeps a reminder silent for a while: the user has just been told why the host takes long.
+func (r *reminder) postpone() {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if !r.over {
+		r.next.Reset(maxNoticeInterval)
 	}
+}
+
+func (r *reminder) stop() {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.over = true
+	r.next.Stop()
 }
 
 // Notify sets who is told of hosts that are waited for.

@@ -46,7 +46,7 @@ var Places = map[string][]Offer{
 	"query": {words.selectors}, "graph": {words.selectors}, "plan": {words.selectors}, "up": {words.selectors}, "down": {words.selectors}, "start": {words.selectors}, "stop": {words.selectors}, "restart": {words.selectors}, "move": {words.selectors},
 	"renew": {words.selectors}, "stage": {words.selectors}, "switch": {words.selectors}, "rollback": {words.selectors}, "status": {words.selectors}, "exec": {words.selectors}, "logs": {words.selectors, words.units},
 	"shell": {words.nodes}, "console": {words.nodes}, "screen": {words.nodes}, "forward": {words.ports}, "cp": {words.copied},
-	"release show": {words.releases, words.selectors}, "release diff": {words.releases, words.releases, words.selectors},
+	"release show": {words.releases, words.selectors}, "release diff": {words.releases, words.releases, words.selectors}, "release trust": {words.releases},
 	"twin create": {words.sites, words.nothing}, "twin destroy": {words.twins},
 	"twin status": {words.twins, words.selectors}, "twin exec": {words.twins, words.selectors}, "twin shell": {words.twins, words.nodes}, "twin forward": {words.twins, words.ports}, "ci": {words.sites},
 	"snapshot": {words.selectors}, "snapshot restore": {words.snapshots, words.selectors}, "snapshot rm": {words.snapshots},
@@ -89,7 +89,7 @@ func Add(c *cobra.Command, a *control.Session) {
 			return gives(words{a, typed})
 		})
 	}
-	if verb == "lab run" { // whose host is no node
+	if verb == "lab run" || verb == "release trust" { // whose host is no node
 		_ = c.RegisterFlagCompletionFunc("host", func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 			return words{a, typed}.hosts()
 		})

@@ -2,7 +2,6 @@ package screen
 
 import (
 	"fmt"
-	"os"
 	"sync"
 	"time"
 
@@ -27,9 +26,9 @@ type line struct {
 	text string
 }
 
-func newBars(f *os.File, p *plan.Plan, took outlook) *bars {
-	all := mpb.New(mpb.WithOutput(f), mpb.WithWidth(40), mpb.WithRefreshRate(100*time.Millisecond))
-	total := all.AddBar(int64(len(p.Steps)), mpb.BarPriority(1<<30),
+func newBars(t Terminal, p *plan.Plan, took outlook) *bars {
+	all, width := newContainer(t, 40)
+	total := all.AddBar(int64(len(p.Steps)), mpb.BarPriority(1<<30), width,
 		mpb.PrependDecorators(decor.Name(visible.Line(p.Site)+" "), decor.CountersNoUnit("%d/%d")),
 		mpb.AppendDecorators(decor.Elapsed(decor.ET_STYLE_GO)))
 	return &bars{all: all, total: total, took: took, lines: map[int]*line{}}
@@ -53,6 +52,9 @@ func (b *bars) Detail(s *plan.Step, text string) {
 	defer b.mu.Unlock()
 	b.lines[s.N].text = string(s.Kind) + ": " + visible.Line(text)
 }
+
+// Waits says that a step waits for somebody else.
+func (b *bars) Waits(s *plan.Step, text string) { b.Detail(s, text) }
 
 func (b *bars) End(s *plan.Step, err error) {
 	if err != nil {

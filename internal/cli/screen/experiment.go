@@ -5,14 +5,13 @@ import (
 	"io"
 	"orrery/internal/phrase"
 	"orrery/internal/visible"
-	"os"
 	"time"
 )
 
 // An Experiment shows how an experiment gets on: one line that changes on a terminal, otherwise a line for each round.
 type Experiment struct {
 	w      io.Writer
-	live   *os.File // the terminal; nil: there is none
+	live   Terminal // the terminal; nil: there is none
 	round  int
 	rounds int
 	told   map[string]bool // tests in settings that have failed

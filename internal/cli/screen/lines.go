@@ -52,6 +52,16 @@ func (l *lines) Detail(s *plan.Step, text string) {
 	}
 }
 
+// Waits says at once that a step waits for somebody else: it may be long, and he has to be told what to look at.
+func (l *lines) Waits(s *plan.Step, text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if u := l.works[s.N]; u != nil {
+		u.detail = ": " + visible.Line(text)
+		fmt.Fprintf(l.w, "%s%s\n", s.Doing(), u.detail)
+	}
+}
+
 // goesOn says of a step that it has not ended.
 func (l *lines) goesOn(s *plan.Step, u *work) {
 	l.mu.Lock()

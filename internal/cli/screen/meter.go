@@ -32,8 +32,8 @@ func NewMeter(w io.Writer, what string) control.ByteWatcher {
 		go m.tell(w, what)
 		return m
 	}
-	all := mpb.New(mpb.WithOutput(f), mpb.WithWidth(20), mpb.WithRefreshRate(100*time.Millisecond))
-	bar := all.New(0, mpb.SpinnerStyle(), mpb.PrependDecorators(decor.Name(visible.Line(what)+" ")),
+	all, width := newContainer(f, 20)
+	bar := all.New(0, mpb.SpinnerStyle(), width, mpb.PrependDecorators(decor.Name(visible.Line(what)+" ")),
 		mpb.AppendDecorators(decor.CurrentKibiByte("% .1f "), decor.AverageSpeed(decor.SizeB1024(0), "% .1f "), decor.Elapsed(decor.ET_STYLE_GO)))
 	return &meter{all: all, bar: bar}
 }

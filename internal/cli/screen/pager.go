@@ -22,7 +22,7 @@ type frame struct {
 }
 
 // Watch shows on a terminal, in place, what look gives for a width, again and again until ctx ends or q is typed. An error is shown in its place, but ends it if it is the first.
-func Watch(ctx context.Context, in io.Reader, terminal *os.File, every time.Duration, look func(width int) ([]string, error)) error {
+func Watch(ctx context.Context, in io.Reader, terminal Terminal, every time.Duration, look func(width int) ([]string, error)) error {
 	resized := make(chan os.Signal, 1)
 	signal.Notify(resized, unix.SIGWINCH)
 	defer signal.Stop(resized)
@@ -69,7 +69,7 @@ func Watch(ctx context.Context, in io.Reader, terminal *os.File, every time.Dura
 }
 
 // show looks again and again.
-func show(ctx context.Context, terminal *os.File, every time.Duration, look func(width int) ([]string, error), to chan<- frame) {
+func show(ctx context.Context, terminal Terminal, every time.Duration, look func(width int) ([]string, error), to chan<- frame) {
 	for ctx.Err() == nil {
 		lines, err := look(Width(terminal))
 		select {

@@ -4,8 +4,10 @@ package screen
 import (
 	"io"
 	"os"
+	"time"
 
 	"github.com/fatih/color"
+	"github.com/vbauerster/mpb/v8"
 	"golang.org/x/term"
 
 	"orrery/internal/host"
@@ -28,10 +30,25 @@ func Unshown(w io.Writer) io.Writer {
 	return w
 }
 
+// A Terminal is what is written to a terminal by, perhaps through something that does not wait for who sits there.
+type Terminal interface {
+	io.Writer
+	Fd() uintptr
+}
+
 // Of gives the terminal behind a writer, if there is one that can move its cursor.
-func Of(w io.Writer) (*os.File, bool) {
-	f, ok := Unshown(w).(*os.File)
-	return f, ok && host.IsTerminal(f) && os.Getenv("TERM") != "dumb"
+func Of(w io.Writer) (Terminal, bool) {
+	t, ok := Unshown(w).(Terminal)
+	return t, ok && host.IsTerminal(t) && os.Getenv("TERM") != "dumb"
+}
+
+// newContainer returns a container of bars on a terminal, and what gives each of them its width.
+func newContainer(t Terminal, width int) (*mpb.Progress, mpb.BarOption) {
+	options := []mpb.ContainerOption{mpb.WithOutput(t), mpb.WithRefreshRate(100 * time.Millisecond)}
+	if _, direct := t.(*os.File); !direct { // what is not a file is not known for a terminal there
+		options = append(options, mpb.WithWidth(Width(t)), mpb.WithAutoRefresh())
+	}
+	return mpb.New(options...), mpb.BarWidth(width)
 }
 
 // Paint colours a text for a terminal, which takes nothing else for colour.
@@ -42,10 +59,13 @@ func Paint(w io.Writer, text string, as ...color.Attribute) {
 	_, _ = io.WriteString(w, text) // whatever is written next meets the same error
 }
 
-// Flush writes what is left of a character that was begun.
+// Flush writes what is left of a character that was begun, and waits until all is where it is wanted.
 func Flush(w io.Writer) {
 	if v, ok := w.(*visible.Writer); ok {
 		_ = v.Flush() // there is nobody left to tell
+	}
+	if b, ok := Unshown(w).(interface{ Flush() }); ok {
+		b.Flush()
 	}
 }
 

@@ -105,6 +105,9 @@ func (r *restoring) run(ctx context.Context) (done *control.Restored, err error)
 	if err := r.AllowedOn(r.site); err != nil {
 		return nil, err
 	}
+	if err := r.vouched(ctx, fresh); err != nil {
+		return nil, err
+	}
 	seen, err := r.look(ctx)
 	if err != nil {
 		return nil, err

@@ -15,9 +15,8 @@ import (
 	"orrery/internal/control/hosts"
 	"orrery/internal/engine"
 	"orrery/internal/hook"
-	"orrery/internal/host"
-	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/waits"
 )
 
 // Options say what is in a backup besides, and for whom secrets are encrypted.
@@ -77,7 +76,7 @@ func Take(ctx context.Context, c *control.Session, selectors []string, target st
 		Blocks: r.Checked.Blocks, Reread: r.Checked.Read, Mended: len(r.Checked.Rotten) > 0,
 	}
 	taken.found(r)
-	c.Tell(set.Site, hook.Event{Event: site.BackupDone, Result: "done", Backup: taken.Title, Bytes: taken.Bytes})
+	c.Tell(ctx, set.Site, hook.Event{Event: site.BackupDone, Result: "done", Backup: taken.Title, Bytes: taken.Bytes})
 	tellRotten(c, into, &r.Checked)
 	return taken, nil
 }
@@ -170,15 +169,14 @@ func still(ctx context.Context, c *control.Session, s *site.Site, h *apply.Steer
 
 // patiently does something that takes the lock of a site, and waits for whoever has it.
 func patiently(ctx context.Context, do func() error) error {
-	for deadline := time.Now().Add(lockPatience); ; {
+	deadline := time.Now().Add(lockPatience)
+	return waits.For(ctx, "the site", func() (waits.Held, error) {
 		err := do()
-		if problem.Exit(err) != int(problem.Locked) || time.Now().After(deadline) {
-			return err
+		if time.Now().After(deadline) {
+			return nil, err
 		}
-		if err := host.Pause(ctx, 200*time.Millisecond); err != nil {
-			return err
-		}
-	}
+		return waits.Locked(err)
+	})
 }
 
 // lockPatience is how long a backup waits for somebody who changes the site.

@@ -193,7 +193,7 @@ func (t *together) releases(ctx context.Context, dir string) error {
 		if err := os.Mkdir(at, 0o700); err != nil {
 			return err
 		}
-		if err := t.Call(t.into.Set.Site).Edition(ctx, t.fleet, number, at); err != nil {
+		if err := t.fleet.Edition(ctx, number, at); err != nil {
 			return err
 		}
 		t.into.Also = append(t.into.Also, backup.Source{Tree: vault.Tree{Name: "release/" + strconv.Itoa(number), Kind: vault.ReleaseTree, Number: number}, Dir: at})

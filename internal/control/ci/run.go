@@ -24,7 +24,7 @@ func (p *Proof) Run(ctx context.Context) error {
 		return err
 	}
 	// Whoever finds the twin later knows by this lock whether the run that made it still lives.
-	lock, err := host.TakeLock(p.lock(p.Twin.Key()), p.Holder())
+	lock, err := host.TakeLock(ctx, p.lock(p.Twin.Key()), p.Holder())
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ func (p *Proof) sweep(ctx context.Context) error {
 		return err
 	}
 	for _, path := range locks {
-		lock, err := host.TakeLock(path, p.Holder())
+		lock, err := host.TakeLock(ctx, path, p.Holder())
 		if err != nil {
 			continue // its run lives
 		}

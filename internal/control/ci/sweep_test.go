@@ -26,7 +26,7 @@ func TestSweep(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	alive, err := host.TakeLock(p.lock("karoo.ci-alive"), p.Holder())
+	alive, err := host.TakeLock(t.Context(), p.lock("karoo.ci-alive"), p.Holder())
 	if err != nil {
 		t.Fatal(err)
 	}

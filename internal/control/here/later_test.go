@@ -30,10 +30,10 @@ func TestLaterIsKnown(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if err := a.Later(later.Call{Name: "try", After: time.Hour, Args: []string{"version"}}); err != nil {
+	if err := a.Later(t.Context(), later.Call{Name: "try", After: time.Hour, Args: []string{"version"}}); err != nil {
 		t.Fatal(err)
 	}
-	letGo, err := host.HoldInMemory(a.Dirs.Run) // as every site does that comes up
+	letGo, err := host.HoldInMemory(t.Context(), a.Dirs.Run) // as every site does that comes up
 	if err != nil {
 		t.Fatal(err)
 	}

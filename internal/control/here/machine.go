@@ -40,7 +40,7 @@ type Machine interface {
 	// Guard sees to it that nodes go on that stand still when this process is killed, until it is let go.
 	Guard(nodes ...*spec.Node) (letGo func(), err error)
 	// Later lets a command line of this program run later, whatever becomes of this process.
-	Later(l later.Call) error
+	Later(ctx context.Context, l later.Call) error
 	// Waiting gives the command lines that are to run.
 	Waiting() ([]later.Waiting, error)
 	// Cancel takes back one that is to run, if it is there.
@@ -74,8 +74,8 @@ func (m This) Guard(nodes ...*spec.Node) (letGo func(), err error) { return guar
 
 // Later lets systemd run it, or a process that waits. What is put on record for that must not be covered by what is mounted over the run
 // directory when a site comes up, where /run is on a disk: nobody would know then that somebody waits.
-func (m This) Later(l later.Call) error {
-	letGo, err := host.HoldInMemory(m.Dirs.Run)
+func (m This) Later(ctx context.Context, l later.Call) error {
+	letGo, err := host.HoldInMemory(ctx, m.Dirs.Run)
 	if err != nil {
 		return err
 	}

@@ -124,7 +124,7 @@ func (This) Outfit(ctx context.Context, engines []string, say func(string)) ([]s
 
 // Help does on this machine what is asked along the standard streams, for somebody who has reached it from another one, until he has gone. Begin is called
 // before each run that asks for something. Bench does the experiments that are asked for.
-func (m This) Help(ctx context.Context, bench remote.Bench, begin func()) error {
+func (m This) Help(ctx context.Context, bench remote.Bench, begin func(context.Context)) error {
 	if err := m.Allowed(); err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func (m This) Help(ctx context.Context, bench remote.Bench, begin func()) error 
 	defer line.Close() //nolint:errcheck // it has ended
 	defer context.AfterFunc(ctx, func() { _ = line.Close() })()
 	return turn.Serve(line, func(conn io.ReadWriteCloser) error {
-		begin()
+		begin(ctx)
 		return remote.Serve(ctx, conn, measuring{m, bench}, m.Self())
 	})
 }

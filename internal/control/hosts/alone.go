@@ -30,6 +30,7 @@ import (
 	"orrery/internal/site"
 	"orrery/internal/site/check"
 	"orrery/internal/site/spec"
+	"orrery/internal/waits"
 )
 
 // An Alone host watches over a trial on itself, without the others and without the site directory. It goes back when the time is over, unless it has been told by then that the release is
@@ -55,6 +56,7 @@ func (a *Alone) Watch(ctx context.Context) error {
 	if err := a.Machine.Allowed(); err != nil {
 		return err
 	}
+	ctx = waits.Telling(ctx, func(text string) { a.Say(errors.New(text)) })
 	s, err := keyed(a.Key)
 	if err != nil {
 		return err
@@ -111,17 +113,12 @@ func (a *Alone) read() error {
 	return nil
 }
 
+// WatchTimeout is how long whoever is to watch over a trial waits for its lock.
+const WatchTimeout = 5 * time.Second
+
 // watchLock takes the lock of whoever watches. Somebody who just asks whether it is held has it for a moment.
 func (a *Alone) watchLock(ctx context.Context) (*host.Lock, error) {
-	for try := 0; ; try++ {
-		lock, err := host.TakeLock(filepath.Join(a.Dirs.Site(a.Key), "trial.lock"), a.holder())
-		if err == nil || problem.Exit(err) != int(problem.Locked) || try == 100 {
-			return lock, err
-		}
-		if err := host.Pause(ctx, 50*time.Millisecond); err != nil {
-			return nil, err
-		}
-	}
+	return host.TakeLockWithin(ctx, WatchTimeout, filepath.Join(a.Dirs.Site(a.Key), "trial.lock"), a.holder())
 }
 
 func (a *Alone) holder() host.Holder {
@@ -187,10 +184,11 @@ func (a *Alone) fail(ctx context.Context, why string) {
 
 // goBack goes back from the trial with what is on this host. Whoever is at work is waited for, and may have ended it.
 func (a *Alone) goBack(ctx context.Context, _ string) error {
-	letGo, err := a.host.Hold(ctx, a.holder())
-	for problem.Is(err, problem.Locked) && host.Pause(ctx, 100*time.Millisecond) == nil {
+	var letGo func()
+	err := waits.For(ctx, "site "+a.Key, func() (held waits.Held, err error) {
 		letGo, err = a.host.Hold(ctx, a.holder())
-	}
+		return waits.Locked(err)
+	})
 	if err != nil {
 		return err
 	}
@@ -247,7 +245,7 @@ func (a *Alone) tell(ctx context.Context) error {
 		Event: site.TrialEnded, Result: r.Ended.Result, Why: r.Ended.Why, Release: &r.Ended.Release, Who: "root", Time: time.Now(),
 	})
 	if err == nil && some {
-		err = a.Machine.Later(later.Call{Name: "hooks-" + a.Key, Args: []string{"hook", a.Key}})
+		err = a.Machine.Later(ctx, later.Call{Name: "hooks-" + a.Key, Args: []string{"hook", a.Key}})
 	}
 	if err != nil {
 		err = problem.New(problem.Failed, "the hooks of site %s cannot be notified of %s", s.Name, site.TrialEnded).Because(err)
@@ -269,7 +267,7 @@ func (a *Alone) do(ctx context.Context, steps []*plan.Step) error {
 		_ = book.Add(e) // what is done counts
 	}
 	note(journal.Entry{Kind: "begin", Who: "root", Command: cmp.Or(a.command, "the end of a trial")})
-	result := apply.Run(ctx, &plan.Plan{Site: a.Key, Steps: steps}, map[string]apply.Worker{a.back.Host: a.host}, steady{note}, max(8, 4*runtime.NumCPU()))
+	result := apply.Run(ctx, &plan.Plan{Site: a.Key, Steps: steps}, map[string]apply.Worker{a.back.Host: a.host}, steady{note, a.Say}, max(8, 4*runtime.NumCPU()))
 	for _, f := range result.Failed {
 		err = errors.Join(err, fmt.Errorf("%s: %s: %w", f.Step.Title(), f.Step.Kind, f.Err))
 	}
@@ -288,10 +286,16 @@ func (a *Alone) do(ctx context.Context, steps []*plan.Step) error {
 }
 
 // steady notes the steps.
-type steady struct{ note func(journal.Entry) }
+type steady struct {
+	note func(journal.Entry)
+	say  func(error)
+}
 
 func (steady) Begin(*plan.Step)          {}
 func (steady) Detail(*plan.Step, string) {}
+func (w steady) Waits(s *plan.Step, text string) {
+	w.say(fmt.Errorf("%s: %s", s.Doing(), text))
+}
 func (w steady) End(s *plan.Step, err error) {
 	e := journal.Entry{Kind: "step", Step: s.String(), Result: "done"}
 	if err != nil {

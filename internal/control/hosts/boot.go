@@ -14,7 +14,6 @@ import (
 	"orrery/internal/phrase"
 	"orrery/internal/plan"
 	"orrery/internal/plan/boot"
-	"orrery/internal/plan/stand"
 	"orrery/internal/problem"
 	"orrery/internal/secret"
 	"orrery/internal/site"
@@ -23,7 +22,7 @@ import (
 // KeepBoot lets hosts keep what they do by themselves after a reboot, from what was just seen on them.
 func (c *Call) KeepBoot(ctx context.Context, f *apply.Fleet, seen []observe.Host) error {
 	p := boot.Plan(c.Site, seen)
-	live := sync.OnceValues(func() (*site.Site, error) { return stand.Released(c.Site, seen, f.Releases()) }) // which all have now
+	live := sync.OnceValues(func() (*site.Site, error) { return f.Released(c.Site, seen) }) // which all have now
 	return f.Each(func(i int, h *apply.Steered) error {
 		steps := slices.DeleteFunc(apply.StepsOn(p, h.Name), func(s *plan.Step) bool {
 			if s.Kind != plan.CheckNode {

@@ -131,6 +131,7 @@ func (c *Call) Bare(ctx context.Context) (f *apply.Fleet, silent, err error) {
 	for _, h := range f.All {
 		h.Files = files
 	}
+	f.Lock, f.LockErr = c.lock()
 	f.Assembled()
 	return f, silent, nil
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"os"
+	"slices"
 
 	"orrery/internal/apply"
 	"orrery/internal/control/register"
@@ -12,37 +14,52 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/site/sitefile"
 )
 
-// learn gives the hosts the releases that are live on them. What of one cannot be read is told by whoever needs it; it must not keep a site from being taken down.
+// learn gives the hosts the releases that are live on them. One that cannot be read, or is not the one in releases.lock, is withheld: what needs it refuses, and all else goes on, such as
+// taking the site down.
 func (c *Call) learn(ctx context.Context, f *apply.Fleet) error {
 	r, err := f.ReadReleases(ctx)
 	if err != nil {
 		return err
 	}
 	f.Reached = &r
-	err = c.Learn(ctx, f, r.Active)
-	var p *problem.Problem
-	if errors.As(err, &p) && p.Kind != problem.Surprise {
-		c.Notice("%v", err)
-		return nil
+	for _, number := range numbers(r.Active) {
+		err := c.learnOne(ctx, f, number)
+		var p *problem.Problem
+		if errors.As(err, &p) && p.Kind != problem.Surprise {
+			c.Notice("%v", err)
+			f.Withhold(number, err)
+		} else if err != nil {
+			return err
+		}
 	}
-	return err
+	return nil
 }
 
 // Learn gives the hosts some releases of nodes, if they have not got them yet.
 func (c *Call) Learn(ctx context.Context, f *apply.Fleet, of map[string]int) error {
-	for _, number := range of {
-		if number == 0 || f.Releases()[number] != nil || f.All[0].Site.Stage == number {
-			continue
-		}
-		s, err := c.Release(ctx, f, number)
-		if err != nil {
+	for _, number := range numbers(of) {
+		if err := c.learnOne(ctx, f, number); err != nil {
 			return err
 		}
-		f.All[0].Has(number, s)
 	}
 	return nil
+}
+
+// numbers returns the numbers of the releases of some nodes, sorted.
+func numbers(of map[string]int) []int { return slices.Compact(slices.Sorted(maps.Values(of))) }
+
+func (c *Call) learnOne(ctx context.Context, f *apply.Fleet, number int) error {
+	if number == 0 || f.Releases()[number] != nil || f.All[0].Site.Stage == number {
+		return nil
+	}
+	s, err := c.Release(ctx, f, number)
+	if err == nil {
+		f.All[0].Has(number, s)
+	}
+	return err
 }
 
 // Keep lets all hosts keep the edition of a release that is staged from the site directory.
@@ -56,22 +73,100 @@ func (c *Call) Keep(ctx context.Context, f *apply.Fleet, staged *site.Site, numb
 	if err := here.KeepRelease(c.Site, staged, number, c.Dir, who); err != nil {
 		return err
 	}
+	return c.Store(ctx, f, number, here.Dirs.Release(c.Site.Key(), number))
+}
+
+// Store lets all hosts keep an edition that is in a directory of this machine. Its digest is in releases.lock before any host has it: a run that was cut short is done again.
+func (c *Call) Store(ctx context.Context, f *apply.Fleet, number int, dir string) error {
+	digest, err := edition.Digest(dir)
+	if err != nil {
+		return err
+	}
+	if f.Lock, err = c.Vouch(number, digest); err != nil {
+		return err
+	}
 	return f.Each(func(_ int, h *apply.Steered) error {
 		out, in := io.Pipe()
-		go func() { in.CloseWithError(edition.Pack(ctx, here.Dirs.Release(c.Site.Key(), number), in)) }()
+		go func() { in.CloseWithError(edition.Pack(ctx, dir, in)) }()
 		defer out.Close() //nolint:errcheck // all of it was read, or nobody wants it
-		return h.KeepEdition(ctx, number, out)
+		return h.KeepEdition(ctx, number, digest, out)
 	})
 }
 
-// Release gives the site as a release makes it that some host keeps.
+// Vouch writes to releases.lock that the edition of a release has this digest.
+func (c *Call) Vouch(number int, digest string) (*sitefile.Lock, error) {
+	lock, err := c.lock()
+	if err != nil || lock.Digest(c.Site.Twin, number) == digest {
+		return lock, err
+	}
+	lock.Set(c.Site.Twin, number, digest)
+	if err := lock.Write(); err != nil {
+		return nil, err
+	}
+	c.Notice("%s has a new digest for release %d: commit the file, so that other control hosts get it", sitefile.LockName, number)
+	return lock, nil
+}
+
+// VouchOwn writes to releases.lock what this machine, which has been the only host of the site, keeps of releases: nobody but its root could write to that.
+func (c *Call) VouchOwn(releases []int) error {
+	for _, number := range releases {
+		digest, err := edition.Digest(c.Dirs.Release(c.Site.Key(), number))
+		if err != nil { // with the files of images, it may be too large for other hosts
+			c.Notice("what this machine keeps of release %d is not for other hosts: %v", number, err)
+			continue
+		}
+		if _, err := c.Vouch(number, digest); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Disown removes releases that no host keeps any more from releases.lock.
+func (c *Call) Disown(ctx context.Context, f *apply.Fleet, releases []int) {
+	all, err := f.Editions(ctx, releases...)
+	if err != nil || len(f.Unknown) > 0 {
+		return
+	}
+	gone := slices.DeleteFunc(slices.Clone(releases), func(number int) bool {
+		return slices.ContainsFunc(all, func(kept map[int]string) bool { _, ok := kept[number]; return ok })
+	})
+	c.amend(func(lock *sitefile.Lock) { lock.Remove(c.Site.Twin, gone...) })
+}
+
+// DisownTwin removes the releases of a twin that is gone from releases.lock.
+func (c *Call) DisownTwin(name string) {
+	c.amend(func(lock *sitefile.Lock) { lock.RemoveTwin(name) })
+}
+
+// amend removes lines from releases.lock. If they stay, they are of no harm.
+func (c *Call) amend(remove func(*sitefile.Lock)) {
+	lock, err := c.lock()
+	if err == nil {
+		remove(lock)
+		err = lock.Write()
+	}
+	if err != nil {
+		c.Notice("%v", err)
+	}
+}
+
+// lock reads releases.lock of the site directory.
+func (c *Call) lock() (*sitefile.Lock, error) {
+	if c.Dir == "" {
+		return nil, problem.New(problem.Usage, "there is no site directory, and so no %s", sitefile.LockName).Try("-C names the site directory")
+	}
+	return sitefile.ReadLock(c.Dir)
+}
+
+// Release gives the site as a release makes it that some host keeps, and that is the one in releases.lock.
 func (c *Call) Release(ctx context.Context, f *apply.Fleet, number int) (*site.Site, error) {
 	dir, err := os.MkdirTemp("", "orrery-release-")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // all of it has been read
-	if err := c.Edition(ctx, f, number, dir); err != nil {
+	if err := f.Edition(ctx, number, dir); err != nil {
 		return nil, err
 	}
 	made, err := register.Register{Dirs: c.Dirs, Far: c.Twins}.ReleaseOf(c.Site, dir, c.Dir, number)
@@ -83,30 +178,4 @@ func (c *Call) Release(ctx context.Context, f *apply.Fleet, number int) (*site.S
 	}
 	made.Secrets, made.Hooks = c.Site.Secrets, c.Site.Hooks // what this machine reads, runs and gives away is for its own site file to say, and not for a host
 	return made, nil
-}
-
-// Edition lays down in a directory what a host keeps of a release, if all that keep it have the same.
-func (c *Call) Edition(ctx context.Context, f *apply.Fleet, number int, dir string) error {
-	keeper, digest, err := f.Keeper(ctx, number)
-	if err != nil {
-		return err
-	}
-	if keeper == nil {
-		return problem.New(problem.Mistake, "release %d of site %s was not staged on any host that answers", number, c.Site.Key()).
-			Try("orrery stage --release %d, or bring back the host that has it", number)
-	}
-	in, err := keeper.Edition(ctx, number)
-	if err != nil {
-		return err
-	}
-	defer in.Close() //nolint:errcheck // it was only read
-	is, err := edition.Unpack(in, dir)
-	if err != nil {
-		return problem.New(problem.Failed, "the copy of the site directory of release %d on host %s cannot be read", number, keeper.Name).Because(err).
-			Try("stage the release again under another number")
-	}
-	if is != digest {
-		return apply.OtherEdition(keeper.Name, number)
-	}
-	return nil
 }

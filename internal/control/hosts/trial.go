@@ -114,6 +114,15 @@ func Unconfirmed(f *apply.Fleet, key string, cause error, was observe.Releases) 
 		Because(errors.Join(cause, left)).Try("when all hosts answer, orrery confirm or orrery rollback")
 }
 
+// Settle lets hosts have on record that all of them were told that a release is confirmed: from then on, none of them can say that it has gone back instead. If one does not get that, the
+// release is confirmed all the same.
+func Settle(f *apply.Fleet, r observe.Releases) {
+	ended := *r.Ended
+	ended.Settled = true
+	r.Ended = &ended
+	_ = f.WriteReleases(r)
+}
+
 // Verdict says how the last trial ended. That it did not end well is the error.
 func Verdict(s *site.Site, r observe.Releases) (*observe.TrialEnd, error) {
 	switch {
@@ -129,13 +138,13 @@ func Verdict(s *site.Site, r observe.Releases) (*observe.TrialEnd, error) {
 }
 
 // WatchAgain lets somebody watch over each trial on this machine over which nobody does.
-func WatchAgain(m here.Machine, dirs host.Dirs, trouble func(key string, err error)) {
+func WatchAgain(ctx context.Context, m here.Machine, dirs host.Dirs, trouble func(key string, err error)) {
 	ways, _ := filepath.Glob(apply.WayBackPath(dirs, "*"))
 	for _, path := range ways {
 		key := filepath.Base(filepath.Dir(path))
 		r, err := m.Host("local", key, nil).ReadReleases(context.Background())
 		if err == nil && r.Trial != nil && !host.Held(filepath.Join(dirs.Site(key), "trial.lock")) {
-			err = m.Later(later.Call{Name: apply.WatchName(key), Args: []string{"trial", "--key", key}})
+			err = m.Later(ctx, later.Call{Name: apply.WatchName(key), Args: []string{"trial", "--key", key}})
 		}
 		if err != nil {
 			trouble(key, err)

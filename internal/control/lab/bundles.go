@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"context"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -51,7 +52,7 @@ func State(h bundle.Head, dir string) string {
 }
 
 // openBundle opens the bundle of a run of the experiment that was not brought to its end, or makes a new one.
-func openBundle(c *control.Session, told Watcher, o Options) (*bundle.Writer, *bundle.Contents, error) {
+func openBundle(ctx context.Context, c *control.Session, told Watcher, o Options) (*bundle.Writer, *bundle.Contents, error) {
 	e := o.Experiment
 	h := bundle.Head{
 		Format: bundle.Format, Orrery: o.Orrery, Experiment: e.Name, Title: e.Title, Source: e.Source, Digest: bundle.Digest(e.Text), Who: control.Who(),
@@ -64,7 +65,7 @@ func openBundle(c *control.Session, told Watcher, o Options) (*bundle.Writer, *b
 		dir = filepath.Join(Bundles(c), e.Name+"-"+h.Began.Format("20060102-150405"))
 	}
 	if last := unfinished(c, h, o.To); last != "" && !o.Fresh {
-		w, before, err := bundle.Open(last, h.Who)
+		w, before, err := bundle.Open(ctx, last, h.Who)
 		if err == nil {
 			told.Resumed(last, max(0, before.Head.Rounds-1))
 			before.Head.State = bundle.Running
@@ -72,7 +73,7 @@ func openBundle(c *control.Session, told Watcher, o Options) (*bundle.Writer, *b
 		return w, before, err
 	}
 	h.ID = filepath.Base(dir)
-	w, err := bundle.Create(dir, h)
+	w, err := bundle.Create(ctx, dir, h)
 	if err != nil {
 		return nil, nil, err
 	}

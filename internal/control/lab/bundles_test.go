@@ -29,7 +29,7 @@ func TestOpenBundle(t *testing.T) {
 	open := func(o Options) (dir string, goesOn bool) {
 		t.Helper()
 		var w resumed
-		book, _, err := openBundle(c, &w, o)
+		book, _, err := openBundle(t.Context(), c, &w, o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,7 +64,7 @@ func TestOpenBundle(t *testing.T) {
 // TestFind: a bundle is found by its path and by its id; of what is none, the nearest is named.
 func TestFind(t *testing.T) {
 	c := &control.Session{Register: register.Register{Dirs: host.Dirs{State: t.TempDir()}}}
-	book, _, err := openBundle(c, &resumed{}, Options{Experiment: experiment.Default(), To: filepath.Join(Bundles(c), "default-20261101")})
+	book, _, err := openBundle(t.Context(), c, &resumed{}, Options{Experiment: experiment.Default(), To: filepath.Join(Bundles(c), "default-20261101")})
 	if err != nil {
 		t.Fatal(err)
 	}

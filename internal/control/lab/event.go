@@ -96,6 +96,7 @@ func (s steps) Bytes(string) control.ByteWatcher                                
 func (s steps) Tell(e control.Event)                                                 { s.line(e.Text) }
 func (s steps) Begin(*plan.Step)                                                     {}
 func (s steps) Detail(*plan.Step, string)                                            {}
+func (s steps) Waits(step *plan.Step, text string)                                   { s.line(step.Doing() + ": " + text) }
 func (s steps) Close()                                                               {}
 
 func (s steps) End(step *plan.Step, err error) {

@@ -89,7 +89,7 @@ func (f *far) run(ctx context.Context) (made *Written, err error) {
 	case sent != nil:
 		return nil, f.refuse(sent)
 	}
-	dir, err := f.take(came)
+	dir, err := f.take(ctx, came)
 	if err != nil {
 		return nil, errors.Join(done, err)
 	}
@@ -122,8 +122,8 @@ func (f *far) measure(ctx context.Context, link *remote.Link, x remote.Experimen
 }
 
 // take makes what came a bundle of this machine, and gives its directory. It is looked at as a stranger's is; what it is about, this end knows better.
-func (f *far) take(came string) (string, error) {
-	w, c, err := bundle.Open(came, control.Who())
+func (f *far) take(ctx context.Context, came string) (string, error) {
+	w, c, err := bundle.Open(ctx, came, control.Who())
 	if err != nil {
 		return "", f.refuse(err)
 	}

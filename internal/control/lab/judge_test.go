@@ -19,7 +19,7 @@ import (
 // measured makes the bundle of a run in which one test took so long in two settings.
 func measured(t *testing.T, c *control.Session, id string, slower float64) string {
 	t.Helper()
-	w, before, err := openBundle(c, &resumed{}, Options{Experiment: experiment.Default(), To: filepath.Join(Bundles(c), id), Fresh: true})
+	w, before, err := openBundle(t.Context(), c, &resumed{}, Options{Experiment: experiment.Default(), To: filepath.Join(Bundles(c), id), Fresh: true})
 	if err != nil {
 		t.Fatal(err)
 	}

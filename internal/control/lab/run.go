@@ -61,7 +61,7 @@ func Run(ctx context.Context, c *control.Session, w Watcher, o Options) (made *W
 	if err != nil {
 		return nil, problem.New(problem.Failed, "the directory of measurements cannot be made").At(Bundles(c)).Because(err).Try("see whether the file system of the state directory can be written to")
 	}
-	lock, err := host.TakeLock(filepath.Join(Bundles(c), ".lock"), c.Holder())
+	lock, err := host.TakeLock(ctx, filepath.Join(Bundles(c), ".lock"), c.Holder())
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func Run(ctx context.Context, c *control.Session, w Watcher, o Options) (made *W
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(sent)) }()
-	book, before, err := openBundle(c, w, o)
+	book, before, err := openBundle(ctx, c, w, o)
 	if err != nil {
 		return nil, err
 	}

@@ -35,6 +35,10 @@ func Enter(ctx context.Context, c *control.Session, file string) error {
 	if err != nil {
 		return err
 	}
+	// Programs of the site file, such as those that print secrets, must not wait for a member.
+	if err := host.HideInput(); err != nil {
+		return err
+	}
 	c.Member, c.From, c.Dirs = p, from, in.Dirs()
 	return os.Setenv("SUDO_USER", p.Name) // whom the journal, locks and what runs later name
 }

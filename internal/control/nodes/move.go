@@ -32,7 +32,7 @@ func MoveJob(ctx context.Context, c *control.Session, s *site.Site, f *apply.Fle
 		Back: func(seen []observe.Host, failed *plan.Plan) (*plan.Plan, error) {
 			return plan.MoveBack(s, seen, plan.Goal{Releases: control.SitesOf(f.All[0])}, failed)
 		},
-		Ask: func(p *plan.Plan) (bool, error) {
+		Ask: func(c *control.Session, p *plan.Plan) (bool, error) {
 			disturbed := p.Disturbed()
 			if len(disturbed) == 0 {
 				return false, nil

@@ -22,7 +22,7 @@ func Restart(ctx context.Context, c *control.Session, s *site.Site, selectors []
 	j := &control.Job{Session: c, Site: s, Base: s, Hosts: f, Plan: func(hosts []observe.Host) (*plan.Plan, error) {
 		return plan.Restart(ends, s, hosts, plan.Goal{Nodes: chosen})
 	}}
-	j.Ask = func(p *plan.Plan) (bool, error) {
+	j.Ask = func(c *control.Session, p *plan.Plan) (bool, error) {
 		n := p.Counts()[ends]
 		if n == 0 {
 			return false, nil

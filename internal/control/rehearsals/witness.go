@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/control"
-	"orrery/internal/engine/cgroup"
+	"orrery/internal/host/cgroup"
 	"orrery/internal/observe"
 	"orrery/internal/rehearsal"
 	"orrery/internal/site"

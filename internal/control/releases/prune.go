@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"orrery/internal/control"
+	"orrery/internal/control/hosts"
 	"orrery/internal/observe"
 	"orrery/internal/phrase"
 	"orrery/internal/plan"
@@ -30,8 +31,8 @@ func Prune(ctx context.Context, c *control.Session, s *site.Site, keep int) (*Pr
 		return nil, problem.New(problem.Usage, "--keep %d", keep).Try("0 or more")
 	}
 	j := &control.Job{Session: c, Site: s, Base: s, Hosts: f,
-		Plan: func(hosts []observe.Host) (*plan.Plan, error) { return release.Prune(s, hosts, keep), nil },
-		Ask: func(p *plan.Plan) (bool, error) {
+		Plan: func(seen []observe.Host) (*plan.Plan, error) { return release.Prune(s, seen, keep), nil },
+		Ask: func(c *control.Session, p *plan.Plan) (bool, error) {
 			return c.AskProduction(s, fmt.Sprintf("%s would be removed.", phrase.Count(forgotten(p), "release")))
 		},
 	}
@@ -49,6 +50,9 @@ func Prune(ctx context.Context, c *control.Session, s *site.Site, keep int) (*Pr
 		case plan.DestroyNode:
 			gone.Nodes++
 		}
+	}
+	if hosts.Far(s) {
+		c.Call(s).Disown(ctx, f, gone.Releases)
 	}
 	return gone, nil
 }

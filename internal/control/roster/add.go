@@ -42,7 +42,7 @@ func Add(ctx context.Context, c *control.Session, name, address string) (*Added,
 	if err != nil {
 		return nil, err
 	}
-	added := &Added{Host: name, Address: address, Installed: []string{}}
+	was, added := s, &Added{Host: name, Address: address, Installed: []string{}}
 	var file *sitefile.Edit
 	switch h, there := s.Host(name); {
 	case there && h.Address != address:
@@ -58,6 +58,13 @@ func Add(ctx context.Context, c *control.Session, name, address string) (*Added,
 	}
 	if err := c.AllowedOn(s); err != nil {
 		return nil, err
+	}
+	if !hosts.Far(was) && hosts.Far(s) {
+		if err := vouchOwn(ctx, c, was); problem.Is(err, problem.Unable) { // then each release has to be accepted: orrery release trust
+			c.Watcher.Tell(control.Event{Kind: control.Trouble, Site: s.Key(), Text: err.Error(), Err: err})
+		} else if err != nil {
+			return nil, err
+		}
 	}
 	j := joining{Session: c, site: s, name: name, call: c.Call(s)}
 	if err := j.reach(ctx, file != nil); err != nil {
@@ -80,6 +87,30 @@ func Add(ctx context.Context, c *control.Session, name, address string) (*Added,
 	}
 	added.Written = true
 	return added, nil
+}
+
+// vouchOwn writes to releases.lock what this machine keeps of the releases of a site that has had no other host, and of those of its twins.
+func vouchOwn(ctx context.Context, c *control.Session, s *site.Site) error {
+	all := []*site.Site{s}
+	for _, t := range c.Twins() {
+		if t.Site == s.Name {
+			all = append(all, &site.Site{Name: s.Name, Twin: t.Options.Name, Hosts: s.Hosts})
+		}
+	}
+	for _, one := range all {
+		h, err := c.Bare(one)
+		if err != nil {
+			return err
+		}
+		r, err := h.ReadReleases(ctx)
+		if err != nil {
+			return err
+		}
+		if err := c.Call(one).VouchOwn(r.Staged); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // A joining is of a host to a site, as that is with it.

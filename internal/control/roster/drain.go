@@ -12,7 +12,6 @@ import (
 	"orrery/internal/phrase"
 	"orrery/internal/plan"
 	"orrery/internal/plan/place"
-	"orrery/internal/plan/stand"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 )
@@ -36,8 +35,8 @@ func Undrain(ctx context.Context, c *control.Session, s *site.Site, name string)
 }
 
 // leaving decides where the nodes of a host go that is drained.
-func leaving(s *site.Site, seen []observe.Host, releases map[int]*site.Site, name string) (place.Moves, error) {
-	live, err := stand.Released(s, seen, releases)
+func leaving(s *site.Site, f *apply.Fleet, seen []observe.Host, name string) (place.Moves, error) {
+	live, err := f.Released(s, seen)
 	if err != nil {
 		return place.Moves{}, err
 	}
@@ -84,7 +83,7 @@ func (d Drain) Run(ctx context.Context, c *control.Session, s *site.Site) (*Move
 		}
 		return h.SetDrained(ctx, &observe.Drain{Who: control.Who(), Since: time.Now().UTC().Truncate(time.Second)})
 	}
-	m := &moving{Moved: Moved{Host: d.Host, Moved: []nodes.Moved{}}, show: d.Show, propose: func(seen []observe.Host) (place.Moves, error) { return leaving(s, seen, f.Releases(), d.Host) }}
+	m := &moving{Moved: Moved{Host: d.Host, Moved: []nodes.Moved{}}, show: d.Show, propose: func(seen []observe.Host) (place.Moves, error) { return leaving(s, f, seen, d.Host) }}
 	if d.Stay {
 		m.show = nil
 	}
@@ -126,7 +125,7 @@ func Propose(ctx context.Context, c *control.Session, s *site.Site) (place.Moves
 
 func proposing(s *site.Site, f *apply.Fleet) func([]observe.Host) (place.Moves, error) {
 	return func(seen []observe.Host) (place.Moves, error) {
-		live, err := stand.Released(s, seen, f.Releases())
+		live, err := f.Released(s, seen)
 		if err != nil {
 			return place.Moves{}, err
 		}
@@ -162,7 +161,7 @@ func (m *moving) run(ctx context.Context, c *control.Session, s *site.Site, f *a
 		return plans(seen)
 	}
 	j.Before = before
-	j.Ask = func(p *plan.Plan) (bool, error) {
+	j.Ask = func(c *control.Session, p *plan.Plan) (bool, error) {
 		m.show(m.Moves, p)
 		return c.Asker.Ask(control.Question{About: control.Moves, Site: s.Name, Why: fmt.Sprintf("%s would move to other hosts of %s. Each stands still for a moment.", phrase.Count(len(to), "node"), s.Name)})
 	}

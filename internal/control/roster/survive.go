@@ -5,7 +5,6 @@ import (
 
 	"orrery/internal/control"
 	"orrery/internal/plan/place"
-	"orrery/internal/plan/stand"
 	"orrery/internal/site"
 )
 
@@ -19,7 +18,7 @@ func Survive(ctx context.Context, c *control.Session, s *site.Site, lost int) ([
 	if err != nil {
 		return nil, err
 	}
-	live, err := stand.Released(s, seen, f.Releases())
+	live, err := f.Released(s, seen)
 	if err != nil {
 		return nil, err
 	}

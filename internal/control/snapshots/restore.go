@@ -147,7 +147,7 @@ func (r *restoring) check(ctx context.Context) error {
 		}
 	}
 	for _, h := range r.fleet.All {
-		h.Homes = homes
+		h.Place(homes)
 	}
 	return nil
 }

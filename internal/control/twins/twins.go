@@ -111,6 +111,7 @@ func end(ctx context.Context, c *control.Session, original *site.Site, name stri
 	if err := f.Each(func(_ int, h *apply.Steered) error { return h.ForgetTwin(ctx) }); err != nil {
 		return err
 	}
+	c.Call(original).DisownTwin(name)
 	c.Outcome(s.Key(), "Twin %s of %s is gone", name, original.Name)
 	return c.Note(original, c.Command, "twin "+name+" ended")
 }

@@ -47,7 +47,7 @@ func Mirror(ctx context.Context, c *control.Session, o MirrorOptions, each func(
 				each(made)
 				return
 			}
-			c.Tell(p.site, hook.Event{Event: site.MirrorFailed, Result: "failed", Why: made.Problem, Volume: made.Volume, Node: made.Node})
+			c.Tell(ctx, p.site, hook.Event{Event: site.MirrorFailed, Result: "failed", Why: made.Problem, Volume: made.Volume, Node: made.Node})
 		})
 	})
 }

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/host"
 	"orrery/internal/problem"
 )
 
@@ -77,7 +78,7 @@ func (b Backend) Become(args []string) error {
 	if err := unix.Unshare(unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS); err != nil {
 		return os.NewSyscallError("unshare", err)
 	}
-	if err := shutInherited(); err != nil {
+	if err := host.ShutInherited(); err != nil {
 		return err
 	}
 	for _, fd := range handed {

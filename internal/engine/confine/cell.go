@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,7 +16,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"orrery/internal/engine/cgroup"
+	"orrery/internal/host"
+	"orrery/internal/host/cgroup"
+	"orrery/internal/host/seccomp"
 	"orrery/internal/problem"
 )
 
@@ -69,7 +70,10 @@ func (c Cell) Start(cmd *exec.Cmd, in cgroup.Group) error {
 	if err := c.enter(); err != nil {
 		return fmt.Errorf("a cell for %s: %w", name, err)
 	}
-	if err := shutInherited(); err != nil {
+	if err := host.LeaveCaller(); err != nil {
+		return err
+	}
+	if err := seccomp.KeepHostsEnd(); err != nil {
 		return err
 	}
 	attr := attributes(cmd)
@@ -132,11 +136,6 @@ func attributes(cmd *exec.Cmd) *syscall.SysProcAttr {
 	return cmd.SysProcAttr
 }
 
-// shutInherited keeps to ourselves what whoever has started us has left open: what we open ourselves, no program gets unasked.
-func shutInherited() error {
-	return os.NewSyscallError("close_range", unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC))
-}
-
 // enter moves the calling thread into a mount namespace with the cell as its root.
 func (c Cell) enter() error {
 	if err := c.fill(); err != nil {
@@ -161,7 +160,7 @@ func (c Cell) fill() error {
 			return err
 		}
 	}
-	for _, name := range append([]string{"null", "urandom"}, c.Devices...) {
+	for _, name := range append(slices.Clone(everybodys), c.Devices...) {
 		if err := c.device(name); err != nil {
 			return err
 		}
@@ -210,6 +209,23 @@ func (c Cell) show(path string) error {
 		return &os.PathError{Op: "move_mount", Path: at, Err: err}
 	}
 	return nil
+}
+
+// everybodys are the devices of /dev that all programs expect.
+var everybodys = []string{"null", "urandom"}
+
+// Allow limits what is in a group to some devices of the host's /dev beside those: even a program that has left its cell opens
+// no others.
+func Allow(in cgroup.Group, names ...string) error {
+	var devices []cgroup.Device
+	for _, name := range append(slices.Clone(everybodys), names...) {
+		d, err := cgroup.DeviceAt(filepath.Join("/dev", name))
+		if err != nil {
+			return err
+		}
+		devices = append(devices, d)
+	}
+	return in.AllowDevices(devices)
 }
 
 // device makes a device as the program's own: on the host, it may be root's.

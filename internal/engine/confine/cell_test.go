@@ -15,8 +15,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"orrery/internal/engine/cgroup"
 	"orrery/internal/host"
+	"orrery/internal/host/cgroup"
 	"orrery/internal/image/rootfs"
 	"orrery/test/need"
 )
@@ -161,6 +161,14 @@ func TestQEMUInACell(t *testing.T) {
 		t.Error("it is not in its control group")
 	}
 
+	must(t, Allow(in))
+	for device, want := range map[string]bool{"null": true, "zero": false, "full": false} {
+		look := exec.Command("head", "-c1", "/dev/"+device)
+		must(t, host.Apart(func() error { return in.Start(look) })) // as a QEMU that has left its cell
+		if opened := look.Wait() == nil; opened != want {
+			t.Errorf("%s is opened: %t", device, opened)
+		}
+	}
 	root := fmt.Sprintf("/proc/%d/root", pid)
 	if _, err := os.Stat(root + kernel); err != nil {
 		t.Errorf("what it is shown it does not see: %v", err)

@@ -8,7 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"orrery/internal/engine/cgroup"
+	"orrery/internal/host"
+	"orrery/internal/host/cgroup"
 	"orrery/internal/image/rootfs"
 )
 
@@ -19,6 +20,10 @@ type Share struct {
 	Other int // a process that shares the overlay already; 0: nobody does
 }
 
+// MaxFiles is how many files a program that shares an overlay may have open. Virtiofsd has one open for each file that the
+// guest's kernel remembers, which costs the host up to 4.5 KB, and may not ask for more itself.
+const MaxFiles = 1 << 17
+
 // Start starts a command that shares the overlay, in a control group.
 func (s Share) Start(cmd *exec.Cmd, in cgroup.Group) error {
 	attr := attributes(cmd)
@@ -28,16 +33,15 @@ func (s Share) Start(cmd *exec.Cmd, in cgroup.Group) error {
 		attr.UidMappings, attr.GidMappings, attr.GidMappingsEnableSetgroups = ids, ids, true
 		attr.Credential = &syscall.Credential{}
 	}
-	// Virtiofsd has a file open for each that the guest knows, and may not ask for more itself.
-	var most unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &most); err != nil {
+	var own unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &own); err != nil {
 		return os.NewSyscallError("getrlimit", err)
 	}
-	if err := bound(cmd, fmt.Sprintf("--nofile=%[1]d:%[1]d", most.Max)); err != nil {
+	if err := bound(cmd, fmt.Sprintf("--nofile=%[1]d:%[1]d", min(own.Max, MaxFiles))); err != nil {
 		return err
 	}
 	return s.within(func() error {
-		if err := shutInherited(); err != nil {
+		if err := host.LeaveCaller(); err != nil {
 			return err
 		}
 		return in.Start(cmd)

@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 	"time"
 
-	"orrery/internal/engine/cgroup"
 	"orrery/internal/engine/confine"
 	"orrery/internal/host"
+	"orrery/internal/host/cgroup"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 )

@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"orrery/internal/engine/cgroup"
 	"orrery/internal/engine/confine"
+	"orrery/internal/host/cgroup"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/test/need"

@@ -6,6 +6,7 @@ import (
 
 	"orrery/internal/engine"
 	"orrery/internal/host"
+	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
 
@@ -20,12 +21,24 @@ func (s *suite) wantIdentity(n *spec.Node) {
 		if got := s.ask(n, "ip", "-4", "-o", "addr", "show", "dev", nic.Name); !strings.Contains(got, " "+nic.Address+" ") {
 			s.Errorf("%s has not the address %s: %s", nic.Name, nic.Address, got)
 		}
+		s.wantUnbelieving(n, nic)
 		if nic.Gateway != "" {
 			if got := s.ask(n, "ip", "-4", "route", "show", "default"); !strings.Contains(got, "via "+nic.Gateway+" dev "+nic.Name) {
 				s.Errorf("the way out is not by %s: %s", nic.Gateway, got)
 			}
 		}
 	}
+}
+
+// wantUnbelieving asks the node whether it would believe a router advertisement on a network of Orrery's own.
+func (s *suite) wantUnbelieving(n *spec.Node, nic spec.NIC) {
+	s.Helper()
+	if kind := n.KindOf(nic); !s.Kernel || kind != site.Bridge && kind != site.Routed {
+		return
+	}
+	// A kernel without IPv6 believes nothing.
+	script := "cat /proc/sys/net/ipv6/conf/" + nic.Name + "/accept_ra 2>/dev/null || echo 0"
+	s.want("accept_ra of "+nic.Name, s.ask(n, "sh", "-c", script), "0")
 }
 
 func identity(s *suite, n *spec.Node) { s.wantIdentity(n) }

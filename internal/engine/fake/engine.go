@@ -182,7 +182,7 @@ func (e *Engine) sameShape(was, is *spec.Node) bool {
 	if !e.Can.MoveNIC && !slices.Equal(was.NICs, is.NICs) || !e.Can.LiveLimits && spec.Digest(was.Limits) != spec.Digest(is.Limits) {
 		return false
 	}
-	return was.Privileged == is.Privileged && was.MachineID == is.MachineID &&
+	return was.Privileged == is.Privileged && slices.Equal(was.Syscalls, is.Syscalls) && was.MachineID == is.MachineID &&
 		(e.Can.PlugNIC || slices.Equal(spec.Linked(was), spec.Linked(is))) && slices.Equal(was.Mounts, is.Mounts)
 }
 

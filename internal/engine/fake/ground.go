@@ -252,8 +252,8 @@ func (k Kernel) Settings([]string) map[string]string {
 }
 
 // Prepare changes settings.
-func (k Kernel) Prepare(settings map[string]string) error {
-	return k.change("prepare", func() {
+func (k Kernel) Prepare(ctx context.Context, settings map[string]string) error {
+	return k.change(ctx, "prepare", func() {
 		if k.h.former == nil {
 			k.h.former = maps.Clone(k.h.settings)
 		}
@@ -262,16 +262,16 @@ func (k Kernel) Prepare(settings map[string]string) error {
 }
 
 // Restore puts back what they were.
-func (k Kernel) Restore() error {
-	return k.change("restore", func() {
+func (k Kernel) Restore(ctx context.Context) error {
+	return k.change(ctx, "restore", func() {
 		if k.h.former != nil {
 			k.h.settings, k.h.former = k.h.former, nil
 		}
 	})
 }
 
-func (k Kernel) change(method string, do func()) error {
-	what := k.h.begin(context.Background(), method, k.h.Name)
+func (k Kernel) change(ctx context.Context, method string, do func()) error {
+	what := k.h.begin(ctx, method, k.h.Name)
 	if what.err != nil {
 		return what.err
 	}

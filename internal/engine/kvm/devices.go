@@ -10,10 +10,8 @@ import (
 
 	"orrery/internal/engine/confine"
 	"orrery/internal/engine/kvm/argv"
-	"orrery/internal/engine/nodedir"
-	"orrery/internal/engine/process"
-	"orrery/internal/host/numa"
 	"orrery/internal/host/pci"
+	"orrery/internal/host/process"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
@@ -50,11 +48,11 @@ func (m machine) serve(open handed, n *spec.Node) (vhost bool, err error) {
 }
 
 // lend takes the PCI functions of a node from the host, and lets QEMU see them and no others.
-func (m machine) lend(cell *confine.Cell, n *spec.Node) (at []string, err error) {
+func (m machine) lend(ctx context.Context, cell *confine.Cell, n *spec.Node) (at []string, err error) {
 	if len(n.VM.PCI) == 0 {
 		return nil, nil
 	}
-	devices, err := pci.Here.Lend(m.holder(), n.VM.PCI)
+	devices, err := pci.Here.Lend(ctx, m.holder(), n.VM.PCI)
 	if err != nil {
 		return nil, err
 	}
@@ -75,31 +73,6 @@ func (m machine) lend(cell *confine.Cell, n *spec.Node) (at []string, err error)
 
 // holder is who PCI functions are lent to.
 func (m machine) holder() string { return fmt.Sprintf("%s/%d", m.Ref.Site, m.Ref.ID) }
-
-// bounds are the limits that the host's kernel sees to. A guest's memory is what its machine has. Beside memory of one NUMA node it runs on the processors of that.
-func bounds(n *spec.Node) site.Limits {
-	l := site.Limits{Cpus: n.Limits.Cpus, Pin: n.Limits.Pin}
-	if n.VM.Numa == nil || l.Pin != "" {
-		return l
-	}
-	for _, memory := range numa.Nodes(numa.Sys) {
-		if memory.ID == *n.VM.Numa {
-			l.Pin = memory.Online
-		}
-	}
-	return l
-}
-
-// bind lets the machine have what it is bound to have of the host's processors.
-func (m machine) bind(ctx context.Context, r *nodedir.Record) error {
-	if err := m.Group().Limit(r.Name, bounds(&r.Node)); err != nil {
-		return err
-	}
-	if err := m.pinEach(ctx, &r.Node); err != nil {
-		return m.StartProblem(err, "")
-	}
-	return nil
-}
 
 // pinEach gives each processor of a machine one of those that the node is pinned to.
 func (m machine) pinEach(ctx context.Context, n *spec.Node) error {

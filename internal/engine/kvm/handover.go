@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"orrery/internal/engine/kvm/qmp"
-	"orrery/internal/engine/process"
 	"orrery/internal/host"
+	"orrery/internal/host/process"
 )
 
 // A handover is what is on record while another machine takes the place of a node's: so that one of the two goes on, and no more than one, whenever we are killed.
@@ -51,7 +51,7 @@ func (e *Engine) stay(ctx context.Context, m machine, h handover) error {
 	if err := m.setHeaders(h.Headers); err != nil {
 		return err
 	}
-	return m.over()
+	return e.over(m)
 }
 
 // take gives the machine that has taken over the place of the one before, and ends that.
@@ -74,11 +74,18 @@ func (e *Engine) take(ctx context.Context, m machine, h handover) error {
 	if err := m.Group().KillThose(ctx, h.Leaving.Has); err != nil {
 		return err
 	}
-	return m.over()
+	return e.over(m)
 }
 
-// over forgets that there were two.
-func (m machine) over() error {
+// over forgets that there were two, and limits the node to one again.
+func (e *Engine) over(m machine) error {
+	r, err := e.Record(m.Ref)
+	if err != nil {
+		return err
+	}
+	if err := m.limit(&r.Node, 1); err != nil {
+		return err
+	}
 	if err := os.RemoveAll(m.nextRun()); err != nil {
 		return err
 	}

@@ -15,8 +15,8 @@ import (
 
 	"orrery/internal/engine"
 	"orrery/internal/engine/kvm/qmp"
-	"orrery/internal/engine/process"
 	"orrery/internal/engine/vm"
+	"orrery/internal/host/process"
 )
 
 // monitorOf makes a monitor of a machine that is in some state, of which one migration is said to have gone some way.

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"orrery/internal/engine/process"
+	"orrery/internal/host/process"
 )
 
 // Headers are how many bytes the header is (struct virtio_net_hdr of the kernel) that each packet of a tap begins with, by the name of the tap. A tap has one length, whoever has it open, and a QEMU that

@@ -14,9 +14,9 @@ import (
 
 	"orrery/internal/engine/kvm/argv"
 	"orrery/internal/engine/nodedir"
-	"orrery/internal/engine/process"
 	"orrery/internal/engine/seed"
 	"orrery/internal/host"
+	"orrery/internal/host/process"
 	"orrery/internal/network"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
@@ -63,7 +63,7 @@ func (e *Engine) startDisk(ctx context.Context, m machine, r *nodedir.Record) (e
 			return m.StartProblem(err, "")
 		}
 	}
-	if err := m.bind(ctx, r); err != nil {
+	if err := m.pin(ctx, r); err != nil {
 		return err
 	}
 	if r.Disk.Guest == site.NoGuest {

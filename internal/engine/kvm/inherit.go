@@ -13,7 +13,7 @@ import (
 	"orrery/internal/engine/kvm/argv"
 	"orrery/internal/engine/kvm/record"
 	"orrery/internal/engine/nodedir"
-	"orrery/internal/engine/process"
+	"orrery/internal/host/process"
 )
 
 // inherit opens what the QEMU that takes a machine over is handed of the one that has it: the record of the console, and the ends of links. Should a guest have taken that one

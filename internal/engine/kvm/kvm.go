@@ -15,10 +15,10 @@ import (
 
 	"orrery/internal/engine"
 	"orrery/internal/engine/nodedir"
-	"orrery/internal/engine/process"
 	"orrery/internal/engine/vm"
 	"orrery/internal/host"
 	"orrery/internal/host/login"
+	"orrery/internal/host/process"
 	"orrery/internal/host/qemu"
 	"orrery/internal/image"
 	"orrery/internal/observe"

@@ -41,7 +41,10 @@ func (e *Engine) launch(ctx context.Context, m machine, r *nodedir.Record, line 
 	if line.Accel == observe.KVM {
 		cell.Devices = []string{"kvm"}
 	}
-	if line.PCI, err = m.lend(&cell, &r.Node); err != nil {
+	if line.PCI, err = m.lend(ctx, &cell, &r.Node); err != nil {
+		return err
+	}
+	if err := confine.Allow(m.Group(), cell.Devices...); err != nil { // of virtiofsd, too, which has no guest yet
 		return err
 	}
 	served := handed{}

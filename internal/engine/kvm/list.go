@@ -39,7 +39,7 @@ func (e *Engine) look(n *observe.Node) {
 		}
 		n.NICs[i].Bridge = ends.Whereabouts(n.NICs[i], n.KindOf(n.NICs[i]))
 	}
-	if has, ok := m.Group().Holds(bounds(&n.Node)); !ok {
+	if has, ok := m.Group().Holds(bounds(&n.Node, 1)); !ok {
 		n.Limits.Cpus, n.Limits.Pin = has.Cpus, has.Pin // somebody changed them behind our back
 	}
 }

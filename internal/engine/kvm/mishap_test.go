@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/engine"
-	"orrery/internal/engine/process"
 	"orrery/internal/host"
+	"orrery/internal/host/process"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
 )
@@ -38,7 +38,8 @@ func gone(t *testing.T, m machine) {
 	}
 }
 
-// TestMishaps: what becomes of a machine whose programs are killed, whose starter is, and whose guest does not come up.
+// TestMishaps: what becomes of a machine whose programs are killed, whose starter is, whose guest does not come up, and whose guest
+// takes what it can.
 func TestMishaps(t *testing.T) {
 	g := newGround(t)
 	n := g.Node("victim", 1)
@@ -84,6 +85,7 @@ func TestMishaps(t *testing.T) {
 	if err := g.Runner(ref).Run(t.Context(), host.Command{Args: []string{"grep", "-q", shareComm, "/root/kept"}}); err != nil {
 		t.Errorf("what was written before is lost: %v", err)
 	}
+	g.bounded(t, n)
 
 	// A machine whose starter was killed is ended by whoever comes next, one whose stopper was, too.
 	must(t, os.WriteFile(m.Starting(), nil, 0o600))

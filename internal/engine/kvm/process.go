@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"orrery/internal/engine/process"
+	"orrery/internal/host/process"
 )
 
 // The programs of a machine, as the kernel calls their processes (proc_pid_comm(5), which has 15 bytes).

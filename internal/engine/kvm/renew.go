@@ -18,7 +18,7 @@ import (
 	"orrery/internal/engine/kvm/argv"
 	"orrery/internal/engine/kvm/qmp"
 	"orrery/internal/engine/nodedir"
-	"orrery/internal/engine/process"
+	"orrery/internal/host/process"
 	"orrery/internal/host/qemu"
 	"orrery/internal/image/kernel"
 	"orrery/internal/problem"
@@ -84,6 +84,9 @@ func (m machine) next(leaving process.Crew) machine {
 
 // goOver starts the machine that takes over, and sends it the state of the one that runs.
 func (e *Engine) goOver(ctx context.Context, m machine, of handover, r *nodedir.Record) (*qmp.Migration, error) {
+	if err := m.limit(&r.Node, 2); err != nil {
+		return nil, err
+	}
 	next := m.next(of.Leaving)
 	old, err := m.monitor(ctx)
 	if err != nil {

@@ -117,6 +117,9 @@ func renews(t *testing.T, vm site.VM, data string) {
 	if m.qemu() == was || len(m.Group().Processes()) != 3 {
 		t.Errorf("QEMU was %d and is %d of %v", was, m.qemu(), m.Group().Processes())
 	}
+	if has, ok := m.Group().Holds(bounds(n, 1)); !ok {
+		t.Errorf("its limits are %+v", has)
+	}
 	c.goOn(t, &last)
 	if now := g.says(t, ref, "cat", "/proc/sys/kernel/random/boot_id"); now != booted {
 		t.Error("it has booted anew")
@@ -166,6 +169,9 @@ func renews(t *testing.T, vm site.VM, data string) {
 	must(t, g.Sweep(t.Context(), testSite))
 	if m.qemu() == was || len(m.Group().Processes()) != 3 {
 		t.Errorf("QEMU was %d and is %d of %v", was, m.qemu(), m.Group().Processes())
+	}
+	if has, ok := m.Group().Holds(bounds(n, 1)); !ok {
+		t.Errorf("its limits are %+v", has)
 	}
 	c.goOn(t, &last)
 	if now := g.says(t, ref, "cat", "/proc/sys/kernel/random/boot_id"); now != booted {

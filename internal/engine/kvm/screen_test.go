@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"orrery/internal/engine"
-	"orrery/internal/engine/process"
+	"orrery/internal/host/process"
 )
 
 // shows speaks to the screen of a machine as a viewer does (RFC 6143, 7.1 to 7.3), twice at once, and looks at a picture of it. QEMU listens at no port for that.

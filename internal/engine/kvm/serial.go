@@ -28,7 +28,7 @@ func (s serial) Open(ctx context.Context, by host.Holder) (io.ReadWriteCloser, e
 
 // connect connects to the port. QEMU serves one at a time and lets others wait without a word, so a lock says who it is.
 func (s serial) connect(ctx context.Context, by host.Holder) (io.ReadWriteCloser, error) {
-	return engine.OpenConsole(s.m.Ref, s.m.Run, by, "orrery status", func() (io.ReadWriteCloser, error) {
+	return engine.OpenConsole(ctx, s.m.Ref, s.m.Run, by, "orrery status", func() (io.ReadWriteCloser, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(s.m.Run, consoleSocket))
 	})
 }

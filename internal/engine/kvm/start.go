@@ -53,7 +53,11 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 		start = e.startDisk
 	}
 	return m.WhileStarting(func() error {
-		if err := start(ctx, m, r); err != nil {
+		err := m.limit(&r.Node, 1)
+		if err == nil {
+			err = start(ctx, m, r)
+		}
+		if err != nil {
 			stopped := context.WithoutCancel(ctx)
 			err = errors.Join(err, m.Group().Kill(stopped))
 			return errors.Join(err, e.tidy(stopped, m))
@@ -132,7 +136,7 @@ func (e *Engine) start(ctx context.Context, m machine, r *nodedir.Record) (err e
 	if err := m.growImages(ctx, r); err != nil { // those of a state are the machine's once it has that
 		return err
 	}
-	if err := m.bind(ctx, r); err != nil {
+	if err := m.pin(ctx, r); err != nil {
 		return err
 	}
 	if err := e.agents.Await(ctx, m.Machine, patience(accel), m.awaitOff); err != nil {

@@ -6,8 +6,8 @@ import (
 	"os"
 
 	"orrery/internal/engine"
-	"orrery/internal/engine/cgroup"
 	"orrery/internal/engine/kvm/record"
+	"orrery/internal/host/cgroup"
 	"orrery/internal/host/pci"
 )
 
@@ -87,6 +87,6 @@ func (e *Engine) tidy(ctx context.Context, m machine) error {
 	_ = os.Remove(m.halted()) // the next one begins to run
 	err := m.Unlink(ctx)
 	cgroup.Remove(m.Group())
-	err = errors.Join(err, pci.Here.Return(m.holder()))
+	err = errors.Join(err, pci.Here.Return(ctx, m.holder()))
 	return errors.Join(err, m.RemoveRun())
 }

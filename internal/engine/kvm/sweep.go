@@ -46,7 +46,7 @@ func (e *Engine) sweep(ctx context.Context, m machine) error {
 		_ = os.Remove(m.Stopping())
 		return e.tidy(ctx, m)
 	case len(m.Group().Processes()) == 0: // it has stopped, or its QEMU was killed: nobody would give back what that had, as to all others the node is stopped
-		return pci.Here.Return(m.holder())
+		return pci.Here.Return(ctx, m.holder())
 	}
 	return nil
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"orrery/internal/engine"
-	"orrery/internal/engine/process"
+	"orrery/internal/host/process"
 	"orrery/internal/tree"
 )
 

@@ -14,9 +14,9 @@ import (
 	"orrery/internal/engine"
 	"orrery/internal/engine/kvm/argv"
 	"orrery/internal/engine/nodedir"
-	"orrery/internal/engine/process"
 	"orrery/internal/host"
 	"orrery/internal/host/login"
+	"orrery/internal/host/process"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 )

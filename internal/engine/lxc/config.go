@@ -23,11 +23,15 @@ func (e *Engine) writeConfig(c container, r *nodedir.Record, mounts []nodedir.Mo
 		set("lxc.idmap", "g 0 %d %d", idmap.First, idmap.Size)
 		set("lxc.namespace.share.user", "%s", c.namespace())
 	}
+	set("lxc.seccomp.profile", "") // the filter is on the thread that starts LXC (package seccomp)
 	b.WriteString(rootfs.DeviceRules(devices(r)))
 	set("lxc.uts.name", "%s", r.Name)
 	set("lxc.rootfs.path", "dir:%s", c.Root())
 	set("lxc.signal.halt", "SIGRTMIN+3") // systemd(1): poweroff
 	set("lxc.pty.max", "1024")
+	if err := c.recordConsole(set); err != nil {
+		return err
+	}
 	if host.AppArmor() {
 		set("lxc.apparmor.profile", "generated")
 		set("lxc.apparmor.allow_nesting", "1") // systemd mounts a proc of its own for the services that it confines

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"orrery/internal/engine"
-	"orrery/internal/engine/cgroup"
+	"orrery/internal/host/cgroup"
 	"orrery/internal/problem"
 )
 

@@ -67,7 +67,9 @@ func (g ground) reboot(t *testing.T, ref engine.Ref) {
 	_ = g.Runner(ref).Run(t.Context(), host.Command{Args: []string{"systemctl", "--no-block", "reboot"}})
 	for begun := time.Now(); ; time.Sleep(20 * time.Millisecond) {
 		if now := c.init(); now != 0 && now != was {
-			c.awaitOrders(t.Context())
+			record, err := g.Record(ref)
+			must(t, err)
+			c.awaitOrders(t.Context(), record)
 			return
 		}
 		if time.Since(begun) > time.Minute {

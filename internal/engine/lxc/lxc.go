@@ -11,9 +11,9 @@ import (
 	"strconv"
 
 	"orrery/internal/engine"
-	"orrery/internal/engine/cgroup"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
+	"orrery/internal/host/cgroup"
 	"orrery/internal/image"
 	"orrery/internal/image/rootfs"
 	"orrery/internal/observe"

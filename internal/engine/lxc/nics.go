@@ -16,30 +16,23 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// writeNIC writes the configuration of an interface (lxc.container.conf(5), NETWORK).
+// inner is what an interface of the node is called where LXC takes it from.
+func inner(i int, n *spec.Node, nic spec.NIC) string {
+	if n.KindOf(nic) == site.Exclusive {
+		return nic.Parent
+	}
+	return fmt.Sprintf("in%d", i)
+}
+
+// writeNIC writes the configuration of an interface (lxc.container.conf(5), NETWORK). LXC finds it beside its monitor, moves
+// it into the node, and moves it back when the node ends or reboots by itself.
 func (c container) writeNIC(set func(string, string, ...any), i int, n *spec.Node, nic spec.NIC) error {
 	net := fmt.Sprintf("lxc.net.%d.", i)
-	kind := n.KindOf(nic)
-	switch kind {
-	case site.Macvlan:
-		set(net+"type", "macvlan")
-		set(net+"macvlan.mode", "bridge")
-		set(net+"link", "%s", nic.Parent)
-	case site.Exclusive:
-		set(net+"type", "phys")
-		set(net+"link", "%s", nic.Parent)
-	case site.Routed:
-		set(net+"type", "veth")
-		set(net+"script.up", "%s", c.laying(nic))
-	default:
-		set(net+"type", "veth")
-		set(net+"link", "%s", nic.Bridge)
-	}
+	set(net+"type", "phys")
+	set(net+"link", "%s", inner(i, n, nic))
 	set(net+"name", "%s", nic.Name)
-	if kind == site.Routed || kind == site.Bridge {
-		set(net+"veth.pair", "%s", nic.HostEnd)
-	}
-	if kind != site.Exclusive { // that has one of its own
+	exclusive := n.KindOf(nic) == site.Exclusive
+	if !exclusive { // that has one of its own
 		set(net+"hwaddr", "%s", nic.MAC)
 	}
 	set(net+"mtu", "%d", nic.MTU)
@@ -48,21 +41,67 @@ func (c container) writeNIC(set func(string, string, ...any), i int, n *spec.Nod
 		set(net+"ipv4.gateway", "%s", nic.Gateway)
 	}
 	set(net+"flags", "up")
-	if kind == site.Routed {
-		return c.writeLaying(nic)
+	if refusesRouters(n.KindOf(nic)) {
+		set("lxc.sysctl.net.ipv6.conf."+nic.Name+".accept_ra", "0")
+	}
+	if !exclusive {
+		return nil
+	}
+	set("lxc.hook.post-stop", "%s", c.returning(nic))
+	return c.writeReturning(nic)
+}
+
+// returning is a script that LXC runs when the node has ended: it moves an interface of the host from beside the monitor to
+// where it came from. A virtual one would end with the monitor.
+func (c container) returning(nic spec.NIC) string { return c.File("return-" + nic.Name) }
+
+func (c container) writeReturning(nic spec.NIC) error {
+	const script = "#!/bin/sh\n# Orrery: give the interface %[1]s back to the host.\n" +
+		"[ \"$LXC_TARGET\" = reboot ] || ip link set dev %[1]s netns 1\n"
+	if err := os.WriteFile(c.returning(nic), fmt.Appendf(nil, script, nic.Parent), 0o700); err != nil {
+		return err
+	}
+	return os.Chmod(c.returning(nic), 0o700) //nolint:gosec // a script that root runs
+}
+
+// makeLinks makes the links of a node that is to start, with their inner ends in a namespace of the node's monitor.
+func (c container) makeLinks(r *nodedir.Record, space *os.File) error {
+	for i, nic := range r.NICs {
+		if err := ends.MakeInner(nic, r.KindOf(nic), inner(i, &r.Node, nic), space); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// laying is a script that LXC runs on the host whenever it has made the link of a routed network, which it does also when the node
-// reboots by itself.
-func (c container) laying(nic spec.NIC) string { return c.File("up-" + nic.Name) }
-
-func (c container) writeLaying(nic spec.NIC) error {
-	if err := os.WriteFile(c.laying(nic), ends.LayingScript(nic), 0o700); err != nil {
-		return err
+// refusesRouters reports whether a node is told not to believe router advertisements on a network of a kind. On networks that
+// are a wire of the host's, there may be a router that is right.
+func refusesRouters(kind string) bool {
+	if kind != site.Bridge && kind != site.Routed {
+		return false
 	}
-	return os.Chmod(c.laying(nic), 0o700) //nolint:gosec // a script that root runs
+	_, err := os.Stat("/proc/sys/net/ipv6") // else LXC would not start the node
+	return err == nil
+}
+
+// removeLinks removes what makeLinks has made, after a start that failed.
+func (c container) removeLinks(r *nodedir.Record, space *os.File) error {
+	var err error
+	for _, nic := range r.NICs {
+		if r.KindOf(nic) == site.Exclusive {
+			err = errors.Join(err, ends.TakeBack(nic, space))
+		}
+	}
+	return errors.Join(err, network.RemoveLinks(hostEnds(r)))
+}
+
+// hostEnds are the names of the host's ends of a node's links.
+func hostEnds(r *nodedir.Record) []string {
+	var all []string
+	for _, nic := range r.NICs {
+		all = append(all, nic.HostEnd)
+	}
+	return all
 }
 
 // taker says of interfaces of the host which node has taken them.

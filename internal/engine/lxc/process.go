@@ -3,7 +3,7 @@ package lxc
 import (
 	"slices"
 
-	"orrery/internal/engine/process"
+	"orrery/internal/host/process"
 )
 
 // monitor gives the process id of LXC's monitor of the node, or 0 if the node does not run. The pid file may be

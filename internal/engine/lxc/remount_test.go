@@ -321,7 +321,9 @@ func remountReboot(t *testing.T, g ground, n *spec.Node) {
 			t.Fatal("the node does not come back")
 		}
 	}
-	r.c.awaitOrders(t.Context())
+	record, err := r.c.Read()
+	must(t, err)
+	r.c.awaitOrders(t.Context(), record)
 	if got := r.sh("cat /srv/data/x"); got != "b" {
 		t.Errorf("on the volume: %q", got)
 	}

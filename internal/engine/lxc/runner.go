@@ -3,22 +3,16 @@ package lxc
 import (
 	"context"
 	"os"
-	"os/exec"
-	"slices"
-	"strconv"
-	"strings"
-	"syscall"
-	"time"
-
-	"golang.org/x/sys/unix"
 
 	"orrery/internal/engine"
-	"orrery/internal/engine/process"
+	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
+	"orrery/internal/host/enter"
+	"orrery/internal/host/process"
 	"orrery/internal/tree"
 )
 
-// Runner runs commands in a running node by lxc-attach(1), with the node's namespaces, control group, capabilities and seccomp filter.
+// Runner runs commands in a running node, with its namespaces, control group, capabilities and seccomp filter.
 func (e *Engine) Runner(ref engine.Ref) host.Runner { return runner{e.container(ref), e} }
 
 type runner struct {
@@ -36,54 +30,36 @@ func (r runner) View() (*tree.Root, func(id uint32) bool, error) {
 
 // Run runs a command in the node.
 func (r runner) Run(ctx context.Context, c host.Command) error {
-	if !r.c.running() {
-		return engine.NotRunning(r.c.ref)
-	}
-	attach, err := host.Seal("lxc-attach")
+	record, err := r.e.Record(r.c.ref)
 	if err != nil {
 		return err
 	}
-	args := []string{"lxc-attach", "--name", r.c.name, "--lxcpath", r.c.Path(), "--clear-env", "--quiet",
-		"--set-var", "PATH=" + host.Path, "--set-var", "LANG=C.UTF-8", "--set-var", "HOME=/root"}
+	if !r.c.running() {
+		return engine.NotRunning(r.c.ref)
+	}
+	env := []string{"PATH=" + host.Path, "LANG=C.UTF-8", "HOME=/root"}
 	if term := os.Getenv("TERM"); c.TTY && term != "" {
-		args = append(args, "--set-var", "TERM="+term)
+		env = append(env, "TERM="+term)
 	}
-	for _, pair := range c.Env {
-		args = append(args, "--set-var", pair)
+	node := enter.Container{
+		Name: r.c.ref.Name, Hold: func() (*enter.Init, error) { return r.c.hold(record) },
+		Root: record.IDs().First, Group: r.c.group(), Calls: calls(record), Env: env,
 	}
-	args = append(args, "--")
-	if c.User != "" && c.User != "root" {
-		args = append(args, "runuser", "-u", c.User, "--")
-	}
-	// lxc-attach begins where it was called from, if the node has such a directory.
-	return host.Exec(ctx, r.c.ref.Name, append(args, c.Args...), c, func(cmd *exec.Cmd) {
-		cmd.Dir, cmd.Path, cmd.Err = "/", attach, nil
-		cmd.Cancel = func() error { return end(cmd.Process) }
-		if !c.TTY { // which ends with us
-			// By lxc-attach, Sweep finds the command if we are killed; without it, the command would go on unseen.
-			cmd.SysProcAttr.Pdeathsig = 0
-			cmd.Env = append(slices.DeleteFunc(cmd.Env, func(pair string) bool { return strings.HasPrefix(pair, caller) }),
-				caller+strconv.Itoa(os.Getpid()))
-		}
-	})
+	return node.Run(ctx, c)
 }
 
-// end kills the command of an lxc-attach, which buries it and ends. Were that killed as well, the dead process would stay in the node until the host's init buries it, which not every init does
-// at once, and systemd waits ten seconds for it when the node shuts down. What cannot end, as in a node that stands still, is left to that.
-func end(attach *os.Process) error {
-	for try := range 50 {
-		if attach.Signal(syscall.Signal(0)) != nil {
-			if try == 0 {
-				return os.ErrProcessDone
-			}
-			return nil
-		}
-		for _, pid := range groupOf(process.Host, attach.Pid) {
-			_ = unix.Kill(pid, unix.SIGKILL)
-		}
-		time.Sleep(10 * time.Millisecond)
+// hold holds the node's init.
+func (c container) hold(r *nodedir.Record) (*enter.Init, error) {
+	monitor := c.monitor()
+	if monitor == 0 {
+		return nil, engine.NotRunning(c.ref)
 	}
-	return unix.Kill(-attach.Pid, unix.SIGKILL)
+	for _, pid := range process.Host.Children(monitor) {
+		if !process.Host.Ending(pid) {
+			return enter.Hold(pid, monitor, r.IDs().Map())
+		}
+	}
+	return nil, engine.NotRunning(c.ref)
 }
 
 // Put writes files in the node.

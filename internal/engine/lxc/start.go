@@ -5,16 +5,21 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"orrery/internal/engine"
-	"orrery/internal/engine/cgroup"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
+	"orrery/internal/host/cgroup"
+	"orrery/internal/host/enter"
+	"orrery/internal/host/seccomp"
 	"orrery/internal/network"
 	"orrery/internal/problem"
+	"orrery/internal/site"
 	"orrery/internal/tree"
 )
 
@@ -41,15 +46,6 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 	if err := os.Remove(c.log()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	lxcStart, err := exec.LookPath("lxc-start")
-	if err != nil {
-		return problem.New(problem.Unable, "LXC is not installed on this host").Try("apt-get install lxc; orrery doctor tells what else is missing")
-	}
-	cmd := host.Program(context.WithoutCancel(ctx), lxcStart, "--daemon", "--name", c.name, "--lxcpath", c.Path(), "--rcfile", c.config(),
-		"--pidfile", c.pidfile(), "--logfile", c.log(), "--logpriority", "WARN")
-	cmd.Env = []string{"PATH=" + host.Path}
-	tail := &host.Tail{}
-	cmd.Stdout, cmd.Stderr = tail, tail
 	if err := os.WriteFile(c.starting(), nil, 0o600); err != nil {
 		return err
 	}
@@ -60,67 +56,119 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 	if err := network.Guard(ctx, network.Ports(&r.Node)); err != nil {
 		return errors.Join(err, c.giveBack(ctx, r))
 	}
-	o := e.overlay(c, r, mounts)
-	if o.IDs.Size > 0 {
-		o.Namespace = c.namespace()
-	}
-	if err := o.Spawn(cmd); err != nil {
-		err = c.startProblem(err, "")
-		return errors.Join(err, c.giveBack(ctx, r))
-	}
-	if err := cmd.Wait(); err != nil {
-		err = c.startProblem(err, c.why(tail.String()))
+	if err := e.boot(context.WithoutCancel(ctx), c, r, mounts); err != nil {
+		err = c.startProblem(err)
 		return errors.Join(err, c.giveBack(ctx, r))
 	}
 	if has, ok := c.group().Holds(r.Limits); !ok {
 		return problem.New(problem.Failed, "node %s: limits read back as %+v instead of %+v", r.Name, has, r.Limits).At(c.group().Name()).
 			Try("orrery doctor tells which limits this host can set")
 	}
-	c.awaitOrders(ctx)
-	return ctx.Err()
+	c.awaitOrders(ctx, r)
+	return e.checkAlive(ctx, c, r)
 }
 
-// awaitOrders waits until the node's systemd listens to systemctl(1), so that nobody has to ask it again and again from inside. A
-// node that does not come so far is the business of whoever gives it orders.
-func (c container) awaitOrders(ctx context.Context) {
+// boot runs lxc-start, which returns when the node's init has been started.
+//
+// LXC's monitor listens at a socket with an abstract name, which anybody on the host could bind first and so keep the node
+// from starting. Such names belong to a network namespace, so the monitor has one that nobody else can enter. It goes with
+// the monitor. In it are the inner ends of the node's links.
+func (e *Engine) boot(ctx context.Context, c container, r *nodedir.Record, mounts []nodedir.Mount) error {
+	space, err := host.NewNetwork()
+	if err != nil {
+		return err
+	}
+	defer space.Close()
+	if err = c.makeLinks(r, space); err == nil {
+		err = e.launch(ctx, c, r, mounts, space)
+	}
+	if err != nil {
+		err = errors.Join(err, c.removeLinks(r, space))
+	}
+	return err
+}
+
+// launch runs lxc-start where the node's root is mounted, and where its links are.
+func (e *Engine) launch(ctx context.Context, c container, r *nodedir.Record, mounts []nodedir.Mount, space *os.File) error {
+	o := e.overlay(c, r, mounts)
+	if o.IDs.Size > 0 {
+		o.Namespace = c.namespace()
+	}
+	args := []string{"lxc-start", "--daemon", "--name", c.name, "--lxcpath", c.Path(), "--rcfile", c.config(),
+		"--pidfile", c.pidfile(), "--logfile", c.log(), "--logpriority", "WARN"}
+	return host.RunOn(ctx, r.Name, args, host.Command{Args: args}, func(streams host.Streams) (started host.Underway, err error) {
+		err = o.Within(func() error {
+			if err := calls(r).Install(); err != nil {
+				return err
+			}
+			if err := unix.Setns(int(space.Fd()), unix.CLONE_NEWNET); err != nil {
+				return os.NewSyscallError("setns", err)
+			}
+			process, err := enter.Launcher{Args: args}.Launch(ctx, streams)
+			started = process
+			return err
+		})
+		return started, err
+	})
+}
+
+// calls are the system calls that a node may make.
+func calls(r *nodedir.Record) seccomp.Policy {
+	return seccomp.Policy{
+		IOUring:    slices.Contains(r.Syscalls, site.IOUring),
+		Socketcall: slices.Contains(r.Syscalls, site.Socketcall),
+	}
+}
+
+// awaitOrders waits until the node's systemd listens to systemctl(1), so that nobody has to ask it again and again from
+// inside. A node that does not come so far is the business of whoever gives it orders.
+func (c container) awaitOrders(ctx context.Context, r *nodedir.Record) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+	init, err := c.awaitInit(ctx, r)
+	if err != nil {
+		return
+	}
+	defer init.Close()
+	root, err := tree.Open(fmt.Sprintf("/proc/%d/root/.", init.PID))
+	if err != nil {
+		return
+	}
+	defer root.Close()
 	for {
-		if c.listens() || !c.running() || host.Pause(ctx, 5*time.Millisecond) != nil {
+		if _, err := root.Lstat("run/systemd/private"); err == nil || init.Ended() || host.Pause(ctx, 5*time.Millisecond) != nil {
 			return
 		}
 	}
 }
 
-// listens reports whether the node's systemd has made its socket.
-func (c container) listens() bool {
-	root, err := tree.Open(fmt.Sprintf("/proc/%d/root/.", c.init()))
-	if err != nil {
-		return false
+// awaitInit holds the node's init as soon as it has the node's root: while a node reboots, it is a copy of its monitor first.
+func (c container) awaitInit(ctx context.Context, r *nodedir.Record) (*enter.Init, error) {
+	for {
+		init, err := c.hold(r)
+		if !errors.Is(err, enter.ErrNotReady) {
+			return init, err
+		}
+		if err := host.Pause(ctx, time.Millisecond); err != nil {
+			return nil, err
+		}
 	}
-	defer root.Close()
-	_, err = root.Lstat("run/systemd/private")
-	return err == nil
 }
 
 // clear removes what a monitor that was killed could not: control groups, under whose names LXC would
 // not start another node, and interfaces.
 func (c container) clear(ctx context.Context, r *nodedir.Record) error {
 	cgroup.Remove(c.groups()...)
-	var ends []string
-	for _, nic := range r.NICs {
-		ends = append(ends, nic.HostEnd)
-	}
-	err := network.RemoveLinks(ends)
-	unguarded := network.Unguard(ctx, ends)
+	err := network.RemoveLinks(hostEnds(r))
+	unguarded := network.Unguard(ctx, hostEnds(r))
 	return errors.Join(err, unguarded, c.giveBack(ctx, r))
 }
 
-// why picks the first error out of LXC's log, which is where it says what went wrong.
-func (c container) why(output string) string {
+// why returns the first errors in LXC's log, which is where it says what went wrong.
+func (c container) why() string {
 	text, err := os.ReadFile(c.log())
 	if err != nil {
-		return output
+		return ""
 	}
 	var errs []string
 	for _, line := range strings.Split(string(text), "\n") {
@@ -128,15 +176,13 @@ func (c container) why(output string) string {
 			errs = append(errs, strings.TrimSpace(message))
 		}
 	}
-	if len(errs) == 0 {
-		return output
-	}
 	return strings.Join(errs[:min(3, len(errs))], "\n")
 }
 
-func (c container) startProblem(err error, detail string) error {
-	if detail != "" {
-		err = fmt.Errorf("%w\n%s", err, detail)
+// startProblem says why a node does not start: what LXC's log says, or else what lxc-start printed.
+func (c container) startProblem(err error) error {
+	if why := c.why(); why != "" {
+		err = errors.New(why)
 	}
 	return problem.New(problem.Failed, "node %s does not start", c.ref.Name).At(c.log()).Because(err).
 		Try("orrery doctor tells what this host lacks")

@@ -8,13 +8,15 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/engine"
-	"orrery/internal/engine/cgroup"
 	"orrery/internal/engine/nodedir"
-	"orrery/internal/engine/process"
+	"orrery/internal/host/cgroup"
+	"orrery/internal/host/process"
+	"orrery/internal/network"
 	"orrery/internal/problem"
 )
 
-// Stop asks the node's init to power off and, when ctx has a deadline and it passes, kills it.
+// Stop asks the node's init to power off and, when ctx has a deadline and it passes, kills it. What the node has frozen of
+// itself goes on, so that it ends.
 func (e *Engine) Stop(ctx context.Context, ref engine.Ref) error {
 	c := e.container(ref)
 	if err := c.thaw(); err != nil {
@@ -43,7 +45,7 @@ func (c container) powerOff(ctx context.Context) error {
 		err = c.signal(ctx, unix.Signal(37)) // SIGRTMIN+3, systemd(1): poweroff
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = c.signal(context.Background(), unix.SIGKILL)
+		err = c.killInit(context.WithoutCancel(ctx)) // within cgroup's own time
 	}
 	if err != nil {
 		return err
@@ -51,8 +53,20 @@ func (c container) powerOff(ctx context.Context) error {
 	return os.Remove(c.stopping())
 }
 
+// killInit kills the node's init, with which all others of the node end, and waits until its monitor has cleaned up.
+func (c container) killInit(ctx context.Context) error {
+	ctx, cancel := c.group().Killing(ctx)
+	defer cancel()
+	err := c.signal(ctx, unix.SIGKILL)
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
 // signal sends a signal to the node's init and waits until both it and its monitor, which cleans up behind it, have ended. It
-// sends the signal again and again, because an init that has only just been started loses it.
+// sends the signal again and again, because an init that has only just been started loses it, and because root of the node may
+// freeze some of its processes at any moment: init waits for all of them.
 func (c container) signal(ctx context.Context, s unix.Signal) error {
 	monitor, first := c.monitor(), c.init()
 	if monitor == 0 {
@@ -74,6 +88,7 @@ func (c container) signal(ctx context.Context, s unix.Signal) error {
 		if try%8 != 0 {
 			return nil
 		}
+		_ = c.group().ThawAll(ctx) // if it cannot, the next try may
 		return target.Send(s)
 	})
 }
@@ -89,10 +104,13 @@ func (c container) kill(ctx context.Context) error {
 		return nil // it has just ended
 	}
 	defer watch.Close()
+	ctx, cancel := c.group().Killing(ctx)
+	defer cancel()
 	err = watch.UntilEnded(ctx, func(int) error {
 		for _, pid := range process.Host.Children(monitor) {
 			_ = unix.Kill(pid, unix.SIGKILL)
 		}
+		_ = c.group().ThawAll(ctx) // if it cannot, the next try may
 		return watch.Send(unix.SIGKILL)
 	})
 	if err != nil && ctx.Err() != nil {
@@ -108,11 +126,15 @@ func (e *Engine) Destroy(ctx context.Context, ref engine.Ref) error {
 	if r == nil {
 		r = &nodedir.Record{} // it is half made, or not there
 	}
-	if c.running() {
+	if c.monitor() != 0 { // init may have been killed, and not have ended
 		if err := c.thaw(); err != nil {
 			return err
 		}
-		if err := c.signal(ctx, unix.SIGKILL); err != nil {
+		// LXC takes some 16 ms to move each link out of a node that ends. One that is gone need not be moved.
+		if err := network.RemoveLinks(hostEnds(r)); err != nil {
+			return err
+		}
+		if err := c.killInit(ctx); err != nil {
 			return problem.New(problem.Failed, "node %s does not end", ref.Name).At(c.Path()).Because(err)
 		}
 	}

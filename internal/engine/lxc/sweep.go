@@ -5,16 +5,14 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
+	"slices"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"orrery/internal/engine"
 	"orrery/internal/engine/nodedir"
-	"orrery/internal/engine/process"
 	"orrery/internal/host"
+	"orrery/internal/host/enter"
+	"orrery/internal/host/process"
 	"orrery/internal/problem"
 	"orrery/internal/tree"
 )
@@ -91,74 +89,25 @@ func (c container) abandon(ctx context.Context, r *nodedir.Record) error {
 // orphans kills the commands in nodes of a site whose caller has died, and reports whether some of them, or starts of nodes, are
 // still under way.
 func (e *Engine) orphans(site string) (busy bool, err error) {
-	starting, commands, err := leftovers(process.Host, e.Top(site))
-	// lxc-attach ends by itself when what it has started in the node has ended, and buries that. Were it killed as well, a dead
-	// process would be left in the node, for which systemd waits when it shuts down.
-	for _, pid := range commands {
-		_ = unix.Kill(pid, unix.SIGKILL)
+	busy, err = starting(process.Host, e.Top(site))
+	if err != nil {
+		return busy, err
 	}
-	return starting || len(commands) > 0, err
+	return busy, e.Each(site, func(r *nodedir.Record) error {
+		if enter.KillOrphans(e.container(engine.RefOf(&r.Node)).group()) > 0 {
+			busy = true
+		}
+		return nil
+	})
 }
 
-// leftovers looks for what killed runs have left at work on the nodes in a directory: whether any is being started, and the processes
-// that end the commands whose caller has died.
-func leftovers(p process.Table, nodes string) (starting bool, commands []int, err error) {
+// starting reports whether any of the nodes in a directory is being started.
+func starting(p process.Table, nodes string) (bool, error) {
 	tasks, err := p.Tasks()
 	if err != nil {
-		return false, nil, err
+		return false, err
 	}
-	for _, t := range tasks {
-		if filepath.Dir(t.Option("--lxcpath")) != nodes {
-			continue
-		}
-		switch t.Program() {
-		case "lxc-start":
-			starting = true
-		case "lxc-attach":
-			// A command has a process group of its own, with all that it started; a user's terminal has no mark, and ends by itself.
-			if t.Group == t.PID && orphaned(p, t) {
-				commands = append(commands, groupOf(p, t.PID)...)
-			}
-		}
-	}
-	return starting, commands, nil
-}
-
-// groupOf gives the processes of the group that one leads, but that one only if it is alone. They are those of a node.
-func groupOf(p process.Table, leader int) []int {
-	entries, err := os.ReadDir(string(p))
-	if err != nil {
-		return nil
-	}
-	var inside []int
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil || pid == leader {
-			continue
-		}
-		if fields := p.Stat(pid); len(fields) > 5-3 && fields[5-3] == strconv.Itoa(leader) {
-			inside = append(inside, pid)
-		}
-	}
-	if len(inside) == 0 {
-		return []int{leader}
-	}
-	return inside
-}
-
-// caller marks a command in a node, in the environment of its lxc-attach, with the process that waits for it.
-const caller = "ORRERY_CALLER="
-
-// orphaned reports whether the process that waited for a command has ended, so that another one has inherited it.
-func orphaned(p process.Table, t process.Task) bool {
-	environment, err := os.ReadFile(p.File(t.PID, "environ"))
-	if err != nil {
-		return false
-	}
-	for pair := range strings.SplitSeq(string(environment), "\x00") {
-		if waited, marked := strings.CutPrefix(pair, caller); marked {
-			return waited != strconv.Itoa(t.Parent)
-		}
-	}
-	return false // not one of ours, or it only just begins
+	return slices.ContainsFunc(tasks, func(t process.Task) bool {
+		return t.Program() == "lxc-start" && filepath.Dir(t.Option("--lxcpath")) == nodes
+	}), nil
 }

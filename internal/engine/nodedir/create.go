@@ -129,7 +129,7 @@ func (n *Nodes) personaliseAgain(r *Record) error {
 
 // reshaped reports whether two specifications differ in what only a stopped node can change.
 func reshaped(was, is *spec.Node) bool {
-	return was.Privileged != is.Privileged || was.MachineID != is.MachineID || !slices.Equal(was.Mounts, is.Mounts)
+	return was.Privileged != is.Privileged || !slices.Equal(was.Syscalls, is.Syscalls) || was.MachineID != is.MachineID || !slices.Equal(was.Mounts, is.Mounts)
 }
 
 // rewired reports whether they differ in interfaces, but for the bridges on which these are.

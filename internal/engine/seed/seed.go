@@ -85,7 +85,10 @@ func (s *Seed) user() ([]byte, error) {
 func (s *Seed) network() keys {
 	cards := keys{}
 	for _, nic := range s.Node.NICs {
-		card := keys{"match": keys{"macaddress": nic.MAC}, "set-name": nic.Name, "addresses": []string{nic.Address}, "dhcp4": false, "mtu": nic.MTU}
+		card := keys{
+			"match": keys{"macaddress": nic.MAC}, "set-name": nic.Name, "addresses": []string{nic.Address}, "mtu": nic.MTU,
+			"dhcp4": false, "accept-ra": false, // on networks of Orrery nobody says either
+		}
 		if nic.Gateway != "" {
 			card["routes"] = []keys{{"to": "0.0.0.0/0", "via": nic.Gateway}}
 			if len(s.Resolvers) > 0 {

@@ -75,11 +75,15 @@ func TestImage(t *testing.T) {
 			Addresses []string
 			Routes    []map[string]string
 			MTU       int
+			AcceptRA  *bool `json:"accept-ra"`
 		}
 	}
 	must(t, json.Unmarshal([]byte(has["network-config"]), &network))
 	if e := network.Ethernets; e["eth0"].Match.MACAddress != "02:00:00:00:00:01" || e["eth0"].Routes[0]["via"] != "10.1.0.1" || e["eth1"].MTU != 9000 || e["eth1"].Routes != nil || e["eth2"].Addresses[0] != "169.254.77.15/24" {
 		t.Error(has["network-config"])
+	}
+	if ra := network.Ethernets["eth0"].AcceptRA; ra == nil || *ra {
+		t.Error("it would believe router advertisements: " + has["network-config"])
 	}
 	if strings.Contains(has["network-config"], "null") || strings.Contains(has["user-data"], "null") {
 		t.Error("there is a null, on which cloud-init fails")

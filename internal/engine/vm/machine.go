@@ -8,15 +8,13 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 
 	"orrery/internal/engine"
-	"orrery/internal/engine/cgroup"
 	"orrery/internal/engine/nodedir"
+	"orrery/internal/host/cgroup"
 	"orrery/internal/network"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
-	"orrery/internal/visible"
 )
 
 // A Machine is a node that is a virtual machine.
@@ -90,13 +88,6 @@ func (m Machine) StartProblem(err error, printed string) error {
 		err = fmt.Errorf("%w\n%s", err, printed)
 	}
 	return m.Fails("does not start", err).Try("orrery doctor tells what this host lacks")
-}
-
-// LastLines gives the last lines of what a guest has printed.
-func LastLines(text []byte) string {
-	text = text[max(0, len(text)-4<<10):]
-	lines := strings.Split(strings.TrimSpace(strings.ReplaceAll(string(text), "\r", "")), "\n")
-	return visible.Text(strings.Join(lines[max(0, len(lines)-10):], "\n"))
 }
 
 // LackOf says what a host lacks for virtual machines.

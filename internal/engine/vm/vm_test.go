@@ -134,12 +134,9 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestSaid: what is told of a guest is the end of it, as text, with what a host lacks.
+// TestSaid: what is told of a guest is what it printed, with what a host lacks.
 func TestSaid(t *testing.T) {
-	printed := LastLines([]byte(strings.Repeat("old\r\n", 5000) + "Kernel panic\x1b[2J\r\n"))
-	if strings.Count(printed, "old") != 9 || !strings.Contains(printed, "\nKernel panic") || strings.ContainsAny(printed, "\x1b\r") {
-		t.Errorf("%q", printed)
-	}
+	const printed = "Kernel panic"
 	err := Of(nodes(t, false), db).StartProblem(errors.New("QEMU has ended"), printed)
 	for _, part := range []string{"node db does not start", "QEMU has ended\n", "Kernel panic", "orrery doctor"} {
 		if !strings.Contains(err.Error(), part) {

@@ -28,7 +28,7 @@ func (c console) Open(ctx context.Context, by host.Holder) (io.ReadWriteCloser, 
 }
 
 func (c console) connect(ctx context.Context, by host.Holder) (io.ReadWriteCloser, error) {
-	return engine.OpenConsole(c.m.Ref, c.m.Run, by, "see whether xenconsoled runs on this host, and orrery status", func() (io.ReadWriteCloser, error) {
+	return engine.OpenConsole(ctx, c.m.Ref, c.m.Run, by, "see whether xenconsoled runs on this host, and orrery status", func() (io.ReadWriteCloser, error) {
 		path, err := xl.Terminal(ctx, c.m.domain())
 		if err != nil {
 			return nil, err

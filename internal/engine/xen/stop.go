@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"orrery/internal/engine"
-	"orrery/internal/engine/cgroup"
 	"orrery/internal/host"
+	"orrery/internal/host/cgroup"
 	"orrery/internal/host/xl"
 )
 

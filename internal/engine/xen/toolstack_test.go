@@ -15,7 +15,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"orrery/internal/engine/cgroup"
+	"orrery/internal/host/cgroup"
 )
 
 // toolstackHere is the Dom0 to which a program belongs.

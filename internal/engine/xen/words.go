@@ -4,7 +4,7 @@ import (
 	"io"
 	"os"
 
-	"orrery/internal/engine/vm"
+	"orrery/internal/visible"
 )
 
 // Where Xen's own programs write what guests print, if they are told to, and what a device model does.
@@ -37,7 +37,7 @@ func end(path string) string {
 	if err != nil {
 		return ""
 	}
-	return vm.LastLines(text)
+	return visible.LastLines(text)
 }
 
 // last gives the last bytes of a file.

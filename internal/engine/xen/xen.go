@@ -16,9 +16,9 @@ import (
 
 	"orrery/internal/engine"
 	"orrery/internal/engine/nodedir"
-	"orrery/internal/engine/process"
 	"orrery/internal/engine/vm"
 	"orrery/internal/host"
+	"orrery/internal/host/process"
 	"orrery/internal/host/qemu"
 	"orrery/internal/host/xl"
 	"orrery/internal/image"

@@ -91,6 +91,7 @@ func (n *NIC) up(links []netlink.Link) error {
 	if err := n.name(l, links); err != nil {
 		return err
 	}
+	refuseRouters(n.Name)
 	if n.MTU > 0 {
 		if err := netlink.LinkSetMTU(l, n.MTU); err != nil {
 			return fmt.Errorf("MTU %d: %w", n.MTU, err)
@@ -115,6 +116,12 @@ func (n *NIC) up(links []netlink.Link) error {
 		return fmt.Errorf("gateway %s: %w", n.Gateway, err)
 	}
 	return nil
+}
+
+// refuseRouters keeps the kernel from believing router advertisements on an interface: networks of Orrery have none. If it
+// cannot, the machine is not worse off than others: what keeps advertisements away are the ports of those that send them.
+func refuseRouters(name string) {
+	_ = os.WriteFile("/proc/sys/net/ipv6/conf/"+name+"/accept_ra", []byte("0"), 0o644)
 }
 
 func (n *NIC) among(links []netlink.Link) (netlink.Link, error) {

@@ -90,6 +90,9 @@ func TestJoin(t *testing.T) {
 		if l.Attrs().HardwareAddr.String() != nic.MAC || l.Attrs().MTU != nic.MTU || len(addresses) != 1 || addresses[0].IPNet.String() != nic.Address {
 			t.Errorf("interface %d is %+v with %v", i, l.Attrs(), addresses)
 		}
+		if text, err := os.ReadFile("/proc/sys/net/ipv6/conf/" + nic.Name + "/accept_ra"); err == nil && string(text) != "0\n" {
+			t.Errorf("interface %d believes router advertisements: %s", i, text)
+		}
 	}
 	routes, err := exec.Command("ip", "route", "show", "default").Output()
 	if err != nil || !strings.HasPrefix(string(routes), "default via 10.2.0.1 dev eth1") {

@@ -21,7 +21,7 @@ type hierarchy struct {
 // cgroups says by what nodes can be limited (cgroups(7)).
 func (m machine) cgroups() Facts {
 	h := m.hierarchy()
-	return Facts{h.version(), h.controllers(), m.swapAccounting(h)}
+	return Facts{h.version(), h.controllers(), m.swapAccounting(h), h.groupsBelow()}
 }
 
 func (m machine) hierarchy() hierarchy {
@@ -88,6 +88,16 @@ func (h hierarchy) controllers() Fact {
 		}
 	}
 	return f
+}
+
+// groupsBelow says whether the kernel bounds how many control groups a node makes.
+func (h hierarchy) groupsBelow() Fact {
+	const name = "control groups of nodes"
+	if len(h.v1) > 0 || h.at == "" {
+		return Fact{name, false, Info, "only version 2 bounds how many a node makes, each 80 KB of the host's memory",
+			"boot with systemd.unified_cgroup_hierarchy=1, or run what you do not trust in virtual machines"}
+	}
+	return Fact{name, true, Info, "bounded", ""}
 }
 
 // swapAccounting looks for the file by which swap is limited; version 2 has it in every group but the root.

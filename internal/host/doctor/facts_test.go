@@ -116,7 +116,15 @@ func TestCgroups(t *testing.T) {
 			expectFact(t, facts[0], c.fine, c.version)
 			expectFact(t, facts[1], c.all, c.controllers)
 			expectFact(t, facts[2], c.swap, "")
+			expectFact(t, facts[3], strings.HasPrefix(name, "v2"), "bound") // how many groups a node makes
 		})
+	}
+}
+
+func TestProcessIDs(t *testing.T) {
+	for text, value := range map[string]string{"32768\n": "4 nodes of 8192 processes; raised", "4194304\n": "512 nodes", "": "not there"} {
+		f := fakeMachine(t, map[string]string{"proc/sys/kernel/pid_max": text}).processIDs()
+		expectFact(t, f, text != "", value)
 	}
 }
 
@@ -226,4 +234,19 @@ func ok(t *testing.T, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestNeighbours: a table of neighbours that is nearly full is told of, whichever it is.
+func TestNeighbours(t *testing.T) {
+	const headings = "entries  allocs   destroys\n"
+	of := func(four, six string) Fact {
+		return fakeMachine(t, map[string]string{
+			"proc/net/stat/arp_cache": headings + four + " 000007e6 00000898\n" + four + " 000006f6 0000063b", "proc/net/stat/ndisc_cache": headings + six + " 00000001 00000000",
+			"proc/sys/net/ipv4/neigh/default/gc_thresh3": "8192\n", "proc/sys/net/ipv6/neigh/default/gc_thresh3": "1024\n",
+		}).neighbours()
+	}
+	expectFact(t, of("0000010d", "00000034"), true, "269 of 8192 of IPv4, 52 of 1024 of IPv6")
+	expectFact(t, of("00001800", "00000034"), false, "6144 of 8192 of IPv4")
+	expectFact(t, of("00000001", "00000400"), false, "1024 of 1024 of IPv6")
+	expectFact(t, fakeMachine(t, nil).neighbours(), true, "does not count")
 }

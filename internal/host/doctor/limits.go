@@ -2,8 +2,11 @@ package doctor
 
 import (
 	"fmt"
-	"orrery/internal/host"
 	"strconv"
+	"strings"
+
+	"orrery/internal/host"
+	"orrery/internal/site"
 )
 
 // limits says how many nodes the kernel's limits allow.
@@ -14,7 +17,55 @@ func (m machine) limits() Facts {
 	if n, err := strconv.Atoi(instances); err == nil && n < 1024 {
 		f.Value += "; raised while nodes are up"
 	}
-	return Facts{f, m.urgency()}
+	return Facts{f, m.neighbours(), m.processIDs(), m.urgency()}
+}
+
+// neighbours says how full the kernel's tables of neighbours are. There is one for all network namespaces, so a node
+// that calls many addresses on its own interfaces fills it for the host and all nodes, and no rule can keep it from that.
+func (m machine) neighbours() Fact {
+	f := Fact{Name: "neighbours", OK: true, Level: Info}
+	var values []string
+	for _, of := range []struct{ family, cache, key string }{{"IPv4", "arp_cache", "ipv4"}, {"IPv6", "ndisc_cache", "ipv6"}} {
+		key := "net." + of.key + ".neigh.default.gc_thresh3"
+		entries, ok := m.entries("proc/net/stat/" + of.cache)
+		bound, err := strconv.Atoi(m.read("proc/sys/" + strings.ReplaceAll(key, ".", "/")))
+		if !ok || err != nil {
+			continue
+		}
+		values = append(values, fmt.Sprintf("%d of %d of %s", entries, bound, of.family))
+		if 4*entries >= 3*bound {
+			f.OK, f.Level = false, Wanted
+			f.Fix = "when the table is full, neither the host nor any node finds those that it has not called lately: " +
+				"look for a node that calls many addresses (ip neigh), or raise " + key
+		}
+	}
+	if f.Value = strings.Join(values, ", "); f.Value == "" {
+		f.Value = "this kernel does not count them"
+	}
+	return f
+}
+
+// entries reads how many entries a table of the kernel has: the first number of its statistics, behind the headings.
+func (m machine) entries(path string) (int, bool) {
+	_, row, _ := strings.Cut(m.read(path), "\n")
+	first, _, _ := strings.Cut(row, " ")
+	n, err := strconv.ParseUint(first, 16, 32)
+	return int(n), err == nil
+}
+
+// processIDs says how many nodes can have as many processes as a node has by default.
+func (m machine) processIDs() Fact {
+	const name, most = "process ids", 1 << 22 // PID_MAX_LIMIT of linux/threads.h
+	text := m.read("proc/sys/kernel/pid_max")
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return Fact{name, false, Info, "kernel.pid_max is not there", "mount proc on /proc"}
+	}
+	f := Fact{name, true, Info, fmt.Sprintf("%d, enough for %d nodes of %d processes", n, n/site.DefaultPids, site.DefaultPids), ""}
+	if n < most {
+		f.Value += "; raised while nodes are up"
+	}
+	return f
 }
 
 // urgency says whether a switch can move the links of nodes at once when all processors are busy.

@@ -14,8 +14,6 @@ var tools = []struct {
 	without      string // what does not work without it
 }{
 	{"lxc-start", "lxc", Needed, "no containers"},
-	{"lxc-attach", "lxc", Needed, "no commands in containers"},
-	{"lxc-stop", "lxc", Needed, "no stopping of containers"},
 	{"mmdebstrap", "mmdebstrap", Wanted, "no images of a suite, only imported ones"},
 	{"apt-get", "apt", Wanted, "no images of a suite, only imported ones"},
 	{"tar", "tar", Wanted, "no imported images"},

@@ -263,15 +263,7 @@ func (s Shelf) begin() error {
 
 // lock keeps others from starting or ending the process meanwhile.
 func (s Shelf) lock(ctx context.Context) (*host.Lock, error) {
-	for {
-		held, err := host.TryLock(filepath.Join(s.Dir, "lock"), host.Alone)
-		if !errors.Is(err, host.ErrHeld) {
-			return held, err
-		}
-		if err := host.Pause(ctx, 5*time.Millisecond); err != nil {
-			return nil, err
-		}
-	}
+	return host.WaitLock(ctx, filepath.Join(s.Dir, "lock"), host.Alone, "the lock of kept connections")
 }
 
 // listen makes the socket.

@@ -14,11 +14,11 @@ import (
 
 // Lend takes functions from their drivers for a holder, all or none, and gives the devices below /dev by which they are reached, each once. What each was bound to is
 // written down before anything is changed, so that Return knows it after a kill.
-func (b Bus) Lend(holder string, addresses []string) (devices []string, err error) {
+func (b Bus) Lend(ctx context.Context, holder string, addresses []string) (devices []string, err error) {
 	if len(addresses) == 0 {
 		return nil, nil
 	}
-	unlock, err := b.lock()
+	unlock, err := b.lock(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -71,11 +71,11 @@ func NoGroup(address string) error {
 }
 
 // Return gives what a holder has back to the drivers it was taken from.
-func (b Bus) Return(holder string) error {
+func (b Bus) Return(ctx context.Context, holder string) error {
 	if _, err := os.Lstat(b.Loans); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	unlock, err := b.lock()
+	unlock, err := b.lock(ctx)
 	if err != nil {
 		return err
 	}
@@ -154,11 +154,11 @@ func (b Bus) load() error {
 }
 
 // lock keeps others from lending and returning meanwhile.
-func (b Bus) lock() (unlock func(), err error) {
+func (b Bus) lock(ctx context.Context) (unlock func(), err error) {
 	if err := os.MkdirAll(b.Loans, 0o700); err != nil {
 		return nil, err
 	}
-	l, err := host.WaitLock(context.Background(), filepath.Join(b.Loans, ".lock"), host.Alone, nil)
+	l, err := host.WaitLock(ctx, filepath.Join(b.Loans, ".lock"), host.Alone, "the lock of lent PCI functions")
 	if err != nil {
 		return nil, err
 	}

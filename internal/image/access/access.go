@@ -181,3 +181,11 @@ func (a *Access) Environ() []string {
 	}
 	return all
 }
+
+// Proxies returns those of the variables that say how to get out.
+func (a *Access) Proxies() []string {
+	return slices.DeleteFunc(a.Environ(), func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return !ProxyVariables[name]
+	})
+}

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"bytes"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -27,6 +28,18 @@ import (
 //	pip/          pip's cache (PIP_CACHE_DIR), shared by all builds
 //	mirror-…/     the site's mirrors that are directories of this host
 const InScratch = "/run/orrery-build"
+
+// NoResolver is the resolv.conf of a scratch.
+const NoResolver = "# Nothing is reached from here but by the proxies of the environment.\n"
+
+// Hosts returns the hosts(5) of a scratch, with the names that this host knows: among them, perhaps, that of a mirror.
+func Hosts() string {
+	text, err := os.ReadFile("/etc/hosts")
+	if err != nil || !bytes.Contains(text, []byte("localhost")) {
+		text = append([]byte("127.0.0.1 localhost\n::1 localhost\n"), text...)
+	}
+	return string(text) + "\n127.0.1.1 build\n"
+}
 
 // MirrorKey is the name, in an archive that is a directory of this host, of the key that it is signed with.
 const MirrorKey = "key.asc"

@@ -145,7 +145,8 @@ func decompress(ctx context.Context, from io.Reader) (io.ReadCloser, error) {
 	return io.NopCloser(buffered), nil
 }
 
-// pipeThrough decompresses by the format's own program, which is several times faster than what Go has.
+// pipeThrough decompresses by the format's own program, which is several times faster than what Go has. A stranger made the
+// archive, so the program has no privileges.
 func pipeThrough(ctx context.Context, from io.Reader, pkg, program string, args ...string) (io.ReadCloser, error) {
 	if _, err := exec.LookPath(program); err != nil {
 		return nil, problem.New(problem.Unable, "%s is not installed on this host", program).Try("apt-get install %s", pkg)
@@ -157,7 +158,7 @@ func pipeThrough(ctx context.Context, from io.Reader, pkg, program string, args 
 	cmd.Stderr = said
 	out, err := cmd.StdoutPipe()
 	if err == nil {
-		err = cmd.Start()
+		err = host.StartUnprivileged(cmd)
 	}
 	if err != nil {
 		cancel()

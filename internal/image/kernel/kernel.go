@@ -69,7 +69,7 @@ func files(ctx context.Context, top, dir, guest string) (*Boot, error) {
 	for _, m := range s.wanted() {
 		b.Modules = append(b.Modules, m.Name)
 	}
-	lock, err := host.WaitLock(ctx, filepath.Join(dir, "boot.lock"), host.Alone, nil) // machines that start at the same time make it once
+	lock, err := host.WaitLock(ctx, filepath.Join(dir, "boot.lock"), host.Alone, "the lock of the kernel of virtual machines") // machines that start at the same time make it once
 	if err != nil {
 		return nil, err
 	}

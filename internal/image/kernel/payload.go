@@ -90,11 +90,11 @@ func decompress(ctx context.Context, packed []byte, most int) ([]byte, error) {
 	case bytes.HasPrefix(packed, lz4ed):
 		from = lz4.NewReader(bytes.NewReader(packed))
 	case bytes.HasPrefix(packed, xzed):
-		// By the program: a kernel is filtered (--x86), which no library of Go can undo.
+		// By the program: a kernel is filtered (--x86), which no library of Go can undo. It has no privileges: the kernel is a stranger's.
 		if _, err := exec.LookPath("xz"); err != nil {
 			return nil, problem.New(problem.Unable, "xz is not installed, and the kernel of virtual machines is packed with it").Try("install xz: orrery doctor tells what else this host lacks")
 		}
-		return host.Output(ctx, host.Local{}, host.Command{Args: []string{"xz", "--decompress", "--stdout"}, Stdin: bytes.NewReader(packed)}, most)
+		return host.Output(ctx, host.Unprivileged{}, host.Command{Args: []string{"xz", "--decompress", "--stdout"}, Stdin: bytes.NewReader(packed)}, most)
 	default:
 		return nil, fmt.Errorf("it is packed in a way that is not known: %x", packed[:min(len(packed), 8)])
 	}

@@ -19,6 +19,14 @@ func (i IDs) Has(id uint32) bool {
 	return i.Size == 0 || int(id) >= i.First && int(id) < i.First+i.Size
 }
 
+// Map returns the map of the node's user namespace as /proc/PID/uid_map has it, by single spaces (user_namespaces(7)).
+func (i IDs) Map() string {
+	if i.Size == 0 {
+		return "0 0 4294967295"
+	}
+	return fmt.Sprintf("0 %d %d", i.First, i.Size)
+}
+
 // Open gives a user namespace with the ids, by which mounts can be idmapped.
 //
 // Besides the node's ids it maps the host's root to an id that no node has (Size): overlayfs makes its work files as

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -30,9 +29,7 @@ func (i IDs) makeNamespace() (*os.File, error) {
 	if err := actAs(i.First); err != nil {
 		return nil, err
 	}
-	ids := []syscall.SysProcIDMap{{ContainerID: 0, HostID: i.First, Size: i.Size}}
-	// In there, our own program may be one that nobody can run.
-	space, err := held("/bin/true", &syscall.SysProcAttr{UidMappings: ids, GidMappings: ids, GidMappingsEnableSetgroups: true})
+	space, err := i.nested()
 	return space, errors.Join(err, actAs(0))
 }
 

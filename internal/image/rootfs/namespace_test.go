@@ -2,6 +2,9 @@ package rootfs
 
 import (
 	"os"
+	"os/exec"
+	"strconv"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -25,5 +28,25 @@ func TestNamespaceOwner(t *testing.T) {
 	}
 	if os.Geteuid() != 0 {
 		t.Error("this process is no longer root")
+	}
+}
+
+// TestNamespaceLimits: the limits on namespaces hold for whatever root of a container does, and are out of its reach.
+func TestNamespaceLimits(t *testing.T) {
+	need.Integration(t)
+	ids := IDs{1900065536, 65536}
+	space, err := ids.namespace()
+	must(t, err)
+	defer space.Close()
+	program := need.Attack(t)
+	for _, kind := range []string{"net", "mnt", "uts"} {
+		cmd := exec.Command("nsenter", "--user=/proc/self/fd/3", "--setuid=0", "--setgid=0", "--", program, "namespaces", kind, "1500")
+		cmd.ExtraFiles = []*os.File{space}
+		out, err := cmd.Output()
+		must(t, err)
+		made, err := strconv.Atoi(strings.TrimSpace(string(out)))
+		if err != nil || made == 0 || made > spaceLimits[kind] {
+			t.Errorf("root of the container has made %s of the kind %s, and may make %d", out, kind, spaceLimits[kind])
+		}
 	}
 }

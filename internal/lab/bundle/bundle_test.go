@@ -19,7 +19,7 @@ import (
 func begin(t *testing.T) (string, *Writer) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "b1")
-	w, err := Create(dir, Head{Experiment: "cost", Who: "ada", State: Running, Began: time.Unix(1000, 0).UTC(), Seed: math.MaxUint64})
+	w, err := Create(t.Context(), dir, Head{Experiment: "cost", Who: "ada", State: Running, Began: time.Unix(1000, 0).UTC(), Seed: math.MaxUint64})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func TestWriteAndRead(t *testing.T) {
 	if text, _ := os.ReadFile(filepath.Join(dir, "output/net/bare-1.json")); string(text) != "{}" {
 		t.Errorf("kept %q", text)
 	}
-	if _, err := Create(dir, Head{}); err == nil {
+	if _, err := Create(t.Context(), dir, Head{}); err == nil {
 		t.Error("a bundle was made over another")
 	}
 	if w.Keep("../x", nil) == nil {
@@ -71,13 +71,13 @@ func TestOneWriter(t *testing.T) {
 	if c, err := Read(dir); err != nil || c.Head.State != Running {
 		t.Errorf("state %q, %v", c.Head.State, err)
 	}
-	_, _, err := Open(dir, "bob")
+	_, _, err := Open(t.Context(), dir, "bob")
 	var p *problem.Problem
 	if !errors.As(err, &p) || p.Kind != problem.Locked || !strings.Contains(err.Error(), "ada") {
 		t.Errorf("a second writer: %v", err)
 	}
 	must(t, w.Close())
-	again, _, err := Open(dir, "bob")
+	again, _, err := Open(t.Context(), dir, "bob")
 	must(t, err)
 	must(t, again.Close())
 }
@@ -104,7 +104,7 @@ func TestTorn(t *testing.T) {
 			r.Fatal(err)
 		}
 		defer os.RemoveAll(dir)
-		w, err := Create(filepath.Join(dir, "b"), Head{})
+		w, err := Create(t.Context(), filepath.Join(dir, "b"), Head{})
 		if err != nil {
 			r.Fatal(err)
 		}
@@ -125,7 +125,7 @@ func TestTorn(t *testing.T) {
 		if err := os.Truncate(path, before+rapid.Int64Range(0, f.Size()-before-1).Draw(r, "torn")); err != nil {
 			r.Fatal(err)
 		}
-		w, c, err := Open(filepath.Join(dir, "b"), "ada")
+		w, c, err := Open(t.Context(), filepath.Join(dir, "b"), "ada")
 		if err != nil || len(c.Trials) != n-1 {
 			r.Fatalf("%v, %d trials of %d", err, len(c.Trials), n-1)
 		}
@@ -153,7 +153,7 @@ func TestDamaged(t *testing.T) {
 			t.Errorf("got %q, want %q", c.Damaged[i], want)
 		}
 	}
-	if _, _, err := Open(dir, "ada"); err == nil {
+	if _, _, err := Open(t.Context(), dir, "ada"); err == nil {
 		t.Error("a damaged bundle was gone on with")
 	}
 }
@@ -182,7 +182,7 @@ func TestNoBundle(t *testing.T) {
 func TestList(t *testing.T) {
 	dir := t.TempDir()
 	for i, name := range []string{"late", "early"} {
-		w, err := Create(filepath.Join(dir, name), Head{ID: fmt.Sprint(i), State: Done, Began: time.Unix(int64(10-i), 0)})
+		w, err := Create(t.Context(), filepath.Join(dir, name), Head{ID: fmt.Sprint(i), State: Done, Began: time.Unix(int64(10-i), 0)})
 		must(t, err)
 		must(t, w.Close())
 	}

@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,7 +26,7 @@ type Writer struct {
 }
 
 // Create makes a bundle in a directory that is not there yet, or is empty.
-func Create(dir string, h Head) (*Writer, error) {
+func Create(ctx context.Context, dir string, h Head) (*Writer, error) {
 	there, err := os.ReadDir(dir)
 	if err == nil && len(there) > 0 {
 		return nil, problem.New(problem.Failed, "the directory for the bundle is not empty").At(dir).Try("name another one, or remove it")
@@ -39,7 +40,7 @@ func Create(dir string, h Head) (*Writer, error) {
 		}
 	}
 	h.Format = Format
-	w, err := open(dir, h.Who)
+	w, err := open(ctx, dir, h.Who)
 	if err != nil {
 		return nil, err
 	}
@@ -50,11 +51,11 @@ func Create(dir string, h Head) (*Writer, error) {
 }
 
 // Open opens a bundle for going on with its run, and gives what it holds. A line that a killed run left half written is cut off.
-func Open(dir, who string) (*Writer, *Contents, error) {
+func Open(ctx context.Context, dir, who string) (*Writer, *Contents, error) {
 	if err := own(dir); err != nil {
 		return nil, nil, err
 	}
-	w, err := open(dir, who)
+	w, err := open(ctx, dir, who)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -69,9 +70,9 @@ func Open(dir, who string) (*Writer, *Contents, error) {
 }
 
 // open takes the lock and opens what is appended to.
-func open(dir, who string) (*Writer, error) {
+func open(ctx context.Context, dir, who string) (*Writer, error) {
 	command := strings.Join(append([]string{filepath.Base(os.Args[0])}, os.Args[1:]...), " ")
-	lock, err := host.TakeLock(filepath.Join(dir, lockFile), host.Holder{Who: who, Pid: os.Getpid(), Since: time.Now(), Command: command})
+	lock, err := host.TakeLock(ctx, filepath.Join(dir, lockFile), host.Holder{Who: who, Pid: os.Getpid(), Since: time.Now(), Command: command})
 	if err != nil {
 		return nil, writing(dir, err)
 	}

@@ -155,7 +155,7 @@ func TestStrangersBundle(t *testing.T) {
 				}
 				// To go on with it would write through links.
 				link := strings.Contains(name, "device") || strings.Contains(name, "pipe") || strings.Contains(name, "link")
-				if w, _, err := bundle.Open(dir, "eve"); err == nil && link {
+				if w, _, err := bundle.Open(t.Context(), dir, "eve"); err == nil && link {
 					t.Errorf("it was gone on with: %v", w.Close())
 				}
 			})
@@ -186,7 +186,7 @@ func TestLinksInMarkdown(t *testing.T) {
 func rewritten(t *testing.T, c *bundle.Contents) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "b")
-	w, err := bundle.Create(dir, c.Head)
+	w, err := bundle.Create(t.Context(), dir, c.Head)
 	if err != nil {
 		t.Fatal(err)
 	}

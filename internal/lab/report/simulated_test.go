@@ -99,7 +99,7 @@ var typical = map[string][2]float64{
 func (s *simulation) write(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), s.head.ID)
-	w, err := bundle.Create(dir, s.head)
+	w, err := bundle.Create(t.Context(), dir, s.head)
 	if err != nil {
 		t.Fatal(err)
 	}

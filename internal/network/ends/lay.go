@@ -26,30 +26,13 @@ var laid = []struct {
 
 const ofNet = "/proc/sys/net"
 
-// LayingScript is a script that gives the host's end of a link on a routed network all that it needs: for who makes links without us.
-func LayingScript(nic spec.NIC) []byte {
-	var b strings.Builder
-	fmt.Fprintf(&b, "#!/bin/sh -e\n# Orrery: the host's end of %s on the routed network %s.\ncd %s\n", nic.Name, nic.Network, ofNet)
-	for _, s := range laid {
-		file := fmt.Sprintf(s.file, nic.HostEnd)
-		if s.mayLack {
-			fmt.Fprintf(&b, "if [ -e %s ]; then echo %s >%s; fi\n", file, s.value, file)
-		} else {
-			fmt.Fprintf(&b, "echo %s >%s\n", s.value, file)
-		}
-	}
-	fmt.Fprintf(&b, "ip address replace %s/32 dev %s\nip link set %s up\nip route replace %s/32 dev %s src %s\n",
-		nic.Via, nic.HostEnd, nic.HostEnd, alone(nic), nic.HostEnd, nic.Via)
-	return []byte(b.String())
-}
-
 // alone gives the address of a node's interface, without the length of its subnet.
 func alone(nic spec.NIC) string {
 	address, _, _ := strings.Cut(nic.Address, "/")
 	return address
 }
 
-// Lay does what the script does.
+// Lay gives the host's end of a link on a routed network all that it needs.
 func Lay(nic spec.NIC) error {
 	for _, s := range laid {
 		err := os.WriteFile(filepath.Join(ofNet, fmt.Sprintf(s.file, nic.HostEnd)), []byte(s.value), 0o644)

@@ -1,6 +1,7 @@
 package vxlan
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -8,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/google/nftables"
+	"github.com/google/nftables/binaryutil"
 	"github.com/google/nftables/expr"
 	"github.com/google/nftables/userdata"
 	"golang.org/x/sys/unix"
@@ -53,6 +55,11 @@ func wall(n spec.Network) []rule {
 		return rule{chain, why, slices.Concat(match...), expr.VerdictDrop}
 	}
 	all := []rule{drop(input, "nodes of another host", in), drop(output, "this host", out)}
+	all = append(all, plugRules(n)...)
+	if n.Uplink != (spec.Uplink{}) && !n.Spoof {
+		// A switch may close its port for what is addressed to bridges, whatever it is. A bridge of our own passes it on.
+		all = append(all, drop(forward, "for bridges alone", out, toBridges))
+	}
 	gateway, err := netip.ParsePrefix(n.Gateway)
 	if err != nil || !gateway.Addr().Is4() || n.VXLAN != (spec.VXLAN{}) && !n.Router {
 		return all
@@ -69,6 +76,43 @@ func wall(n spec.Network) []rule {
 		drop(forward, "answers as the gateway", out, sender, is),
 		drop(forward, "gateway of another host", in, sender, is))
 }
+
+// plugRules are for what comes to the host itself from the port of a network on a bridge of the host, where it may have
+// addresses. The bridge does not tell the host by which port a packet came, so IPv4 gets a mark by which the site's table
+// decides (network.wireRules).
+func plugRules(n spec.Network) []rule {
+	if n.Uplink.Bridge == "" {
+		return nil
+	}
+	port := make([]byte, unix.IFNAMSIZ)
+	copy(port, plug(n))
+	in := meta(expr.MetaKeyIIFNAME, equal(port))
+	of := func(protocol uint16) []expr.Any {
+		return append([]expr.Any{&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseLLHeader, Offset: 12, Len: 2}},
+			equal(binaryutil.BigEndian.PutUint16(protocol))...)
+	}
+	marked := []expr.Any{
+		&expr.Immediate{Register: 1, Data: binaryutil.NativeEndian.PutUint32(Mark(n))},
+		&expr.Meta{Key: expr.MetaKeyMARK, SourceRegister: true, Register: 1},
+	}
+	return []rule{
+		{input, "ARP to this host", slices.Concat(in, of(unix.ETH_P_ARP)), expr.VerdictAccept},
+		{input, "IPv4 to this host", slices.Concat(in, of(unix.ETH_P_IP), marked), expr.VerdictAccept},
+		{input, "others to this host", in, expr.VerdictDrop},
+	}
+}
+
+// Mark returns the mark of what nodes of a network send to the host over the host's own bridge. It is in the highest byte,
+// which the marks of other programs (Kubernetes, Tailscale, WireGuard) leave free. If two networks on one bridge have the
+// same, what one opens of the host may stay closed.
+func Mark(n spec.Network) uint32 {
+	d := sha256.Sum256([]byte("mark\x00" + n.Site + "\x00" + n.Name))
+	return (uint32(d[0])%255 + 1) << 24
+}
+
+// toBridges matches frames to 01:80:c2:00:00:00 and what follows it, which no bridge should pass on (IEEE 802.1D).
+var toBridges = append([]expr.Any{&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseLLHeader, Offset: 0, Len: 5}},
+	equal([]byte{0x01, 0x80, 0xc2, 0, 0})...)
 
 // address loads an address of ARP.
 func address(offset uint32) []expr.Any {
@@ -89,7 +133,7 @@ func unlike(data []byte) []expr.Any {
 
 // comment goes with a rule into the kernel: it is known by it again, with a digest of all that the rules follow from.
 func (r rule) comment(n spec.Network) string {
-	digest := spec.Digest([]any{n.VXLAN.ID, n.Uplink, n.Gateway, n.Router})[:8]
+	digest := spec.Digest([]any{n.VXLAN.ID, n.Uplink, n.Gateway, n.Router, n.Spoof})[:8]
 	return fmt.Sprintf("%s: %s %s (%s)", n.Name, r.chain, r.why, digest)
 }
 

@@ -39,7 +39,8 @@ type Stuck struct{ Node, Why string }
 type Ends struct {
 	All   []Handover
 	Stuck []Stuck
-	After []observe.Host // the hosts as they are then
+	After []observe.Host    // the hosts as they are then
+	Homes map[string]string // hosts of nodes before, by their names
 
 	hosts []observe.Host
 }

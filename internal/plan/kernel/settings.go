@@ -19,6 +19,7 @@ var Settings = map[string]string{
 	"fs.inotify.max_user_watches":       "524288",
 	"kernel.keys.maxbytes":              "2000000", // keyrings(7): systemd makes one for each service
 	"kernel.keys.maxkeys":               "2000",
+	"kernel.pid_max":                    "4194304", // what systemd sets; else four nodes can take all process ids of the host
 	"kernel.pty.max":                    "8192",
 	"net.ipv4.neigh.default.gc_thresh3": "8192",
 	forwarding:                          "1",

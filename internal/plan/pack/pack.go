@@ -4,6 +4,7 @@ package pack
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"sync"
 
@@ -22,10 +23,11 @@ type Packer struct {
 	Site *site.Site
 	// Releases gives, by number, the site as a release that is or may become live makes it.
 	Releases map[int]*site.Site
-	// Homes tells on which host nodes are, or will be, of which the site does not say so; nil: nobody knows, and all of them may be anywhere. It is said before steps are packed.
-	Homes map[string]string
 
 	mu      sync.Mutex
+	homes   map[string]string         // see Place
+	seen    map[string]string         // see Saw
+	sites   map[*site.Site]*site.Site // placed
 	makers  map[*site.Site]*spec.Maker
 	tellers map[*site.Site]*inventory.Teller
 	duties  map[*site.Node]*spec.Duties
@@ -34,9 +36,55 @@ type Packer struct {
 // SiteOf gives the site as a release makes it.
 func (p *Packer) SiteOf(release int) *site.Site {
 	if s, ok := p.Releases[release]; ok && p.Site.Stage != release {
-		return s
+		return p.placed(s)
 	}
-	return p.Site
+	return p.placed(p.Site)
+}
+
+// Place says on which hosts nodes are, or will be, of which the site does not say so; nil: nobody knows, and all of
+// them may be anywhere. It is called before steps are packed.
+func (p *Packer) Place(homes map[string]string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.homes = homes
+	p.forget()
+}
+
+// Saw says on which hosts nodes were seen. Nodes are placed by that as long as no plan places them.
+func (p *Packer) Saw(homes map[string]string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !maps.Equal(p.seen, homes) {
+		p.seen = homes
+		p.forget()
+	}
+}
+
+// forget forgets what was made of sites with nodes in other places.
+func (p *Packer) forget() { p.sites, p.makers, p.tellers, p.duties = nil, nil, nil, nil }
+
+// Afresh returns a Packer that has made nothing yet.
+func (p *Packer) Afresh() *Packer {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return &Packer{Site: p.Site, Releases: p.Releases, homes: p.homes, seen: p.seen}
+}
+
+// placed returns a site with its nodes on their hosts.
+func (p *Packer) placed(s *site.Site) *site.Site {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	homes := p.homes
+	if homes == nil {
+		homes = p.seen
+	}
+	if p.sites == nil {
+		p.sites = map[*site.Site]*site.Site{}
+	}
+	if p.sites[s] == nil {
+		p.sites[s] = s.Placed(homes)
+	}
+	return p.sites[s]
 }
 
 // Live gives the site with every node as the release makes it that is live.
@@ -170,20 +218,21 @@ func (p *Packer) tellAll(s *site.Site, host string) *inventory.Names {
 }
 
 // home gives the host of a node; "": that is not known.
-func (p *Packer) home(n *site.Node) string { return cmp.Or(n.Host, p.Homes[n.Name]) }
+func (p *Packer) home(n *site.Node) string { return cmp.Or(n.Host, p.homes[n.Name]) }
 
 // tell gives what nodes of a host are told. Each host has the SSH host keys of its own nodes, and those of others are not for it to make.
 func (p *Packer) tell(s *site.Site, host string, nodes ...*site.Node) *inventory.Names {
+	placed := p.placed(s)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.tellers == nil {
 		p.tellers = map[*site.Site]*inventory.Teller{}
 	}
 	if p.tellers[s] == nil {
-		p.tellers[s] = inventory.NewTeller(s)
+		p.tellers[s] = inventory.NewTeller(placed)
 	}
 	names := p.tellers[s].Tell(nodes...)
-	if p.Homes != nil && len(s.Hosts) > 1 {
+	if p.homes != nil && len(s.Hosts) > 1 {
 		names.Peers = slices.DeleteFunc(slices.Clone(names.Peers), func(peer inventory.Peer) bool {
 			n, ok := s.Node(peer.Node)
 			return !ok || p.home(n) != host

@@ -8,6 +8,7 @@ import (
 
 	"orrery/internal/observe"
 	"orrery/internal/plan"
+	"orrery/internal/plan/place"
 	"orrery/internal/plan/stand"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -136,9 +137,9 @@ func parts(was, is *spec.Node) string {
 // outdated says how an instance differs from what its release declares; "": in nothing. The release may have been staged anew, from another
 // site directory, and the run ended before it came to this node.
 func (d *draft) outdated(m *member) string {
-	made := *m.site
-	made.Stage = m.to.Release
-	node, err := d.maker(&made, m.to.Release).Node(m.node)
+	maker := d.maker(m.site, m.to.Release)
+	declared, _ := maker.Site.Node(m.name)
+	node, err := maker.Node(declared)
 	if err != nil {
 		return "" // it was made before templates could have this mistake
 	}
@@ -146,13 +147,19 @@ func (d *draft) outdated(m *member) string {
 	return stand.Outdated(&m.live, &live)
 }
 
-// maker gives what spells out the nodes of a release in quarantine.
+// maker returns what spells out the nodes of a release in quarantine, placed as stage places them.
 func (d *draft) maker(s *site.Site, release int) *spec.Maker {
 	if d.makers == nil {
 		d.makers = map[int]*spec.Maker{}
 	}
 	if d.makers[release] == nil {
-		d.makers[release] = spec.NewMaker(s)
+		staged := *s
+		staged.Stage = release
+		placed, err := place.Place(&staged, d.spans.hosts)
+		if err != nil { // nodes that were never staged have no host
+			placed = staged.Placed(observe.Homes(d.spans.hosts, release))
+		}
+		d.makers[release] = spec.NewMaker(placed)
 		d.makers[release].MTUs = d.spans.live.MTUs()
 	}
 	return d.makers[release]

@@ -126,6 +126,7 @@ type silent struct{}
 
 func (silent) Begin(*plan.Step)          {}
 func (silent) Detail(*plan.Step, string) {}
+func (silent) Waits(*plan.Step, string)  {}
 func (silent) End(*plan.Step, error)     {}
 
 func (w *world) run(p *plan.Plan) *apply.Result {

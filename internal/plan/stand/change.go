@@ -51,6 +51,8 @@ func ShapeChange(was, is *spec.Node, linked func(*spec.Node) []spec.NIC) string 
 	switch {
 	case was.Privileged != is.Privileged:
 		return "privileges changed"
+	case !slices.Equal(was.Syscalls, is.Syscalls):
+		return "system calls that it may use changed"
 	case !slices.Equal(linked(was), linked(is)):
 		return "network interfaces changed"
 	case !slices.Equal(was.Mounts, is.Mounts):

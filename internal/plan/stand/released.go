@@ -30,8 +30,8 @@ func Released(s *site.Site, hosts []observe.Host, releases map[int]*site.Site) (
 		}
 		of, ok := releases[release]
 		if !ok {
-			return nil, problem.New(problem.Failed, "release %d of node %s is live, but what it was staged from is gone", release, n.Name).
-				Try("orrery stage %s under another number, and switch to that", n.Name)
+			return nil, &LostError{release, problem.New(problem.Failed, "release %d of node %s is live, but what it was staged from is gone", release, n.Name).
+				Try("orrery stage %s under another number, and switch to that", n.Name)}
 		}
 		if made, ok := of.Node(n.Name); ok {
 			host := n.Host
@@ -41,3 +41,14 @@ func Released(s *site.Site, hosts []observe.Host, releases map[int]*site.Site) (
 	}
 	return &whole, nil
 }
+
+// A LostError says that the site is not known as a live release makes it.
+type LostError struct {
+	Release int
+	problem *problem.Problem
+}
+
+func (e *LostError) Error() string { return e.problem.Error() }
+
+// Unwrap returns the problem.
+func (e *LostError) Unwrap() error { return e.problem }

@@ -24,7 +24,7 @@ func Check(s *site.Site) []Mistake {
 	c := newChecker(s)
 	for _, rule := range []func(){
 		c.siteNames, c.people, c.hooks, c.hosts, c.networks, c.overlaps, c.vethPairs, c.images, c.mirror, c.volumes, c.secrets, c.releases, c.groups,
-		c.nodeNames, c.ids, c.numbers, c.nodes, c.addresses, c.interfaces, c.vars,
+		c.nodeNames, c.ids, c.numbers, c.nodes, c.addresses, c.sixes, c.interfaces, c.vars,
 		c.allRoles, c.roleCycles, c.roleSecrets, c.together, c.requirements, c.pips, c.waits, c.simulators, c.tests, c.variants,
 	} {
 		rule()

@@ -21,6 +21,7 @@ var cpuModel = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(
 func (c *checker) machine(n *site.Node) {
 	key := func(parts ...any) []string { return at(append([]any{"node", n.Name}, parts...)...) }
 	c.xen(n, key)
+	c.syscalls(n, key)
 	if !n.Virtual() {
 		if !n.VM.IsZero() {
 			c.wrong(key("vm"), `write engine = "kvm", or take it out`, "node %s is no virtual machine, and says what it shows to its guest", n.Name)
@@ -40,6 +41,21 @@ func (c *checker) machine(n *site.Node) {
 	c.machineLinks(n, key)
 	c.devices(n, key)
 	c.drives(n, key)
+}
+
+// syscalls checks the system calls that a container asks for.
+func (c *checker) syscalls(n *site.Node, key func(...any) []string) {
+	if n.Virtual() && len(n.Syscalls) > 0 {
+		c.wrong(key("syscalls"), "take it out", "node %s is a virtual machine: its guest has a kernel of its own, which refuses nothing", n.Name)
+		return
+	}
+	for i, name := range n.Syscalls {
+		if !slices.Contains(site.NodeSyscalls, name) {
+			c.wrong(key("syscalls"), "use "+sentence(site.NodeSyscalls), "syscalls has %q, which no node has to ask for", name)
+		} else if i > 0 && n.Syscalls[i-1] == name {
+			c.wrong(key("syscalls"), "say it once", "syscalls has %q twice", name)
+		}
+	}
 }
 
 // machineLimits checks what bounds a virtual machine: the processors and the memory that it shows to its guest.

@@ -44,6 +44,7 @@ type choices struct {
 	Host         string        `toml:"host"`
 	Engine       string        `toml:"engine"`
 	Privileged   bool          `toml:"privileged"`
+	Syscalls     []string      `toml:"syscalls"`
 	Autostart    bool          `toml:"autostart"`
 	Requirements string        `toml:"requirements"`
 	VM           site.VM       `toml:"vm"`
@@ -55,13 +56,14 @@ type choices struct {
 var usual = choices{Engine: site.LXC, Autostart: true, Limits: site.Limits{Pids: site.DefaultPids}}
 
 type nodeTable struct {
-	At          *strict.Node          `toml:"-"`
-	ID          int                   `toml:"id"`
-	Roles       []string              `toml:"roles"`
-	Net         strict.Tables[string] `toml:"net"`
-	Interface   strict.Tables[string] `toml:"interface"`
-	SimulatedBy string                `toml:"simulated_by"`
-	Vars        map[string]any        `toml:"vars"`
+	At          *strict.Node            `toml:"-"`
+	ID          int                     `toml:"id"`
+	Roles       []string                `toml:"roles"`
+	Net         strict.Tables[string]   `toml:"net"`
+	Interface   strict.Tables[string]   `toml:"interface"`
+	IPv6        strict.Tables[[]string] `toml:"ipv6"`
+	SimulatedBy string                  `toml:"simulated_by"`
+	Vars        map[string]any          `toml:"vars"`
 	choices
 }
 

@@ -140,15 +140,15 @@ func (e *Edit) Write() error {
 	if now, err := d.read(Name, maxFile); err != nil || !bytes.Equal(now, e.was) {
 		return problem.New(problem.Surprise, "the site file was changed meanwhile").At(filepath.Join(e.dir, Name)).Try("run it again")
 	}
-	if err := replace(d.tree.Fd(), st, e.now); err != nil {
+	if err := replace(d.tree.Fd(), Name, st, e.now); err != nil {
 		return cannot(problem.Reason(err))
 	}
 	return nil
 }
 
-// replace writes a file beside site.toml and puts it in its place. Nothing that somebody has put there is written to.
-func replace(dir int, st *unix.Stat_t, text []byte) error {
-	const fresh = "." + Name + ".new"
+// replace writes a file of a site directory whole, with an owner and a mode, in the place of a former one. Nothing that somebody has put there is written to.
+func replace(dir int, name string, st *unix.Stat_t, text []byte) error {
+	fresh := "." + name + ".new"
 	if err := unix.Unlinkat(dir, fresh, 0); err != nil && !errors.Is(err, fs.ErrNotExist) { // of a run that was killed
 		return err
 	}
@@ -168,7 +168,7 @@ func replace(dir int, st *unix.Stat_t, text []byte) error {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err == nil {
-		err = unix.Renameat(dir, fresh, dir, Name)
+		err = unix.Renameat(dir, fresh, dir, name)
 	}
 	if err != nil {
 		_ = unix.Unlinkat(dir, fresh, 0)

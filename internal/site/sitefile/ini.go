@@ -3,6 +3,7 @@ package sitefile
 import (
 	"fmt"
 	"io"
+	"net/netip"
 	"regexp"
 	"slices"
 	"strings"
@@ -27,14 +28,21 @@ func ImportINI(r io.Reader, name string) (i *Imported, err error) {
 	if text, err = visible.Unmarked(text); err != nil {
 		return nil, mistake("this is not INI: %v", err).At(name + ":1")
 	}
+	if section := longSection(string(text)); section != "" {
+		return nil, mistake("[%s] has more than %d lines", oneLine(section), maxSectionLines).At(name).Try("split it")
+	}
 	file, err := ini.LoadSources(ini.LoadOptions{
-		InsensitiveKeys: true, AllowBooleanKeys: true, SpaceBeforeInlineComment: true, AllowPythonMultilineValues: true,
+		AllowNonUniqueSections: true, // otherwise the library compares each section with all others; see merged
+		InsensitiveKeys:        true, AllowBooleanKeys: true, SpaceBeforeInlineComment: true, AllowPythonMultilineValues: true,
 		ChildSectionDelimiter: "\x00", // a dot in a section's name is one of a host name
 	}, text)
 	if err != nil {
 		return nil, mistake("this is not INI").At(name).Because(err)
 	}
-	m := &iniImport{name: name, lines: iniLines(string(text)), nodes: map[string]*iniNode{}, taken: map[string]bool{}, addresses: map[string]bool{}}
+	m := &iniImport{
+		name: name, lines: iniLines(string(text)), nodes: map[string]*iniNode{}, taken: names{},
+		bySubnet: map[netip.Prefix]*iniNetwork{}, hostAddresses: names{},
+	}
 	if p := m.read(file); p != nil {
 		return nil, p
 	}
@@ -64,9 +72,32 @@ type iniImport struct {
 	hosts    []*iniNode
 	networks []*iniNetwork
 	releases []int
-	taken    map[string]bool // names of nodes and hosts
+	taken    names // of nodes and hosts
+	bySubnet map[netip.Prefix]*iniNetwork
+	lengths  [33]bool // prefix lengths in bySubnet
 
-	addresses map[string]bool // of hosts
+	hostAddresses names
+}
+
+// Limits of a database. The library takes quadratic time for a long section, and [DEFAULT] adds its values to
+// each section.
+const (
+	maxSectionLines   = 1000
+	maxDatabaseValues = 1 << 20
+)
+
+// longSection returns the first section with more than maxSectionLines, or "".
+func longSection(text string) string {
+	section, lines := ini.DefaultSection, 0
+	for line := range strings.Lines(text) {
+		if m := iniSection.FindStringSubmatch(line); m != nil && line[0] == '[' {
+			section, lines = m[1], 0
+		}
+		if lines++; lines > maxSectionLines {
+			return section
+		}
+	}
+	return ""
 }
 
 // An iniNode is a section.
@@ -104,11 +135,40 @@ func iniLines(text string) map[string]int {
 	return lines
 }
 
-func (m *iniImport) read(file *ini.File) *problem.Problem {
-	defaults := file.Section(ini.DefaultSection)
+// merged returns the sections, those of one name merged into the first. Values of later ones hold.
+func merged(file *ini.File) (all []*ini.Section, p *problem.Problem) {
+	first := map[string]*ini.Section{}
 	for _, s := range file.Sections() {
+		target := first[s.Name()]
+		if target == nil {
+			first[s.Name()], all = s, append(all, s)
+			continue
+		}
+		if len(target.Keys())+len(s.Keys()) > maxSectionLines {
+			return nil, mistake("[%s] has more than %d keys", oneLine(s.Name()), maxSectionLines)
+		}
+		for _, k := range s.Keys() {
+			if _, err := target.NewKey(k.Name(), k.Value()); err != nil {
+				return nil, mistake("[%s]: %s", oneLine(s.Name()), oneLine(k.Name())).Because(err)
+			}
+		}
+	}
+	return all, nil
+}
+
+func (m *iniImport) read(file *ini.File) *problem.Problem {
+	sections, p := merged(file)
+	if p != nil {
+		return p.At(m.name)
+	}
+	defaults := file.Section(ini.DefaultSection)
+	values := 0
+	for _, s := range sections {
 		if s.Name() == ini.DefaultSection {
 			continue
+		}
+		if values += len(s.Keys()) + len(defaults.Keys()); values > maxDatabaseValues {
+			return mistake("more than %d values are no host database", maxDatabaseValues).At(m.name)
 		}
 		n := &iniNode{section: s.Name(), keys: map[string]string{}}
 		n.name = legalName(shortName(s.Name()), m.taken)
@@ -141,7 +201,7 @@ func shortName(name string) string {
 }
 
 // legalName gives the nearest legal name that is not yet taken.
-func legalName(name string, taken map[string]bool) string {
+func legalName(name string, taken names) string {
 	legal := strings.Trim(strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
 			return r
@@ -152,16 +212,27 @@ func legalName(name string, taken map[string]bool) string {
 		legal = "n" + legal
 	}
 	legal = strings.Trim(legal[:min(len(legal), 56)], "-")
-	unique := legal
-	for i := 2; taken[unique]; i++ {
-		unique = fmt.Sprintf("%s-%d", legal, i)
+	return taken.add(legal)
+}
+
+// names are taken names, each with the suffix to try next if it is wanted once more.
+type names map[string]int
+
+// add adds a name, with the first free suffix if the name is taken, and returns it.
+func (t names) add(name string) string {
+	unique := name
+	for t.has(unique) {
+		unique = fmt.Sprintf("%s-%d", name, t[name])
+		t[name]++
 	}
-	taken[unique] = true
+	t[unique] = 2
 	return unique
 }
 
+func (t names) has(name string) bool { return t[name] != 0 }
+
 // bareName is a name as legalName gives it, taken or not.
-func bareName(name string) string { return legalName(shortName(name), map[string]bool{}) }
+func bareName(name string) string { return legalName(shortName(name), names{}) }
 
 // lose tells that a key has no place in the site file.
 func (m *iniImport) lose(n *iniNode, key, why string) {

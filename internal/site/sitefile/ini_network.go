@@ -14,7 +14,8 @@ type iniNetwork struct {
 	name    string
 	subnet  netip.Prefix
 	gateway netip.Addr
-	guessed bool // no netmask was given
+	guessed bool       // no netmask was given
+	next    netip.Addr // the first that may be free
 }
 
 type iniNIC struct {
@@ -68,9 +69,12 @@ func (m *iniImport) networksOf() {
 
 // free gives the first address that is not taken, or the zero Addr.
 func (n *iniNetwork) free(taken map[netip.Addr]string) netip.Addr {
-	for a := n.subnet.Addr(); n.subnet.Contains(a); a = a.Next() {
-		if taken[a] == "" {
-			return a
+	if !n.next.IsValid() {
+		n.next = n.subnet.Addr()
+	}
+	for ; n.subnet.Contains(n.next); n.next = n.next.Next() {
+		if taken[n.next] == "" {
+			return n.next
 		}
 	}
 	return netip.Addr{}
@@ -146,10 +150,12 @@ func (m *iniImport) subnets(all []iniAddress) {
 	slices.SortStableFunc(widest, func(a, b iniAddress) int { return a.prefix.Bits() - b.prefix.Bits() })
 	for _, a := range widest {
 		if m.networkOf(a.address) == nil {
-			m.networks = append(m.networks, &iniNetwork{subnet: a.prefix})
+			n := &iniNetwork{subnet: a.prefix}
+			m.networks = append(m.networks, n)
+			m.bySubnet[a.prefix], m.lengths[a.prefix.Bits()] = n, true
 		}
 	}
-	names := map[string]bool{}
+	taken := names{}
 	m.networks = m.inOrder(all)
 	for _, a := range all { // names by whoever is first in the database
 		n := m.networkOf(a.address)
@@ -159,7 +165,7 @@ func (m *iniImport) subnets(all []iniAddress) {
 			if strings.Trim(name, "0123456789") == "" {
 				name = "lan" + name
 			}
-			n.name = legalName(name, names)
+			n.name = legalName(name, taken)
 		}
 		m.gateway(n, a)
 	}
@@ -168,9 +174,10 @@ func (m *iniImport) subnets(all []iniAddress) {
 // inOrder gives the networks as they come in the database.
 func (m *iniImport) inOrder(all []iniAddress) []*iniNetwork {
 	var ordered []*iniNetwork
+	known := map[*iniNetwork]bool{}
 	for _, a := range all {
-		if n := m.networkOf(a.address); !slices.Contains(ordered, n) {
-			ordered = append(ordered, n)
+		if n := m.networkOf(a.address); !known[n] {
+			known[n], ordered = true, append(ordered, n)
 		}
 	}
 	return ordered
@@ -191,9 +198,13 @@ func (m *iniImport) gateway(n *iniNetwork, a iniAddress) {
 	}
 }
 
+// networkOf returns the network of an address, or nil. Networks do not overlap.
 func (m *iniImport) networkOf(a netip.Addr) *iniNetwork {
-	for _, n := range m.networks {
-		if n.subnet.Contains(a) {
+	for bits, used := range m.lengths {
+		if !used {
+			continue
+		}
+		if n := m.bySubnet[netip.PrefixFrom(a, bits).Masked()]; n != nil {
 			return n
 		}
 	}

@@ -12,6 +12,10 @@ import (
 // hostsOf tells hosts from nodes: a host is what some host_server names.
 func (m *iniImport) hostsOf() {
 	named := map[string]bool{}
+	hosts, sections := map[string]*iniNode{}, map[string]*iniNode{} // by bare names, the first of each
+	for _, n := range slices.Backward(m.sections) {
+		sections[bareName(n.section)] = n
+	}
 	for _, n := range m.sections {
 		server := n.keys["host_server"]
 		if server == "" || named[server] {
@@ -19,9 +23,9 @@ func (m *iniImport) hostsOf() {
 		}
 		named[server] = true
 		host := m.nodes[server]
-		for _, other := range slices.Concat(m.hosts, m.sections) {
-			if host == nil && bareName(other.section) == bareName(server) {
-				host = other
+		for _, by := range []map[string]*iniNode{hosts, sections} {
+			if host == nil {
+				host = by[bareName(server)]
 			}
 		}
 		if host == nil {
@@ -31,6 +35,9 @@ func (m *iniImport) hostsOf() {
 		if !host.isHost {
 			host.isHost = true
 			m.hosts = append(m.hosts, host)
+			if bare := bareName(host.section); hosts[bare] == nil {
+				hosts[bare] = host
+			}
 		}
 		m.nodes[server] = host
 	}
@@ -38,7 +45,7 @@ func (m *iniImport) hostsOf() {
 
 // idsOf takes a node's id from its ctid, which is a release number and the id, and finds ids for the others.
 func (m *iniImport) idsOf() {
-	taken := map[int]*iniNode{}
+	taken, released := map[int]*iniNode{}, map[int]bool{}
 	var without []*iniNode
 	for _, n := range m.sections {
 		if n.isHost {
@@ -60,8 +67,8 @@ func (m *iniImport) idsOf() {
 			continue
 		}
 		taken[id], n.id = n, id
-		if release > 0 && !slices.Contains(m.releases, release) {
-			m.releases = append(m.releases, release)
+		if release > 0 && !released[release] {
+			released[release], m.releases = true, append(m.releases, release)
 		}
 	}
 	slices.Sort(m.releases)
@@ -87,18 +94,20 @@ func (m *iniImport) groupsUsed() (all []string, of map[*iniNode][]string) {
 
 func (m *iniImport) named(keys ...string) (all []string, of map[*iniNode][]string) {
 	of = map[*iniNode][]string{}
+	known := map[string]bool{}
 	for _, n := range m.sections {
 		if n.isHost {
 			continue
 		}
+		own := map[string]bool{}
 		for _, key := range keys {
 			for _, word := range words(n.keys[key]) {
-				name := legalName(word, map[string]bool{})
-				if !slices.Contains(of[n], name) {
-					of[n] = append(of[n], name)
+				name := legalName(word, names{})
+				if !own[name] {
+					own[name], of[n] = true, append(of[n], name)
 				}
-				if !slices.Contains(all, name) {
-					all = append(all, name)
+				if !known[name] {
+					known[name], all = true, append(all, name)
 				}
 			}
 		}

@@ -15,7 +15,7 @@ func (m *iniImport) write() []byte {
 	out := func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }
 	out("# Made by orrery import from %s. Please read it: comments tell what was guessed or has no place here.\n", oneLine(path.Base(m.name)))
 	base, _, _ := strings.Cut(path.Base(m.name), ".")
-	out("\n[site]\nname = %s\n", tomlString(legalName(base, map[string]bool{})))
+	out("\n[site]\nname = %s\n", tomlString(legalName(base, names{})))
 	m.production(out)
 	for _, h := range m.hosts {
 		m.writeHost(out, h)
@@ -42,14 +42,14 @@ func (m *iniImport) write() []byte {
 		}
 	}
 	groups, groupsOf := m.groupsUsed()
-	for _, group := range groups {
-		var nodes []string
-		for _, n := range m.sections {
-			if slices.Contains(groupsOf[n], group) {
-				nodes = append(nodes, n.name)
-			}
+	nodes := map[string][]string{}
+	for _, n := range m.sections {
+		for _, group := range groupsOf[n] {
+			nodes[group] = append(nodes[group], n.name)
 		}
-		out("\n[group.%s]\nnodes = %s\n", group, tomlList(nodes))
+	}
+	for _, group := range groups {
+		out("\n[group.%s]\nnodes = %s\n", group, tomlList(nodes[group]))
 	}
 	for _, r := range m.releases {
 		out("\n[release.%d]\n", r)
@@ -96,11 +96,11 @@ func (m *iniImport) writeHost(out printer, h *iniNode) {
 		m.tell(h.section, "%q is not an address", oneLine(address))
 		address = h.name
 	}
-	for m.addresses[address] {
+	if m.hostAddresses.has(address) {
 		m.tell(h.section, "another host has the address %s", address)
 		address += "-other"
 	}
-	m.addresses[address] = true
+	address = m.hostAddresses.add(address)
 	out("address = %s  # or \"local\"\n", tomlString("root@"+address))
 	for _, key := range h.order {
 		switch {
@@ -116,7 +116,7 @@ func (m *iniImport) writeHost(out printer, h *iniNode) {
 
 func (m *iniImport) writeImages(out printer) map[string]string {
 	images := map[string]string{}
-	taken := map[string]bool{}
+	taken := names{}
 	for _, n := range m.sections {
 		template := templateOf(n)
 		if _, done := images[template]; done || n.isHost {

@@ -2,6 +2,7 @@ package sitefile
 
 import (
 	"cmp"
+	"net/netip"
 	"slices"
 
 	"orrery/internal/problem"
@@ -53,7 +54,8 @@ func tooMuch() *problem.Problem {
 func (l *loader) node(t *nodeTable, networks []string) site.Node {
 	n := site.Node{
 		ID: t.ID, Image: cmp.Or(t.Image, l.onlyImage()), Roles: t.Roles, Host: cmp.Or(t.Host, l.onlyHost()), Engine: t.Engine, Privileged: t.Privileged,
-		Autostart: t.Autostart, Vars: t.Vars, Limits: t.Limits, VM: t.VM, Xen: t.Xen, NICs: l.interfaces(t, l.nics(t, networks)), SimulatedBy: t.SimulatedBy,
+		Syscalls:  slices.Sorted(slices.Values(t.Syscalls)),
+		Autostart: t.Autostart, Vars: t.Vars, Limits: t.Limits, VM: t.VM, Xen: t.Xen, NICs: l.sixes(t, l.interfaces(t, l.nics(t, networks))), SimulatedBy: t.SimulatedBy,
 	}
 	l.suit(&n, t)
 	if t.Requirements != "" {
@@ -80,6 +82,9 @@ func (l *loader) suit(n *site.Node, t *nodeTable) {
 		return
 	}
 	n.Privileged = n.Privileged && said("privileged")
+	if !said("syscalls") {
+		n.Syscalls = nil
+	}
 	if !said("swap") {
 		n.Limits.Swap = nil
 	}
@@ -139,6 +144,27 @@ func (l *loader) interfaces(t *nodeTable, nics []site.NIC) []site.NIC {
 	return nics
 }
 
+// sixes adds the addresses of IPv6 from which a node may send.
+func (l *loader) sixes(t *nodeTable, nics []site.NIC) []site.NIC {
+	for _, said := range t.IPv6 {
+		i := slices.IndexFunc(nics, func(nic site.NIC) bool { return nic.Network == said.Name })
+		if i < 0 {
+			l.report.wrong(Name, said.At, mistake("ipv6.%s: the node is not on network %s", said.Name, said.Name).
+				Try(`add net.%s = "auto", or take it out`, said.Name))
+			continue
+		}
+		for _, text := range said.Value {
+			a, err := netip.ParseAddr(text)
+			if err != nil {
+				l.report.wrong(Name, said.At, mistake("ipv6.%s: %q is no address", said.Name, text).Try(`such as "2001:db8::11"`))
+				continue
+			}
+			nics[i].IPv6 = append(nics[i].IPv6, a)
+		}
+	}
+	return nics
+}
+
 // following gives the i-th node of a declaration.
 func (l *loader) following(first site.Node, name string, i int, t *nodeTable) site.Node {
 	n := first
@@ -149,6 +175,7 @@ func (l *loader) following(first site.Node, name string, i int, t *nodeTable) si
 	n.NICs = slices.Clone(first.NICs)
 	for k := range n.NICs {
 		nic := &n.NICs[k]
+		nic.IPv6 = site.SixesAfter(nic.IPv6, i)
 		if nic.Address.IsValid() {
 			nic.Address = site.AddressAfter(nic.Address, i)
 			continue

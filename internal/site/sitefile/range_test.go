@@ -3,7 +3,7 @@ package sitefile
 import (
 	"fmt"
 	"net/netip"
-	"slices"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -100,7 +100,7 @@ func TestAddingNodesMovesNone(t *testing.T) {
 		for i := range before.Nodes {
 			n := &before.Nodes[i]
 			same, ok := after.Node(n.Name)
-			if !ok || !slices.Equal(n.NICs, same.NICs) {
+			if !ok || !reflect.DeepEqual(n.NICs, same.NICs) {
 				t.Fatalf("%v became %v", n, same)
 			}
 		}

@@ -73,11 +73,17 @@ func (m *Maker) network(n site.Network) Network {
 		Site: m.Site.Key(), Name: n.Name, Bridge: site.BridgeName(m.Site.Key(), n.Name),
 		Subnet: n.Subnet.String(), MTU: cmp.Or(n.MTU, m.MTUs[n.Name], UsualMTU), Kind: n.Kind, Parent: n.Interface, Spoof: n.Spoof,
 	}
+	if all, err := site.ParseProtocols(n.Protocols); err == nil { // else check has told
+		spelt.Protocols = site.FormatProtocols(all)
+	}
 	if n.Uplinked() {
 		spelt.Parent, spelt.Uplink = "", Uplink{Interface: n.Interface, VLAN: n.VLAN, Bridge: n.Bridge}
 	}
 	if m.Site.Stage != 0 {
 		return spelt.Quarantined(m.Site.Stage)
+	}
+	if n.Bridge != "" {
+		spelt.Host = openings(n.Host) // at the host's addresses on its bridge
 	}
 	if n.Uplinked() && !n.NAT {
 		return spelt // the gateway, if there is one, is a router on the wire
@@ -85,7 +91,7 @@ func (m *Maker) network(n site.Network) Network {
 	if !n.Gateway.IsValid() || n.Isolated && !n.NAT || n.Kind == site.Exclusive {
 		return spelt
 	}
-	spelt.NAT, spelt.Router = n.NAT, n.Isolated
+	spelt.NAT, spelt.Router, spelt.Metadata = n.NAT, n.Isolated, n.NAT && n.Metadata
 	spelt.Gateway = netip.PrefixFrom(n.Gateway, n.Subnet.Bits()).String()
 	if !n.Isolated { // else the host is not on it
 		spelt.Host = openings(n.Host)
@@ -152,7 +158,7 @@ func (m *Maker) Node(n *site.Node) (*Node, error) {
 	spelt := &Node{
 		Site: m.Site.Key(), Name: n.Name, ID: n.FullID(), Release: n.Release, Staged: m.Site.Stage != 0, Engine: n.Engine,
 		MachineID:    site.MachineID(m.Site.Name, n.Name),
-		Distribution: distro.Of(m.Base(n).Image).Name, Base: m.Base(n).Digest, Privileged: n.Privileged, Autostart: n.Autostart, Limits: n.Limits,
+		Distribution: distro.Of(m.Base(n).Image).Name, Base: m.Base(n).Digest, Privileged: n.Privileged, Syscalls: n.Syscalls, Autostart: n.Autostart, Limits: n.Limits,
 		VM: n.VM, Xen: n.Xen, NICs: m.nics(n),
 	}
 	roles := m.Site.RolesOf(n)
@@ -197,7 +203,7 @@ func (m *Maker) nics(n *site.Node) []NIC {
 			Name: "eth" + strconv.Itoa(i), Network: nic.Network, Bridge: on.Bridge,
 			HostEnd: m.hostEnd(n, network),
 			MAC:     site.MAC(m.Site.Name, n.Name, nic.Network),
-			Address: netip.PrefixFrom(nic.Address, network.Subnet.Bits()).String(), MTU: on.MTU,
+			Address: netip.PrefixFrom(nic.Address, network.Subnet.Bits()).String(), MTU: on.MTU, IPv6: addresses(nic.IPv6),
 		}
 		spelt.Kind = network.Kind
 		switch network.Kind {
@@ -214,6 +220,14 @@ func (m *Maker) nics(n *site.Node) []NIC {
 		all = append(all, spelt)
 	}
 	return all
+}
+
+func addresses(all []netip.Addr) string {
+	var texts []string
+	for _, a := range all {
+		texts = append(texts, a.String())
+	}
+	return strings.Join(texts, ",")
 }
 
 func (m *Maker) hostEnd(n *site.Node, on *site.Network) string {

@@ -27,7 +27,11 @@ type Network struct {
 	Router bool   `json:"router,omitempty"`
 	Host   string `json:"host,omitempty"`  // what of the host its nodes may use: site.Openings, with commas between them
 	Spoof  bool   `json:"spoof,omitempty"` // its nodes may send as others than themselves
-	MTU    int    `json:"mtu"`
+	// Metadata: with NAT, its nodes reach what the host has at link-local addresses, such as what a cloud tells of itself.
+	Metadata bool `json:"metadata,omitempty"`
+	// Protocols are those that its nodes may send besides IP and ARP: site.FormatProtocols.
+	Protocols string `json:"protocols,omitempty"`
+	MTU       int    `json:"mtu"`
 
 	Kind   string    `json:"kind,omitempty"`   // one of site.Kinds, or VethPair; "": site.Bridge
 	Parent string    `json:"parent,omitempty"` // of site.Macvlan: the interface of the host on which it is
@@ -69,7 +73,7 @@ func (n *Network) Joins(name string) bool {
 func (n Network) Quarantined(release int) Network {
 	n.Site = site.Quarantine(n.Site, release)
 	n.Bridge = site.BridgeName(n.Site, n.Name)
-	n.Gateway, n.NAT, n.Router, n.Host = "", false, false, ""
+	n.Gateway, n.NAT, n.Router, n.Host, n.Metadata = "", false, false, "", false
 	n.VXLAN, n.Uplink = VXLAN{}, Uplink{}
 	n.Kind, n.Parent = "", "" // what is shut in is on a bridge, whatever it is on when it is live
 	return n
@@ -91,6 +95,7 @@ type Node struct {
 	Kernel       string        `json:"kernel,omitempty"`       // digest of the recipe of the kernel's layer, just above Base; "": the node runs on the host's kernel
 	Parts        Parts         `json:"parts,omitempty"`        // of the role layers' recipes: they tell why a layer is another
 	Privileged   bool          `json:"privileged,omitempty"`
+	Syscalls     []string      `json:"syscalls,omitempty"` // that it may use of those that containers are refused
 	Autostart    bool          `json:"autostart"`
 	Limits       site.Limits   `json:"limits"`
 	VM           site.VM       `json:"vm,omitzero"`
@@ -131,6 +136,7 @@ type NIC struct {
 	Kind   string `json:"kind,omitempty"`
 	Parent string `json:"parent,omitempty"` // interface of the host: on which the node's is, or which it takes
 	Via    string `json:"via,omitempty"`    // of a routed network: the address of the host
+	IPv6   string `json:"ipv6,omitempty"`   // addresses from which it may send as well, with commas between them
 }
 
 // KindOf gives the kind of link that an interface of the node is: on a bridge other than the live network's, which is that

@@ -63,6 +63,9 @@ func take(one, n *site.Node) {
 	one.StandsFor = union(one.StandsFor, n.StandsFor)
 	one.Groups = union(one.Groups, n.Groups)
 	one.Privileged = one.Privileged || n.Privileged && !one.Virtual()
+	if !one.Virtual() {
+		one.Syscalls = slices.Sorted(slices.Values(union(one.Syscalls, n.Syscalls)))
+	}
 	one.Autostart = one.Autostart || n.Autostart
 	one.Limits = sum(one.Limits, asOn(one, n))
 	for _, nic := range n.NICs {

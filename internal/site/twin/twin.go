@@ -68,6 +68,7 @@ func isolated(networks []site.Network, nat bool) []site.Network {
 	for i := range networks {
 		n := &networks[i]
 		n.Isolated, n.NAT = true, nat && n.Gateway.IsValid()
+		n.Metadata = n.Metadata && n.NAT
 		n.Kind, n.Interface, n.VLAN, n.Bridge = "", "", 0, ""
 	}
 	return networks

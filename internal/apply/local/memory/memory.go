@@ -123,8 +123,8 @@ func (timers) Schedule(context.Context, volume.Schedule) ([]string, error) { ret
 // claims are for machines with several state directories.
 type claims struct{}
 
-func (claims) Claim(string) error { return nil }
-func (claims) Yield(string)       {}
+func (claims) Claim(context.Context, string) error { return nil }
+func (claims) Yield(context.Context, string)       {}
 
 func (claims) Elsewhere(string) error { return nil }
 

@@ -24,6 +24,7 @@ type silent struct{}
 
 func (silent) Begin(*plan.Step)          {}
 func (silent) Detail(*plan.Step, string) {}
+func (silent) Waits(*plan.Step, string)  {}
 func (silent) End(*plan.Step, error)     {}
 
 // A bench is a host in memory, with a site of two nodes that has a release: one that has data for itself and does something while it is live, and one

@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"orrery/internal/engine/process"
-	"orrery/internal/engine/vm"
+	"orrery/internal/host/process"
+	"orrery/internal/visible"
 )
 
 // Most bounds what is recorded, in bytes. What comes after that is not.
@@ -106,5 +106,5 @@ func LastWords(text []byte) string {
 	if len(text) == 0 {
 		return ""
 	}
-	return "the last lines of its console:\n" + vm.LastLines(text)
+	return "the last lines of its console:\n" + visible.LastLines(text)
 }

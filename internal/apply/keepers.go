@@ -1,0 +1,207 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+
+	"orrery/internal/edition"
+	"orrery/internal/phrase"
+	"orrery/internal/plan/stand"
+	"orrery/internal/problem"
+	"orrery/internal/tree"
+)
+
+// Hosts keep the copies of the site directory from which releases were staged, and any of them may send anything in place of one. A copy is used, and passed on to other hosts, only if it has
+// the digest in releases.lock of the site directory on the control host (decision 57).
+
+// locked returns the digest that the copy of a release must have, or "" if releases.lock has none.
+func (f *Fleet) locked(release int) (string, error) {
+	if f.Lock == nil {
+		return "", f.LockErr
+	}
+	return f.Lock.Digest(f.All[0].Site.Twin, release), nil
+}
+
+// Edition stores the copy of a release in an empty directory: one that a host keeps, and that has the digest in releases.lock.
+func (f *Fleet) Edition(ctx context.Context, release int, dir string) error {
+	digest, err := f.locked(release)
+	if err != nil {
+		return err
+	}
+	all, err := f.Editions(ctx, release)
+	if err != nil {
+		return err
+	}
+	keepers := keepersOf(all, release, digest)
+	if len(keepers) == 0 {
+		return f.unproven(all, release, digest)
+	}
+	var wrong error
+	for _, i := range keepers {
+		came, err := f.All[i].CopyEdition(ctx, release, dir)
+		if err == nil && came != digest {
+			err = OtherEdition(f.All[i].Name, release)
+			err = errors.Join(err, removeCopy(dir))
+		}
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		wrong = errors.Join(wrong, err)
+	}
+	return wrong
+}
+
+// CopyEdition stores what the host sends as the copy of a release in an empty directory, and returns its digest. If it cannot be read, the directory is empty again.
+func (h *Steered) CopyEdition(ctx context.Context, release int, dir string) (digest string, err error) {
+	in, err := h.Edition(ctx, release)
+	if err != nil {
+		return "", err
+	}
+	defer in.Close() //nolint:errcheck // only read
+	if digest, err = edition.Unpack(in, dir); err != nil {
+		err = problem.New(problem.Failed, "the copy of the site directory of release %d on host %s cannot be read", release, h.Name).Because(err).
+			Try("stage the release again under another number")
+		return "", errors.Join(err, removeCopy(dir))
+	}
+	return digest, nil
+}
+
+// removeCopy removes what was unpacked of a copy.
+func removeCopy(dir string) error {
+	err := tree.RemoveAll(filepath.Join(dir, edition.Site))
+	return errors.Join(err, tree.RemoveAll(filepath.Join(dir, edition.Record)))
+}
+
+// Editions returns the digests of what each host says that it keeps of some releases; "" for a copy that cannot be read.
+func (f *Fleet) Editions(ctx context.Context, of ...int) ([]map[int]string, error) {
+	all := make([]map[int]string, len(f.All))
+	return all, f.Each(func(i int, h *Steered) (err error) {
+		all[i], err = h.Editions(ctx, of)
+		return err
+	})
+}
+
+// keepersOf returns the places of the hosts that say that they keep a copy of a release with this digest.
+func keepersOf(all []map[int]string, release int, digest string) (keepers []int) {
+	for i := range all {
+		if kept := all[i][release]; kept != "" && kept == digest {
+			keepers = append(keepers, i)
+		}
+	}
+	return keepers
+}
+
+// unproven says why no copy of a release is used.
+func (f *Fleet) unproven(all []map[int]string, release int, digest string) error {
+	var keep, unread []string
+	for i := range all {
+		switch kept, ok := all[i][release]; {
+		case ok && kept == "":
+			unread = append(unread, f.All[i].Name)
+		case ok:
+			keep = append(keep, f.All[i].Name)
+		}
+	}
+	const update = "if it was staged from another checkout of the site directory, bring this one up to date; else orrery release trust %d shows what the hosts keep, and accepts it"
+	switch {
+	case len(keep)+len(unread) == 0:
+		return problem.New(problem.Mistake, "release %d of site %s was not staged on any host that answers", release, f.All[0].Site.Key()).
+			Try("orrery stage --release %d, or bring back the host that has it", release)
+	case len(keep) == 0:
+		return problem.New(problem.Failed, "the copy of the site directory of release %d on host %s cannot be read, and no other host that answers has one", release, unread[0]).
+			Try("look at releases/%d of the site on that host; or stage the release again under another number", release)
+	case digest == "":
+		return problem.New(problem.Refused, "release %d is not in it, and nothing else proves what is kept of that release on %s", release, phrase.List(keep, 12)).
+			At(f.Lock.Path()).Try(update, release)
+	}
+	return problem.New(problem.Refused, "what is kept of release %d on %s does not have the digest that is in it", release, phrase.List(keep, 12)).
+		At(f.Lock.Path()).Try(update+"; or stage it again under another number", release)
+}
+
+// Withhold notes why a release is not used that is live.
+func (f *Fleet) Withhold(release int, why error) {
+	if f.withheld == nil {
+		f.withheld = map[int]error{}
+	}
+	f.withheld[release] = why
+}
+
+// Explain returns why a release is not used that a plan or a step lacked, or the error as it is if it is about something else.
+func (f *Fleet) Explain(err error) error {
+	var lost *stand.LostError
+	if errors.As(err, &lost) && f.withheld[lost.Release] != nil {
+		return f.withheld[lost.Release]
+	}
+	return err
+}
+
+// OtherEdition says that a host sends something else than what it says it keeps.
+func OtherEdition(host string, release int) error {
+	return problem.New(problem.Surprise, "host %s says that it keeps another copy of the site directory of release %d than it sends", host, release).
+		Try("look at releases/%d of the site on that host; --without %s leaves it out until then", release, host)
+}
+
+// Spread sends the copies of releases to the hosts that lack them, or keep something else: so whichever host is lost, the copies are not.
+func (f *Fleet) Spread(ctx context.Context, releases []int) error {
+	if len(releases) == 0 {
+		return nil
+	}
+	all, err := f.Editions(ctx, releases...)
+	if err != nil {
+		return err
+	}
+	var left error
+	for _, release := range releases {
+		left = errors.Join(left, f.spread(ctx, all, release))
+	}
+	return left
+}
+
+// spread does so with one release. If no host has a copy, that is reported by whoever needs it.
+func (f *Fleet) spread(ctx context.Context, all []map[int]string, release int) error {
+	digest, err := f.locked(release)
+	if err != nil {
+		return err
+	}
+	keepers := keepersOf(all, release, digest)
+	if len(keepers) == 0 {
+		if err := f.unproven(all, release, digest); !problem.Is(err, problem.Mistake) {
+			return err
+		}
+		return nil
+	}
+	var left error
+	for i := range all {
+		if all[i][release] == digest {
+			continue
+		}
+		if err := f.send(ctx, keepers, f.All[i], release, digest); err != nil {
+			left = errors.Join(left, err)
+		} else if all[i][release] != "" {
+			f.doubt("host %s kept something else of release %d than releases.lock says; it was replaced", f.All[i].Name, release)
+		}
+	}
+	return left
+}
+
+// send sends a copy to a host, from the first of the others that gives the right one.
+func (f *Fleet) send(ctx context.Context, keepers []int, to *Steered, release int, digest string) (wrong error) {
+	for _, i := range keepers {
+		err := carry(ctx, f.All[i], to, release, digest)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		wrong = errors.Join(wrong, err)
+	}
+	return wrong
+}
+
+func carry(ctx context.Context, from, to *Steered, release int, digest string) error {
+	in, err := from.Edition(ctx, release)
+	if err != nil {
+		return err
+	}
+	defer in.Close() //nolint:errcheck // only read
+	return to.KeepEdition(ctx, release, digest, in)
+}

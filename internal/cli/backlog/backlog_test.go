@@ -1,0 +1,137 @@
+package backlog
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// A pair is a pipe with a writer, and whether somebody waits for the process.
+type pair struct {
+	*Writer
+	reader *os.File
+	locked atomic.Bool
+	stop   context.CancelFunc
+}
+
+func newPair(t *testing.T) *pair {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &pair{reader: r}
+	ctx, stop := context.WithCancel(t.Context())
+	p.stop = stop
+	p.Writer = New(ctx, w, p.locked.Load)
+	t.Cleanup(func() {
+		stop()
+		r.Close()
+	})
+	return p
+}
+
+// write writes, and returns whether that ended within a time.
+func (p *pair) write(text []byte, within time.Duration) bool {
+	done := make(chan struct{})
+	go func() {
+		_, _ = p.Write(text)
+		close(done)
+	}()
+	select {
+	case <-done:
+		return true
+	case <-time.After(within):
+		return false
+	}
+}
+
+var line = append(bytes.Repeat([]byte{'x'}, 4095), '\n')
+
+// TestReaderIsAwaited: without a lock, a writer goes at the pace of its reader, and nothing is lost; also if the reader was slow while
+// a lock was held, up to a limit.
+func TestReaderIsAwaited(t *testing.T) {
+	p := newPair(t)
+	if p.write(bytes.Repeat(line, 100), 50*time.Millisecond) {
+		t.Error("it does not wait for the reader")
+	}
+	p.locked.Store(true) // while that waits, somebody takes a lock
+	for range 50 {
+		if !p.write(line, time.Minute) {
+			t.Fatal("it waits for the reader while a lock is held")
+		}
+	}
+	go func() {
+		p.locked.Store(false)
+		p.Flush()
+		p.stream.Close()
+	}()
+	text, err := io.ReadAll(p.reader)
+	if err != nil || len(text) != 150*len(line) || strings.Contains(string(text), "dropped") {
+		t.Errorf("the reader got %d bytes of %d: %v", len(text), 150*len(line), err)
+	}
+}
+
+// TestNobodyReads: while a lock is held, all writes together wait for a moment, however many they are, and what is kept is bounded. Who
+// reads later is told what is missing.
+func TestNobodyReads(t *testing.T) {
+	p := newPair(t)
+	p.locked.Store(true)
+	began := time.Now()
+	for range 1000 {
+		if !p.write(line, time.Minute) {
+			t.Fatal("it waits for its reader")
+		}
+	}
+	if took := time.Since(began); took > 20*time.Second { // a second, on a busy machine
+		t.Errorf("it waited %v", took)
+	}
+	p.mutex.Lock()
+	if len(p.pending) > maxBytes {
+		t.Errorf("it keeps %d bytes", len(p.pending))
+	}
+	p.mutex.Unlock()
+	p.locked.Store(false)
+	go func() {
+		_, _ = p.Write([]byte("the end\n"))
+		p.Flush()
+		p.stream.Close()
+	}()
+	text, _ := io.ReadAll(p.reader)
+	kept := bytes.Count(text, line)
+	if kept < 200 || kept > 300 || !strings.HasSuffix(string(text), "bytes of output were dropped here: nobody read them while a lock was held.\nthe end\n") {
+		t.Errorf("the reader got %d lines, and %q", kept, text[max(0, len(text)-120):])
+	}
+}
+
+// TestInterrupted: when the call has been interrupted, nobody waits for a reader.
+func TestInterrupted(t *testing.T) {
+	p := newPair(t)
+	time.AfterFunc(50*time.Millisecond, p.stop)
+	if !p.write(bytes.Repeat(line, 100), time.Minute) {
+		t.Error("a write goes on")
+	}
+	began := time.Now()
+	if p.Flush(); time.Since(began) > 30*time.Second {
+		t.Error("the end waits for the reader")
+	}
+}
+
+// TestBrokenStream: a stream that takes nothing any more is an error, and no wait.
+func TestBrokenStream(t *testing.T) {
+	p := newPair(t)
+	p.reader.Close()
+	for tries := 0; ; tries++ {
+		if _, err := p.Write(line); err != nil {
+			break
+		}
+		if p.Flush(); tries > 1 {
+			t.Fatal("writes to nobody succeed")
+		}
+	}
+}

@@ -1,0 +1,27 @@
+package backlog
+
+import (
+	"context"
+	"io"
+	"os"
+
+	"orrery/internal/host"
+)
+
+// Streams returns writers to the output streams of a member, who need not read them, and what flushes both.
+func Streams(ctx context.Context, out, errs io.Writer) (wideOut, wideErrs io.Writer, flush func()) {
+	stdout, ok := out.(*os.File)
+	stderr, ok2 := errs.(*os.File)
+	if !ok || !ok2 {
+		return out, errs, func() {}
+	}
+	first := New(ctx, stdout, host.Holding)
+	second := first
+	if !host.SameFile(stdout, stderr) {
+		second = New(ctx, stderr, host.Holding)
+	}
+	return first, second, func() {
+		first.Flush()
+		second.Flush()
+	}
+}

@@ -1,0 +1,246 @@
+package releases
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"orrery/internal/apply"
+	"orrery/internal/control"
+	"orrery/internal/control/hosts"
+	"orrery/internal/edition"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/sitefile"
+	"orrery/internal/tree"
+)
+
+// TrustOptions say which copy of a release is meant, and what happens to it.
+type TrustOptions struct {
+	Release int
+	Host    string      // whose copy is meant, if hosts keep different ones
+	Digest  string      // that is agreed to beforehand, or "" to ask
+	Into    string      // a new directory in which the copy is stored for review, and then nothing is trusted
+	Show    func(*Copy) // is called before the question
+}
+
+// A Copy is what hosts keep of a release, compared with the site directory as it is now.
+type Copy struct {
+	Release int
+	Hosts   []string // that keep it
+	Digest  string
+	Locked  string // digest in releases.lock, or ""
+	Files   []FileDifference
+}
+
+// A FileDifference is how a file of the copy differs from the one in the site directory.
+type FileDifference struct {
+	Path  string
+	Lines []string // "-" and a line of the site directory, "+" and one of the copy; or nil if it is no text
+}
+
+// Trust writes the digest of what hosts keep of a release to releases.lock, after the caller has seen it and agreed.
+func Trust(ctx context.Context, c *control.Session, s *site.Site, o TrustOptions) (*Copy, error) {
+	if !hosts.Far(s) {
+		return nil, problem.New(problem.Usage, "site %s is on this machine alone, which trusts its own copies", s.Key())
+	}
+	dir, err := os.MkdirTemp("", "orrery-release-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // of no use any more
+	call := c.Call(s)
+	f, silent, err := call.Bare(ctx)
+	if err == nil {
+		err = silent
+	}
+	if err == nil {
+		err = f.LockErr
+	}
+	if err != nil {
+		return nil, err
+	}
+	kept, err := fetch(ctx, f, o, filepath.Join(dir, "kept"))
+	if err != nil {
+		return nil, err
+	}
+	kept.Locked = f.Lock.Digest(s.Twin, o.Release)
+	if o.Into != "" {
+		return kept, lay(ctx, filepath.Join(dir, "kept", edition.Site), o.Into)
+	}
+	if kept.Locked == kept.Digest {
+		return kept, nil
+	}
+	if kept.Files, err = compare(ctx, call.Dir, dir); err != nil {
+		return nil, err
+	}
+	o.Show(kept)
+	if err := agree(c, s, o, kept); err != nil {
+		return nil, err
+	}
+	_, err = call.Vouch(o.Release, kept.Digest)
+	return kept, err
+}
+
+// fetch stores the copy that is meant in a directory.
+func fetch(ctx context.Context, f *apply.Fleet, o TrustOptions, dir string) (*Copy, error) {
+	all, err := f.Editions(ctx, o.Release)
+	if err != nil {
+		return nil, err
+	}
+	keep := map[string][]string{} // digest -> hosts
+	var from *apply.Steered
+	for i, h := range f.All {
+		if digest := all[i][o.Release]; digest != "" && (o.Host == "" || o.Host == h.Name) {
+			keep[digest], from = append(keep[digest], h.Name), h
+		}
+	}
+	switch {
+	case from == nil && o.Host != "":
+		return nil, problem.New(problem.Mistake, "host %s keeps no copy of release %d that can be read", o.Host, o.Release).Try("leave --host out")
+	case from == nil:
+		return nil, problem.New(problem.Mistake, "no host keeps a copy of release %d that can be read", o.Release).Try("orrery stage --release %d", o.Release)
+	case len(keep) > 1:
+		var who []string
+		for _, names := range keep {
+			who = append(who, strings.Join(names, " and "))
+		}
+		slices.Sort(who)
+		return nil, problem.New(problem.Usage, "hosts keep different copies of release %d: %s", o.Release, strings.Join(who, "; ")).
+			Try("--host NAME says whose copy is meant; --into DIRECTORY stores it for review")
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return nil, err
+	}
+	digest, err := from.CopyEdition(ctx, o.Release, dir)
+	if err == nil && len(keep[digest]) == 0 {
+		err = apply.OtherEdition(from.Name, o.Release)
+	}
+	return &Copy{Release: o.Release, Digest: digest, Hosts: keep[digest]}, err
+}
+
+// lay stores a copy in a directory that does not exist yet.
+func lay(ctx context.Context, from, to string) error {
+	content, err := files(ctx, from)
+	if err != nil {
+		return err
+	}
+	if err := os.Mkdir(to, 0o700); err != nil {
+		return problem.New(problem.Usage, "the copy cannot be stored").At(to).Because(problem.Reason(err)).Try("name a directory that does not exist yet")
+	}
+	root, err := tree.Open(to)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for _, name := range slices.Sorted(maps.Keys(content)) {
+		f := tree.File{Path: name, Content: content[name], Uid: os.Geteuid(), Gid: os.Getegid(), Mode: 0o600}
+		if err := root.Put(f, os.Geteuid(), os.Getegid()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// agree gets the caller's consent.
+func agree(c *control.Session, s *site.Site, o TrustOptions, kept *Copy) error {
+	if o.Digest != "" {
+		if o.Digest == kept.Digest {
+			return nil
+		}
+		return problem.New(problem.Refused, "the digest of what is kept of release %d is %s, and not the one that you trust; nothing was done", o.Release, kept.Digest)
+	}
+	why := fmt.Sprintf("Nodes of %s would be made from this copy of release %d, with its commands, volumes and secrets.", s.Name, o.Release)
+	_, err := c.Asker.Ask(control.Question{About: control.Trust, Site: s.Name, Why: why})
+	if err != nil {
+		return problem.New(problem.Refused, "not confirmed; nothing was done").Try("type %s when asked, or use --digest %s", s.Name, kept.Digest)
+	}
+	return nil
+}
+
+// compare returns how the copy in a directory differs from the site directory.
+func compare(ctx context.Context, siteDir, dir string) ([]FileDifference, error) {
+	now := filepath.Join(dir, "now")
+	if _, err := sitefile.KeepText(siteDir, now); err != nil {
+		return nil, err
+	}
+	before, err := files(ctx, now)
+	if err != nil {
+		return nil, err
+	}
+	after, err := files(ctx, filepath.Join(dir, "kept", edition.Site))
+	if err != nil {
+		return nil, err
+	}
+	var all []FileDifference
+	for _, path := range names(before, after) {
+		if string(before[path]) != string(after[path]) || (before[path] == nil) != (after[path] == nil) {
+			all = append(all, FileDifference{path, lines(before[path], after[path])})
+		}
+	}
+	return all, nil
+}
+
+// names returns the names of the files in either directory, sorted.
+func names(before, after map[string][]byte) (all []string) {
+	for name := range before {
+		all = append(all, name)
+	}
+	for name := range after {
+		all = append(all, name)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// files reads the files of a copy of a site directory.
+func files(ctx context.Context, dir string) (map[string][]byte, error) {
+	root, err := tree.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	all := map[string][]byte{}
+	return all, root.Walk(ctx, tree.Ample, func(e *tree.Entry) error {
+		if e.IsDir() {
+			return nil
+		}
+		content, err := root.ReadFile(e.Path, edition.MaxBytes)
+		all[e.Path] = append([]byte{}, content...) // never nil
+		return err
+	})
+}
+
+// lines returns how two texts differ: what comes before the first line that differs, and after the last, is left out.
+func lines(before, after []byte) (all []string) {
+	if !utf8.Valid(before) || !utf8.Valid(after) {
+		return nil
+	}
+	was, is := split(before), split(after)
+	for len(was) > 0 && len(is) > 0 && was[0] == is[0] {
+		was, is = was[1:], is[1:]
+	}
+	for len(was) > 0 && len(is) > 0 && was[len(was)-1] == is[len(is)-1] {
+		was, is = was[:len(was)-1], is[:len(is)-1]
+	}
+	for _, line := range was {
+		all = append(all, "-"+line)
+	}
+	for _, line := range is {
+		all = append(all, "+"+line)
+	}
+	return all
+}
+
+// split returns the lines of a text; a file that is not there has none.
+func split(text []byte) []string {
+	if text == nil {
+		return nil
+	}
+	return strings.Split(string(text), "\n")
+}

@@ -1,0 +1,79 @@
+package kvm
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/engine"
+	"orrery/internal/engine/confine"
+	"orrery/internal/host"
+	"orrery/internal/host/numa"
+	"orrery/internal/host/process"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// TestBounds: a machine on a node of the host's memory runs beside it, unless it is pinned. Its memory is more than the guest
+// has, and so that of virtiofsd's files is in it; two machines have twice as much.
+func TestBounds(t *testing.T) {
+	nodes := numa.Nodes(numa.Sys)
+	if len(nodes) == 0 {
+		t.Skip("this kernel tells of no NUMA node")
+	}
+	n := &spec.Node{Limits: site.Limits{Cpus: 1, Memory: 1 << 30}, VM: site.VM{Numa: &nodes[0].ID}}
+	want := site.Limits{Cpus: 1, Pin: nodes[0].Online, Memory: 2<<30 + 64<<20, Pids: 1025}
+	if got := bounds(n, 1); got != want {
+		t.Errorf("%+v", got)
+	}
+	if got := bounds(n, 2); got.Memory != 2*want.Memory || got.Pids != 2*want.Pids || got.Cpus != 1 {
+		t.Errorf("of two machines: %+v", got)
+	}
+	n.Limits.Pin = "0"
+	if got := bounds(n, 1); got.Pin != "0" {
+		t.Errorf("%+v", got)
+	}
+	n.VM.Numa, n.Limits.Pin = nil, ""
+	if got := bounds(n, 1); got.Pin != "" {
+		t.Errorf("%+v", got)
+	}
+	const fileBytes = 4500 // 20,000 files cost 90 MB, of which the kernel had half
+	if files := int64(confine.MaxFiles * fileBytes); overheadBytes < files+256<<20 {
+		t.Errorf("virtiofsd can take %d MiB, and QEMU has to have its own", files>>20)
+	}
+}
+
+// bounded wants the limits of a machine that runs to be in force. Its guest may fill virtiofsd with files, of which there are
+// only so many, and can have others when it forgets those.
+func (g ground) bounded(t *testing.T, n *spec.Node) {
+	t.Helper()
+	ref := engine.RefOf(n)
+	m := g.machine(ref)
+	if has, ok := m.Group().Holds(bounds(n, 1)); !ok {
+		t.Errorf("its limits are %+v", has)
+	}
+	look := exec.Command("head", "-c1", "/dev/zero")
+	must(t, host.Apart(func() error { return m.Group().Start(look) }))
+	if look.Wait() == nil {
+		t.Error("its programs may open devices of the host")
+	}
+	var files unix.Rlimit
+	must(t, unix.Prlimit(m.sharer(), unix.RLIMIT_NOFILE, nil, &files))
+	if files.Max > confine.MaxFiles {
+		t.Errorf("virtiofsd may have %d files open", files.Max)
+	}
+	open, err := os.ReadDir(process.Host.File(m.sharer(), "fd"))
+	must(t, err)
+	few := unix.Rlimit{Cur: uint64(len(open)) + 100, Max: files.Max}
+	must(t, unix.Prlimit(m.sharer(), unix.RLIMIT_NOFILE, &few, nil))
+	said := g.says(t, ref, "sh", "-c", `mkdir /root/new; cd /root/new; i=0; while [ $i -lt 300 ]; do true >$i || break; i=$((i+1)); done 2>&1
+		echo 2 >/proc/sys/vm/drop_caches; true >again && echo again`)
+	must(t, unix.Prlimit(m.sharer(), unix.RLIMIT_NOFILE, &files, nil))
+	if !strings.Contains(said, "oo many open files") || !strings.HasSuffix(said, "again") {
+		t.Errorf("a guest with too many files: %s", said)
+	}
+	g.says(t, ref, "rm", "-r", "/root/new")
+}

@@ -1,0 +1,38 @@
+package lxc
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"orrery/internal/engine"
+	"orrery/internal/host"
+)
+
+// TestDiesAtOnce: a node whose init ends at once is not said to have been started.
+func TestDiesAtOnce(t *testing.T) {
+	g := newGround(t)
+	n := g.Node("shortlived", 147)
+	ref := engine.RefOf(n)
+	c := g.container(ref)
+	must(t, g.Create(t.Context(), n))
+	t.Cleanup(func() { must(t, g.Destroy(context.Background(), ref)) })
+	must(t, g.Start(t.Context(), ref))
+	must(t, g.Runner(ref).Run(t.Context(), host.Command{Args: []string{"sh", "-c", "rm /sbin/init; printf '#!/bin/sh\necho no service today; exit 3\n' >/sbin/init; chmod 755 /sbin/init"}}))
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	must(t, g.Stop(ctx, ref))
+	err := g.Start(t.Context(), ref)
+	if err == nil {
+		t.Fatal("it is said to have been started")
+	}
+	for _, part := range []string{"node shortlived", "its init ended", "no service today"} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("%q is not in %v", part, err)
+		}
+	}
+	if c.monitor() != 0 {
+		t.Error("its monitor is left")
+	}
+}

@@ -1,0 +1,143 @@
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// A Device is a device of the host, such as /dev/kvm.
+type Device struct {
+	Block        bool
+	Major, Minor uint32
+}
+
+// DeviceAt returns the device that a file stands for.
+func DeviceAt(path string) (Device, error) {
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err != nil {
+		return Device{}, &os.PathError{Op: "stat", Path: path, Err: err}
+	}
+	kind := st.Mode & unix.S_IFMT
+	if kind != unix.S_IFBLK && kind != unix.S_IFCHR {
+		return Device{}, fmt.Errorf("%s is not a device", path)
+	}
+	return Device{kind == unix.S_IFBLK, unix.Major(st.Rdev), unix.Minor(st.Rdev)}, nil
+}
+
+// AllowDevices lets what is in the group open and make these devices from now on, and no others. What is open stays open.
+// A host that is a container itself, or whose kernel lacks BPF, cannot limit this, and the group then has what the host has.
+func (g Group) AllowDevices(devices []Device) error {
+	allow := g.allowV2
+	if g.at.isV1("devices") {
+		allow = g.allowV1
+	}
+	err := allow(devices)
+	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EINVAL) {
+		return nil
+	}
+	return err
+}
+
+// allowV1 writes the list of version 1 (admin-guide/cgroup-v1/devices of Linux).
+func (g Group) allowV1(devices []Device) error {
+	if err := os.WriteFile(g.file("devices", "devices.deny"), []byte("a"), 0); err != nil {
+		return err
+	}
+	for _, d := range devices {
+		kind := "c"
+		if d.Block {
+			kind = "b"
+		}
+		line := fmt.Sprintf("%s %d:%d rwm", kind, d.Major, d.Minor)
+		if err := os.WriteFile(g.file("devices", "devices.allow"), []byte(line), 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// allowV2 attaches a program of BPF to the group, which the kernel asks. It takes the place of the one before, and goes with
+// the group.
+func (g Group) allowV2(devices []Device) error {
+	_, v2 := g.at.versions()
+	if v2 == "" {
+		return nil
+	}
+	group, err := os.Open(filepath.Join(v2, g.name))
+	if err != nil {
+		return err
+	}
+	defer group.Close()
+	program, err := loadDeviceProgram(deviceProgram(devices))
+	if err != nil {
+		return err
+	}
+	defer unix.Close(program) //nolint:errcheck // the group has it
+	attach := struct{ target, program, kind, flags uint32 }{uint32(group.Fd()), uint32(program), unix.BPF_CGROUP_DEVICE, 0}
+	_, err = bpf(unix.BPF_PROG_ATTACH, unsafe.Pointer(&attach), unsafe.Sizeof(attach))
+	return err
+}
+
+// An instruction is one of BPF (struct bpf_insn of linux/bpf.h).
+type instruction struct {
+	code      uint8
+	registers uint8 // the destination, and 16 times the source
+	offset    int16
+	value     int32
+}
+
+// deviceProgram returns 1 for each of the devices, and 0 for all others. It gets a struct bpf_cgroup_dev_ctx, three words:
+// the lower half of the first is the type, the others are the major and the minor number.
+func deviceProgram(devices []Device) []instruction {
+	const (
+		loadWord = unix.BPF_LDX | unix.BPF_MEM | unix.BPF_W
+		and      = unix.BPF_ALU | unix.BPF_AND | unix.BPF_K
+		set      = unix.BPF_ALU64 | unix.BPF_MOV | unix.BPF_K
+		unequal  = unix.BPF_JMP | unix.BPF_JNE | unix.BPF_K
+		exit     = unix.BPF_JMP | unix.BPF_EXIT
+	)
+	program := []instruction{
+		{code: loadWord, registers: 2 | 1<<4, offset: 0},
+		{code: and, registers: 2, value: 0xffff},
+		{code: loadWord, registers: 3 | 1<<4, offset: 4},
+		{code: loadWord, registers: 4 | 1<<4, offset: 8},
+	}
+	for _, d := range devices {
+		kind := int32(unix.BPF_DEVCG_DEV_CHAR)
+		if d.Block {
+			kind = unix.BPF_DEVCG_DEV_BLOCK
+		}
+		program = append(program,
+			instruction{code: unequal, registers: 2, offset: 4, value: kind},
+			instruction{code: unequal, registers: 3, offset: 3, value: int32(d.Major)},
+			instruction{code: unequal, registers: 4, offset: 2, value: int32(d.Minor)},
+			instruction{code: set, value: 1},
+			instruction{code: exit})
+	}
+	return append(program, instruction{code: set}, instruction{code: exit})
+}
+
+func loadDeviceProgram(program []instruction) (fd int, err error) {
+	license := []byte("GPL\x00")
+	load := struct {
+		kind, count    uint32
+		program        unsafe.Pointer
+		license        unsafe.Pointer
+		level, logSize uint32
+		log            uint64
+	}{kind: unix.BPF_PROG_TYPE_CGROUP_DEVICE, count: uint32(len(program)), program: unsafe.Pointer(&program[0]), license: unsafe.Pointer(&license[0])}
+	return bpf(unix.BPF_PROG_LOAD, unsafe.Pointer(&load), unsafe.Sizeof(load))
+}
+
+func bpf(command int, attr unsafe.Pointer, size uintptr) (fd int, err error) {
+	n, _, errno := unix.Syscall(unix.SYS_BPF, uintptr(command), uintptr(attr), size)
+	if errno != 0 {
+		return 0, os.NewSyscallError("bpf", errno)
+	}
+	return int(n), nil
+}

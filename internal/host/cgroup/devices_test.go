@@ -1,0 +1,48 @@
+package cgroup
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+
+	"orrery/internal/host"
+	"orrery/test/need"
+)
+
+// TestAllowDevices: what is in a group opens the devices that it may have, and no others, by both versions.
+func TestAllowDevices(t *testing.T) {
+	need.Integration(t)
+	null, err := DeviceAt("/dev/null")
+	must(t, err)
+	urandom, err := DeviceAt("/dev/urandom")
+	must(t, err)
+	for _, at := range []place{mounted, mounted + "/unified"} {
+		if _, v2 := at.versions(); !at.isV1("devices") && v2 == "" {
+			continue
+		}
+		t.Run(string(at), func(t *testing.T) {
+			g := Group{at, "orrery/it-cgroup/5"}
+			t.Cleanup(func() { Remove(g); RemoveEmpty("it-cgroup") })
+			must(t, g.Make())
+			for _, c := range []struct {
+				devices []Device
+				opens   string
+			}{{[]Device{null}, "null\n"}, {[]Device{urandom, null}, "null\nurandom\n"}} {
+				must(t, g.AllowDevices(c.devices))
+				cmd := exec.Command("sh", "-c", "for d in null urandom zero; do head -c1 /dev/$d 2>/dev/null >&3 && echo $d; done")
+				got, err := os.CreateTemp(t.TempDir(), "")
+				must(t, err)
+				sink, err := os.OpenFile("/dev/null", os.O_WRONLY, 0)
+				must(t, err)
+				cmd.Stdout, cmd.ExtraFiles = got, []*os.File{sink}
+				must(t, host.Apart(func() error { return g.Start(cmd) }))
+				_ = cmd.Wait()
+				opened, err := os.ReadFile(got.Name())
+				must(t, err)
+				if string(opened) != c.opens {
+					t.Errorf("instead of %q it opens %q", c.opens, opened)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,212 @@
+package cgroup
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+// A File is one file of a control group.
+type File struct {
+	Controller string
+	V1         bool // its hierarchy is one of version 1
+	Name       string
+	Value      string
+}
+
+// period is the length of a scheduling period in microseconds (cpu.max in cgroups(7), cfs_period_us).
+const period = 100_000
+
+// maxBelow is how many groups there may be below a node's. Each costs the host's kernel about 80 KB that no memory limit
+// counts. Version 1 has no such bound.
+const maxBelow = 1000
+
+// Files says which files of the group hold limits, and with what in them.
+func (g Group) Files(l site.Limits) []File {
+	l = g.at.settable(l)
+	var all []File
+	add := func(controller, v1, v1value, v2, v2value string) {
+		if g.at.isV1(controller) {
+			all = append(all, File{controller, true, v1, v1value})
+		} else {
+			all = append(all, File{controller, false, v2, v2value})
+		}
+	}
+	if l.Cpus > 0 {
+		quota := strconv.Itoa(int(l.Cpus * period))
+		add("cpu", "cpu.cfs_quota_us", quota, "cpu.max", quota+" "+strconv.Itoa(period))
+	}
+	if l.Pin != "" {
+		add("cpuset", "cpuset.cpus", l.Pin, "cpuset.cpus", l.Pin)
+	}
+	if l.Memory > 0 {
+		bytes := strconv.FormatInt(l.Memory, 10)
+		add("memory", "memory.limit_in_bytes", bytes, "memory.max", bytes)
+	}
+	if l.Swap != nil {
+		both := strconv.FormatInt(l.Memory+*l.Swap, 10) // version 1 counts memory and swap together
+		add("memory", "memory.memsw.limit_in_bytes", both, "memory.swap.max", strconv.FormatInt(*l.Swap, 10))
+	}
+	if l.Pids > 0 {
+		pids := strconv.Itoa(l.Pids)
+		add("pids", "pids.max", pids, "pids.max", pids)
+	}
+	if isV2(string(g.at)) {
+		all = append(all, File{Name: "cgroup.max.descendants", Value: strconv.Itoa(maxBelow)})
+	}
+	return all
+}
+
+// unlimited gives the files with the values that mean no limit, for those that l does not set.
+func (g Group) unlimited(l site.Limits) []File {
+	full := site.Limits{Cpus: 1, Pin: "0", Memory: 1, Swap: new(int64), Pids: 1}
+	set := map[string]bool{}
+	for _, f := range g.Files(l) {
+		set[f.Name] = true
+	}
+	none := map[string]string{
+		"cpu.cfs_quota_us": "-1", "cpu.max": "max", "memory.limit_in_bytes": "-1", "memory.max": "max",
+		"memory.memsw.limit_in_bytes": "-1", "memory.swap.max": "max", "pids.max": "max",
+	}
+	var all []File
+	for _, f := range g.Files(full) {
+		if set[f.Name] {
+			continue
+		}
+		f.Value = none[f.Name]
+		if f.Name == "cpuset.cpus" {
+			f.Value = onlineCpus()
+		}
+		all = append(all, f)
+	}
+	return all
+}
+
+// hasSwapLimit reports whether the kernel counts swap (swapaccount in version 1 is an option of its command line).
+func (p place) hasSwapLimit() bool {
+	if p.isV1("memory") {
+		_, err := os.Stat(filepath.Join(p.hierarchy("memory"), "memory.memsw.limit_in_bytes"))
+		return err == nil
+	}
+	return true
+}
+
+func onlineCpus() string {
+	text, _ := os.ReadFile("/sys/devices/system/cpu/online")
+	return strings.TrimSpace(string(text))
+}
+
+// Limit sets the limits of a node's group, and reads them back.
+func (g Group) Limit(node string, l site.Limits) error {
+	path := func(f File) string { return g.file(f.Controller, f.Name) }
+	var refused []File
+	for _, f := range append(g.Files(l), g.unlimited(l)...) {
+		if os.WriteFile(path(f), []byte(f.Value), 0) != nil {
+			refused = append(refused, f)
+		}
+	}
+	// In version 1, memory may at no moment be more than memory and swap together: what is refused may be taken after the rest.
+	for _, f := range refused {
+		if err := os.WriteFile(path(f), []byte(f.Value), 0); err != nil {
+			return problem.New(problem.Failed, "node %s: limit %s = %s was not taken", node, f.Name, f.Value).
+				At(path(f)).Because(errors.Unwrap(err)).Try("a limit below what the node uses now cannot be set while it runs")
+		}
+	}
+	if has, ok := g.Holds(l); !ok {
+		return problem.New(problem.Failed, "node %s: limits read back as %+v instead of %+v", node, has, g.at.settable(l)).
+			At(filepath.Join(string(g.at), g.name))
+	}
+	return nil
+}
+
+// Holds reports whether limits are in force, so far as this host can limit, and gives those that are: a share of the
+// processors that the kernel rounds to the same, and a pin to the same ones, as they are in l.
+func (g Group) Holds(l site.Limits) (has site.Limits, ok bool) {
+	has = g.Limits()
+	ok = equal(has, g.at.settable(l))
+	if sameCpus(has.Cpus, l.Cpus) {
+		has.Cpus = l.Cpus
+	}
+	if samePin(has.Pin, l.Pin) {
+		has.Pin = l.Pin
+	}
+	return has, ok
+}
+
+// settable drops what this host cannot limit: version 1 counts memory and swap together, and so bounds swap only where memory is bounded.
+func (p place) settable(l site.Limits) site.Limits {
+	if !p.hasSwapLimit() || l.Memory == 0 && p.isV1("memory") {
+		l.Swap = nil
+	}
+	return l
+}
+
+func equal(a, b site.Limits) bool {
+	swap := func(l site.Limits) int64 {
+		if l.Swap == nil {
+			return -1
+		}
+		return *l.Swap
+	}
+	// The kernel rounds memory down to pages.
+	return sameCpus(a.Cpus, b.Cpus) && samePin(a.Pin, b.Pin) &&
+		a.Memory>>16 == b.Memory>>16 && a.Pids == b.Pids && swap(a)>>16 == swap(b)>>16
+}
+
+// sameCpus compares shares of the processors, which the kernel has in whole microseconds of a period.
+func sameCpus(a, b float64) bool { return fmt.Sprintf("%.4f", a) == fmt.Sprintf("%.4f", b) }
+
+// samePin compares pins as the kernel would: one to all processors is none.
+func samePin(a, b string) bool {
+	all := onlineCpus()
+	return site.SamePin(cmp.Or(a, all), cmp.Or(b, all))
+}
+
+// Limits gives the limits that are in force.
+func (g Group) Limits() site.Limits {
+	var l site.Limits
+	read := func(controller, v1, v2 string) string {
+		file := v2
+		if g.at.isV1(controller) {
+			file = v1
+		}
+		text, _ := os.ReadFile(g.file(controller, file))
+		return strings.TrimSpace(string(text))
+	}
+	if words := strings.Fields(read("cpu", "cpu.cfs_quota_us", "cpu.max")); len(words) > 0 {
+		if quota, err := strconv.Atoi(words[0]); err == nil && quota > 0 {
+			l.Cpus = float64(quota) / period
+		}
+	}
+	if pin := read("cpuset", "cpuset.cpus", "cpuset.cpus"); !samePin(pin, "") {
+		l.Pin = pin
+	}
+	l.Memory = amount(read("memory", "memory.limit_in_bytes", "memory.max"))
+	l.Pids = int(amount(read("pids", "pids.max", "pids.max")))
+	if g.at.hasSwapLimit() {
+		swap := read("memory", "memory.memsw.limit_in_bytes", "memory.swap.max")
+		if n := amount(swap); n > 0 || swap == "0" {
+			if g.at.isV1("memory") {
+				n -= l.Memory
+			}
+			l.Swap = &n
+		}
+	}
+	return l
+}
+
+// amount reads a number; "max", and version 1's way to say it (the largest multiple of a page), give 0: no limit.
+func amount(text string) int64 {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n > 1<<60 {
+		return 0
+	}
+	return n
+}

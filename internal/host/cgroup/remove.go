@@ -1,0 +1,54 @@
+package cgroup
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Remove removes groups that have no processes in them, with those inside, from every hierarchy.
+func Remove(groups ...Group) {
+	for _, g := range groups {
+		for _, root := range g.at.all() {
+			g.remove(root)
+		}
+	}
+}
+
+// RemoveEmpty removes the groups in which those of a site's nodes are, if it was the last.
+func RemoveEmpty(site string) {
+	for _, root := range mounted.all() {
+		for _, group := range []string{"orrery/" + site, "orrery"} {
+			_ = unix.Rmdir(filepath.Join(root, group)) // it has others in it, or is not there
+		}
+	}
+}
+
+// all gives the hierarchies.
+func (p place) all() []string {
+	below, err := filepath.Glob(filepath.Join(string(p), "*"))
+	if err != nil {
+		return nil
+	}
+	return append(below, string(p))
+}
+
+// leaving is how long the last processes of a group may take to leave it once they have ended.
+const leaving = time.Second
+
+// remove removes the group and those inside it from one hierarchy.
+func (g Group) remove(root string) {
+	until := time.Now().Add(leaving)
+	_ = g.walk(context.Background(), root, func(above int, name string) error {
+		for {
+			err := unix.Unlinkat(above, name, unix.AT_REMOVEDIR)
+			if !errors.Is(err, unix.EBUSY) || time.Now().After(until) {
+				return nil // what is left, the next call removes
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	})
+}

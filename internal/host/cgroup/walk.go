@@ -1,0 +1,120 @@
+package cgroup
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// walk visits the group and all groups below it in one hierarchy, the deepest first. Visit gets the directory above a
+// group and the group's name in it. A group that goes while it is visited is no error.
+//
+// A node's root can nest groups deeper than a path may be long and a process may have files open. So walk opens each
+// directory relative to the one that it comes from, and has one open at a time.
+func (g Group) walk(ctx context.Context, root string, visit func(above int, name string) error) error {
+	w := &walker{visit: visit}
+	top, name := filepath.Split(filepath.Join(root, g.name))
+	var err error
+	if w.at, err = unix.Open(top, directory, 0); err != nil {
+		return ignoreGone(os.NewSyscallError("open", err))
+	}
+	defer func() { unix.Close(w.at) }() //nolint:errcheck // nothing was written to it
+	return w.group(ctx, name)
+}
+
+type walker struct {
+	at    int // the directory where it is
+	visit func(above int, name string) error
+}
+
+const directory = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
+
+// group visits one group, and those below it before.
+func (w *walker) group(ctx context.Context, name string) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err := w.enter(name); err != nil {
+		return ignoreGone(err)
+	}
+	below, err := groupsIn(w.at)
+	if err != nil {
+		return err
+	}
+	for _, inside := range below {
+		if err := w.group(ctx, inside); err != nil {
+			return err
+		}
+	}
+	if err := w.enter(".."); err != nil {
+		return err
+	}
+	return ignoreGone(w.visit(w.at, name))
+}
+
+func (w *walker) enter(name string) error {
+	to, err := unix.Openat(w.at, name, directory, 0)
+	if err != nil {
+		return os.NewSyscallError("openat", err)
+	}
+	unix.Close(w.at) //nolint:errcheck // nothing was written to it
+	w.at = to
+	return nil
+}
+
+// groupsIn returns the names of the groups in a directory.
+func groupsIn(dir int) (all []string, err error) {
+	own, err := unix.Openat(dir, ".", directory, 0)
+	if err != nil {
+		return nil, ignoreGone(os.NewSyscallError("openat", err))
+	}
+	f := os.NewFile(uintptr(own), "control group")
+	defer f.Close()
+	entries, err := f.ReadDir(-1)
+	for _, e := range entries {
+		if e.IsDir() {
+			all = append(all, e.Name())
+		}
+	}
+	return all, ignoreGone(err)
+}
+
+// ignoreGone drops errors that tell that a group, or its hierarchy, no longer exists.
+func ignoreGone(err error) error {
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENODEV) {
+		return nil
+	}
+	return err
+}
+
+// readIn reads a file of a group that is being visited.
+func readIn(above int, name, file string) ([]byte, error) {
+	f, err := openIn(above, name, file, unix.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(f)
+}
+
+// writeIn writes a file of a group that is being visited.
+func writeIn(above int, name, file, value string) error {
+	f, err := openIn(above, name, file, unix.O_WRONLY)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(value)
+	return errors.Join(err, f.Close())
+}
+
+func openIn(above int, name, file string, how int) (*os.File, error) {
+	fd, err := unix.Openat(above, name+"/"+file, how|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: file, Err: err}
+	}
+	return os.NewFile(uintptr(fd), file), nil
+}

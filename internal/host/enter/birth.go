@@ -1,0 +1,122 @@
+package enter
+
+import (
+	"context"
+	"os"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/host"
+)
+
+// A birth is all that the child needs between fork and execve, in memory that is there before.
+type birth struct {
+	streams  [3]uintptr // descriptors above 2, or of their own number
+	terminal bool       // of streams[0], which the child's session gets
+	leaf     uintptr    // descriptor of the control group of version 2 in which the child begins, or none
+	tasks    []uintptr  // descriptors of the files by which it enters those of version 1
+	init     uintptr    // pidfd of a container's init, or none to stay on the host
+	user     bool       // whether the container has a user namespace of its own
+	dies     bool       // when the thread ends that has started it
+	limits   [host.LimitCount]unix.Rlimit
+	dropped  []uintptr // capabilities
+	report   uintptr   // descriptor to which a failure is written; execve closes it
+	paths    []*byte   // where the program may be, in the order of the search, and nil
+	argv     []*byte
+	envv     []*byte
+}
+
+const none = ^uintptr(0)
+
+// newBirth returns what a program needs that stays on the host. What it opens is open until release is called.
+func newBirth(args, env, paths []string, streams host.Streams) (b *birth, release func(), err error) {
+	b = &birth{init: none, leaf: none, terminal: streams.Terminal, limits: host.Limits()}
+	var open []*os.File
+	release = func() { closeAll(open) }
+	for i, stream := range []*os.File{streams.In, streams.Out, streams.Err} {
+		if stream, err = above(stream, i); err != nil {
+			release()
+			return nil, nil, err
+		}
+		if stream != nil {
+			open = append(open, stream)
+			b.streams[i] = stream.Fd()
+		} else {
+			b.streams[i] = uintptr(i)
+		}
+	}
+	b.envv, err = syscall.SlicePtrFromStrings(env)
+	if err == nil {
+		b.argv, err = syscall.SlicePtrFromStrings(args)
+	}
+	if err == nil {
+		b.paths, err = syscall.SlicePtrFromStrings(paths)
+	}
+	if err != nil {
+		release()
+		return nil, nil, err
+	}
+	return b, release, nil
+}
+
+// above returns a copy of a stream at a descriptor above 2, so that no other stream is put over it, or nil if it has the
+// number that it is to have. Without a stream, it is the null device.
+func above(stream *os.File, number int) (*os.File, error) {
+	if stream == nil {
+		return os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	}
+	fd := stream.Fd() // which also lets it block, as programs expect
+	if fd == uintptr(number) {
+		return nil, nil
+	}
+	fresh, err := unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 3)
+	if err != nil {
+		return nil, os.NewSyscallError("fcntl", err)
+	}
+	return os.NewFile(uintptr(fresh), stream.Name()), nil
+}
+
+// enters lets the child enter control groups (cgroup.Group.Doors), which are open until the function returned is called.
+func (b *birth) enters(tasks []*os.File, leaf *os.File, release func()) func() {
+	for _, f := range tasks {
+		b.tasks = append(b.tasks, f.Fd())
+	}
+	if leaf != nil {
+		b.leaf = leaf.Fd()
+		tasks = append(tasks, leaf)
+	}
+	return func() {
+		closeAll(tasks)
+		release()
+	}
+}
+
+// deliver starts the child from the calling thread, and returns when it has become its program.
+func (b *birth) deliver(ctx context.Context) (*Process, error) {
+	outcome, report, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer outcome.Close()
+	b.report = report.Fd()
+	child, errno := fork(b)
+	runtime.KeepAlive(b)
+	report.Close()
+	if errno != 0 {
+		return nil, os.NewSyscallError("clone3", errno)
+	}
+	process, err := os.FindProcess(child)
+	if err != nil {
+		return nil, err
+	}
+	u := &Process{ctx: ctx, process: process, ended: make(chan error, 1)}
+	return u, u.begin(outcome)
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		f.Close()
+	}
+}

@@ -1,0 +1,187 @@
+// Package enter runs commands in containers of this host: a Container is a host.Runner by the pidfd of its first process.
+//
+// lxc-attach(1) asks LXC's command socket which process and which namespaces to enter. That socket has an abstract name,
+// which anybody on the host can bind while the container is stopped, and whoever answers decides where the command runs. A
+// pidfd needs no answer: what it refers to is verified by what only root of the host can have given to a process (Hold).
+//
+// A thread of its own takes on all that is to be inherited (session keyring, scheduling class, seccomp filter, AppArmor
+// profile, namespaces) and ends afterwards. It forks a child that enters control groups and the user namespace, which a
+// thread of a process cannot, and becomes the command (fork.go). Two system calls lie between the user namespace and
+// execve(2); the child cannot be traced there, as commit_creds of the kernel makes it not dumpable.
+package enter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/host"
+	"orrery/internal/host/cgroup"
+	"orrery/internal/host/seccomp"
+)
+
+// A Container is one in which commands can be run.
+type Container struct {
+	Name  string                // of the node, or what else a message is to call it
+	Hold  func() (*Init, error) // holds its first process
+	Root  int                   // id on this host of its root, or 0 if it has no user namespace of its own
+	Group cgroup.Group          // in which all of it is
+	Calls seccomp.Policy        // what system calls its programs may make
+	Env   []string              // of every command, as KEY=value
+}
+
+// Run runs a command as root of the container, or as another user by runuser(1) of the container. A program that is not
+// there fails as in a shell, with the status 127; one that cannot be run, with 126.
+func (c Container) Run(ctx context.Context, cmd host.Command) error {
+	if cmd.User != "" && cmd.User != "root" {
+		cmd.Args = append([]string{"runuser", "-u", cmd.User, "--"}, cmd.Args...)
+	}
+	if cmd.TTY {
+		cmd.Pseudo = c.openTerminal
+	}
+	return host.RunOn(ctx, c.Name, cmd.Args, cmd, func(streams host.Streams) (host.Underway, error) {
+		return c.start(ctx, cmd, streams)
+	})
+}
+
+// start starts a command on some streams.
+func (c Container) start(ctx context.Context, cmd host.Command, streams host.Streams) (host.Underway, error) {
+	init, err := c.Hold()
+	if err != nil {
+		return nil, err
+	}
+	defer init.Close()
+	b, release, err := c.prepare(init, cmd, streams)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	var command *Process
+	err = host.Apart(func() error {
+		err := c.takeOn(init)
+		if err == nil {
+			command, err = b.deliver(ctx)
+		}
+		return err
+	})
+	var noProgram execError
+	if errors.As(err, &noProgram) {
+		return refuse(cmd.Args[0], noProgram.errno, streams.Err), nil
+	}
+	return command, err
+}
+
+// notRun is a command that could not be run in the container: it has ended with the status with which a shell would.
+type notRun int
+
+func (n notRun) Wait() error   { return n }
+func (n notRun) Kill() error   { return nil }
+func (n notRun) ExitCode() int { return int(n) }
+func (n notRun) Error() string { return fmt.Sprintf("exit status %d", int(n)) }
+
+// refuse says on the command's standard error, as a shell does, why its program cannot be run.
+func refuse(program string, err error, on *os.File) notRun {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
+		fmt.Fprintf(on, "%s: command not found\n", program)
+		return 127
+	}
+	fmt.Fprintf(on, "%s: %v\n", program, err)
+	return 126
+}
+
+// prepare makes all that the child needs. What it opens is open until release is called.
+func (c Container) prepare(init *Init, cmd host.Command, streams host.Streams) (b *birth, release func(), err error) {
+	env := environment(slices.Concat(c.Env, cmd.Env))
+	if !cmd.TTY { // a command on a terminal ends with that
+		env = append([]string{Mark(os.Getpid())}, env...)
+	}
+	b, release, err = newBirth(cmd.Args, env, search(cmd.Args[0], env), streams)
+	if err != nil {
+		return nil, nil, err
+	}
+	b.init, b.user = uintptr(init.fd), c.Root != 0
+	tasks, leaf, err := c.Group.Doors()
+	if err == nil {
+		release = b.enters(tasks, leaf, release)
+		b.dropped, err = init.dropped()
+	}
+	if err != nil {
+		release()
+		return nil, nil, err
+	}
+	return b, release, nil
+}
+
+// environment returns the variables with each in it once: of those that are set twice, the last counts.
+func environment(pairs []string) []string {
+	var all []string
+	seen := map[string]bool{}
+	for _, pair := range slices.Backward(pairs) {
+		name, _, _ := strings.Cut(pair, "=")
+		if !seen[name] {
+			seen[name] = true
+			all = append(all, pair)
+		}
+	}
+	slices.Reverse(all)
+	return all
+}
+
+// search returns where a program may be.
+func search(name string, env []string) []string {
+	if strings.Contains(name, "/") {
+		return []string{name}
+	}
+	dirs := host.Path
+	for _, pair := range env {
+		if value, ok := strings.CutPrefix(pair, "PATH="); ok {
+			dirs = value
+		}
+	}
+	var all []string
+	for dir := range strings.SplitSeq(dirs, ":") {
+		all = append(all, path.Join("/", dir, name))
+	}
+	return all
+}
+
+// takeOn gives the calling thread what the child inherits.
+func (c Container) takeOn(init *Init) error {
+	if err := host.LeaveCaller(); err != nil {
+		return err
+	}
+	root, err := unix.Open(init.file("root"), unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &os.PathError{Op: "open", Path: init.file("root"), Err: err}
+	}
+	defer unix.Close(root)
+	if profile := init.profile(); profile != "" {
+		if err := os.WriteFile("/proc/thread-self/attr/apparmor/exec", []byte("exec "+profile), 0); err != nil {
+			return err
+		}
+	}
+	if init.Ended() { // what was read was of another process
+		return ErrNotReady
+	}
+	if err := c.Calls.Install(); err != nil {
+		return err
+	}
+	if err := unix.Unshare(unix.CLONE_FS); err != nil {
+		return os.NewSyscallError("unshare", err)
+	}
+	const spaces = unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC
+	if err := unix.Setns(init.fd, spaces); err != nil {
+		return os.NewSyscallError("setns", err)
+	}
+	if err := unix.Fchdir(root); err != nil {
+		return os.NewSyscallError("fchdir", err)
+	}
+	return os.NewSyscallError("chroot", unix.Chroot("."))
+}

@@ -1,0 +1,36 @@
+package enter
+
+import (
+	"context"
+	"os/exec"
+
+	"orrery/internal/host"
+	"orrery/internal/problem"
+)
+
+// A Launcher starts a program of this host that starts a container, such as lxc-start. It gets no more of the caller's than
+// a container: no descriptors, environment, keys, scheduling class or limits.
+type Launcher struct {
+	Args []string
+	Dies bool // when the thread ends from which it is started (prctl(2), PR_SET_PDEATHSIG)
+}
+
+// Launch starts the program from the calling thread, which has what the container is to inherit (a mount namespace, a
+// seccomp filter, a network namespace), and which ends with that work (host.Apart). When ctx ends, the program is killed.
+func (l Launcher) Launch(ctx context.Context, streams host.Streams) (*Process, error) {
+	path, err := exec.LookPath(l.Args[0])
+	if err != nil {
+		return nil, problem.New(problem.Unable, "%s is not installed on this host", l.Args[0]).
+			Try("apt-get install lxc; orrery doctor tells what else is missing")
+	}
+	b, release, err := newBirth(l.Args, []string{"PATH=" + host.Path, "LANG=C.UTF-8"}, []string{path}, streams)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	b.dies = l.Dies
+	if err := host.LeaveCaller(); err != nil {
+		return nil, err
+	}
+	return b.deliver(ctx)
+}

@@ -1,0 +1,70 @@
+package enter
+
+import (
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/host/cgroup"
+	"orrery/internal/host/process"
+)
+
+// mark begins the variable that names the process that waits for a command.
+const mark = "ORRERY_CALLER="
+
+// Mark returns the first variable in the environment of a command that a process waits for.
+func Mark(caller int) string { return mark + strconv.Itoa(caller) }
+
+// KillOrphans kills the commands in a control group whose caller has ended, with all that they have started in their
+// sessions, and returns how many there were.
+func KillOrphans(in cgroup.Group) int {
+	inside := in.Processes()
+	n := 0
+	for _, pid := range inside {
+		if isOrphan(process.Host, pid, inside) {
+			_ = unix.Kill(-pid, unix.SIGKILL)
+			n++
+		}
+	}
+	return n
+}
+
+// isOrphan reports whether a process is a command, entered from outside, for which nobody waits any more: its parent is
+// neither its caller nor another process of the container. What a process says in its environment can only end itself.
+func isOrphan(table process.Table, pid int, inside []int) bool {
+	stat := table.Stat(pid)
+	if len(stat) < 6-3+1 || stat[6-3] != strconv.Itoa(pid) || stat[5-3] != strconv.Itoa(pid) { // it leads no session
+		return false
+	}
+	parent, err := strconv.Atoi(stat[4-3])
+	if err != nil || slices.Contains(inside, parent) {
+		return false
+	}
+	caller, ok := callerOf(table, pid)
+	return ok && caller != parent
+}
+
+// callerOf returns the process that waits for a command, as its environment says.
+func callerOf(table process.Table, pid int) (caller int, ok bool) {
+	f, err := os.Open(table.File(pid, "environ"))
+	if err != nil {
+		return 0, false
+	}
+	defer f.Close()
+	const maxMarkBytes = 64
+	text, err := io.ReadAll(io.LimitReader(f, maxMarkBytes))
+	if err != nil {
+		return 0, false
+	}
+	first, _, _ := strings.Cut(string(text), "\x00")
+	number, ok := strings.CutPrefix(first, mark)
+	if !ok {
+		return 0, false
+	}
+	caller, err = strconv.Atoi(number)
+	return caller, err == nil
+}

@@ -1,0 +1,44 @@
+package enter
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"orrery/internal/host/process"
+)
+
+// TestIsOrphan: a command is an orphan if another process than its caller is its parent, and that is none of the container.
+// A process of the container that has the same environment, as a daemon that a command has left behind, is none.
+func TestIsOrphan(t *testing.T) {
+	for name, c := range map[string]struct {
+		parent, session int
+		environ         string
+		want            bool
+	}{
+		"waited for":               {99, 7, Mark(99) + "\x00PATH=/bin\x00", false},
+		"caller has ended":         {1, 7, Mark(99) + "\x00PATH=/bin\x00", true},
+		"only variable":            {1, 7, Mark(99), true},
+		"started in the container": {8, 7, Mark(99) + "\x00", false},
+		"in a session of another":  {1, 6, Mark(99) + "\x00", false},
+		"without a mark":           {1, 7, "PATH=/bin\x00", false},
+		"with a later mark":        {1, 7, "A=b\x00" + Mark(99), false},
+		"with a long mark":         {1, 7, Mark(99) + fmt.Sprintf("%0100d", 1), false},
+		"with no number":           {1, 7, mark + "x\x00", false},
+	} {
+		table := process.Table(t.TempDir())
+		if err := os.MkdirAll(filepath.Dir(table.File(7, "stat")), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		stat := fmt.Sprintf("7 (x) y) S %d %d %d 0 -1 4194560", c.parent, c.session, c.session)
+		for file, text := range map[string]string{"stat": stat, "environ": c.environ} {
+			if err := os.WriteFile(table.File(7, file), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := isOrphan(table, 7, []int{5, 7, 8}); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

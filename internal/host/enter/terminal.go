@@ -1,0 +1,89 @@
+package enter
+
+import (
+	"errors"
+	"os"
+	"strconv"
+
+	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
+)
+
+// ttyGroup is the group of terminals in Debian and its like (base-passwd).
+const ttyGroup = 5
+
+// openTerminal opens both ends of a pseudo-terminal of the container, so that programs in there find it at its name. A
+// container that has none to offer gets one of this host.
+func (c Container) openTerminal() (ours, theirs *os.File, err error) {
+	ours, theirs, err = c.ownTerminal()
+	if err != nil {
+		return pty.Open()
+	}
+	return ours, theirs, nil
+}
+
+// ownTerminal opens a terminal of the container. Its root can put anything at the path, so nothing is opened but a
+// pseudo-terminal multiplexer of the kernel (devpts of the kernel's documentation), and the other end by that alone.
+func (c Container) ownTerminal() (ours, theirs *os.File, err error) {
+	init, err := c.Hold()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer init.Close()
+	multiplexer, err := init.openMultiplexer()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() {
+		if err != nil {
+			unix.Close(multiplexer)
+		}
+	}()
+	if err = unix.IoctlSetPointerInt(multiplexer, unix.TIOCSPTLCK, 0); err != nil {
+		return nil, nil, os.NewSyscallError("unlock a terminal", err)
+	}
+	peer, err := unix.IoctlRetInt(multiplexer, unix.TIOCGPTPEER)
+	if err != nil {
+		return nil, nil, os.NewSyscallError("open a terminal", err)
+	}
+	theirs = os.NewFile(uintptr(peer), "terminal")
+	if err = theirs.Chown(c.Root, c.Root+ttyGroup); err == nil {
+		err = unix.SetNonblock(multiplexer, true) // so that closing it ends whoever reads from it
+	}
+	if err != nil {
+		theirs.Close()
+		return nil, nil, err
+	}
+	return os.NewFile(uintptr(multiplexer), "multiplexer"), theirs, nil
+}
+
+func (i *Init) openMultiplexer() (int, error) {
+	root, err := unix.Open(i.file("root"), unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(root)
+	if i.Ended() {
+		return -1, ErrNotReady
+	}
+	found, err := unix.Openat2(root, "dev/pts/ptmx", &unix.OpenHow{
+		Flags:   unix.O_PATH | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
+	})
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(found)
+	var system unix.Statfs_t
+	if err := unix.Fstatfs(found, &system); err != nil {
+		return -1, err
+	}
+	var file unix.Stat_t
+	if err := unix.Fstat(found, &file); err != nil {
+		return -1, err
+	}
+	if system.Type != unix.DEVPTS_SUPER_MAGIC || file.Mode&unix.S_IFMT != unix.S_IFCHR || file.Rdev != unix.Mkdev(5, 2) {
+		return -1, errors.New("what is at /dev/pts/ptmx is no multiplexer")
+	}
+	return unix.Open("/proc/self/fd/"+strconv.Itoa(found), unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+}

@@ -1,0 +1,66 @@
+package enter
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/host"
+)
+
+// A Process is a command that has been started.
+type Process struct {
+	ctx     context.Context
+	process *os.Process
+	ended   chan error
+}
+
+var _ host.Underway = (*Process)(nil)
+
+// PID returns its number.
+func (p *Process) PID() int { return p.process.Pid }
+
+// begin waits until the child has become the command.
+func (p *Process) begin(outcome *os.File) error {
+	go func() {
+		state, err := p.process.Wait()
+		if err == nil && !state.Success() {
+			err = &exec.ExitError{ProcessState: state}
+		}
+		p.ended <- err
+	}()
+	stop := context.AfterFunc(p.ctx, func() { _ = outcome.SetReadDeadline(time.Unix(1, 0)) })
+	defer stop()
+	err := readFailure(outcome)
+	if errors.Is(err, os.ErrDeadlineExceeded) { // the container may have frozen it
+		_ = p.Kill()
+		return context.Cause(p.ctx)
+	}
+	return err
+}
+
+// partingTimeout is how long a command that is killed may take to end. One that the container has frozen ends when it goes on.
+const partingTimeout = time.Second
+
+// Wait waits until the command has ended, and kills it when its context ends.
+func (p *Process) Wait() error {
+	select {
+	case err := <-p.ended:
+		return err
+	case <-p.ctx.Done():
+	}
+	_ = p.Kill()
+	select {
+	case err := <-p.ended:
+		return err
+	case <-time.After(partingTimeout):
+		return context.Cause(p.ctx)
+	}
+}
+
+// Kill kills the command with all that it has started in its session.
+func (p *Process) Kill() error { return unix.Kill(-p.process.Pid, unix.SIGKILL) }

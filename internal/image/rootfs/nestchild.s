@@ -1,0 +1,1 @@
+// This file lets nestchild.go declare functions of package runtime without a body.

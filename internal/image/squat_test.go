@@ -1,0 +1,50 @@
+package image
+
+import (
+	"bufio"
+	"context"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"orrery/internal/host"
+	"orrery/internal/site"
+	"orrery/test/need"
+)
+
+// TestScratchNameTaken: a layer is built while a user of the host without rights has the name at which LXC's monitor would
+// listen, and answers nothing there. What the builder runs runs in the scratch.
+func TestScratchNameTaken(t *testing.T) {
+	s := realState(t)
+	l := testLayer(t, s, realBase(t, s))
+	cmd := exec.Command(need.Attack(t), "squat", filepath.Join(scratchDir(s, l.Digest), scratchName(s, l.Digest), "command"))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		in.Close()
+		_ = cmd.Wait()
+	})
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "ready\n" {
+		t.Fatalf("the attacker is not ready: %q, %v", line, err)
+	}
+	err = s.BuildLayer(t.Context(), l, site.Mirror{}, func(ctx context.Context, in host.Runner) error {
+		return in.Run(ctx, sh(`test "$(hostname)" = build && touch /opt/built`))
+	}, sayTo(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if is := kindOf(filepath.Join(s.Tree(l.Digest), "opt/built")); is != "file" {
+		t.Errorf("what was built is %s", is)
+	}
+}

@@ -1,0 +1,215 @@
+package ports
+
+import (
+	"net"
+	"net/netip"
+	"os/exec"
+	"slices"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"orrery/test/frames"
+	"orrery/test/need"
+)
+
+// The two nodes of the tests: ports orv1 and orv2 on one bridge, whose other ends are node1 and node2.
+var (
+	first  = frames.Party{MAC: net.HardwareAddr{0xde, 0xad, 0xbe, 0xef, 0, 1}, IPv4: netip.MustParseAddr("10.8.69.11")}
+	second = frames.Party{MAC: net.HardwareAddr{2, 0, 0, 0, 0, 2}, IPv4: netip.AddrFrom4([4]byte{10, 8, 69, 12})}
+)
+
+func run(t *testing.T, line string) {
+	t.Helper()
+	if out, err := exec.Command("sh", "-c", line).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", line, err, out)
+	}
+}
+
+// bridged makes the bridge and the nodes in a network namespace of the test's own, and reports whether it is there.
+func bridged(t *testing.T) bool {
+	t.Helper()
+	if !need.Alone(t, "--net") {
+		return false
+	}
+	build(t)
+	return true
+}
+
+// build makes the bridge and the nodes.
+func build(t *testing.T) {
+	t.Helper()
+	// What is for a group goes to all ports: else whether a frame comes through depends on who asked for it.
+	for _, line := range []string{
+		"ip link add name br0 type bridge mcast_snooping 0", "ip link set br0 up",
+		"ip link add orv1 type veth peer name node1", "ip link add orv2 type veth peer name node2",
+		"ip link set orv1 master br0", "ip link set orv2 master br0",
+	} {
+		run(t, line)
+	}
+	for _, name := range []string{"br0", "orv1", "orv2", "node1", "node2"} {
+		// The kernel sends nothing of its own there. A kernel without IPv6 does so in any case.
+		_ = exec.Command("sysctl", "-q", "net.ipv6.conf."+name+".disable_ipv6=1").Run()
+		run(t, "ip link set "+name+" up")
+	}
+	// Frames that come from where their sender is not teach the bridge nothing, so that all others come through.
+	for _, port := range []string{"orv1", "orv2"} {
+		run(t, "ip link set "+port+" type bridge_slave learning off")
+	}
+	// br_netfilter looks whether packets are well-formed, which is not what is tried here.
+	_ = exec.Command("sh", "-c", "for f in /proc/sys/net/bridge/bridge-nf-call-*; do echo 0 >$f; done").Run()
+}
+
+// node returns what a party has.
+func node(p frames.Party) Node {
+	return Node{MAC: p.MAC.String(), Address: p.IPv4.String() + "/24"}
+}
+
+// hold has the table hold a port to what a node may send as.
+func hold(t *testing.T, port string, n Node) {
+	t.Helper()
+	table, err := Open()
+	if err != nil {
+		t.Skipf("not run: %v", err)
+	}
+	if table.Held[port], err = Identify(port, n); err == nil {
+		err = table.Commit()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// socket returns one of the link layer, at a link.
+func socket(t *testing.T, link string, protocol uint16) (fd, index int) {
+	t.Helper()
+	l, err := netlink.LinkByName(link)
+	if err != nil {
+		t.Fatal(err)
+	}
+	order := protocol>>8 | protocol<<8
+	if fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, int(order)); err != nil {
+		t.Fatal(err)
+	}
+	index = l.Attrs().Index
+	if err := unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: order, Ifindex: index}); err != nil {
+		t.Fatal(err)
+	}
+	return fd, index
+}
+
+// heard sends frames of some kinds from node1 and returns the kinds that come to node2.
+func heard(t *testing.T, kinds []frames.Kind) []string {
+	t.Helper()
+	in, _ := socket(t, "node2", unix.ETH_P_ALL)
+	defer unix.Close(in)
+	wait := unix.Timeval{Usec: 200_000}
+	if err := unix.SetsockoptTimeval(in, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &wait); err != nil {
+		t.Fatal(err)
+	}
+	out, index := socket(t, "node1", 0)
+	defer unix.Close(out)
+	node1 := &unix.SockaddrLinklayer{Ifindex: index, Halen: 6}
+	for _, k := range kinds {
+		if err := unix.Sendto(out, k.Frame(first, second), 0, node1); err != nil {
+			t.Fatal(k.Name, err)
+		}
+	}
+	var names []string
+	for b := make([]byte, 4096); ; {
+		n, _, err := unix.Recvfrom(in, b, 0)
+		if err != nil {
+			return names
+		}
+		if name, ok := frames.Find(b[:n]); ok && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+}
+
+// expect fails the test for each kind of frame that passes and should not, or does not and should.
+func expect(t *testing.T, kinds []frames.Kind, allowed func(frames.Kind) bool) {
+	t.Helper()
+	got := heard(t, kinds)
+	for _, k := range kinds {
+		if passes := slices.Contains(got, k.Name); passes != allowed(k) {
+			t.Errorf("%-30s passes: %-5t, allowed: %t", k.Name, passes, allowed(k))
+		}
+	}
+}
+
+// unbridged are the kinds that no bridge passes on: they are for the next bridge alone (802.1D).
+var unbridged = []string{"lldp", "eapol"}
+
+// TestFrames has a node send a frame of each kind.
+func TestFrames(t *testing.T) {
+	if !bridged(t) {
+		return
+	}
+	hold(t, "orv1", node(first))
+	hold(t, "orv2", node(second))
+	expect(t, frames.All(), func(k frames.Kind) bool { return k.Allowed })
+}
+
+// TestFramesOfThoseNotHeld: a port that nobody holds may send anything, beside one that is held.
+func TestFramesOfThoseNotHeld(t *testing.T) {
+	if !bridged(t) {
+		return
+	}
+	hold(t, "orv2", node(second))
+	expect(t, frames.All(), func(k frames.Kind) bool { return !slices.Contains(unbridged, k.Name) })
+}
+
+// TestFramesDeclared: a port lets pass the addresses and protocols that are declared of its node, and of no other.
+func TestFramesDeclared(t *testing.T) {
+	if !bridged(t) {
+		return
+	}
+	declared := node(first)
+	declared.IPv6, declared.Protocols = "2001:db8::9,fe80::1234", "0x88b5,0x88f7"
+	hold(t, "orv1", declared)
+	hold(t, "orv2", node(second))
+	expect(t, frames.All(), func(k frames.Kind) bool {
+		return k.Allowed || slices.Contains([]string{"ipv6-global", "ptp", "experimental"}, k.Name)
+	})
+
+	// What is read from the kernel is what was written, also when another port changes.
+	table, err := Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := table.Held["orv1"]
+	six := string(netip.MustParseAddr("fe80::1234").AsSlice())
+	if !table.Whole || !got.Allows("0x88b5,0x88f7") || got.Allows("0x88f7") || got.Allows("") || !slices.Contains(got.sixes, six) {
+		t.Errorf("held to %q", got)
+	}
+	if other := table.Held["orv2"]; !other.Allows("") {
+		t.Errorf("the other is held to %q", other)
+	}
+	if table.Held["orv1"], err = Identify("orv1", node(first)); err == nil {
+		err = table.Commit()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect(t, frames.All(), func(k frames.Kind) bool { return k.Allowed })
+}
+
+// TestIdentify refuses what no table could hold.
+func TestIdentify(t *testing.T) {
+	for what, n := range map[string]Node{
+		"no MAC":          {Address: "10.8.69.11/24"},
+		"a long MAC":      {MAC: "02:00:00:00:00:00:00:01", Address: "10.8.69.11/24"},
+		"no prefix":       {MAC: "02:00:00:00:00:01", Address: "10.8.69.11"},
+		"IPv6 as IPv4":    {MAC: "02:00:00:00:00:01", Address: "fe80::1/64"},
+		"IPv4 as IPv6":    {MAC: "02:00:00:00:00:01", Address: "10.8.69.11/24", IPv6: "10.8.69.12"},
+		"no protocol":     {MAC: "02:00:00:00:00:01", Address: "10.8.69.11/24", Protocols: "ptpd"},
+		"IP as protocol":  {MAC: "02:00:00:00:00:01", Address: "10.8.69.11/24", Protocols: "0x86dd"},
+		"a protocol more": {MAC: "02:00:00:00:00:01", Address: "10.8.69.11/24", Protocols: "0x88f7,"},
+	} {
+		if i, err := Identify("orv1", n); err == nil {
+			t.Errorf("%s: %q", what, i)
+		}
+	}
+}

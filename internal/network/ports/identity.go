@@ -1,0 +1,81 @@
+package ports
+
+import (
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/google/nftables/binaryutil"
+
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+// A Node is what a node has on a port, as spec.NIC and spec.Network say it.
+type Node struct {
+	MAC       string
+	Address   string // with prefix length
+	IPv6      string // addresses with commas between them, besides the one that follows from the MAC
+	Protocols string // site.FormatProtocols
+}
+
+// An Identity is what a node may send as on a port, as the elements of sets have it.
+type Identity struct {
+	mac       string   // six bytes
+	address   string   // four bytes
+	sixes     []string // addresses of sixteen bytes
+	protocols []string // EtherTypes of two bytes
+}
+
+// Identify returns what a node may send as on a port.
+func Identify(port string, n Node) (Identity, error) {
+	mac, err := net.ParseMAC(n.MAC)
+	address, err2 := netip.ParsePrefix(n.Address)
+	if err != nil || err2 != nil || len(mac) != 6 || !address.Addr().Is4() {
+		return Identity{}, problem.New(problem.Failed, "link %s: %q and %q are no addresses", port, n.MAC, n.Address)
+	}
+	i := Identity{mac: string(mac), address: string(address.Addr().AsSlice())}
+	for _, text := range words(n.IPv6) {
+		a, err := netip.ParseAddr(text)
+		if err != nil || !a.Is6() {
+			return Identity{}, problem.New(problem.Failed, "link %s: %q is no IPv6 address", port, text)
+		}
+		i.sixes = append(i.sixes, string(a.AsSlice()))
+	}
+	return i.Allow(n.Protocols)
+}
+
+// Allow returns the identity with other protocols that the node may send besides IP and ARP.
+func (i Identity) Allow(protocols string) (Identity, error) {
+	all, err := site.ParseProtocols(words(protocols))
+	i.protocols = nil
+	for _, p := range all {
+		i.protocols = append(i.protocols, string(binaryutil.BigEndian.PutUint16(p)))
+	}
+	return i, err
+}
+
+// Allows reports whether the node may send these protocols besides IP and ARP, and no others.
+func (i Identity) Allows(protocols string) bool {
+	want, err := i.Allow(protocols)
+	has := slices.Sorted(slices.Values(i.protocols))
+	return err == nil && slices.Equal(has, want.protocols)
+}
+
+// words returns those of a list; of "" there are none.
+func words(list string) []string {
+	if list == "" {
+		return nil
+	}
+	return strings.Split(list, ",")
+}
+
+// linkLocal returns the IPv6 address that every node makes of its MAC (EUI-64, RFC 4291).
+func (i Identity) linkLocal() string {
+	m := i.mac
+	if len(m) != 6 {
+		return string(make([]byte, 16)) // somebody has changed the sets
+	}
+	return "\xfe\x80\x00\x00\x00\x00\x00\x00" + string([]byte{m[0] ^ 2}) + m[1:3] + "\xff\xfe" + m[3:]
+}

@@ -1,0 +1,127 @@
+package ports
+
+import "orrery/internal/network/vxlan"
+
+// This file says, as data, what a node may send on its port. What it does not allow is dropped. rules.go writes it
+// in the instructions of the kernel, and TestFrames sends a frame of each kind.
+
+// What is in a frame. If a frame has no such header, it meets no condition, not even that the field is not
+// something: so what cannot be read is dropped with all else that no rule accepts. But of a later fragment of a
+// packet, some kernels read what is inside as if it began there.
+var (
+	port      = field{name: "iifname", kind: portName}
+	from      = field{name: "ether saddr", kind: inFrame, at: 6, size: 6}
+	protocol  = field{name: "ether type", kind: inFrame, at: 12, size: 2} // of what is tagged, the tag's
+	arpLayout = field{name: "@nh,0,48", kind: inPacket, at: 0, size: 6}   // kinds and lengths of the addresses
+	arpAsks   = field{name: "arp operation", kind: inPacket, at: 6, size: 2}
+	arpMAC    = field{name: "arp saddr ether", kind: inPacket, at: 8, size: 6}
+	arpSender = field{name: "arp saddr ip", kind: inPacket, at: 14, size: 4}
+	arpTarget = field{name: "arp daddr ip", kind: inPacket, at: 24, size: 4}
+	ipOffset  = field{name: "ip frag-off", kind: inPacket, at: 6, size: 2, mask: []byte{0x1f, 0xff}}
+	ipInner   = field{name: "ip protocol", kind: inPacket, at: 9, size: 1}
+	ipFrom    = field{name: "ip saddr", kind: inPacket, at: 12, size: 4}
+	ipTo      = field{name: "ip daddr", kind: inPacket, at: 16, size: 4}
+	ip6From   = field{name: "ip6 saddr", kind: inPacket, at: 8, size: 16}
+	ip6Inner  = field{name: "meta l4proto", kind: innerProtocol} // behind all extension headers
+	ip6Offset = field{name: "frag frag-off", kind: inFragment, at: 2, size: 2, mask: []byte{0xff, 0xf8}}
+	innerType = field{name: "@th,0,8", kind: inSegment, at: 0, size: 1}  // of ICMPv6 and IGMP
+	fromPort  = field{name: "th sport", kind: inSegment, at: 0, size: 2} // of UDP
+	toPort    = field{name: "th dport", kind: inSegment, at: 2, size: 2}
+	ndTarget  = field{name: "@th,64,128", kind: inSegment, at: 8, size: 16} // whom neighbours speak about
+)
+
+// Values that these have.
+const (
+	typeIPv4 = 0x0800
+	typeARP  = 0x0806
+	typeIPv6 = 0x86dd
+
+	igmp   = 2
+	tcp    = 6
+	udp    = 17
+	icmpv6 = 58
+	pim    = 103
+)
+
+// The sets say for each port what its node may send as. Table fills them.
+var (
+	held      = set{"held", []field{port}} // ports that are held to what the other sets say of them
+	macs      = set{"macs", []field{port, from}}
+	addresses = set{"addresses", []field{port, ipFrom}}
+	own       = set{"own", []field{port, from, ipFrom}} // both in one, for the rule that nearly all frames meet
+	own6      = set{"own6", []field{port, ip6From}}     // the link-local one of the MAC among them
+	protocols = set{"protocols", []field{port, protocol}}
+	sets      = []set{held, macs, addresses, own, own6, protocols}
+)
+
+const (
+	others  = "others"
+	routers = "routers"
+	arp     = "arp"
+	six     = "six"
+	icmp    = "icmp"
+)
+
+// nowhere is the unspecified address of IPv6.
+var nowhere = make([]byte, 16)
+
+// chains are the rules, in order, of each chain. The first one sees every frame on every bridge, so what comes
+// before "IPv4 of its own" costs all that nodes say to one another.
+var chains = []chain{
+	{prerouting, []rule{
+		{"other hosts", when(begins(port, vxlan.Prefix)), accept},
+		{"not IPv4", when(isNot16(protocol, typeIPv4)), goTo + others},
+		{"neither TCP nor UDP", when(isNot(ipInner, tcp, udp)), jump + routers},
+		{"DHCP server", when(is(ipInner, udp), is16(fromPort, 67), is16(ipOffset, 0), in(held, port)), drop},
+		{"IPv4 of its own", when(in(own, port, from, ipFrom)), accept},
+		{"not held", when(notIn(held, port)), accept},
+		{"MAC of another", when(notIn(macs, port, from)), drop},
+		{"asks for an address", when(is(ipFrom, 0, 0, 0, 0), is(ipTo, 255, 255, 255, 255),
+			is(ipInner, udp), is16(fromPort, 68), is16(toPort, 67)), accept},
+		{"IPv4 of another", nil, drop},
+	}},
+	{routers, []rule{
+		{"IGMP of a router", when(is(ipInner, igmp), isNot(innerType, 0x12, 0x16, 0x17, 0x22), is16(ipOffset, 0),
+			in(held, port)), drop},
+		{"PIM", when(is(ipInner, pim), in(held, port)), drop},
+	}},
+	{others, []rule{
+		{"not held", when(notIn(held, port)), accept},
+		{"MAC of another", when(notIn(macs, port, from)), drop},
+		{"ARP", when(is16(protocol, typeARP)), goTo + arp},
+		{"IPv6", when(is16(protocol, typeIPv6)), goTo + six},
+		{"protocol that the network allows", when(in(protocols, port, protocol)), accept},
+		{"another protocol", nil, drop}, // BPDU, LLDP, RARP, EAPOL, VLAN tags, all of IEEE 802.2
+	}},
+	{arp, []rule{
+		{"not of Ethernet and IPv4", when(isNotAll(arpLayout, 0, 1, 8, 0, 6, 4)), drop},
+		{"neither asks nor answers", when(isNot16(arpAsks, 1, 2)), drop},
+		{"ARP with the MAC of another", when(notIn(macs, port, arpMAC)), drop},
+		{"ARP of its own", when(in(addresses, port, arpSender)), accept},
+		{"looks whether its address is taken", when(is16(arpAsks, 1), is(arpSender, 0, 0, 0, 0),
+			in(addresses, port, arpTarget)), accept},
+		{"ARP with the IPv4 of another", nil, drop},
+	}},
+	{six, []rule{
+		{"TCP of its own", when(is(ip6Inner, tcp), in(own6, port, ip6From)), accept},
+		{"later fragment", when(isNot16(ip6Offset, 0), in(own6, port, ip6From)), accept}, // the first one decides
+		{"ICMPv6", when(is(ip6Inner, icmpv6)), goTo + icmp},
+		{"UDP but of a DHCPv6 server", when(is(ip6Inner, udp), isNot16(fromPort, 547),
+			in(own6, port, ip6From)), accept},
+		{"others of its own", when(isNot(ip6Inner, udp, pim), in(own6, port, ip6From)), accept},
+		{"IPv6 of another", nil, drop},
+	}},
+	{icmp, []rule{
+		{"tells who it is", when(is(innerType, 136), in(own6, port, ip6From), in(own6, port, ndTarget)), accept},
+		{"asks who another is", when(is(innerType, 135), in(own6, port, ip6From)), accept},
+		{"looks whether its address is taken", when(is(innerType, 135), is(ip6From, nowhere...),
+			in(own6, port, ndTarget)), accept},
+		// Errors, pings, the members of groups, and the question for a router. Not what routers say
+		// (advertisements, redirects, queries), nor anything that a later standard adds.
+		{"word of a router", when(isNot(innerType, 1, 2, 3, 4, 128, 129, 131, 132, 133, 143)), drop},
+		{"ICMPv6 of its own", when(in(own6, port, ip6From)), accept},
+		{"before it has an address", when(is(ip6From, nowhere...),
+			isNot(innerType, 1, 2, 3, 4, 128, 129, 132)), accept},
+		{"ICMPv6 of another", nil, drop},
+	}},
+}

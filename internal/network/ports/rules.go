@@ -1,0 +1,237 @@
+package ports
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/binaryutil"
+	"github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/site/spec"
+)
+
+// A chain is a list of rules. The first rule whose conditions a frame meets, and that decides, wins.
+type chain struct {
+	name  string
+	rules []rule
+}
+
+// A rule says what becomes of frames that meet all of its conditions.
+type rule struct {
+	why  string
+	when []condition
+	then string // accept, drop, or a chain to go on with
+}
+
+const (
+	accept = "accept"
+	drop   = "drop"
+	jump   = "jump " // and a chain, and back if that does not decide
+	goTo   = "goto " // and a chain
+)
+
+// A field is something of a frame that can be compared.
+type field struct {
+	name     string // as nft(8) calls it
+	kind     fieldKind
+	at, size uint32 // of those that have a place: in bytes
+	mask     []byte // the bits that count; nil: all
+}
+
+type fieldKind int
+
+const (
+	portName      fieldKind = iota // by which the frame came
+	inFrame                        // in the header of Ethernet
+	inPacket                       // in that of IP or ARP
+	inSegment                      // in what IP carries
+	innerProtocol                  // what that is
+	inFragment                     // in the header of an IPv6 fragment
+)
+
+// A set has elements of which each says something of one port.
+type set struct {
+	name   string
+	fields []field
+}
+
+// A condition compares fields: with values or, joined, with the elements of a set.
+type condition struct {
+	fields []field
+	set    string // its name; "": compare with the values
+	values [][]byte
+	not    bool // if none of the values is met, or nothing in the set
+}
+
+func when(all ...condition) []condition { return all }
+
+// is wants the bytes of a field to be these.
+func is(f field, value ...byte) condition {
+	return condition{fields: []field{f}, values: [][]byte{value}}
+}
+
+func is16(f field, value uint16) condition { return is(f, binaryutil.BigEndian.PutUint16(value)...) }
+
+// isNot wants a field of one byte to be none of these.
+func isNot(f field, values ...byte) condition {
+	c := condition{fields: []field{f}, not: true}
+	for _, v := range values {
+		c.values = append(c.values, []byte{v})
+	}
+	return c
+}
+
+func isNot16(f field, values ...uint16) condition {
+	c := condition{fields: []field{f}, not: true}
+	for _, v := range values {
+		c.values = append(c.values, binaryutil.BigEndian.PutUint16(v))
+	}
+	return c
+}
+
+// isNotAll wants the bytes of a field not to be these.
+func isNotAll(f field, value ...byte) condition {
+	return condition{fields: []field{f}, values: [][]byte{value}, not: true}
+}
+
+// begins wants a name to begin with a word.
+func begins(f field, word string) condition { return is(f, []byte(word)...) }
+
+func in(s set, fields ...field) condition { return condition{fields: fields, set: s.name} }
+
+func notIn(s set, fields ...field) condition {
+	return condition{fields: fields, set: s.name, not: true}
+}
+
+// String returns the condition much as nft(8) shows it.
+func (c condition) String() string {
+	var words []string
+	for _, f := range c.fields {
+		words = append(words, f.name)
+	}
+	text := strings.Join(words, " . ")
+	if c.not {
+		text += " !="
+	}
+	if c.set != "" {
+		return text + " @" + c.set
+	}
+	if len(c.values) == 1 {
+		return text + fmt.Sprintf(" 0x%x", c.values[0])
+	}
+	words = nil
+	for _, v := range c.values {
+		words = append(words, fmt.Sprintf("0x%x", v))
+	}
+	return text + " { " + strings.Join(words, ", ") + " }"
+}
+
+// String returns the rule much as nft(8) shows it.
+func (r rule) String() string {
+	var words []string
+	for _, c := range r.when {
+		words = append(words, c.String())
+	}
+	return strings.Join(append(words, r.then), " ")
+}
+
+// comment goes with the rule into the kernel. By its digest, Open sees whether it is the rule that belongs there.
+func (r rule) comment() string {
+	return fmt.Sprintf("%s (%s)", r.why, spec.DigestBytes([]byte(r.String()))[:8])
+}
+
+// exprs returns the rule in the instructions of the kernel's nf_tables.
+func (r rule) exprs() []expr.Any {
+	var all []expr.Any
+	for _, c := range r.when {
+		all = append(all, c.exprs()...)
+	}
+	to, chain, _ := strings.Cut(r.then, " ")
+	switch to + " " {
+	case jump:
+		return append(all, &expr.Verdict{Kind: expr.VerdictJump, Chain: chain})
+	case goTo:
+		return append(all, &expr.Verdict{Kind: expr.VerdictGoto, Chain: chain})
+	}
+	if to == drop {
+		return append(all, &expr.Counter{}, &expr.Verdict{Kind: expr.VerdictDrop})
+	}
+	return append(all, &expr.Verdict{Kind: expr.VerdictAccept})
+}
+
+// exprs loads the fields into registers, each at the beginning of a word of four bytes, and compares them.
+func (c condition) exprs() []expr.Any {
+	var all []expr.Any
+	register := uint32(unix.NFT_REG32_00)
+	for _, f := range c.fields {
+		all = append(all, f.load(register)...)
+		register += (f.bytes() + 3) / 4
+	}
+	if c.set != "" {
+		return append(all, &expr.Lookup{SourceRegister: unix.NFT_REG32_00, SetName: c.set, Invert: c.not})
+	}
+	op := expr.CmpOpEq
+	if c.not {
+		op = expr.CmpOpNeq
+	}
+	for _, v := range c.values {
+		all = append(all, &expr.Cmp{Op: op, Register: unix.NFT_REG32_00, Data: v})
+	}
+	return all
+}
+
+// load loads the field into registers.
+func (f field) load(register uint32) []expr.Any {
+	payload := func(base expr.PayloadBase) expr.Any {
+		return &expr.Payload{DestRegister: register, Base: base, Offset: f.at, Len: f.size}
+	}
+	var load expr.Any
+	switch f.kind {
+	case portName:
+		load = &expr.Meta{Key: expr.MetaKeyIIFNAME, Register: register}
+	case inFrame:
+		load = payload(expr.PayloadBaseLLHeader)
+	case inPacket:
+		load = payload(expr.PayloadBaseNetworkHeader)
+	case inSegment:
+		load = payload(expr.PayloadBaseTransportHeader)
+	case innerProtocol:
+		load = &expr.Meta{Key: expr.MetaKeyL4PROTO, Register: register}
+	case inFragment:
+		load = &expr.Exthdr{
+			DestRegister: register, Type: unix.IPPROTO_FRAGMENT, Offset: f.at, Len: f.size, Op: expr.ExthdrOpIpv6,
+		}
+	}
+	if f.mask == nil {
+		return []expr.Any{load}
+	}
+	return []expr.Any{load, &expr.Bitwise{
+		SourceRegister: register, DestRegister: register, Len: f.size, Mask: f.mask, Xor: make([]byte, f.size),
+	}}
+}
+
+// bytes returns how many a field takes.
+func (f field) bytes() uint32 {
+	if f.kind == portName {
+		return unix.IFNAMSIZ
+	}
+	return f.size
+}
+
+// keyType returns the type of a set's elements, by which nft(8) shows them.
+func (s set) keyType() nftables.SetDatatype {
+	var all []nftables.SetDatatype
+	for _, f := range s.fields {
+		all = append(all, map[string]nftables.SetDatatype{
+			port.name: nftables.TypeIFName, from.name: nftables.TypeEtherAddr,
+			ipFrom.name: nftables.TypeIPAddr, ip6From.name: nftables.TypeIP6Addr,
+			protocol.name: nftables.TypeEtherType,
+		}[f.name])
+	}
+	if len(all) == 1 {
+		return all[0]
+	}
+	return nftables.MustConcatSetType(all...)
+}

@@ -1,0 +1,254 @@
+// Package ports guards the ports of nodes on the bridges of this host: a node can send only as itself, and only what an
+// ordinary host sends (policy.go). One table of nftables, of the family of bridges, holds all ports of all sites. Its
+// sets say what each port may send as. Its rules are always the same.
+package ports
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/binaryutil"
+	"github.com/google/nftables/userdata"
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/problem"
+)
+
+// A Table is the table of this host, as it was when it was opened and as Commit will make it.
+type Table struct {
+	Held     map[string]Identity        // ports that are held to what they may send as
+	Existing bool                       // the table
+	Whole    bool                       // and all that shall be in it
+	was      map[string]map[string]bool // keys in the table, by set
+}
+
+var table = &nftables.Table{Name: "orrery-ports", Family: nftables.TableFamilyBridge}
+
+const prerouting = "prerouting"
+
+// kernelChain returns a chain as the kernel has it. Only the first one is called by the kernel itself.
+func (c chain) kernelChain() *nftables.Chain {
+	k := &nftables.Chain{Name: c.name, Table: table}
+	if c.name == prerouting {
+		open, early := nftables.ChainPolicyAccept, nftables.ChainPriority(-300)
+		k.Type, k.Hooknum = nftables.ChainTypeFilter, nftables.ChainHookPrerouting
+		k.Priority, k.Policy = &early, &open
+	}
+	return k
+}
+
+func (s set) kernelSet() *nftables.Set {
+	return &nftables.Set{
+		Table: table, Name: s.name, Concatenation: len(s.fields) > 1, KeyType: s.keyType(),
+		KeyByteOrder: binaryutil.NativeEndian, // by which nft(8) shows names
+	}
+}
+
+// Open reads the table, which need not be there.
+func Open() (*Table, error) {
+	c, err := nftables.New(nftables.AsLasting()) // one socket for all questions
+	if err != nil {
+		return nil, unusable(err)
+	}
+	defer func() { _ = c.CloseLasting() }()
+	g := &Table{Held: map[string]Identity{}, was: map[string]map[string]bool{}}
+	tables, err := c.ListTablesOfFamily(nftables.TableFamilyBridge)
+	if err != nil {
+		return nil, unusable(err)
+	}
+	if !slices.ContainsFunc(tables, func(t *nftables.Table) bool { return t.Name == table.Name }) {
+		return g, nil
+	}
+	g.Existing = true
+	g.Whole = slices.Equal(comments(c), allComments())
+	for _, s := range sets {
+		elements, err := c.GetSetElements(s.kernelSet())
+		if err != nil {
+			g.Whole = false // somebody has taken it away, or a former version has made the table
+			continue
+		}
+		g.was[s.name] = map[string]bool{}
+		for _, e := range elements {
+			g.was[s.name][string(e.Key)] = true
+			g.read(s, e.Key)
+		}
+	}
+	// Somebody may have changed the sets.
+	maps.DeleteFunc(g.Held, func(port string, _ Identity) bool { return !g.was[held.name][portKey(port)] })
+	for name, keys := range g.keys() {
+		g.Whole = g.Whole && maps.Equal(keys, g.was[name])
+	}
+	return g, nil
+}
+
+// allComments returns those that the rules shall have, each behind its chain.
+var allComments = sync.OnceValue(func() []string {
+	var all []string
+	for _, c := range chains {
+		for _, r := range c.rules {
+			all = append(all, c.name+" "+r.comment())
+		}
+	}
+	return all
+})
+
+// comments returns those of the rules that are there, or nil if a chain is not, or goes while we look.
+func comments(c *nftables.Conn) []string {
+	existing, err := c.ListChainsOfTableFamily(table.Family)
+	if err != nil {
+		return nil
+	}
+	var all []string
+	for _, want := range chains {
+		i := slices.IndexFunc(existing, func(c *nftables.Chain) bool {
+			return c.Table.Name == table.Name && c.Name == want.name && (c.Hooknum != nil) == (c.Name == prerouting)
+		})
+		if i < 0 {
+			return nil
+		}
+		rules, err := c.GetRules(table, existing[i])
+		if err != nil {
+			return nil
+		}
+		for _, r := range rules {
+			text, _ := userdata.GetString(r.UserData, userdata.TypeComment)
+			all = append(all, want.name+" "+text)
+		}
+	}
+	return all
+}
+
+// read adds what an element of a set says to what is held. The set own says nothing that others do not.
+func (g *Table) read(s set, key []byte) {
+	if len(key) < unix.IFNAMSIZ {
+		return
+	}
+	port := string(bytes.TrimRight(key[:unix.IFNAMSIZ], "\x00"))
+	as, rest := g.Held[port], key[unix.IFNAMSIZ:]
+	switch {
+	case s.name == macs.name && len(rest) >= 6:
+		as.mac = string(rest[:6])
+	case s.name == addresses.name && len(rest) >= 4:
+		as.address = string(rest[:4])
+	case s.name == own6.name && len(rest) >= 16:
+		as.sixes = append(as.sixes, string(rest[:16]))
+	case s.name == protocols.name && len(rest) >= 2:
+		as.protocols = append(as.protocols, string(rest[:2]))
+	}
+	g.Held[port] = as
+}
+
+// keys returns what shall be in the sets.
+func (g *Table) keys() map[string]map[string]bool {
+	all := map[string]map[string]bool{}
+	for _, s := range sets {
+		all[s.name] = map[string]bool{}
+	}
+	for port, as := range g.Held {
+		add := func(s set, with ...string) { all[s.name][portKey(port, with...)] = true }
+		add(held)
+		add(macs, as.mac)
+		add(addresses, as.address)
+		add(own, as.mac, as.address)
+		add(own6, as.linkLocal())
+		for _, a := range as.sixes {
+			add(own6, a)
+		}
+		for _, p := range as.protocols {
+			add(protocols, p)
+		}
+	}
+	return all
+}
+
+// Commit brings the table, in one transaction, to what is held. Where there is nobody to hold there is none.
+func (g *Table) Commit() error {
+	if len(g.Held) == 0 && !g.Existing {
+		return nil
+	}
+	c, err := nftables.New()
+	if err != nil {
+		return unusable(err)
+	}
+	keys := g.keys()
+	if len(g.Held) == 0 || !g.Whole {
+		c.AddTable(table) // so that there is one to delete
+		c.DelTable(table)
+		g.was = nil
+	}
+	if len(g.Held) > 0 && !g.Whole {
+		if err := create(c); err != nil {
+			return err
+		}
+	}
+	if len(g.Held) > 0 {
+		for _, s := range sets {
+			if err := change(s.kernelSet(), g.was[s.name], keys[s.name], c.SetDeleteElements); err != nil {
+				return err
+			}
+			if err := change(s.kernelSet(), keys[s.name], g.was[s.name], c.SetAddElements); err != nil {
+				return err
+			}
+		}
+	}
+	if err := c.Flush(); err != nil {
+		return unusable(err)
+	}
+	return nil
+}
+
+// create makes the table anew, with empty sets.
+func create(c *nftables.Conn) error {
+	c.AddTable(table)
+	for _, s := range sets {
+		if err := c.AddSet(s.kernelSet(), nil); err != nil {
+			return err
+		}
+	}
+	for _, ch := range chains {
+		c.AddChain(ch.kernelChain())
+	}
+	for _, ch := range chains {
+		for _, r := range ch.rules {
+			c.AddRule(&nftables.Rule{
+				Table: table, Chain: ch.kernelChain(), Exprs: r.exprs(),
+				UserData: userdata.AppendString(nil, userdata.TypeComment, r.comment()),
+			})
+		}
+	}
+	return nil
+}
+
+// change does something with the keys that are in one set and not in another, as many at a time as one message takes.
+func change(s *nftables.Set, in, notIn map[string]bool, what func(*nftables.Set, []nftables.SetElement) error) error {
+	var some []nftables.SetElement
+	for key := range in {
+		if !notIn[key] {
+			some = append(some, nftables.SetElement{Key: []byte(key)})
+		}
+	}
+	for chunk := range slices.Chunk(some, 256) {
+		if err := what(s, chunk); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// portKey gives the key of an element: the name of a port and what it is joined with, each in whole words of four bytes.
+func portKey(port string, with ...string) string {
+	key := make([]byte, unix.IFNAMSIZ)
+	copy(key, port)
+	for _, w := range with {
+		key = append(append(key, w...), make([]byte, -len(w)&3)...)
+	}
+	return string(key)
+}
+
+func unusable(err error) error {
+	return problem.New(problem.Unable, "the ports of bridges cannot be guarded: nf_tables of this kernel does not know bridges").Because(err).
+		Try("modprobe nf_tables_bridge; or let the nodes of a network send as others, with spoof = true")
+}

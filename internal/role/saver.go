@@ -1,0 +1,74 @@
+package role
+
+import (
+	"bytes"
+	"context"
+	"strings"
+
+	"orrery/internal/host"
+	"orrery/internal/problem"
+)
+
+// saver is a Runner that keeps files as they were before they were first overwritten, so that a configuration can be undone.
+type saver struct {
+	host.Runner
+	seen map[string]bool
+	keep func(Saved) error
+}
+
+// Saved are the files of one Put as they were.
+type Saved struct {
+	Paths   []string `json:"paths"`
+	Archive []byte   `json:"archive"` // tar of those that were there
+}
+
+// maxSavedBytes is how much is remembered of one Put. What is rendered is smaller by far; a node may have put anything in its place.
+const maxSavedBytes = 16 << 20
+
+// Saving returns a Runner that has the files of a node kept before they are first overwritten.
+func Saving(in host.Runner, keep func(Saved) error) host.Runner {
+	return &saver{Runner: in, seen: map[string]bool{}, keep: keep}
+}
+
+// Put keeps, then writes.
+func (s *saver) Put(ctx context.Context, files ...host.File) error {
+	var paths []string
+	for _, f := range files {
+		if !s.seen[f.Path] {
+			s.seen[f.Path] = true
+			paths = append(paths, f.Path)
+		}
+	}
+	if len(paths) > 0 {
+		const script = `cd /; n=$#; for f; do if [ -e "$f" ] || [ -L "$f" ]; then set -- "$@" ".$f"; fi; done; shift "$n"
+if [ $# -gt 0 ]; then tar -cpf - -- "$@"; fi`
+		args := append([]string{"/bin/sh", "-c", script, "save"}, paths...)
+		archive, err := host.Output(ctx, s, host.Command{Args: args}, maxSavedBytes)
+		if err != nil {
+			return problem.New(problem.Failed, "what is there of the files to be written cannot be kept for undoing").Because(err).
+				Try("see in the node what these are: %s", strings.Join(paths, ", "))
+		}
+		if err := s.keep(Saved{paths, archive}); err != nil {
+			return err
+		}
+	}
+	return s.Runner.Put(ctx, files...)
+}
+
+// PutBack puts files of a place back, those first that were kept last.
+func PutBack(ctx context.Context, in host.Runner, all []Saved) error {
+	for _, s := range all {
+		args := append([]string{"rm", "-f", "--"}, s.Paths...)
+		if err := in.Run(ctx, host.Command{Args: args}); err != nil {
+			return err
+		}
+		if len(s.Archive) == 0 {
+			continue
+		}
+		c := host.Command{Args: []string{"tar", "-xpf", "-", "-C", "/"}, Stdin: bytes.NewReader(s.Archive)}
+		if err := in.Run(ctx, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}

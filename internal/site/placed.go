@@ -1,0 +1,31 @@
+package site
+
+import "slices"
+
+// Homes returns the hosts of nodes by their names, of those that have one.
+func (s *Site) Homes() map[string]string {
+	homes := map[string]string{}
+	for i := range s.Nodes {
+		if n := &s.Nodes[i]; n.Host != "" {
+			homes[n.Name] = n.Host
+		}
+	}
+	return homes
+}
+
+// Placed returns the site with a host for each node that has none, by the names of nodes. Templates are rendered from
+// such a site, so what is planned of a node, what it gets and what it is compared with are the same.
+func (s *Site) Placed(homes map[string]string) *Site {
+	lacks := func(n Node) bool { return n.Host == "" && homes[n.Name] != "" }
+	if !slices.ContainsFunc(s.Nodes, lacks) {
+		return s
+	}
+	placed := *s
+	placed.Nodes = slices.Clone(s.Nodes)
+	for i := range placed.Nodes {
+		if n := &placed.Nodes[i]; n.Host == "" {
+			n.Host = homes[n.Name]
+		}
+	}
+	return &placed
+}

@@ -1,0 +1,116 @@
+package sitefile
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/problem"
+)
+
+// largeDatabases are sections by number, which have a property in common or have one each.
+var largeDatabases = map[string]func(i int) string{
+	"names": func(i int) string {
+		return fmt.Sprintf("[h%d]\nip = 10.0.%d.%d\nnetmask = 255.255.0.0\n", i, i>>8&255, i&255)
+	},
+	"one name":  func(i int) string { return fmt.Sprintf("[h.n%d]\n", i) },
+	"networks":  func(i int) string { return fmt.Sprintf("[h%d]\nip = 10.%d.%d.1\n", i, i>>8, i&255) },
+	"addresses": func(i int) string { return fmt.Sprintf("[h%d]\nip = 10.0.0.1\nnetmask = 255.255.0.0\n", i) },
+	"servers":   func(i int) string { return fmt.Sprintf("[h%d]\nhost_server = sv%d\n", i, i) },
+	"one host": func(i int) string {
+		return fmt.Sprintf("[h%d]\nhost_server = sv%d\n[sv%d]\nip = 10.0.0.1\n", i, i, i)
+	},
+	"roles":     func(i int) string { return fmt.Sprintf("[h%d]\nroles = r%d, all\ngroups = g%d, all\n", i, i, i) },
+	"releases":  func(i int) string { return fmt.Sprintf("[h%d]\nctid = %d\n", i, i*1000+1) },
+	"templates": func(i int) string { return fmt.Sprintf("[h%d]\ntemplate = t%d\n", i, i) },
+}
+
+// TestImportIsLinear: eight times as many sections take about eight times as long, whatever they have in
+// common. A quadratic import takes 64 times as long.
+func TestImportIsLinear(t *testing.T) {
+	const few, many, maxRatio = 2500, 20_000, 24
+	for name, section := range largeDatabases {
+		t.Run(name, func(t *testing.T) {
+			least := max(time.Millisecond, min(importTime(t, few, section), importTime(t, few, section)))
+			var took time.Duration
+			for range 2 { // the second time because of other load on the machine
+				if took = importTime(t, many, section); took <= maxRatio*least {
+					return
+				}
+			}
+			t.Errorf("%d sections take %v, and %d take %v", few, least, many, took)
+		})
+	}
+}
+
+// importTime returns the processor time that the import of a database takes.
+func importTime(t *testing.T, sections int, section func(int) string) time.Duration {
+	t.Helper()
+	var b strings.Builder
+	for i := range sections {
+		b.WriteString(section(i))
+	}
+	began := processor(t)
+	if _, err := ImportINI(strings.NewReader(b.String()), "hosts.ini"); err != nil {
+		t.Fatal(err)
+	}
+	return processor(t) - began
+}
+
+// processor returns the processor time of this process.
+func processor(t *testing.T) time.Duration {
+	t.Helper()
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// TestImportIsBounded: sections and databases larger than any real one are refused early.
+func TestImportIsBounded(t *testing.T) {
+	keys := func(key string, n int) (text string) {
+		for i := range n {
+			text += fmt.Sprintf("%s%d=1\n", key, i)
+		}
+		return text
+	}
+	sections := func(n int) (text string) {
+		for i := range n {
+			text += fmt.Sprintf("[h%d]\n", i)
+		}
+		return text
+	}
+	for name, c := range map[string]struct{ text, want string }{
+		"one section":   {"[a]\n" + strings.Repeat("k=1\n", 2000), "[a] has more than 1000 lines"},
+		"one value":     {"[a]\nk=1\n" + strings.Repeat(" [x]\n", 2000), "[a] has more than 1000 lines"},
+		"no section":    {strings.Repeat("k=1\n", 2000), "[DEFAULT] has more than 1000 lines"},
+		"repeated":      {"[a]\n" + keys("k", 600) + "[a]\n" + keys("l", 600), "[a] has more than 1000 keys"},
+		"with defaults": {"[DEFAULT]\n" + keys("k", 900) + sections(2000), "values are no host database"},
+	} {
+		_, err := ImportINI(strings.NewReader(c.text), "hosts.ini")
+		var p *problem.Problem
+		if !errors.As(err, &p) || p.Kind != problem.Mistake || !strings.Contains(err.Error(), c.want) ||
+			!strings.HasPrefix(err.Error(), "hosts.ini") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestImportOfRepeatedSections: later sections of one name add to the first, and their values hold.
+func TestImportOfRepeatedSections(t *testing.T) {
+	const text = "[a]\nram = 64\ncpus = 1\n[b]\n[a]\nram = 128\nswap = 64\n"
+	made, err := ImportINI(strings.NewReader(text), "hosts.ini")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"[node.a]", `memory = "128MiB"`, "cpus   = 1", `swap   = "64MiB"`} {
+		if strings.Count(string(made.Content), want) != 1 {
+			t.Errorf("no %s, or several:\n%s", want, made.Content)
+		}
+	}
+}

@@ -1,0 +1,64 @@
+package waits
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"orrery/internal/problem"
+)
+
+// TestFor: a short wait is told to nobody; a long one after a second, again while it lasts, and at its end.
+func TestFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []string
+		began := time.Now()
+		ctx := Telling(t.Context(), func(text string) { told = append(told, time.Since(began).Truncate(time.Second).String()+" "+text) })
+		until := func(d time.Duration) func() (Held, error) {
+			began = time.Now()
+			return func() (Held, error) {
+				if time.Since(began) < d {
+					return func() string { return "ada has it" }, nil
+				}
+				return nil, nil
+			}
+		}
+		if err := For(ctx, "the lock", until(900*time.Millisecond)); err != nil || told != nil {
+			t.Errorf("a short wait ends with %v and is told as %q", err, told)
+		}
+		if err := For(ctx, "the lock", until(45*time.Second)); err != nil {
+			t.Error(err)
+		}
+		want := "1s waits for the lock: ada has it|31s waits for the lock: ada has it|45s has the lock, after 45s"
+		if got := strings.Join(told, "|"); got != want {
+			t.Errorf("a long wait is told as %q, not %q", got, want)
+		}
+	})
+}
+
+// TestForEnds: nobody waits past his context, and is told who still had it. What cannot be had is not waited for.
+func TestForEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := Telling(t.Context(), func(string) {})
+		busy := func() (Held, error) { return Locked(problem.New(problem.Locked, "ada runs it")) }
+		limited, cancel := context.WithTimeoutCause(ctx, 5*time.Second, errors.New("enough"))
+		defer cancel()
+		began := time.Now()
+		err := For(limited, "the lock", busy)
+		if problem.Exit(err) != int(problem.Locked) || !strings.Contains(err.Error(), "no longer waiting for the lock: ada runs it: enough") || time.Since(began) > 6*time.Second {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+		stopped, stop := context.WithCancel(ctx)
+		time.AfterFunc(time.Hour, stop)
+		if err := For(stopped, "the lock", busy); problem.Exit(err) != int(problem.Interrupted) || !errors.Is(err, context.Canceled) {
+			t.Errorf("interrupted: %v", err)
+		}
+		broken := errors.New("broken")
+		if err := For(ctx, "the lock", func() (Held, error) { return Locked(broken) }); !errors.Is(err, broken) {
+			t.Errorf("what fails: %v", err)
+		}
+	})
+}
