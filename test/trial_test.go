@@ -51,6 +51,10 @@ func (s *site) wantUnwatched() {
 		if w := s.watchers(); len(w) > 0 {
 			return errors.New("processes still at work: " + strconv.Itoa(w[0]))
 		}
+		// A process that ends loses its command line before its locks.
+		if lock := filepath.Join(s.dirs.Site(s.name), "trial.lock"); host.Held(lock) {
+			return errors.New(lock + " is still held: " + host.HeldBy(lock))
+		}
 		return nil
 	})
 }

@@ -64,6 +64,14 @@ func (c container) killInit(ctx context.Context) error {
 	return err
 }
 
+// tell sends a signal to the node's init, if it runs.
+func (c container) tell(s unix.Signal) {
+	if init, err := process.Hold(c.init()); err == nil {
+		_ = init.Send(s) // it may have ended
+		init.Close()
+	}
+}
+
 // signal sends a signal to the node's init and waits until both it and its monitor, which cleans up behind it, have ended. It
 // sends the signal again and again, because an init that has only just been started loses it, and because root of the node may
 // freeze some of its processes at any moment: init waits for all of them.
@@ -130,7 +138,9 @@ func (e *Engine) Destroy(ctx context.Context, ref engine.Ref) error {
 		if err := c.thaw(); err != nil {
 			return err
 		}
-		// LXC takes some 16 ms to move each link out of a node that ends. One that is gone need not be moved.
+		// LXC takes some 16 ms to move each link out of a node that ends. One that is gone need not be moved. Init is told
+		// first: if this run is killed in between, no node goes on without its links.
+		c.tell(unix.SIGKILL)
 		if err := network.RemoveLinks(hostEnds(r)); err != nil {
 			return err
 		}

@@ -101,7 +101,7 @@ func (b *birth) deliver(ctx context.Context) (*Process, error) {
 	}
 	defer outcome.Close()
 	b.report = report.Fd()
-	child, errno := fork(b)
+	child, errno := forkChild(b)
 	runtime.KeepAlive(b)
 	report.Close()
 	if errno != 0 {

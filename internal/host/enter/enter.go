@@ -78,13 +78,19 @@ func (c Container) start(ctx context.Context, cmd host.Command, streams host.Str
 	return command, err
 }
 
-// notRun is a command that could not be run in the container: it has ended with the status with which a shell would.
-type notRun int
+// An exitStatus is how a command ended that did not succeed.
+type exitStatus int
 
-func (n notRun) Wait() error   { return n }
-func (n notRun) Kill() error   { return nil }
-func (n notRun) ExitCode() int { return int(n) }
-func (n notRun) Error() string { return fmt.Sprintf("exit status %d", int(n)) }
+// ExitCode returns the number.
+func (e exitStatus) ExitCode() int { return int(e) }
+
+func (e exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
+
+// notRun is a command that could not be run in the container: it has ended with the status with which a shell would.
+type notRun exitStatus
+
+func (n notRun) Wait() error { return exitStatus(n) }
+func (n notRun) Kill() error { return nil }
 
 // refuse says on the command's standard error, as a shell does, why its program cannot be run.
 func refuse(program string, err error, on *os.File) notRun {

@@ -7,18 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/host"
+	"orrery/internal/host/fork"
 )
-
-// The runtime of Go lets package syscall prepare it for a fork, and gVisor.
-//
-//go:linkname beforeFork syscall.runtime_BeforeFork
-func beforeFork()
-
-//go:linkname afterFork syscall.runtime_AfterFork
-func afterFork()
-
-//go:linkname afterForkInChild syscall.runtime_AfterForkInChild
-func afterForkInChild()
 
 // cloneArgs is struct clone_args of clone3(2).
 type cloneArgs struct {
@@ -56,25 +46,25 @@ const (
 // zero is what moves a thread that writes it to the file "tasks" of a control group of version 1.
 var zero = [1]byte{'0'}
 
-// fork starts the child, as syscall.forkAndExecInChild does: between fork and execve nothing may allocate, grow the stack or
+// forkChild starts the child, as syscall.forkAndExecInChild does: between fork and execve nothing may allocate, grow the stack or
 // call into the runtime. The child is no thread of this process, as one that is cannot change its user namespace. It has a
 // copy of this process's memory and does not share it: a child that the container freezes would stop this process, too.
 //
 //go:noinline
 //go:norace
 //go:nosplit
-func fork(b *birth) (pid int, err syscall.Errno) {
+func forkChild(b *birth) (pid int, err syscall.Errno) {
 	args := cloneArgs{exitSignal: uint64(unix.SIGCHLD)}
 	if b.leaf != none {
 		args.flags, args.cgroup = unix.CLONE_INTO_CGROUP, uint64(b.leaf)
 	}
-	beforeFork()
+	fork.Before()
 	child, _, e := syscall.RawSyscall(unix.SYS_CLONE3, uintptr(unsafe.Pointer(&args)), unsafe.Sizeof(args), 0)
 	if e != 0 || child != 0 {
-		afterFork()
+		fork.After()
 		return int(child), e
 	}
-	afterForkInChild()
+	fork.AfterInChild()
 	var failed failure
 	failed.step, e = inChild(b)
 	failed.errno = uint64(e)

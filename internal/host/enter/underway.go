@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/exec"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -28,8 +28,8 @@ func (p *Process) PID() int { return p.process.Pid }
 func (p *Process) begin(outcome *os.File) error {
 	go func() {
 		state, err := p.process.Wait()
-		if err == nil && !state.Success() {
-			err = &exec.ExitError{ProcessState: state}
+		if err == nil {
+			err = ending(state)
 		}
 		p.ended <- err
 	}()
@@ -41,6 +41,19 @@ func (p *Process) begin(outcome *os.File) error {
 		return context.Cause(p.ctx)
 	}
 	return err
+}
+
+// ending returns how a command has ended: nil if it succeeded, and else its status, which is that of a shell if it was killed
+// by a signal.
+func ending(state *os.ProcessState) error {
+	how, ok := state.Sys().(syscall.WaitStatus)
+	switch {
+	case state.Success():
+		return nil
+	case ok && how.Signaled():
+		return exitStatus(128 + int(how.Signal()))
+	}
+	return exitStatus(state.ExitCode())
 }
 
 // partingTimeout is how long a command that is killed may take to end. One that the container has frozen ends when it goes on.

@@ -5,18 +5,9 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"orrery/internal/host/fork"
 )
-
-// The runtime of Go lets package syscall prepare it for a fork, and gVisor.
-//
-//go:linkname beforeFork syscall.runtime_BeforeFork
-func beforeFork()
-
-//go:linkname afterFork syscall.runtime_AfterFork
-func afterFork()
-
-//go:linkname afterForkInChild syscall.runtime_AfterForkInChild
-func afterForkInChild()
 
 // fork starts the child, as syscall.forkAndExecInChild does: it may not allocate, grow the stack or call into the runtime.
 // It has a copy of this process's memory.
@@ -25,13 +16,13 @@ func afterForkInChild()
 //go:norace
 //go:nosplit
 func (n *nest) fork() (pid int, e syscall.Errno) {
-	beforeFork()
+	fork.Before()
 	child, _, e := syscall.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
 	if e != 0 || child != 0 {
-		afterFork()
+		fork.After()
 		return int(child), e
 	}
-	afterForkInChild()
+	fork.AfterInChild()
 	n.outer()
 	for {
 		syscall.RawSyscall(unix.SYS_EXIT_GROUP, 0, 0, 0)
