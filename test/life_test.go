@@ -31,10 +31,11 @@ id = 30
 autostart = false
 `, nil)
 	s.do("up")
-	if got := s.sh("strong", "cat /proc/1/uid_map | tr -s ' '"); !strings.HasPrefix(strings.TrimSpace(got), "0 0 ") {
+	const ofHost = " 4294967295" // as many ids as there are; what they are on the host, only the host can tell
+	if got := s.sh("strong", "cat /proc/1/uid_map"); !strings.HasSuffix(got, ofHost) {
 		t.Errorf("strong is not privileged: %s", got)
 	}
-	if got := s.sh("n1", "cat /proc/1/uid_map | tr -s ' '"); strings.HasPrefix(strings.TrimSpace(got), "0 0 ") {
+	if got := s.sh("n1", "cat /proc/1/uid_map"); strings.HasSuffix(got, ofHost) {
 		t.Errorf("n1 is privileged: %s", got)
 	}
 	if got := s.sh("n3", "ip -4 -o addr show eth0 | grep -o 'inet [0-9.]*'"); got != "inet 10.99.11.13" {

@@ -1,10 +1,13 @@
 package enginetest
 
 import (
+	"os"
 	"slices"
 	"strings"
 
 	"orrery/internal/engine"
+	"orrery/internal/host/cgroup"
+	"orrery/internal/host/process"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -125,8 +128,15 @@ func unprivileged(s *suite) {
 		s.Skip("user ids of the host can only be seen where nodes share its kernel")
 	}
 	n := s.running("idmapped", 34)
+	// As this host sees it: a node sees only what it is in the user namespace around its own.
 	idMap := func() (inside, outside string) {
-		fields := strings.Fields(s.ask(n, "cat", "/proc/1/uid_map"))
+		processes := cgroup.Named(s.Engine.(engine.Grouped).Cgroup(engine.RefOf(n))).Processes()
+		if len(processes) == 0 {
+			s.Fatal("the node has no processes")
+		}
+		text, err := os.ReadFile(process.Host.File(processes[0], "uid_map"))
+		s.must(err)
+		fields := strings.Fields(string(text))
 		if len(fields) < 3 {
 			s.Fatalf("uid_map: %q", fields)
 		}

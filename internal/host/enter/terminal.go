@@ -42,11 +42,13 @@ func (c Container) ownTerminal() (ours, theirs *os.File, err error) {
 	if err = unix.IoctlSetPointerInt(multiplexer, unix.TIOCSPTLCK, 0); err != nil {
 		return nil, nil, os.NewSyscallError("unlock a terminal", err)
 	}
-	peer, err := unix.IoctlRetInt(multiplexer, unix.TIOCGPTPEER)
-	if err != nil {
-		return nil, nil, os.NewSyscallError("open a terminal", err)
+	// Not as the terminal of this process, which may lead a session that has none.
+	peer, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(multiplexer), unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC)
+	if errno != 0 {
+		err = os.NewSyscallError("open a terminal", errno)
+		return nil, nil, err
 	}
-	theirs = os.NewFile(uintptr(peer), "terminal")
+	theirs = os.NewFile(peer, "terminal")
 	if err = theirs.Chown(c.Root, c.Root+ttyGroup); err == nil {
 		err = unix.SetNonblock(multiplexer, true) // so that closing it ends whoever reads from it
 	}
