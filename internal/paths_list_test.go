@@ -166,6 +166,7 @@ var paths = map[string]string{
 	"internal/host/cgroup/walk.go":           ofKernel,
 	"internal/host/cgroup/threads.go":        ofKernel + ", and " + ofOwn,
 	"internal/engine/confine/cell.go":        ofHosts,
+	"internal/engine/enginetest/change.go":   ofKernel,
 	"internal/engine/enginetest/ground.go":   ofOwn,
 	"internal/engine/enginetest/layered.go":  ofOwn,
 	"internal/engine/enginetest/writers.go":  ofNode,
