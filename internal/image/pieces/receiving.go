@@ -40,8 +40,9 @@ type file struct {
 	got    []bool
 }
 
-// zero is a piece with nothing but zeros in it: it is known, and takes no place on disk.
-var zero = sumOf(make([]byte, Size))
+// zero is the digest of a piece with nothing but zeros in it, which is known and takes no place on disk. Most callers of
+// Orrery need none, so it is computed when it is first asked for.
+var zero = sync.OnceValue(func() string { return sumOf(make([]byte, Size)) })
 
 // Open goes on with what is in a directory, or begins. Whole is the index as it came.
 func Open(ctx context.Context, dir string, x *Index, whole []byte) (*Receiving, error) {
@@ -104,7 +105,7 @@ func (r *Receiving) resume(ctx context.Context, sum string, f *file) error {
 			return err
 		}
 		for n, piece := range f.pieces {
-			f.got[n] = piece == zero || f.size == 0 && piece == sumOf(nil)
+			f.got[n] = piece == zero() || f.size == 0 && piece == sumOf(nil)
 		}
 		return nil
 	}
