@@ -258,6 +258,46 @@ func TestGuardsOfMany(t *testing.T) {
 	nothingLeft(t)
 }
 
+// TestGuardsSeen: whoever looks while others guard their ports sees the table as it was at one moment.
+func TestGuardsSeen(t *testing.T) {
+	if !sandbox(t) {
+		return
+	}
+	makeAll(t, closed)
+	port := func(n byte) Port {
+		return Port{Link: "orva" + itoa(int(n)), Bridge: closed.Bridge, MAC: net.HardwareAddr{2, 0, 0, 0, 0, n}.String(), Address: netip.AddrFrom4([4]byte{10, 9, 0, n}).String() + "/16"}
+	}
+	must(t, Guard(t.Context(), []Port{port(1)}))
+	var changing sync.WaitGroup
+	changing.Go(func() {
+		for range 200 {
+			err := Guard(context.Background(), []Port{port(2)})
+			if err = errors.Join(err, Unguard(context.Background(), []string{port(2).Link})); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	done := make(chan struct{})
+	go func() { changing.Wait(); close(done) }()
+	for looks := 0; ; looks++ {
+		select {
+		case <-done:
+			t.Logf("looked %d times", looks)
+			must(t, Unguard(t.Context(), []string{port(1).Link}))
+			removeAll(t, closed)
+			nothingLeft(t)
+			return
+		default:
+		}
+		g, err := ports.Open()
+		must(t, err)
+		if _, held := g.Held[port(1).Link]; !held || !g.Whole {
+			t.Fatalf("after %d looks, the port is held: %v, and the table whole: %v", looks, held, g.Whole)
+		}
+	}
+}
+
 func itoa(i int) string {
 	return string([]byte{byte('0' + i/100), byte('0' + i/10%10), byte('0' + i%10)})
 }

@@ -48,7 +48,9 @@ func (s set) kernelSet() *nftables.Set {
 }
 
 // Open reads the table, which need not be there.
-func Open() (*Table, error) {
+func Open() (*Table, error) { return unchanging(readOnce) }
+
+func readOnce() (*Table, error) {
 	c, err := nftables.New(nftables.AsLasting()) // one socket for all questions
 	if err != nil {
 		return nil, unusable(err)

@@ -1,0 +1,68 @@
+package ports
+
+import (
+	"encoding/binary"
+	"errors"
+
+	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// maxReads is how often the table is read for one that nobody changed meanwhile.
+const maxReads = 50
+
+// unchanging reads something of nftables until nothing of it was changed meanwhile, by whomever. What takes several
+// questions to the kernel is else of several moments: a set with a port, and one from before the port.
+func unchanging(read func() (*Table, error)) (*Table, error) {
+	c, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
+	if err != nil {
+		return nil, unusable(err)
+	}
+	defer func() { _ = c.Close() }()
+	before, err := generation(c)
+	if err != nil {
+		return nil, unusable(err)
+	}
+	for try := 1; ; try++ {
+		t, err := read()
+		after, failed := generation(c)
+		if failed != nil {
+			return nil, unusable(failed)
+		}
+		if before == after || try == maxReads {
+			return t, err
+		}
+		before = after
+	}
+}
+
+// generation returns the number of the last transaction of nftables in this network namespace
+// (NFT_MSG_GETGEN, include/uapi/linux/netfilter/nf_tables.h).
+func generation(c *netlink.Conn) (uint32, error) {
+	answers, err := c.Execute(netlink.Message{
+		Header: netlink.Header{Type: unix.NFNL_SUBSYS_NFTABLES<<8 | unix.NFT_MSG_GETGEN, Flags: netlink.Request},
+		Data:   make([]byte, nfgenmsgLength), // of no family
+	})
+	if err != nil {
+		return 0, err
+	}
+	for _, a := range answers {
+		if len(a.Data) < nfgenmsgLength {
+			continue
+		}
+		attributes, err := netlink.NewAttributeDecoder(a.Data[nfgenmsgLength:])
+		if err != nil {
+			return 0, err
+		}
+		attributes.ByteOrder = binary.BigEndian
+		for attributes.Next() {
+			if attributes.Type() == unix.NFTA_GEN_ID {
+				return attributes.Uint32(), nil
+			}
+		}
+	}
+	return 0, errors.New("the kernel tells no generation of nftables")
+}
+
+// nfgenmsgLength is the length of what precedes the attributes of a message of nftables (struct nfgenmsg).
+const nfgenmsgLength = 4
