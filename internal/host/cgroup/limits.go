@@ -165,6 +165,9 @@ func sameCpus(a, b float64) bool { return fmt.Sprintf("%.4f", a) == fmt.Sprintf(
 
 // samePin compares pins as the kernel would: one to all processors is none.
 func samePin(a, b string) bool {
+	if a == b {
+		return true
+	}
 	all := onlineCpus()
 	return site.SamePin(cmp.Or(a, all), cmp.Or(b, all))
 }
