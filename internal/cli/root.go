@@ -97,6 +97,9 @@ func Run(args []string, in io.Reader, out, errs io.Writer) int {
 		}
 	}
 	root := a.root()
+	if completion.Asked(args) { // it takes longer than all else that comes before a verb
+		completion.Add(root, &a.Session)
+	}
 	root.SetArgs(args)
 	root.SetIn(in)
 	root.SetOut(out)
@@ -174,7 +177,6 @@ Start with "orrery init", or with one of the examples.`,
 	add("nodes", a.statusVerb(), a.shellVerb(), a.consoleVerb(), a.screenVerb(), a.execVerb(), a.cpVerb(), a.forwardVerb(), a.logsVerb(), a.journalVerb())
 	add("host", a.hostVerb(), rehearse.Verb(&a.Session, a.in, a.out, a.err), rehearse.Witness(&a.Session, a.in, a.out), a.labVerb(), a.imageFace().Image(), a.imageFace().Mirror(), a.doctorVerb(), a.lsVerb(), a.versionVerb(), man.Verb(root, Version), a.speadVerb(), a.hookVerb())
 	add("host", hostverb.Inner(&a.Session)...)
-	completion.Add(root, &a.Session)
 	return root
 }
 

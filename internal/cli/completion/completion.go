@@ -75,6 +75,13 @@ var values = map[string]Offer{
 	"yes-production": words.nothing, "yes-volumes": words.nothing, "yes-restore": words.nothing, "yes-replace": words.nothing, "yes-moves": words.nothing,
 }
 
+// Asked reports whether a command line is the shell's question what may stand there.
+func Asked(args []string) bool {
+	return slices.ContainsFunc(args, func(arg string) bool {
+		return arg == cobra.ShellCompRequestCmd || arg == cobra.ShellCompNoDescRequestCmd
+	})
+}
+
 // Add lets the shell complete the arguments and flags of a verb and of those below it, for a session.
 func Add(c *cobra.Command, a *control.Session) {
 	_, verb, _ := strings.Cut(c.CommandPath(), " ")
