@@ -14,7 +14,7 @@ import (
 
 // layers are the packages in their order: each imports only from layers before its own.
 var layers = [][]string{
-	{"visible", "phrase", "knot", "jsonlimit"},
+	{"visible", "phrase", "knot", "jsonlimit", "pins"},
 	{"jsonlimit/jsonattack"},
 	{"problem", "tree", "holders"},
 	{"strict", "guest/boot", "edition", "turn", "waits"},

@@ -17,16 +17,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestNormal(t *testing.T) {
-	for name, want := range map[string]string{
-		"six": "six", "typing_extensions": "typing-extensions", "Zope.Interface": "zope-interface", "a__b.-c": "a-b-c",
-	} {
-		if got := Normal(name); got != want {
-			t.Errorf("%s: %s instead of %s", name, got, want)
-		}
-	}
-}
-
 func TestFileOf(t *testing.T) {
 	for file, want := range map[string]Package{
 		"six-1.16.0-py2.py3-none-any.whl":                     {"six", "1.16.0"},

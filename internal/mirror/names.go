@@ -2,15 +2,11 @@ package mirror
 
 import (
 	"path"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"orrery/internal/pins"
 )
-
-var runs = regexp.MustCompile(`[-_.]+`)
-
-// Normal gives the name of a Python package as an index has it (PEP 503): "typing_extensions" and "Typing.Extensions" are one.
-func Normal(name string) string { return strings.ToLower(runs.ReplaceAllString(name, "-")) }
 
 // sdists are the ends of names of source archives.
 var sdists = []string{".tar.gz", ".zip", ".tar.bz2", ".tar.xz"}
@@ -22,7 +18,7 @@ func fileOf(file string) (p Package, ok bool) {
 		if len(parts) < 5 {
 			return p, false
 		}
-		return Package{Normal(parts[0]), parts[1]}, true
+		return Package{pins.Normal(parts[0]), parts[1]}, true
 	}
 	for _, end := range sdists {
 		if stem, is := strings.CutSuffix(file, end); is {
@@ -30,7 +26,7 @@ func fileOf(file string) (p Package, ok bool) {
 			if dash < 1 {
 				return p, false
 			}
-			return Package{Normal(stem[:dash]), stem[dash+1:]}, true
+			return Package{pins.Normal(stem[:dash]), stem[dash+1:]}, true
 		}
 	}
 	return p, false
@@ -101,14 +97,12 @@ func pinned(requirements string, packages []Package) (lines []string, hashed boo
 	for _, p := range packages {
 		wanted[p.Name] = true
 	}
-	whole := strings.ReplaceAll(requirements, "\\\n", " ")
-	for line := range strings.Lines(whole) {
-		name, _, pins := strings.Cut(line, "==")
-		name, _, _ = strings.Cut(name, "[")
-		if pins && wanted[Normal(strings.TrimSpace(name))] {
-			lines = append(lines, strings.Join(strings.Fields(line), " "))
-			hashed = hashed || strings.Contains(line, "--hash=")
+	for _, l := range pins.Lines(requirements) {
+		if l.Pin == nil || !wanted[pins.Normal(l.Pin.Name)] {
+			continue
 		}
+		lines = append(lines, strings.TrimSpace(strings.Join(strings.Fields(l.Text), " ")+" "+strings.Join(strings.Fields(l.Hashes), " ")))
+		hashed = hashed || l.Hashed
 	}
 	return lines, hashed
 }

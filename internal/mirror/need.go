@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"orrery/internal/distro"
+	"orrery/internal/pins"
 	"orrery/internal/site"
 )
 
@@ -56,7 +57,7 @@ func needs(layers []*Layer) []need {
 		}
 		for _, text := range l.Python {
 			name, version, _ := strings.Cut(text, "==")
-			if p := (Package{Normal(name), version}); !seeded(p, l.Debian) {
+			if p := (Package{pins.Normal(name), version}); !seeded(p, l.Debian) {
 				n.python = append(n.python, p)
 			}
 		}

@@ -72,15 +72,15 @@ func ofLayer(roles []*site.Role, wanted func(owner string) bool) []host.File {
 }
 
 func installPip(ctx context.Context, in host.Runner, packages []string, l *spec.Layer, log io.Writer) error {
-	const pins = "/run/orrery-role/requirements.txt"
-	if err := in.Put(ctx, host.File{Path: pins, Content: []byte(l.Pins), Mode: 0o644}); err != nil {
+	const file = "/run/orrery-role/requirements.txt"
+	if err := in.Put(ctx, host.File{Path: file, Content: []byte(pipFile(l.Pins)), Mode: 0o644}); err != nil {
 		return err
 	}
 	if err := in.Run(ctx, host.Command{Args: []string{"python3", "-m", "venv", Venv}, Stdout: log, Stderr: log}); err != nil {
 		return fmt.Errorf("virtual environment: %w", err)
 	}
 	args := []string{Venv + "/bin/pip", "install", "--no-input", "--disable-pip-version-check", "--progress-bar=off"}
-	args = append(args, pipArguments(packages, l.Pins, pins)...)
+	args = append(args, pipArguments(packages, l.Pins, file)...)
 	if err := in.Run(ctx, host.Command{Args: args, Stdout: log, Stderr: log}); err != nil {
 		return problem.New(problem.Failed, "Python packages of %s", l.Title).Because(err).
 			Try("see that the requirements file pins all of them, and what they need, in versions that exist")

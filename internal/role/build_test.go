@@ -114,9 +114,22 @@ func TestBuildFails(t *testing.T) {
 func TestPipArguments(t *testing.T) {
 	for pins, want := range map[string]string{
 		" \n": "a b", "b==1\n": "--constraint F a b", "b==1 --hash=sha256:0\n": "--require-hashes --requirement F",
+		"B[x,y]==1\n": "--constraint F a b[x,y]", "b[x]==1 ; sys_platform == 'win32'\n": "--constraint F a b", "# none\n": "a b",
 	} {
 		if got := strings.Join(pipArguments([]string{"b", "a", "b"}, pins, "F"), " "); got != want {
 			t.Errorf("%q: %s", pins, got)
+		}
+	}
+}
+
+// TestPipFile: what bounds versions names no extras, and is otherwise as it was written.
+func TestPipFile(t *testing.T) {
+	for text, want := range map[string]string{
+		"b[x, y]==1 ; python_version > '3' # why\n--only-binary :all:\na===1\n": "b==1 ; python_version > '3'\n--only-binary :all:\na===1\n",
+		"b[x]==1 --hash=sha256:0\n": "b[x]==1 --hash=sha256:0\n",
+	} {
+		if got := pipFile(text); got != want {
+			t.Errorf("%q: %q", text, got)
 		}
 	}
 }

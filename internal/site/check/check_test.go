@@ -107,12 +107,37 @@ func TestWaits(t *testing.T) {
 	}
 }
 
+// TestPips: what roles have pip install is pinned for nodes, and not only for other systems.
+func TestPips(t *testing.T) {
+	for text, want := range map[string]string{
+		"Requests==2.31.0":                                                "",
+		"requests[socks]==2.31.0":                                         "",
+		"requests==2.31.0 ; sys_platform == 'win32'":                      `Python package "requests" is in r.txt for other systems only: sys_platform == 'win32'`,
+		"requests==2.31.0 ; python_version >= '3'":                        "",
+		"requests==1 ; os_name == 'nt'\nrequests==2 ; os_name == 'posix'": "",
+		"request==1": `Python package "requests" is not in r.txt`,
+	} {
+		s := &site.Site{
+			Name: "x", Images: []site.Image{{Name: "debian", Suite: "bookworm"}}, Roles: []site.Role{{Name: "a", Pip: []string{"requests"}}},
+			Nodes: []site.Node{{Name: "n", ID: 1, Image: "debian", Engine: "lxc", Roles: []string{"a"}, Requirements: site.Requirements{File: "r.txt", Text: text}}},
+		}
+		got := ""
+		for _, m := range Check(s) {
+			got += m.What
+		}
+		if got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
 func TestPins(t *testing.T) {
 	for text, wrong := range map[string]string{
 		"": "", "# all\n\na==1\nB.b[x,y] == 2.0.post1 # note\nc===3;python_version>'3'": "",
 		"--require-hashes\na==1 --hash=sha256:0 \\\n   --hash=sha256:1\nb==1 \\\n --hash=sha256:2": "",
 		"a==1 --hash=sha256:0\nb==1": "2", "a": "1", "a>=1": "1", "a==1.*": "1", "a==1,>0": "1", "a @ https://x/a.whl": "1",
 		"./a.whl": "1", "-e .": "1", "a==1\nA==2": "2", "x_y==1\nx-Y==1": "2", "a==1\\\n": "", "-c=x": "1",
+		"a==1!1.0": "", "a[b]==1": "", "a==1#c": "1", "a==one": "1", "a==1 ; sys_platform == 'win32'\na==2 ; sys_platform == 'linux'": "",
 	} {
 		s := &site.Site{Name: "x", Releases: []site.Release{{Number: 1, Requirements: site.Requirements{File: "r.txt", Text: text}}}}
 		got := ""

@@ -2,27 +2,20 @@ package check
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 
+	"orrery/internal/pins"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 )
-
-// pinned is a line of a requirements file as it should be, less its hashes: NAME==VERSION, with extras and marker.
-var pinned = regexp.MustCompile(`^([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(?:\[[^\]]*\])?\s*={2,3}\s*[^\s;,*=<>!~]+\s*(?:;.*)?$`)
 
 var pythonPackage = regexp.MustCompile(`^([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)(\[[A-Za-z0-9._,\s-]*\])?$`)
 
 // options may stand on a line of their own: they choose among files of the same version.
 var options = []string{"--require-hashes", "--only-binary", "--no-binary", "--prefer-binary"}
-
-// normal gives a Python package's name as packaging.python.org's name normalization has it.
-func normal(name string) string {
-	return strings.ToLower(separators.ReplaceAllString(name, "-"))
-}
-
-var separators = regexp.MustCompile(`[-_.]+`)
 
 // requirements checks each requirements file once.
 func (c *checker) requirements() {
@@ -41,73 +34,29 @@ func (c *checker) requirements() {
 	}
 }
 
-// A requirement is a line of a requirements file, continued lines joined.
-type requirement struct {
-	line   int
-	text   string // without hashes and comment
-	hashed bool
-}
-
-func requirementsIn(text string) []requirement {
-	var all []requirement
-	var joined strings.Builder
-	first, number := 0, 0
-	for line := range strings.Lines(text) {
-		number++
-		line = strings.TrimRight(line, "\r\n")
-		if first == 0 {
-			first = number
-		}
-		if head, continued := strings.CutSuffix(line, "\\"); continued {
-			joined.WriteString(head)
-			joined.WriteByte(' ')
+func (c *checker) pins(r site.Requirements) {
+	all := pins.Lines(r.Text)
+	hashed := pins.Hashed(all)
+	first := map[string]int{}
+	for _, l := range all {
+		key := at("requirements", r.File, l.Number)
+		word, _, _ := strings.Cut(strings.ReplaceAll(l.Text, "=", " "), " ")
+		if l.Pin == nil {
+			if strings.HasPrefix(word, "-") {
+				c.option(key, word, l.Text)
+			} else {
+				c.unpinned(key, l.Text)
+			}
 			continue
 		}
-		joined.WriteString(line)
-		whole := joined.String()
-		if i := strings.Index(" "+whole, " #"); i >= 0 {
-			whole = whole[:i]
-		}
-		requirement := requirement{line: first}
-		requirement.text, requirement.hashed = cutHashes(whole)
-		if requirement.text != "" {
-			all = append(all, requirement)
-		}
-		joined.Reset()
-		first = 0
-	}
-	return all
-}
-
-func cutHashes(text string) (string, bool) {
-	head, _, hashed := strings.Cut(text, "--hash")
-	return strings.TrimSpace(head), hashed
-}
-
-func (c *checker) pins(r site.Requirements) {
-	all := requirementsIn(r.Text)
-	hashed := false
-	for _, q := range all {
-		hashed = hashed || q.hashed
-	}
-	first := map[string]int{}
-	for _, q := range all {
-		key := at("requirements", r.File, q.line)
-		word, _, _ := strings.Cut(strings.ReplaceAll(q.text, "=", " "), " ")
-		m := pinned.FindStringSubmatch(q.text)
+		name := pins.Normal(l.Pin.Name)
 		switch {
-		case strings.HasPrefix(word, "-"):
-			c.option(key, word, q.text)
-		case m == nil:
-			c.unpinned(key, q.text)
-		case first[normal(m[1])] != 0 && !strings.Contains(q.text, ";"):
-			c.wrong(key, "take one of them out", "%s is already pinned in line %d", m[1], first[normal(m[1])])
-		case hashed && !q.hashed:
-			c.wrong(key, "add --hash=sha256:… or take all hashes out", "%s has no hash, and other packages here have: pip wants all or none", m[1])
+		case first[name] != 0 && l.Pin.Marker == "":
+			c.wrong(key, "take one of them out", "%s is already pinned in line %d", l.Pin.Name, first[name])
+		case hashed && !l.Hashed:
+			c.wrong(key, "add --hash=sha256:… or take all hashes out", "%s has no hash, and other packages here have: pip wants all or none", l.Pin.Name)
 		}
-		if m != nil {
-			first[normal(m[1])] = q.line
-		}
+		first[name] = l.Number
 	}
 }
 
@@ -135,12 +84,15 @@ func (c *checker) unpinned(key []string, text string) {
 	if len(name) > 0 {
 		cure = fmt.Sprintf("write %s==VERSION; `pip freeze` tells which", name[0])
 	}
+	if strings.Contains(text, "#") {
+		cure = "write a space before the #, or it belongs to the version"
+	}
 	c.wrong(key, cure, "%q is not pinned to one version", text)
 }
 
 // pips checks that the requirements of a node pin what its roles have pip install.
 func (c *checker) pips() {
-	pins := map[string]map[string]bool{}
+	files := map[string]map[string]*pins.Pin{}
 	done := map[string]bool{}
 	for i := range c.site.Nodes {
 		n := &c.site.Nodes[i]
@@ -149,20 +101,24 @@ func (c *checker) pips() {
 			continue
 		}
 		done[key] = true
-		pinsOf, known := pins[n.Requirements.File]
+		pinned, known := files[n.Requirements.File]
 		if !known {
-			pinsOf = map[string]bool{}
-			for _, q := range requirementsIn(n.Requirements.Text) {
-				if m := pinned.FindStringSubmatch(q.text); m != nil {
-					pinsOf[normal(m[1])] = true
+			pinned = map[string]*pins.Pin{}
+			for _, l := range pins.Lines(n.Requirements.Text) {
+				if l.Pin == nil {
+					continue
+				}
+				name := pins.Normal(l.Pin.Name)
+				if has := pinned[name]; has == nil || has.Never() {
+					pinned[name] = l.Pin
 				}
 			}
-			pins[n.Requirements.File] = pinsOf
+			files[n.Requirements.File] = pinned
 		}
 		for _, r := range c.rolesOf(n.Roles) {
 			for k, name := range r.Pip {
 				if file := n.Requirements.File; file != "" && pythonPackage.MatchString(name) {
-					c.pip(at("role", r.Name, "pip", k), name, file, pinsOf)
+					c.pip(at("role", r.Name, "pip", k), name, file, pinned)
 				}
 			}
 		}
@@ -177,17 +133,18 @@ func (c *checker) pips() {
 	}
 }
 
-func (c *checker) pip(key []string, name, file string, pins map[string]bool) {
+func (c *checker) pip(key []string, name, file string, pinned map[string]*pins.Pin) {
 	bare := pythonPackage.FindStringSubmatch(name)[1]
-	if pins[normal(bare)] {
+	is := pinned[pins.Normal(bare)]
+	if is != nil && is.Never() {
+		c.wrong(key, fmt.Sprintf("add %s==VERSION to it, without a marker or with one that holds in nodes", bare),
+			"Python package %q is in %s for other systems only: %s", name, file, is.Marker)
+	}
+	if is != nil {
 		return
 	}
-	known := make([]string, 0, len(pins))
-	for other := range pins {
-		known = append(known, other)
-	}
 	cure := fmt.Sprintf("add %s==VERSION to it", bare)
-	if nearest := problem.Nearest(normal(bare), known); nearest != "" {
+	if nearest := problem.Nearest(pins.Normal(bare), slices.Sorted(maps.Keys(pinned))); nearest != "" {
 		cure = fmt.Sprintf("did you mean %q? Otherwise %s", nearest, cure)
 	}
 	c.wrong(key, cure, "Python package %q is not in %s", name, file)

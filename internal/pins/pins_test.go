@@ -1,0 +1,101 @@
+package pins
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestLines: what pins a package, by lines as people write them.
+func TestLines(t *testing.T) {
+	for text, want := range map[string]string{
+		"six==1.16.0":                      "six 1.16.0",
+		"requests[socks]==2.31.0":          "requests 2.31.0 [socks]",
+		"requests [socks, security]==2.31": "requests 2.31 [socks, security]",
+		"examplepkg==1!1.0":                "examplepkg 1!1.0",
+		"x==1.0rc1":                        "x 1.0rc1",
+		"x==1.0.post1":                     "x 1.0.post1",
+		"x==1.0.dev3":                      "x 1.0.dev3",
+		"x==1.0+local.1":                   "x 1.0+local.1",
+		"x==v1.0":                          "x v1.0",
+		"x == 1.0 # why":                   "x 1.0",
+		"x===whatever-it-is":               "x whatever-it-is",
+		"x==1.0;python_version>'3'":        "x 1.0; python_version>'3'",
+		"x==1.0 \\\n --hash=sha256:00":     "x 1.0 #",
+		"six==1.16.0#c":                    "-",
+		"x==1.*":                           "-",
+		"x==1.0,==2.0":                     "-",
+		"x==1.0==2.0":                      "-",
+		"x>=1.0":                           "-",
+		"x":                                "-",
+		"x @ https://example.org/x.whl":    "-",
+		"-r other.txt":                     "-",
+		"==1.0":                            "-",
+		"# nothing":                        "",
+		"  \\\n":                           "",
+	} {
+		var got string
+		for _, l := range Lines(text) {
+			got = "-"
+			if p := l.Pin; p != nil {
+				got = p.Name + " " + p.Version
+				if p.Extras != "" {
+					got += " " + p.Extras
+				}
+				if p.Marker != "" {
+					got += "; " + p.Marker
+				}
+				if l.Hashed {
+					got += " #"
+				}
+			}
+		}
+		if got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+	lines := Lines("# a\n\na==1 \\\n  --hash=sha256:00 \\\n  --hash=sha256:11\n\nb==2\n")
+	if len(lines) != 2 || lines[0].Number != 3 || lines[1].Number != 7 || lines[0].Hashes != "--hash=sha256:00    --hash=sha256:11" {
+		t.Errorf("%+v", lines)
+	}
+}
+
+// TestNever: a marker keeps a package out of every node only if that is sure.
+func TestNever(t *testing.T) {
+	for marker, want := range map[string]bool{
+		"":                         false,
+		`sys_platform == "win32"`:  true,
+		`"win32" == sys_platform`:  true,
+		`sys_platform == 'linux'`:  false,
+		`sys_platform != "linux"`:  true,
+		`os_name == "nt"`:          true,
+		`platform_system=="Linux"`: false,
+		`sys_platform == "win32" or python_version < "3"`:                       false,
+		`sys_platform == "win32" and python_version < "3"`:                      true,
+		`(sys_platform == "win32" or os_name == "nt") and python_version < "3"`: true,
+		`sys_platform in "win32 cygwin"`:                                        true,
+		`sys_platform not in "win32 cygwin"`:                                    false,
+		`sys_platform not in "linux"`:                                           true,
+		`platform_machine == "sparc"`:                                           false,
+		`python_version >= "99"`:                                                false,
+		`extra == "socks"`:                                                      true,
+		`sys_platform == `:                                                      false,
+		`sys_platform == "win32" and`:                                           false,
+		`sys_platform == "win32" "x"`:                                           false,
+		`(sys_platform == "win32"`:                                              false,
+		`sys_platform == "win32`:                                                false,
+		strings.Repeat("(", 100000) + `sys_platform == "win32"` + strings.Repeat(")", 100000): false,
+	} {
+		if got := (&Pin{Marker: marker}).Never(); got != want {
+			t.Errorf("%.80q: %v, want %v", marker, got, want)
+		}
+	}
+}
+
+// TestNormal: names that an index takes for one.
+func TestNormal(t *testing.T) {
+	for name, want := range map[string]string{"typing_extensions": "typing-extensions", "Typing.Extensions": "typing-extensions", "a-_.b": "a-b"} {
+		if got := Normal(name); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}
