@@ -75,7 +75,8 @@ func Run(args []string, in io.Reader, out, errs io.Writer) int {
 		out, errs, flush = backlog.Streams(ctx, out, errs)
 		defer flush()
 	}
-	out, errs = screen.Shown(out), screen.Shown(errs)
+	output := screen.Check(out)
+	out, errs = screen.Shown(output), screen.Shown(errs)
 	defer screen.Flush(out)
 	defer screen.Flush(errs)
 	var r *reply.Reply
@@ -104,13 +105,16 @@ func Run(args []string, in io.Reader, out, errs io.Writer) int {
 	root.SetIn(in)
 	root.SetOut(out)
 	root.SetErr(errs)
-	err := root.ExecuteContext(ctx)
-	err = unforeseen(ctx, err)
+	err := unforeseen(ctx, screen.OrLost(root.ExecuteContext(ctx), output))
 	var said problem.Status
 	if err != nil && !errors.As(err, &said) {
 		printError(errs, err)
 	}
 	r.Finish(err)
+	if lost := screen.Lost(output); lost != nil && err == nil { // of the reply itself
+		printError(errs, lost)
+		err = lost
+	}
 	return problem.Exit(err)
 }
 
