@@ -240,16 +240,16 @@ func (l *Line) enter(arms []arm, heard func()) error {
 	}
 }
 
-// push brings the program to the host. What the host says of that is heard next, also if it took in less.
+// push brings the program to the host. What the host says of that is heard next, also if it took in less, or nothing.
 func (l *Line) push(arms []arm, of []string) error {
 	for _, a := range arms {
 		if len(of) == 1 && of[0] == a.machine {
 			n, err := a.writeTo(l.ends.To)
 			l.Pushed += n
-			if err != nil && n == 0 {
-				return err
+			if errors.Is(err, unix.EPIPE) {
+				return nil
 			}
-			return nil
+			return err
 		}
 	}
 	return fmt.Errorf("it wants the program of %q", of)

@@ -178,6 +178,9 @@ func TestRefused(t *testing.T) {
 		"full disk": {func(b *bench) {
 			b.program("head", "echo 'head: write error: No space left on device' >&2; exit 1")
 		}, problem.Unable, []string{"disk is full", "make room"}},
+		"full disk at once": {func(b *bench) {
+			b.program("ssh", `exec <&-; printf '\norrery-host want %s\n\norrery-host put No space left on device\n' "$(uname -m)"`)
+		}, problem.Unable, []string{"disk is full", "make room"}},
 		"damaged": {func(b *bench) { b.program("sha256sum", "echo 0000  -") }, problem.Failed, []string{"what came is not what was sent"}},
 		"open directory": {func(b *bench) {
 			must(b, os.MkdirAll(filepath.Join(b.state, "helper"), 0o755))
