@@ -327,7 +327,7 @@ var paths = map[string]string{
 var functions = map[string][]string{
 	"internal/volume/size.go":              {"SizeOf"},
 	"internal/backup/walk.go":              {"walk.run"},
-	"internal/cargo/transfer.go":           {"Place.lay"},
+	"internal/cargo/transfer.go":           {"Place.lay", "Place.target", "replaceable"},
 	"internal/image/rootfs/nest.go":        {"IDs.mapIn", "IDs.nested"},
 	"internal/image/rootfs/namespace.go":   {"Overlay.showNamespace"},
 	"internal/backup/apart.go":             {"Restore.LaySite"},

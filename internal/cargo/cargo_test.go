@@ -448,6 +448,54 @@ func TestCures(t *testing.T) {
 	}
 }
 
+// A copy replaces regular files. A link that the operator names is followed, and a pipe, a device or a socket is left alone.
+func TestOnWhatIsThere(t *testing.T) {
+	from := filepath.Join(t.TempDir(), "thing")
+	mustDo(t, os.WriteFile(from, []byte("fresh"), 0o600))
+	for side, way := range map[string][2]Place{"in": {{Path: from}, {In: honest{}}}, "out": {{In: honest{}, Path: from}, {}}} {
+		for name, c := range map[string]struct {
+			make func(at string) error
+			at   string // what holds the text afterwards
+			err  string
+		}{
+			"file": {func(at string) error { return os.WriteFile(at, []byte("old"), 0o600) }, "at", ""},
+			"link": {func(at string) error {
+				return errors.Join(os.WriteFile(at+"-far", nil, 0o600), os.Symlink(at+"-far", at))
+			}, "at-far", ""},
+			"link to nothing": {func(at string) error { return os.Symlink("none", at) }, "", "not there"},
+			"pipe":            {func(at string) error { return unix.Mkfifo(at, 0o600) }, "", "no regular file"},
+			"link to a pipe":  {func(at string) error { return errors.Join(unix.Mkfifo(at+"-far", 0o600), os.Symlink("at-far", at)) }, "", "no regular file"},
+			"pipe in a directory": {func(at string) error {
+				return errors.Join(os.Mkdir(at, 0o700), unix.Mkfifo(filepath.Join(at, "thing"), 0o600))
+			}, "", "no regular file"},
+		} {
+			t.Run(side+"/"+name, func(t *testing.T) {
+				dir := t.TempDir()
+				at := filepath.Join(dir, "at")
+				mustDo(t, c.make(at))
+				was, _ := os.Lstat(at)
+				to := way[1]
+				to.Path = at
+				err := Transfer(t.Context(), way[0], to, false)
+				if c.err == "" {
+					mustDo(t, err)
+					if text, err := os.ReadFile(filepath.Join(dir, c.at)); err != nil || string(text) != "fresh" {
+						t.Errorf("%s holds %q: %v", c.at, text, err)
+					}
+				} else if err == nil || !strings.Contains(err.Error(), c.err) {
+					t.Errorf("error %v", err)
+				}
+				if is, err := os.Lstat(at); err != nil || is.Mode() != was.Mode() {
+					t.Errorf("it was %v, and is %v: %v", was.Mode(), is.Mode(), err)
+				}
+				if left, _ := filepath.Glob(filepath.Join(dir, ".orrery*")); len(left) > 0 {
+					t.Errorf("%q are left", left)
+				}
+			})
+		}
+	}
+}
+
 // A stream that ends with a file is one that tar takes for whole: what came before a sender was killed is no copy.
 func TestCutShort(t *testing.T) {
 	into := t.TempDir()

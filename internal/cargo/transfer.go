@@ -18,6 +18,7 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/tree"
+	"orrery/internal/visible"
 )
 
 // A Place is a path somewhere.
@@ -145,7 +146,10 @@ func (p Place) relay(ctx context.Context, c *cargo, name string, several bool) e
 func (p Place) unpack(ctx context.Context, sent io.Reader, name string, several bool) error {
 	const script = `set -e
 d=$1 new=$3
-if [ "$2" = dir ] || [ -d "$d" ] || [ "${d%/}" != "$d" ]; then mkdir -p -- "$d"; into=$d; else into=$(dirname -- "$d"); new=$(basename -- "$d"); fi
+if [ "$2" = dir ] || [ -d "$d" ] || [ "${d%/}" != "$d" ]; then mkdir -p -- "$d"; into=$d; else
+if [ -L "$d" ]; then d=$(readlink -e -- "$d") || { echo "it is a link to what is not there" >&2; exit 1; }; fi
+into=$(dirname -- "$d"); new=$(basename -- "$d"); fi
+if [ -e "$into/$new" ] && [ ! -L "$into/$new" ] && [ ! -f "$into/$new" ] && [ ! -d "$into/$new" ]; then echo "it is no regular file, and is not replaced" >&2; exit 1; fi
 find "$into/." -maxdepth 1 -type d -user "$(id -u)" -name '.orrery.??????' -mmin +1 -exec flock -n {} rm -rf -- {} ';' 2>/dev/null || :
 t=$(mktemp -d -- "$into/.orrery.XXXXXX"); trap 'rm -rf -- "$t"' EXIT; trap 'exit 1' HUP INT TERM
 exec 9<"$t"; flock -n 9 2>/dev/null || :
@@ -178,20 +182,19 @@ func seal(to *tar.Writer) error {
 	return to.Close()
 }
 
-// lay makes on this host what comes from a node: beside its Place, and whole before it comes there. The path that the operator named is trusted; links below it,
-// whoever made them, are replaced and not followed.
+// lay makes on this host what comes from a node: beside its Place, and whole before it comes there. The path that the operator named is trusted, and followed if it is a link;
+// links below it, whoever made them, are replaced and not followed.
 func (p Place) lay(name string, several bool, fill func(in string) error) error {
-	into, as := path.Dir(path.Clean(p.Path)), path.Base(path.Clean(p.Path))
-	info, err := os.Stat(p.Path)
-	if several || strings.HasSuffix(p.Path, "/") || err == nil && info.IsDir() {
-		into, as = path.Clean(p.Path), name
-		if err := os.MkdirAll(into, 0o755); err != nil {
-			return err
-		}
+	into, as, err := p.target(name, several)
+	if err != nil {
+		return err
 	}
 	into, err = filepath.EvalSymlinks(into)
 	if err != nil {
 		return problem.New(problem.Failed, "%s is not there to be copied into", path.Dir(path.Clean(p.Path))).At("this host").Because(problem.Reason(err))
+	}
+	if err := replaceable(path.Join(into, as)); err != nil {
+		return err
 	}
 	beside, err := aside.New(into)
 	if err != nil {
@@ -203,4 +206,28 @@ func (p Place) lay(name string, several bool, fill func(in string) error) error 
 		return err
 	}
 	return tree.Merge(path.Join(cargo, name), path.Join(into, as))
+}
+
+// target returns the directory of this host that a copy comes into, which is made if that is asked for, and what it is called there.
+func (p Place) target(name string, several bool) (into, as string, err error) {
+	whole := path.Clean(p.Path)
+	info, err := os.Stat(p.Path)
+	if several || strings.HasSuffix(p.Path, "/") || err == nil && info.IsDir() {
+		return whole, name, os.MkdirAll(whole, 0o755)
+	}
+	if link, err := os.Readlink(whole); err == nil {
+		if whole, err = filepath.EvalSymlinks(whole); err != nil {
+			return "", "", problem.New(problem.Failed, "it is a link to %s, which is not there", visible.Line(link)).At(p.Path).Try("remove the link, or make what it leads to")
+		}
+	}
+	return path.Dir(whole), path.Base(whole), nil
+}
+
+// replaceable refuses to put a copy in the place of a device and its like.
+func replaceable(at string) error {
+	info, err := os.Lstat(at)
+	if err != nil || info.Mode().IsRegular() || info.IsDir() || info.Mode()&os.ModeSymlink != 0 {
+		return nil // whatever is wrong with it is met again
+	}
+	return problem.New(problem.Failed, "it is no regular file, and is not replaced").At(at).Try("name another path; orrery exec NODE -- cat FILE prints what is in a file")
 }

@@ -18,7 +18,7 @@ func (a *app) cpVerb() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "cp SOURCE... DESTINATION",
 		Short: "Copy files and directories to, from and between nodes",
-		Long: `Copies files, directories and links, with their modes and times; NODE:PATH names a path in a node. Files copied into a node belong to root there. Files copied to this host belong to you, without set-user-ID and set-group-ID. Devices and named pipes are skipped and reported. A destination that ends in / is a directory, and is created if it is missing.
+		Long: `Copies files, directories and links, with their modes and times; NODE:PATH names a path in a node. Files copied into a node belong to root there. Files copied to this host belong to you, without set-user-ID and set-group-ID. Devices and named pipes are skipped and reported, and never replaced; a destination that is a link is followed. A destination that ends in / is a directory, and is created if it is missing.
 
 SELECTOR:PATH copies to each of several nodes, or from each of them into a directory NODE below the destination. The exit status is 100 + the number of nodes that failed (at most 200).`,
 		Example: "  orrery cp portal:/var/log/dpkg.log .\n  orrery cp table.csv db:/tmp/\n  orrery cp role=receptor:/var/log/daemon.log logs",
