@@ -104,9 +104,9 @@ install: bin/orrery bin/orrery-micro bin/orrery-guest ## install program, comple
 	bin/orrery completion zsh  > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_orrery
 	bin/orrery completion fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/orrery.fish
 	bin/orrery man $(DESTDIR)$(PREFIX)/share/man/man1
-	install -d $(DESTDIR)/etc/systemd/system
-	sed 's|@BIN@|$(PREFIX)/bin|' packaging/orrery.service > $(DESTDIR)/etc/systemd/system/orrery.service
-	@if [ -z "$(DESTDIR)" ] && [ -d /run/systemd/system ]; then systemctl daemon-reload && systemctl enable orrery.service; fi
+	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
+	sed 's|@BIN@|$(PREFIX)/bin|' packaging/orrery.service > $(DESTDIR)$(PREFIX)/lib/systemd/system/orrery.service
+	@DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) packaging/unit enable
 
 .PHONY: members
 members: ## let the members of GROUP call orrery-member by sudo
@@ -114,11 +114,11 @@ members: ## let the members of GROUP call orrery-member by sudo
 
 .PHONY: uninstall
 uninstall: ## remove what install installed
-	@if [ -z "$(DESTDIR)" ] && [ -d /run/systemd/system ]; then systemctl disable orrery.service || true; fi
+	@DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) packaging/unit disable
 	rm -f $(DESTDIR)/etc/sudoers.d/orrery $(DESTDIR)$(PREFIX)/bin/orrery-member $(DESTDIR)$(PREFIX)/share/orrery/sudoers
 	rm -f $(DESTDIR)$(PREFIX)/bin/orrery $(DESTDIR)$(PREFIX)/lib/orrery/orrery-micro $(DESTDIR)$(PREFIX)/lib/orrery/orrery-guest $(DESTDIR)$(PREFIX)/share/bash-completion/completions/orrery \
 	  $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_orrery $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/orrery.fish \
-	  $(DESTDIR)$(PREFIX)/share/man/man1/orrery*.1 $(DESTDIR)/etc/systemd/system/orrery.service
+	  $(DESTDIR)$(PREFIX)/share/man/man1/orrery*.1 $(DESTDIR)$(PREFIX)/lib/systemd/system/orrery.service
 
 .PHONY: dist
 dist: ## make Debian packages, tarballs, SBOMs and checksums for amd64 and arm64 in build/dist
