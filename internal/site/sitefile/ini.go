@@ -31,8 +31,11 @@ func ImportINI(r io.Reader, name string) (i *Imported, err error) {
 	if section := longSection(string(text)); section != "" {
 		return nil, mistake("[%s] has more than %d lines", oneLine(section), maxSectionLines).At(name).Try("split it")
 	}
+	if p := repeated(string(text), name); p != nil {
+		return nil, p
+	}
 	file, err := ini.LoadSources(ini.LoadOptions{
-		AllowNonUniqueSections: true, // otherwise the library compares each section with all others; see merged
+		AllowNonUniqueSections: true, // otherwise the library compares each section with all others
 		InsensitiveKeys:        true, AllowBooleanKeys: true, SpaceBeforeInlineComment: true, AllowPythonMultilineValues: true,
 		ChildSectionDelimiter: "\x00", // a dot in a section's name is one of a host name
 	}, text)
@@ -100,6 +103,25 @@ func longSection(text string) string {
 	return ""
 }
 
+// repeated refuses a section whose name another one has: it is about another machine, or two people have written about one.
+func repeated(text, name string) *problem.Problem {
+	first, number := map[string]int{}, 0
+	for line := range strings.Lines(text) {
+		number++
+		m := iniSection.FindStringSubmatch(line)
+		if m == nil || line[0] != '[' {
+			continue
+		}
+		section := strings.TrimSpace(m[1])
+		if first[section] != 0 {
+			return mistake("[%s] is there again, after line %d", oneLine(section), first[section]).At(fmt.Sprintf("%s:%d", name, number)).
+				Try("name each section after its machine, and write one for each")
+		}
+		first[section] = number
+	}
+	return nil
+}
+
 // An iniNode is a section.
 type iniNode struct {
 	section string
@@ -135,35 +157,20 @@ func iniLines(text string) map[string]int {
 	return lines
 }
 
-// merged returns the sections, those of one name merged into the first. Values of later ones hold.
-func merged(file *ini.File) (all []*ini.Section, p *problem.Problem) {
-	first := map[string]*ini.Section{}
+func (m *iniImport) read(file *ini.File) *problem.Problem {
+	defaults := file.Section(ini.DefaultSection) // what comes before all sections
 	for _, s := range file.Sections() {
-		target := first[s.Name()]
-		if target == nil {
-			first[s.Name()], all = s, append(all, s)
+		if s.Name() != ini.DefaultSection || s == defaults {
 			continue
 		}
-		if len(target.Keys())+len(s.Keys()) > maxSectionLines {
-			return nil, mistake("[%s] has more than %d keys", oneLine(s.Name()), maxSectionLines)
-		}
 		for _, k := range s.Keys() {
-			if _, err := target.NewKey(k.Name(), k.Value()); err != nil {
-				return nil, mistake("[%s]: %s", oneLine(s.Name()), oneLine(k.Name())).Because(err)
+			if _, err := defaults.NewKey(k.Name(), k.Value()); err != nil {
+				return mistake("[%s]: %s", s.Name(), oneLine(k.Name())).At(m.name).Because(err)
 			}
 		}
 	}
-	return all, nil
-}
-
-func (m *iniImport) read(file *ini.File) *problem.Problem {
-	sections, p := merged(file)
-	if p != nil {
-		return p.At(m.name)
-	}
-	defaults := file.Section(ini.DefaultSection)
 	values := 0
-	for _, s := range sections {
+	for _, s := range file.Sections() {
 		if s.Name() == ini.DefaultSection {
 			continue
 		}
@@ -184,6 +191,9 @@ func (m *iniImport) read(file *ini.File) *problem.Problem {
 					n.order = append(n.order, k.Name())
 				}
 			}
+		}
+		if p := m.masks(n); p != nil {
+			return p
 		}
 		m.sections = append(m.sections, n)
 		m.nodes[n.section] = n

@@ -2,10 +2,12 @@ package sitefile
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
 	"strings"
 
+	"orrery/internal/problem"
 	"orrery/internal/site"
 )
 
@@ -126,22 +128,36 @@ func suffixOf(key, kind string) (string, bool) {
 	return strings.Trim(rest, "_-./"), true
 }
 
+// maskOf returns the prefix length that a section says for its addresses of a suffix.
 func maskOf(n *iniNode, suffix string) (bits int, given bool) {
 	for _, key := range []string{"netmask_" + suffix, "netmask"} {
-		mask, err := netip.ParseAddr(n.keys[key])
-		if err != nil || !mask.Is4() {
-			continue
+		if bits, ok := prefixLength(n.keys[key]); ok {
+			return bits, true
 		}
-		octets := mask.As4()
-		bits := 0
-		for _, o := range octets {
-			for ; o&0x80 != 0; o <<= 1 {
-				bits++
-			}
-		}
-		return bits, true
 	}
 	return 24, false
+}
+
+// prefixLength returns that of a netmask.
+func prefixLength(mask string) (bits int, ok bool) {
+	a, err := netip.ParseAddr(mask)
+	if err != nil || !a.Is4() {
+		return 0, false
+	}
+	bits, size := net.IPMask(a.AsSlice()).Size()
+	return bits, size != 0
+}
+
+// masks refuses a section with a netmask that is none: another one would make another network of it.
+func (m *iniImport) masks(n *iniNode) *problem.Problem {
+	for _, key := range n.order {
+		_, is := suffixOf(key, "netmask")
+		if _, ok := prefixLength(n.keys[key]); is && !ok && n.keys[key] != "" {
+			return mistake("[%s] %s: %q is no netmask", oneLine(n.section), oneLine(key), oneLine(n.keys[key])).
+				At(fmt.Sprintf("%s:%d", m.name, m.lineOf(n, key))).Try("write one such as 255.255.255.0")
+		}
+	}
+	return nil
 }
 
 // subnets makes networks that do not overlap: a subnet within a wider one is the wider one.
@@ -169,6 +185,31 @@ func (m *iniImport) subnets(all []iniAddress) {
 		}
 		m.gateway(n, a)
 	}
+	m.strayGateways(all)
+}
+
+// strayGateways tells of gateways that are on no network of their section. One that [DEFAULT] says need not be on all.
+func (m *iniImport) strayGateways(all []iniAddress) {
+	networks := map[*iniNode][]*iniNetwork{}
+	for _, a := range all {
+		networks[a.node] = append(networks[a.node], m.networkOf(a.address))
+	}
+	for _, n := range m.sections {
+		for _, key := range n.order {
+			if _, is := suffixOf(key, "gateway"); !is || n.keys[key] == "" || len(networks[n]) == 0 || m.lines[n.section+"\x00"+key] == 0 {
+				continue
+			}
+			g, err := netip.ParseAddr(n.keys[key])
+			if err != nil || !slices.ContainsFunc(networks[n], func(of *iniNetwork) bool { return of.leadsOut(g) }) {
+				m.lose(n, key, "no network of this section can have such a gateway")
+			}
+		}
+	}
+}
+
+// leadsOut reports whether a network can have an address for its gateway.
+func (n *iniNetwork) leadsOut(g netip.Addr) bool {
+	return n.subnet.Contains(g) && g != n.subnet.Addr() && g != site.Broadcast(n.subnet)
 }
 
 // inOrder gives the networks as they come in the database.
@@ -189,7 +230,7 @@ func (m *iniImport) gateway(n *iniNetwork, a iniAddress) {
 		key = own
 	}
 	g, err := netip.ParseAddr(a.node.keys[key])
-	legal := err == nil && n.subnet.Contains(g) && g != n.subnet.Addr() && g != site.Broadcast(n.subnet)
+	legal := err == nil && n.leadsOut(g)
 	switch {
 	case legal && !n.gateway.IsValid():
 		n.gateway = g

@@ -89,7 +89,6 @@ func TestImportIsBounded(t *testing.T) {
 		"one section":   {"[a]\n" + strings.Repeat("k=1\n", 2000), "[a] has more than 1000 lines"},
 		"one value":     {"[a]\nk=1\n" + strings.Repeat(" [x]\n", 2000), "[a] has more than 1000 lines"},
 		"no section":    {strings.Repeat("k=1\n", 2000), "[DEFAULT] has more than 1000 lines"},
-		"repeated":      {"[a]\n" + keys("k", 600) + "[a]\n" + keys("l", 600), "[a] has more than 1000 keys"},
 		"with defaults": {"[DEFAULT]\n" + keys("k", 900) + sections(2000), "values are no host database"},
 	} {
 		_, err := ImportINI(strings.NewReader(c.text), "hosts.ini")
@@ -101,16 +100,37 @@ func TestImportIsBounded(t *testing.T) {
 	}
 }
 
-// TestImportOfRepeatedSections: later sections of one name add to the first, and their values hold.
-func TestImportOfRepeatedSections(t *testing.T) {
-	const text = "[a]\nram = 64\ncpus = 1\n[b]\n[a]\nram = 128\nswap = 64\n"
-	made, err := ImportINI(strings.NewReader(text), "hosts.ini")
-	if err != nil {
-		t.Fatal(err)
+// TestImportRefuses: what would lose a machine, or put one into another network, is refused with its line.
+func TestImportRefuses(t *testing.T) {
+	for text, want := range map[string]string{
+		"[a]\nram = 64\n[b]\n[a]\nram = 128\n":              "hosts.ini:4: [a] is there again, after line 1",
+		"[a]\nip = 10.0.0.2\nnetmask = 255.255.0.255\n":     `hosts.ini:3: [a] netmask: "255.255.0.255" is no netmask`,
+		"[DEFAULT]\nnetmask = 24\n[a]\nip = 10.0.0.2\n":     `hosts.ini:2: [a] netmask: "24" is no netmask`,
+		"[a]\nip_x = 10.0.0.2\nnetmask_x = 255.255.255.1\n": `hosts.ini:3: [a] netmask_x: "255.255.255.1" is no netmask`,
+	} {
+		_, err := ImportINI(strings.NewReader(text), "hosts.ini")
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", text, err)
+		}
 	}
-	for _, want := range []string{"[node.a]", `memory = "128MiB"`, "cpus   = 1", `swap   = "64MiB"`} {
-		if strings.Count(string(made.Content), want) != 1 {
-			t.Errorf("no %s, or several:\n%s", want, made.Content)
+}
+
+// TestImportOfGateways: a gateway that is on no network of its section is told with its line.
+func TestImportOfGateways(t *testing.T) {
+	for text, want := range map[string]string{
+		"[a]\nip = 10.0.0.2\ngateway = 10.9.0.1\n":                                   "hosts.ini:3: [a] gateway = 10.9.0.1: no network of this section can have such a gateway",
+		"[a]\nip = 10.0.0.2\ngateway = 10.0.0.255\n":                                 "hosts.ini:3: [a] gateway = 10.0.0.255: no network of this section can have such a gateway",
+		"[a]\nip = 10.0.0.2\ngateway = the router\n":                                 "hosts.ini:3: [a] gateway = the router: no network of this section can have such a gateway",
+		"[a]\nip = 10.0.0.2\nip_data = 10.0.1.2\ngateway = 10.0.1.1\n":               "",
+		"[DEFAULT]\ngateway = 10.0.0.1\n[a]\nip = 10.0.0.2\n[b]\nip = 10.0.1.2\n":    "",
+		"[a]\nip = 10.0.0.2\nnetmask = 255.255.0.0\ngateway = 10.0.9.1\n":            "",
+		"[a]\nip = 10.0.0.2\nnetmask = 255.255.255.128\ngateway = 10.0.0.200\n[b]\n": "hosts.ini:4: [a] gateway = 10.0.0.200: no network of this section can have such a gateway",
+	} {
+		made, err := ImportINI(strings.NewReader(text), "hosts.ini")
+		if err != nil {
+			t.Errorf("%q: %v", text, err)
+		} else if got := strings.Join(made.Lost, "\n"); got != want {
+			t.Errorf("%q: lost is %q, want %q", text, got, want)
 		}
 	}
 }
