@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 
@@ -127,6 +128,24 @@ func (c *Client) Ping(ctx context.Context) error {
 }
 
 var errGone = errors.New("the connection to its SSH server has ended")
+
+// full is how long is waited for a server that takes no further session: it may not have noticed yet that one has ended
+// (MaxSessions of sshd_config(5)).
+const full = 5 * time.Second
+
+// admitted begins a session as soon as the server takes one.
+func (c *Client) admitted(ctx context.Context) (*session, error) {
+	for began := time.Now(); ; {
+		s, err := c.open(ctx)
+		var refused *ssh.OpenChannelError
+		if !errors.As(err, &refused) || refused.Reason != ssh.ConnectionFailed || time.Since(began) > full {
+			return s, err
+		}
+		if err := host.Pause(ctx, 20*time.Millisecond); err != nil {
+			return nil, err
+		}
+	}
+}
 
 // open begins a session.
 func (c *Client) open(ctx context.Context) (*session, error) {

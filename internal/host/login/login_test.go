@@ -177,15 +177,17 @@ func TestDial(t *testing.T) {
 	}
 }
 
-// TestAtOnce: more commands than sshd allows sessions are run all the same.
+// TestAtOnce: more commands than sshd allows sessions are run all the same, also where that are fewer than usual.
 func TestAtOnce(t *testing.T) {
-	c := enter(t, asRoot(t, server(t, "MaxSessions 10")))
-	errs := make(chan error)
-	for range 30 {
-		go func() { errs <- c.Run(t.Context(), host.Command{Args: []string{"true"}}) }()
-	}
-	for range 30 {
-		must(t, <-errs)
+	for _, allowed := range []string{"MaxSessions 10", "MaxSessions 3"} {
+		c := enter(t, asRoot(t, server(t, allowed)))
+		errs := make(chan error)
+		for range 30 {
+			go func() { errs <- c.Run(t.Context(), host.Command{Args: []string{"true"}}) }()
+		}
+		for range 30 {
+			must(t, <-errs)
+		}
 	}
 }
 

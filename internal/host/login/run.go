@@ -37,7 +37,7 @@ func (c *Client) run(ctx context.Context, cmd host.Command, user *host.Terminal)
 	case <-ctx.Done():
 		return &host.RunError{Place: c.door.Place, Command: cmd.Args, Status: -1, Err: context.Cause(ctx)}
 	}
-	s, err := c.open(ctx)
+	s, err := c.admitted(ctx)
 	if err != nil {
 		return &host.RunError{Place: c.door.Place, Command: cmd.Args, Status: -1, Err: err}
 	}
