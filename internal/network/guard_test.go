@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/google/nftables"
-	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/network/ports"
@@ -53,23 +52,11 @@ func (f frame) bytes() []byte {
 // injects has a place send frames as they are.
 func (p *place) injects(t *testing.T, frames ...frame) {
 	t.Helper()
-	p.do(t, func() error {
-		link, err := netlink.LinkByName("eth0")
-		if err != nil {
-			return err
-		}
-		fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
-		if err != nil {
-			return err
-		}
-		defer unix.Close(fd)
-		for _, f := range frames {
-			if err := unix.Sendto(fd, f.bytes(), 0, &unix.SockaddrLinklayer{Ifindex: link.Attrs().Index, Halen: 6}); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	var all [][]byte
+	for _, f := range frames {
+		all = append(all, f.bytes())
+	}
+	p.raw(t, all...)
 }
 
 func ipOf(from, to string) []byte {
