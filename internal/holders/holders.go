@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/host/process"
 	"orrery/internal/visible"
 )
 
@@ -27,14 +28,11 @@ type Process struct {
 	Began   time.Time // when the process began
 }
 
-// proc is where processes are (proc(5)).
-const proc = "/proc"
-
 // Of returns the processes that hold a lock on a file by flock(2), as far as this process can see them.
-func Of(f *os.File) []Process { return table(proc).of(f) }
+func Of(f *os.File) []Process { return table(process.Host).of(f) }
 
 // table is a directory like /proc.
-type table string
+type table process.Table
 
 func (t table) of(f *os.File) []Process {
 	info, err := f.Stat()
@@ -55,7 +53,7 @@ func (t table) of(f *os.File) []Process {
 // lockers returns the process ids in the kernel's list of locks. A file system may have another device number there than
 // stat(2) gives, as Btrfs has: then the number of the file decides.
 func (t table) lockers(st *syscall.Stat_t) []int {
-	list, err := os.Open(t.path("locks"))
+	list, err := os.Open(filepath.Join(string(t), "locks"))
 	if err != nil {
 		return nil
 	}
@@ -84,9 +82,7 @@ func (t table) lockers(st *syscall.Stat_t) []int {
 	return slices.Compact(exact)
 }
 
-func (t table) path(parts ...string) string {
-	return filepath.Join(append([]string{string(t)}, parts...)...)
-}
+func (t table) file(pid int, name string) string { return process.Table(t).File(pid, name) }
 
 // maxCommandBytes is how much of a command line is told.
 const maxCommandBytes = 120
@@ -94,7 +90,7 @@ const maxCommandBytes = 120
 // process looks at a process, which may have ended.
 func (t table) process(pid int) Process {
 	p := Process{Pid: pid, Who: t.caller(pid), Began: t.began(pid)}
-	text, err := os.ReadFile(t.path(strconv.Itoa(pid), "cmdline"))
+	text, err := os.ReadFile(t.file(pid, "cmdline"))
 	if err != nil || len(text) == 0 {
 		return p
 	}
@@ -111,15 +107,14 @@ var userName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,63}$`)
 
 // caller returns who has called a process: sudo writes that into the environment of what it starts.
 func (t table) caller(pid int) string {
-	dir := t.path(strconv.Itoa(pid))
-	environ, _ := os.ReadFile(filepath.Join(dir, "environ"))
+	environ, _ := os.ReadFile(t.file(pid, "environ"))
 	for variable := range strings.SplitSeq(string(environ), "\x00") {
 		if name, ok := strings.CutPrefix(variable, "SUDO_USER="); ok && userName.MatchString(name) {
 			return name
 		}
 	}
 	var st unix.Stat_t
-	switch err := unix.Stat(dir, &st); {
+	switch err := unix.Stat(t.file(pid, ""), &st); {
 	case err != nil:
 		return ""
 	case st.Uid == 0:
@@ -134,13 +129,8 @@ const ticksPerSecond = 100
 
 // began returns when a process began.
 func (t table) began(pid int) time.Time {
-	text, err := os.ReadFile(t.path(strconv.Itoa(pid), "stat"))
-	if err != nil {
-		return time.Time{}
-	}
-	_, after, _ := strings.Cut(string(text), ") ") // the name of a program may hold anything but this, see TASK_COMM_LEN
-	fields := strings.Fields(after)
-	uptime, err := os.ReadFile(t.path("uptime"))
+	fields := process.Table(t).Stat(pid)
+	uptime, err := os.ReadFile(filepath.Join(string(t), "uptime"))
 	if err != nil || len(fields) < 20 {
 		return time.Time{}
 	}

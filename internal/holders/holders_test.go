@@ -66,7 +66,7 @@ func TestOf(t *testing.T) {
 func TestLockers(t *testing.T) {
 	at := table(t.TempDir())
 	list := func(lines ...string) {
-		if err := os.WriteFile(at.path("locks"), []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(string(at), "locks"), []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
