@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"runtime"
+	"slices"
 	"sync"
 	"syscall"
 
@@ -16,6 +17,7 @@ import (
 
 	"orrery/internal/host"
 	"orrery/internal/host/cgroup"
+	"orrery/internal/host/process"
 	"orrery/internal/problem"
 )
 
@@ -66,19 +68,11 @@ func relay(args []string) (status int, err error) {
 	var exit *exec.ExitError
 	switch {
 	case errors.As(err, &exit):
-		return statusOf(exit.ProcessState), nil
+		return process.ShellStatus(exit.ProcessState), nil
 	case err != nil:
 		return 0, fmt.Errorf("the call ended: %w", err)
 	}
 	return 0, nil
-}
-
-// statusOf returns an exit status as shells have it.
-func statusOf(state *os.ProcessState) int {
-	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		return 128 + int(status.Signal())
-	}
-	return state.ExitCode()
 }
 
 // pass passes signals on to the call.
@@ -86,10 +80,8 @@ func pass(signals <-chan os.Signal, to *exec.Cmd, over <-chan struct{}) {
 	for {
 		select {
 		case s := <-signals:
-			for _, which := range passed {
-				if s == which {
-					_ = to.Process.Signal(s) // it may have ended
-				}
+			if slices.Contains(passed, s) {
+				_ = to.Process.Signal(s) // it may have ended
 			}
 		case <-over:
 			return

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"os"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/host"
+	"orrery/internal/host/process"
 )
 
 // A Process is a command that has been started.
@@ -46,14 +46,10 @@ func (p *Process) begin(outcome *os.File) error {
 // ending returns how a command has ended: nil if it succeeded, and else its status, which is that of a shell if it was killed
 // by a signal.
 func ending(state *os.ProcessState) error {
-	how, ok := state.Sys().(syscall.WaitStatus)
-	switch {
-	case state.Success():
+	if state.Success() {
 		return nil
-	case ok && how.Signaled():
-		return exitStatus(128 + int(how.Signal()))
 	}
-	return exitStatus(state.ExitCode())
+	return exitStatus(process.ShellStatus(state))
 }
 
 // partingTimeout is how long a command that is killed may take to end. One that the container has frozen ends when it goes on.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -152,4 +153,12 @@ func (t Task) Option(name string) string {
 		return options[i+1]
 	}
 	return ""
+}
+
+// ShellStatus returns the exit status of a process as shells have it: 128 and the number of the signal, if one has ended it.
+func ShellStatus(state *os.ProcessState) int {
+	if how, ok := state.Sys().(syscall.WaitStatus); ok && how.Signaled() {
+		return 128 + int(how.Signal())
+	}
+	return state.ExitCode()
 }
