@@ -130,16 +130,23 @@ func (t *nodeTable) takes(network string) bool {
 	return slices.ContainsFunc(t.Interface, func(taken strict.Named[string]) bool { return taken.Name == network })
 }
 
+// nicOn returns the interface of a node on a network, for the key that says something of it, or reports that there is none.
+func (l *loader) nicOn(nics []site.NIC, key, network string, at *strict.Node) *site.NIC {
+	i := slices.IndexFunc(nics, func(nic site.NIC) bool { return nic.Network == network })
+	if i < 0 {
+		l.report.wrong(Name, at, mistake("%s.%s: the node is not on network %s", key, network, network).
+			Try(`add net.%s = "auto", or take it out`, network))
+		return nil
+	}
+	return &nics[i]
+}
+
 // interfaces adds the interfaces of the host that a node takes.
 func (l *loader) interfaces(t *nodeTable, nics []site.NIC) []site.NIC {
 	for _, taken := range t.Interface {
-		i := slices.IndexFunc(nics, func(nic site.NIC) bool { return nic.Network == taken.Name })
-		if i < 0 {
-			l.report.wrong(Name, taken.At, mistake("interface.%s: the node is not on network %s", taken.Name, taken.Name).
-				Try(`add net.%s = "auto", or take it out`, taken.Name))
-			continue
+		if nic := l.nicOn(nics, "interface", taken.Name, taken.At); nic != nil {
+			nic.Interface = taken.Value
 		}
-		nics[i].Interface = taken.Value
 	}
 	return nics
 }
@@ -147,10 +154,8 @@ func (l *loader) interfaces(t *nodeTable, nics []site.NIC) []site.NIC {
 // sixes adds the addresses of IPv6 from which a node may send.
 func (l *loader) sixes(t *nodeTable, nics []site.NIC) []site.NIC {
 	for _, said := range t.IPv6 {
-		i := slices.IndexFunc(nics, func(nic site.NIC) bool { return nic.Network == said.Name })
-		if i < 0 {
-			l.report.wrong(Name, said.At, mistake("ipv6.%s: the node is not on network %s", said.Name, said.Name).
-				Try(`add net.%s = "auto", or take it out`, said.Name))
+		nic := l.nicOn(nics, "ipv6", said.Name, said.At)
+		if nic == nil {
 			continue
 		}
 		for _, text := range said.Value {
@@ -159,7 +164,7 @@ func (l *loader) sixes(t *nodeTable, nics []site.NIC) []site.NIC {
 				l.report.wrong(Name, said.At, mistake("ipv6.%s: %q is no address", said.Name, text).Try(`such as "2001:db8::11"`))
 				continue
 			}
-			nics[i].IPv6 = append(nics[i].IPv6, a)
+			nic.IPv6 = append(nic.IPv6, a)
 		}
 	}
 	return nics
