@@ -28,10 +28,7 @@ func ImportINI(r io.Reader, name string) (i *Imported, err error) {
 	if text, err = visible.Unmarked(text); err != nil {
 		return nil, mistake("this is not INI: %v", err).At(name + ":1")
 	}
-	if section := longSection(string(text)); section != "" {
-		return nil, mistake("[%s] has more than %d lines", oneLine(section), maxSectionLines).At(name).Try("split it")
-	}
-	if p := repeated(string(text), name); p != nil {
+	if p := headed(string(text), name); p != nil {
 		return nil, p
 	}
 	file, err := ini.LoadSources(ini.LoadOptions{
@@ -89,35 +86,24 @@ const (
 	maxDatabaseValues = 1 << 20
 )
 
-// longSection returns the first section with more than maxSectionLines, or "".
-func longSection(text string) string {
-	section, lines := ini.DefaultSection, 0
-	for line := range strings.Lines(text) {
-		if m := iniSection.FindStringSubmatch(line); m != nil && line[0] == '[' {
-			section, lines = m[1], 0
-		}
-		if lines++; lines > maxSectionLines {
-			return section
-		}
-	}
-	return ""
-}
-
-// repeated refuses a section whose name another one has: it is about another machine, or two people have written about one.
-func repeated(text, name string) *problem.Problem {
-	first, number := map[string]int{}, 0
+// headed refuses a section that is too long, or whose name another one has: that is about another machine, or two people have
+// written about one.
+func headed(text, name string) *problem.Problem {
+	section, lines, number := ini.DefaultSection, 0, 0
+	first := map[string]int{}
 	for line := range strings.Lines(text) {
 		number++
-		m := iniSection.FindStringSubmatch(line)
-		if m == nil || line[0] != '[' {
-			continue
+		if m := iniSection.FindStringSubmatch(line); m != nil && line[0] == '[' {
+			section, lines = strings.TrimSpace(m[1]), 0
+			if first[section] != 0 {
+				return mistake("[%s] is there again, after line %d", oneLine(section), first[section]).At(fmt.Sprintf("%s:%d", name, number)).
+					Try("name each section after its machine, and write one for each")
+			}
+			first[section] = number
 		}
-		section := strings.TrimSpace(m[1])
-		if first[section] != 0 {
-			return mistake("[%s] is there again, after line %d", oneLine(section), first[section]).At(fmt.Sprintf("%s:%d", name, number)).
-				Try("name each section after its machine, and write one for each")
+		if lines++; lines > maxSectionLines {
+			return mistake("[%s] has more than %d lines", oneLine(section), maxSectionLines).At(name).Try("split it")
 		}
-		first[section] = number
 	}
 	return nil
 }
