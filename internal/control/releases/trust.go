@@ -187,15 +187,10 @@ func compare(ctx context.Context, siteDir, dir string) ([]FileDifference, error)
 }
 
 // names returns the names of the files in either directory, sorted.
-func names(before, after map[string][]byte) (all []string) {
-	for name := range before {
-		all = append(all, name)
-	}
-	for name := range after {
-		all = append(all, name)
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
+func names(before, after map[string][]byte) []string {
+	all := maps.Clone(before)
+	maps.Copy(all, after)
+	return slices.Sorted(maps.Keys(all))
 }
 
 // files reads the files of a copy of a site directory.
