@@ -293,12 +293,7 @@ func TestBridgeOfTheHost(t *testing.T) {
 	floods(t, n.Bridge, "br0")
 	bad, _ := guarded(t, n, "orv1", "10.99.1.11/24")
 	beyond := newPlace(t, "beyond", "10.99.1.13/24", "")
-	link, err := netlink.LinkByName("beyond")
-	must(t, err)
-	br0, err := netlink.LinkByName("br0")
-	must(t, err)
-	must(t, netlink.LinkSetMaster(link, br0))
-	must(t, exec.Command("bridge", "link", "set", "dev", "beyond", "state", "3").Run())
+	beyond.plug(t, "br0")
 	hears(t, "on a wire without a tree", bad.heardOf(t, beyond, beyond), "ipv4-to-bridges")
 
 	must(t, exec.Command("ip", "link", "set", "br0", "type", "bridge", "stp_state", "1", "priority", "40000").Run())

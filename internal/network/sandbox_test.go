@@ -160,6 +160,17 @@ func (p *place) join(t *testing.T, bridge string) {
 	must(t, Guard(context.Background(), []Port{p.port(t, bridge)}))
 }
 
+// plug puts a place on a bridge of the host's, as another machine on its wire, whose port passes frames at once.
+func (p *place) plug(t *testing.T, bridge string) {
+	t.Helper()
+	link, err := netlink.LinkByName(p.name)
+	must(t, err)
+	br, err := netlink.LinkByName(bridge)
+	must(t, err)
+	must(t, netlink.LinkSetMaster(link, br))
+	must(t, exec.Command("bridge", "link", "set", "dev", p.name, "state", "3").Run())
+}
+
 // port gives what a place may send as: what it has.
 func (p *place) port(t *testing.T, bridge string) Port {
 	t.Helper()

@@ -22,6 +22,7 @@ import (
 	"orrery/internal/observe"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
+	"orrery/test/frames"
 )
 
 // shut gives a network that opens nothing of the host.
@@ -58,19 +59,8 @@ func udpPacket(from, to netip.AddrPort) ([]byte, [4]byte) {
 	binary.BigEndian.PutUint16(b[20:], from.Port())
 	binary.BigEndian.PutUint16(b[22:], to.Port())
 	binary.BigEndian.PutUint16(b[24:], uint16(8+len(text))) // no checksum, which for UDP is allowed
-	binary.BigEndian.PutUint16(b[10:], checksum(b[:20]))
+	binary.BigEndian.PutUint16(b[10:], frames.Checksum(b[:20]))
 	return append(b, text...), dest
-}
-
-func checksum(b []byte) uint16 {
-	var sum uint32
-	for i := 0; i < len(b); i += 2 {
-		sum += uint32(binary.BigEndian.Uint16(b[i:]))
-	}
-	for sum>>16 != 0 {
-		sum = sum&0xffff + sum>>16
-	}
-	return ^uint16(sum)
 }
 
 // pings reports whether something answers a place's echo request.

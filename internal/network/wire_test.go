@@ -65,12 +65,7 @@ func TestHostOnItsBridge(t *testing.T) {
 	node.join(t, n.Bridge)
 	node.do(t, answer)
 	beyond := newPlace(t, "beyond", "192.0.2.12/24", "192.0.2.1")
-	link, err := netlink.LinkByName("beyond")
-	must(t, err)
-	br0, err := netlink.LinkByName("br0")
-	must(t, err)
-	must(t, netlink.LinkSetMaster(link, br0))
-	must(t, exec.Command("bridge", "link", "set", "dev", "beyond", "state", "3").Run())
+	beyond.plug(t, "br0")
 	beyond.do(t, answer)
 
 	closed := func(why string) {

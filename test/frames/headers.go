@@ -77,7 +77,7 @@ func ipv4(from, to netip.Addr, proto byte, offset uint16, payload []byte) []byte
 	binary.BigEndian.PutUint16(b[6:], offset)
 	copy(b[12:], from.AsSlice())
 	copy(b[16:], to.AsSlice())
-	binary.BigEndian.PutUint16(b[10:], checksum(b))
+	binary.BigEndian.PutUint16(b[10:], Checksum(b))
 	return append(b, payload...)
 }
 
@@ -126,7 +126,7 @@ func message(from, to netip.Addr, kind byte, body []byte) []byte {
 	b := slices.Concat([]byte{kind, 0, 0, 0}, body)
 	length := binary.BigEndian.AppendUint32(nil, uint32(len(b)))
 	summed := slices.Concat(from.AsSlice(), to.AsSlice(), length, []byte{0, 0, 0, icmpv6}, b)
-	binary.BigEndian.PutUint16(b[2:], checksum(summed))
+	binary.BigEndian.PutUint16(b[2:], Checksum(summed))
 	return b
 }
 
@@ -139,7 +139,8 @@ func about(flags byte, target netip.Addr, option byte, mac net.HardwareAddr) []b
 	return body
 }
 
-func checksum(b []byte) uint16 {
+// Checksum returns that of IP, UDP, ICMP and their like (RFC 1071).
+func Checksum(b []byte) uint16 {
 	if len(b)%2 == 1 {
 		b = append(slices.Clone(b), 0)
 	}
