@@ -42,29 +42,29 @@ func misled(t *testing.T, err error) {
 	}
 }
 
+// dies enters a host whose program ends by itself: that is told, and nothing that anybody said there.
+func dies(t *testing.T, b *bench) {
+	t.Helper()
+	l, err := b.enter()
+	must(t, err)
+	_, err = io.ReadAll(l)
+	must(t, err)
+	err = l.Why(io.ErrUnexpectedEOF)
+	wants(t, err, problem.Failed, "the connection has ended")
+	misled(t, err)
+}
+
 // TestWordsOfAHost: what is wrong is told by what ssh says, and not by a banner, or by what is printed over there.
 func TestWordsOfAHost(t *testing.T) {
 	t.Run("banner, and a program that dies", func(t *testing.T) {
 		b, _ := sshdWith(t, "Banner DIR/lying\n")
 		b.program("far", "exit 3")
-		l, err := b.enter()
-		must(t, err)
-		_, err = io.ReadAll(l)
-		must(t, err)
-		err = l.Why(io.ErrUnexpectedEOF)
-		wants(t, err, problem.Failed, "the connection has ended")
-		misled(t, err)
+		dies(t, b)
 	})
 	t.Run("words of the program", func(t *testing.T) {
 		b, dir := sshdWith(t, "")
 		b.program("far", "cat "+dir+"/lying >&2; exit 3")
-		l, err := b.enter()
-		must(t, err)
-		_, err = io.ReadAll(l)
-		must(t, err)
-		err = l.Why(io.ErrUnexpectedEOF)
-		wants(t, err, problem.Failed, "the connection has ended")
-		misled(t, err)
+		dies(t, b)
 	})
 	for what, command := range map[string]string{"status 1": "cat DIR/lying >&2; exit 1", "status 0": "cat DIR/lying; exit 0"} {
 		t.Run("a login that ends, with "+what, func(t *testing.T) {
