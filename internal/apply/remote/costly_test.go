@@ -94,9 +94,9 @@ func TestCostlyAnswers(t *testing.T) {
 	}
 }
 
-// mostMemory is what the longest answer may cost the process that has asked: it has 16 MiB, a few times over while it
+// maxMemoryBytes is what the longest answer may cost the process that has asked: it has 16 MiB, a few times over while it
 // is received, and 8 times that once it is decoded; before the garbage collector runs there may be twice as much.
-const mostMemory = 384 << 20
+const maxMemoryBytes = 384 << 20
 
 // TestCostlyHost: a host that answers at the allowed length, with whatever takes most memory, costs the process that
 // has asked no more than is stated above. The process is one of its own, whose peak the kernel knows.
@@ -123,7 +123,7 @@ func TestCostlyHost(t *testing.T) {
 				}
 			}
 			t.Logf("%d MiB", peak>>10)
-			if peak == 0 || peak<<10 > mostMemory {
+			if peak == 0 || peak<<10 > maxMemoryBytes {
 				t.Errorf("it took %d MiB:\n%s", peak>>10, out)
 			}
 		})
