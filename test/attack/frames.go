@@ -78,8 +78,8 @@ func self(name string) (frames.Party, int, error) {
 }
 
 // hearFrames prints the kind of each frame that comes to an interface and that sendFrames has made, until it has been
-// silent for some time: args are its name, that time, and the MAC and the IPv4 address of the sender. It says "listening"
-// first.
+// silent for some time, or for ten times as long before the first frame: args are its name, that time, and the MAC and the
+// IPv4 address of the sender. It says "listening" first.
 func hearFrames(args []string) error {
 	if len(args) != 4 {
 		return errors.New("listen INTERFACE DURATION MAC ADDRESS")
@@ -106,7 +106,7 @@ func hearFrames(args []string) error {
 		return err
 	}
 	fmt.Println("listening")
-	seen, end := map[string]bool{}, time.Now().Add(silence)
+	seen, end := map[string]bool{}, time.Now().Add(10*silence) // on a busy machine, the sender starts late
 	for b := make([]byte, 1<<16); ; {
 		left := unix.NsecToTimeval(int64(max(time.Until(end), time.Millisecond)))
 		if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &left); err != nil {
