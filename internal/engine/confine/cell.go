@@ -191,7 +191,11 @@ func (c Cell) show(path string) error {
 	case info.IsDir():
 		err = os.MkdirAll(at, 0o755)
 	default:
-		err = os.WriteFile(at, nil, 0o644)
+		// Made, and not opened: another thread may be starting a program, which has a copy of what is open until it is executed, and the
+		// root cannot become read-only while a file in it is open for writing.
+		if err = unix.Mknod(at, unix.S_IFREG|0o644, 0); err != nil {
+			err = &os.PathError{Op: "mknod", Path: at, Err: err}
+		}
 	}
 	if err != nil {
 		return err

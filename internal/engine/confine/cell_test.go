@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -265,6 +266,37 @@ func TestQEMU(t *testing.T) {
 		sees := QEMU(program)
 		if slices.Contains(sees, "/opt/qemu/share/qemu") != want || !slices.Contains(sees, "/usr/share/seabios") {
 			t.Errorf("%s: %q", program, sees)
+		}
+	}
+}
+
+// TestCellsBesideForks: a cell becomes read-only although other work of this process starts programs meanwhile. Between fork and
+// exec, a program has a copy of whatever this process has open, and the kernel makes no mount read-only on which a file is open for writing.
+func TestCellsBesideForks(t *testing.T) {
+	need.Integration(t)
+	dir := t.TempDir()
+	shown := []string{"/lib64"}
+	for i := range 40 {
+		path := filepath.Join(dir, fmt.Sprint(i))
+		must(t, os.WriteFile(path, nil, 0o644))
+		shown = append(shown, path)
+	}
+	at := filepath.Join(dir, "cell")
+	must(t, os.Mkdir(at, 0o700))
+	ctx, stop := context.WithCancel(context.Background())
+	var others sync.WaitGroup
+	defer func() { stop(); others.Wait() }()
+	for range 8 {
+		others.Go(func() {
+			for ctx.Err() == nil {
+				_ = exec.Command("/bin/true").Run()
+			}
+		})
+	}
+	c := Cell{At: at, User: first + 65535, Sees: shown}
+	for i := range 150 {
+		if err := host.Apart(c.enter); err != nil {
+			t.Fatalf("cell %d: %v", i, err)
 		}
 	}
 }
