@@ -366,7 +366,7 @@ var functions = map[string][]string{
 	"internal/engine/lxc/dial.go":          {"container.networkSpace"},
 	"internal/engine/lxc/holders.go":       {"held", "holders"},
 	"internal/engine/lxc/mounts.go":        {"container.writeFstab"},
-	"internal/engine/lxc/nics.go":          {"container.writeReturning", "interfaces", "refusesRouters"},
+	"internal/engine/lxc/nics.go":          {"interfaces", "refusesRouters"},
 	"internal/engine/lxc/remount.go":       {"remounting.to"},
 	"internal/engine/lxc/space.go":         {"command", "container.spaces"},
 	"internal/engine/lxc/start.go":         {"Engine.Start", "container.why"},

@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/renameio/v2"
 	"golang.org/x/sys/unix"
+
+	"orrery/internal/host/fork"
 )
 
 // Exchange swaps two files or directories of one file system in one step (renameat2(2)), so that there is one in each place at every moment.
@@ -114,5 +116,9 @@ func WriteFile(f File) error {
 	if _, err := pending.Write(f.Content); err != nil {
 		return err
 	}
-	return pending.CloseAtomicallyReplace()
+	err = pending.CloseAtomicallyReplace()
+	if f.Mode&0o111 != 0 { // it may be run at once
+		fork.Executed()
+	}
+	return err
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"orrery/internal/host/fork"
 )
 
 // A File is what is to be at a path.
@@ -96,7 +98,11 @@ func create(dir int, name string, f File) error {
 			return err
 		}
 	}
-	return file.Close()
+	err = file.Close()
+	if f.Mode&0o111 != 0 { // it may be run at once
+		fork.Executed()
+	}
+	return err
 }
 
 // MkdirAll makes a directory and those above it that are missing, with the mode 0755 and an owner. Links to directories are followed

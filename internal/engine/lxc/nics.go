@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"orrery/internal/engine/nodedir"
+	"orrery/internal/host"
 	"orrery/internal/network"
 	"orrery/internal/network/ends"
 	"orrery/internal/observe"
@@ -58,10 +59,7 @@ func (c container) returning(nic spec.NIC) string { return c.File("return-" + ni
 func (c container) writeReturning(nic spec.NIC) error {
 	const script = "#!/bin/sh\n# Orrery: give the interface %[1]s back to the host.\n" +
 		"[ \"$LXC_TARGET\" = reboot ] || ip link set dev %[1]s netns 1\n"
-	if err := os.WriteFile(c.returning(nic), fmt.Appendf(nil, script, nic.Parent), 0o700); err != nil {
-		return err
-	}
-	return os.Chmod(c.returning(nic), 0o700) //nolint:gosec // a script that root runs
+	return host.WriteFile(host.File{Path: c.returning(nic), Content: fmt.Appendf(nil, script, nic.Parent), Mode: 0o700})
 }
 
 // makeLinks makes the links of a node that is to start, with their inner ends in a namespace of the node's monitor.
