@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"runtime"
+	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -22,7 +23,8 @@ type birth struct {
 	dies     bool       // when the thread ends that has started it
 	limits   [host.LimitCount]unix.Rlimit
 	dropped  []uintptr // capabilities
-	report   uintptr   // descriptor to which a failure is written; execve closes it
+	report   uintptr   // descriptor to which a failure is written
+	kept     []uintptr // descriptors above 2 that the child needs until execve, which closes them, in ascending order
 	paths    []*byte   // where the program may be, in the order of the search, and nil
 	argv     []*byte
 	envv     []*byte
@@ -101,6 +103,7 @@ func (b *birth) deliver(ctx context.Context) (*Process, error) {
 	}
 	defer outcome.Close()
 	b.report = report.Fd()
+	b.keep()
 	child, errno := forkChild(b)
 	runtime.KeepAlive(b)
 	report.Close()
@@ -113,6 +116,15 @@ func (b *birth) deliver(ctx context.Context) (*Process, error) {
 	}
 	u := &Process{ctx: ctx, process: process, ended: make(chan error, 1)}
 	return u, u.begin(outcome)
+}
+
+// keep tells the child which descriptors it is to keep.
+func (b *birth) keep() {
+	b.kept = append(slices.Clone(b.tasks), b.report)
+	if b.init != none {
+		b.kept = append(b.kept, b.init)
+	}
+	slices.Sort(b.kept)
 }
 
 func closeAll(files []*os.File) {

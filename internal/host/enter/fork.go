@@ -91,6 +91,20 @@ func inChild(b *birth) (step uint64, e syscall.Errno) {
 			return stepStreams, e
 		}
 	}
+	// Copies of what this process has open would keep others from it (locks, mounts, programs to be run), for as long as a container
+	// that is frozen keeps the child from execve.
+	next := uintptr(3)
+	for i := range b.kept {
+		if next < b.kept[i] {
+			if _, _, e = syscall.RawSyscall(unix.SYS_CLOSE_RANGE, next, b.kept[i]-1, 0); e != 0 {
+				return stepClose, e
+			}
+		}
+		next = b.kept[i] + 1
+	}
+	if _, _, e = syscall.RawSyscall(unix.SYS_CLOSE_RANGE, next, 1<<31-1, 0); e != 0 {
+		return stepClose, e
+	}
 	if _, _, e = syscall.RawSyscall(unix.SYS_CLOSE_RANGE, 3, 1<<31-1, unix.CLOSE_RANGE_CLOEXEC); e != 0 {
 		return stepClose, e
 	}
