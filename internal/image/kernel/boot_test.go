@@ -120,7 +120,7 @@ func machine(t *testing.T, m *trial) {
 	args := []string{
 		"-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-machine", "q35,memory-backend=mem", "-accel", "tcg", "-cpu", "qemu64,cx16=off",
 		"-m", "256", "-object", "memory-backend-memfd,id=mem,size=256M,share=on", "-kernel", from.Kernel, "-initrd", from.Initramfs,
-		"-append", "console=ttyS0 quiet panic=-1 net.ifnames=0 systemd.getty_auto=no systemd.mask=getty@tty1.service " + word,
+		"-append", "console=ttyS0 quiet panic=-1 no_timer_check net.ifnames=0 systemd.getty_auto=no systemd.mask=getty@tty1.service " + word,
 		"-chardev", "socket,id=share,path=" + socket, "-device", "vhost-user-fs-pci,chardev=share,tag=" + boot.RootTag, "-device", "virtio-serial-pci", "-serial", "stdio",
 	}
 	for port := range wire.Ports {

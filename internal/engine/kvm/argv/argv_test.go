@@ -44,6 +44,16 @@ func TestLine(t *testing.T) {
 	}
 }
 
+// TestTimerCheck: on KVM, what the kernel does not check anyway need not be said.
+func TestTimerCheck(t *testing.T) {
+	for accel, want := range map[string]bool{observe.KVM: false, observe.TCG: true} {
+		args, _, err := (&Machine{Node: someNode(), Boot: someBoot, Accel: accel}).Line()
+		if said := strings.Contains(strings.Join(args, " "), " no_timer_check "); err != nil || said != want {
+			t.Errorf("%s: %t, %v", accel, said, err)
+		}
+	}
+}
+
 // TestLineOf: what the site file and the host decide.
 func TestLineOf(t *testing.T) {
 	has := func(n *spec.Node, accel string, want ...string) {
