@@ -48,7 +48,7 @@ func (n *Nodes) prepare(d Dir, r *Record) (fresh Dir, err error) {
 	if err := n.begin(fresh, &r.Node); err != nil {
 		return fresh, err
 	}
-	if err := os.WriteFile(fresh.File(maker), []byte(r.Engine), 0o600); err != nil {
+	if err := os.WriteFile(fresh.File(makerFile), []byte(r.Engine), 0o600); err != nil {
 		return fresh, err
 	}
 	if err := fresh.Write(r); err != nil {

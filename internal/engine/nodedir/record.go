@@ -1,6 +1,7 @@
 package nodedir
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -99,10 +100,10 @@ type Found struct {
 }
 
 // All finds the nodes of a site. A record that cannot be read gives a node that is not whole.
-func All(dirs host.Dirs, of string) ([]Found, error) { return found(dirs, of, false) }
+func All(dirs host.Dirs, of string) ([]Found, error) { return found(dirs, of, "", false) }
 
-// found finds the nodes of a site that are here, or those that were given away.
-func found(dirs host.Dirs, of string, away bool) ([]Found, error) {
+// found finds the nodes of a site that are here, or those that were given away, of one engine or, if that is "", of all.
+func found(dirs host.Dirs, of, engine string, away bool) ([]Found, error) {
 	entries, err := os.ReadDir(dirs.Nodes(of))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -116,26 +117,33 @@ func found(dirs host.Dirs, of string, away bool) ([]Found, error) {
 		if err != nil || !e.IsDir() {
 			continue
 		}
-		if _, given := Of(dirs, of, id).Given(); given != away {
+		d := Of(dirs, of, id)
+		if made := d.maker(); engine != "" && made != "" && made != engine { // its record need not be read
 			continue
 		}
-		r, err := Of(dirs, of, id).Read()
+		if _, given := d.Given(); given != away {
+			continue
+		}
+		r, err := d.Read()
 		if err != nil {
-			r = &Record{Node: spec.Node{ID: id, Name: "node-" + e.Name(), Site: of, Engine: Of(dirs, of, id).engine()}}
+			r = &Record{Node: spec.Node{ID: id, Name: "node-" + e.Name(), Site: of, Engine: cmp.Or(d.maker(), site.LXC)}}
+		}
+		if engine != "" && r.Engine != engine {
+			continue
 		}
 		all = append(all, Found{r, err == nil})
 	}
 	return all, nil
 }
 
-// maker is the file that says whose node it is, should its record be lost: its engine has to remove it.
-const maker = "engine"
+// makerFile says whose node it is, should its record be lost: its engine has to remove it.
+const makerFile = "engine"
 
-// engine gives the engine that has made the node: the first that there was, if it is not said.
-func (d Dir) engine() string {
-	text, err := tree.ReadFile(d.File(maker), 100)
+// maker returns the engine that has made the node, or "" if that is not said: then it was the first that there was, or what the record says.
+func (d Dir) maker() string {
+	text, err := tree.ReadFile(d.File(makerFile), 100)
 	if err != nil || !slices.Contains(site.Engines, string(text)) {
-		return site.LXC
+		return ""
 	}
 	return string(text)
 }
@@ -155,15 +163,11 @@ func (n *Nodes) Found(of string) ([]Found, error) {
 	}
 	var all []Found
 	for _, name := range sites {
-		found, err := All(n.Dirs, name)
+		found, err := found(n.Dirs, name, n.Engine, false)
 		if err != nil {
 			return nil, err
 		}
-		for _, f := range found {
-			if f.Engine == n.Engine {
-				all = append(all, f)
-			}
-		}
+		all = append(all, found...)
 	}
 	return all, nil
 }
