@@ -47,7 +47,7 @@ type Host interface {
 	// Nodes gives the nodes of it that are there, and the rest of them if an engine cannot tell; of a site without a key, those of all sites.
 	Nodes(ctx context.Context) ([]observe.Node, error)
 	// Present gives them with whose they are, for Fleet.Present.
-	Present(ctx context.Context) (Present, error)
+	Present(ctx context.Context, look Look) (Present, error)
 	// Probe looks into those of some nodes of which it is said what they shall be, and notes with each what has drifted since its roles were applied.
 	// What has not been applied yet is no drift: that is for the plan.
 	Probe(ctx context.Context, nodes []observe.Node, wants []Want) error

@@ -12,11 +12,20 @@ type Present struct {
 	Nodes  []observe.Node `json:"nodes"`
 }
 
+// A Look says how closely the nodes of a host are looked at.
+type Look bool
+
+// How closely.
+const (
+	Closely Look = false // their links, limits and disks as they are
+	Glance  Look = true  // which there are, and whether they run: for a way into them, which takes less time than a closer look
+)
+
 // Present gives the nodes that are there, by host, for who works with them or tells of them. Hosts that have nodes of another site of this name are refused, as Observe does.
-func (f *Fleet) Present(ctx context.Context) ([][]observe.Node, error) {
+func (f *Fleet) Present(ctx context.Context, look Look) ([][]observe.Node, error) {
 	all, seen := make([][]observe.Node, len(f.All)), make([]observe.Host, len(f.All))
 	err := f.Each(func(i int, h *Steered) error {
-		there, err := h.Present(ctx)
+		there, err := h.Present(ctx, look)
 		all[i], seen[i] = there.Nodes, observe.Host{Name: h.Name, Origin: there.Origin, Nodes: there.Nodes}
 		return err
 	})

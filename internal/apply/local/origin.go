@@ -33,11 +33,15 @@ func (p *Place) origin() (string, error) {
 }
 
 // Present gives the nodes that are here, and whose they are.
-func (p *Place) Present(ctx context.Context) (there apply.Present, err error) {
+func (p *Place) Present(ctx context.Context, look apply.Look) (there apply.Present, err error) {
 	if err := p.Ground.Claims.Elsewhere(p.Key); err != nil {
 		return there, err
 	}
-	if there.Nodes, err = p.Nodes(ctx); err != nil {
+	list := p.Nodes
+	if look == apply.Glance {
+		list = p.glance
+	}
+	if there.Nodes, err = list(ctx); err != nil {
 		return there, err
 	}
 	there.Origin, err = p.origin()

@@ -130,10 +130,22 @@ func tried(ctx context.Context, e engine.Engine) observe.Capabilities {
 
 // Nodes gives the nodes that are there, whatever runs them, by name: twice the same, if nothing has changed.
 func (p *Place) Nodes(ctx context.Context) (all []observe.Node, err error) {
-	for _, name := range slices.Sorted(maps.Keys(p.Engines)) {
-		e := p.Engines[name]
-		nodes, wrong := e.List(ctx, p.Key)
+	return p.nodesOf(func(e engine.Engine) ([]observe.Node, error) {
+		nodes, err := e.List(ctx, p.Key)
 		tellAccel(ctx, e, nodes)
+		return nodes, err
+	})
+}
+
+// glance gives the same nodes without what only a closer look tells.
+func (p *Place) glance(ctx context.Context) ([]observe.Node, error) {
+	return p.nodesOf(func(e engine.Engine) ([]observe.Node, error) { return engine.Glance(ctx, e, p.Key) })
+}
+
+// nodesOf gives the nodes of all engines by name.
+func (p *Place) nodesOf(list func(engine.Engine) ([]observe.Node, error)) (all []observe.Node, err error) {
+	for _, name := range slices.Sorted(maps.Keys(p.Engines)) {
+		nodes, wrong := list(p.Engines[name])
 		all, err = append(all, nodes...), errors.Join(err, wrong)
 	}
 	slices.SortStableFunc(all, func(a, b observe.Node) int { return strings.Compare(a.Name, b.Name) })

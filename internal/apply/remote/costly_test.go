@@ -164,7 +164,7 @@ func askCostly() {
 	case toObserve:
 		_, err = h.Observe(context.Background(), nil)
 	case toNodes:
-		_, err = h.Present(context.Background())
+		_, err = h.Present(context.Background(), apply.Closely)
 	case toStock:
 		_, err = h.Layers(context.Background())
 	case toProbe:

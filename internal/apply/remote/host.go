@@ -129,14 +129,16 @@ func (f *far) Forget(ctx context.Context) (left []string, err error) {
 
 // Nodes gives the nodes that are there.
 func (f *far) Nodes(ctx context.Context) ([]observe.Node, error) {
-	there, err := f.Present(ctx)
+	there, err := f.Present(ctx, apply.Closely)
 	return there.Nodes, err
 }
 
 // Present gives them with whose they are, which the host says along with them.
-func (f *far) Present(ctx context.Context) (apply.Present, error) {
+func (f *far) Present(ctx context.Context, look apply.Look) (apply.Present, error) {
 	var all counted
-	if err := f.ask(ctx, toNodes, f.q(), nil, &all); err != nil {
+	q := f.q()
+	q.Look = look
+	if err := f.ask(ctx, toNodes, q, nil, &all); err != nil {
 		return apply.Present{}, err
 	}
 	return all.Present, f.there(all.Fault.err())

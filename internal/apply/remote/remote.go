@@ -126,6 +126,7 @@ type question struct {
 	By      *host.Holder      `json:"by,omitempty"`
 	Engines []string          `json:"engines,omitempty"`
 	Nodes   []observe.Node    `json:"nodes,omitempty"`
+	Look    apply.Look        `json:"look,omitempty"`
 	Wants   []apply.Want      `json:"wants,omitempty"`
 	Step    json.RawMessage   `json:"step,omitempty"`
 	Done    []json.RawMessage `json:"done,omitempty"`

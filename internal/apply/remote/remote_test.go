@@ -272,9 +272,9 @@ func TestSteps(t *testing.T) {
 		t.Fatalf("the nodes are %+v", nodes)
 	}
 	must(t, p.far.Mark(t.Context(), "a1"))
-	there, err := p.far.Present(t.Context())
+	there, err := p.far.Present(t.Context(), apply.Closely)
 	must(t, err)
-	here, err := p.near.Worker.Present(t.Context())
+	here, err := p.near.Worker.Present(t.Context(), apply.Closely)
 	must(t, err)
 	if same(t, there, here); there.Origin != "a1" || len(there.Nodes) != 3 {
 		t.Errorf("present are %+v", there)

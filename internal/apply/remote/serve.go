@@ -183,7 +183,7 @@ func (h *helper) do(ctx context.Context, about string, q *question, with *wire.C
 	case toKey:
 		return on.PublicKey(ctx)
 	case toNodes:
-		there, err := on.Present(ctx)
+		there, err := on.Present(ctx, q.Look)
 		return counted{there, faultOf(err)}, nil
 	case toProbe:
 		err := on.Probe(ctx, q.Nodes, q.Wants)

@@ -46,7 +46,7 @@ func thereOf(ctx context.Context, c *control.Session, s *site.Site, name string)
 	if err != nil {
 		return nil, nil, err
 	}
-	all, err := apply.Alone(h).Present(ctx)
+	all, err := apply.Alone(h).Present(ctx, apply.Glance)
 	if err != nil {
 		return nil, nil, err
 	}

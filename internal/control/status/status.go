@@ -72,7 +72,7 @@ func Of(ctx context.Context, f *apply.Fleet, nodes []*site.Node) (*Status, error
 		host string // a move that was cut short may have left it on another one than what is live
 	}
 	there, beside, on := map[string]*observe.Node{}, map[string][]instance{}, map[string]string{}
-	lists, err := f.Present(ctx)
+	lists, err := f.Present(ctx, apply.Closely)
 	if err != nil {
 		return nil, err
 	}

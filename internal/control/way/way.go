@@ -44,7 +44,7 @@ func Call(ctx context.Context, c *control.Session, s *site.Site) (*Roll, error) 
 	if err != nil {
 		return nil, err
 	}
-	there, err := f.Present(ctx)
+	there, err := f.Present(ctx, apply.Glance)
 	if err != nil {
 		return nil, err
 	}
@@ -63,12 +63,12 @@ func (r *Roll) look(ctx context.Context, i int) ([]observe.Node, error) {
 	if !on.at.IsZero() && time.Since(on.at) < fresh {
 		return on.nodes, nil
 	}
-	nodes, err := r.hosts.All[i].Nodes(ctx)
+	there, err := r.hosts.All[i].Present(ctx, apply.Glance)
 	if err != nil {
 		return nil, err
 	}
-	on.nodes, on.at = nodes, time.Now()
-	return nodes, nil
+	on.nodes, on.at = there.Nodes, time.Now()
+	return on.nodes, nil
 }
 
 // last gives the nodes that were on a host when somebody last looked there.

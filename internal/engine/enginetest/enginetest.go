@@ -55,6 +55,7 @@ func Run(t *testing.T, fixture func(t *testing.T) Fixture) {
 		{"CreateTwice", createTwice},
 		{"Missing", missing},
 		{"ListBySite", listBySite},
+		{"Glance", glance},
 		{"Again", again},
 		{"Data", data},
 		{"SharedVolume", sharedVolume},

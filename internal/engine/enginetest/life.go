@@ -2,6 +2,7 @@ package enginetest
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"orrery/internal/engine"
@@ -91,6 +92,32 @@ func listBySite(s *suite) {
 	s.must(err)
 	if len(none) != 0 {
 		s.Errorf("%d nodes are listed of another site", len(none))
+	}
+}
+
+// glance: at a glance, the same nodes are there and run as in the list.
+func glance(s *suite) {
+	runs, stands, frozen := s.made("glruns", 81), s.made("glstands", 82), s.made("glfrozen", 83)
+	s.start(runs)
+	s.start(frozen)
+	if f, can := s.Engine.(engine.Freezer); can {
+		s.must(f.Freeze(s.Context(), engine.RefOf(frozen)))
+		defer func() { s.must(f.Thaw(s.Context(), engine.RefOf(frozen))) }()
+	}
+	list, err := s.Engine.List(s.Context(), s.Site)
+	s.must(err)
+	seen, err := engine.Glance(s.Context(), s.Engine, s.Site)
+	s.must(err)
+	if len(list) != len(seen) {
+		s.Fatalf("%d nodes are listed, %d seen at a glance", len(list), len(seen))
+	}
+	for i := range list {
+		if a, b := &list[i], &seen[i]; a.Name != b.Name || a.State != b.State || a.ID != b.ID {
+			s.Errorf("%s is %s in the list, and %s is %s at a glance", a.Name, a.State, b.Name, b.State)
+		}
+	}
+	if i := slices.IndexFunc(seen, func(n observe.Node) bool { return n.Name == stands.Name }); i < 0 || seen[i].Runs() {
+		s.Error("a node that was never started runs at a glance")
 	}
 }
 

@@ -34,6 +34,7 @@ type Engine struct {
 
 var (
 	_ engine.Engine    = (*Engine)(nil)
+	_ engine.Glancer   = (*Engine)(nil)
 	_ engine.Keeper    = (*Engine)(nil)
 	_ engine.Idmapper  = (*Engine)(nil)
 	_ engine.Remounter = (*Engine)(nil)

@@ -16,8 +16,13 @@ func (e *Engine) List(_ context.Context, site string) ([]observe.Node, error) {
 	return e.Observe(site, e.look)
 }
 
-// look sees whether a node runs, and if so, how its links and limits are.
-func (e *Engine) look(n *observe.Node) {
+// Glance gives them without their links and limits.
+func (e *Engine) Glance(_ context.Context, site string) ([]observe.Node, error) {
+	return e.Observe(site, e.glance)
+}
+
+// glance sees whether a node runs.
+func (e *Engine) glance(n *observe.Node) {
 	m := e.machine(engine.RefOf(&n.Node))
 	if !m.running() {
 		n.Doubt = nil // it has none, and is started with all
@@ -30,6 +35,14 @@ func (e *Engine) look(n *observe.Node) {
 	if n.State == observe.Running && len(n.VM.Drives()) > 0 && m.starved(context.Background()) {
 		n.State, n.Starved = observe.Frozen, true
 	}
+}
+
+// look sees whether a node runs, and if so, how its links and limits are.
+func (e *Engine) look(n *observe.Node) {
+	if e.glance(n); !n.Runs() {
+		return
+	}
+	m := e.machine(engine.RefOf(&n.Node))
 	_, err := os.Lstat(m.served())
 	n.VHost = err == nil
 	n.Outdated = m.outdated()

@@ -12,8 +12,13 @@ func (e *Engine) List(_ context.Context, site string) ([]observe.Node, error) {
 	return e.Observe(site, e.look)
 }
 
-// look sees whether a node runs, and if so, how its links and limits are.
-func (e *Engine) look(n *observe.Node) {
+// Glance gives them without their links and limits.
+func (e *Engine) Glance(_ context.Context, site string) ([]observe.Node, error) {
+	return e.Observe(site, e.glance)
+}
+
+// glance sees whether a node runs.
+func (e *Engine) glance(n *observe.Node) {
 	c := e.container(engine.RefOf(&n.Node))
 	if !c.running() {
 		return
@@ -22,6 +27,14 @@ func (e *Engine) look(n *observe.Node) {
 	if c.group().Frozen() {
 		n.State = observe.Frozen
 	}
+}
+
+// look sees whether a node runs, and if so, how its links and limits are.
+func (e *Engine) look(n *observe.Node) {
+	if e.glance(n); !n.Runs() {
+		return
+	}
+	c := e.container(engine.RefOf(&n.Node))
 	c.observeLinks(n)
 	if has, ok := c.group().Holds(n.Limits); !ok {
 		n.Limits = has // somebody changed them behind our back

@@ -25,6 +25,7 @@ type Engine struct{ *nodedir.Nodes }
 
 var (
 	_ engine.Engine    = (*Engine)(nil)
+	_ engine.Glancer   = (*Engine)(nil)
 	_ engine.Keeper    = (*Engine)(nil)
 	_ engine.Idmapper  = (*Engine)(nil)
 	_ engine.Injector  = (*Engine)(nil)

@@ -13,8 +13,13 @@ func (e *Engine) List(_ context.Context, site string) ([]observe.Node, error) {
 	return e.Observe(site, e.look)
 }
 
-// look sees whether a node runs, and if so, how its links are.
-func (e *Engine) look(n *observe.Node) {
+// Glance gives them without their links.
+func (e *Engine) Glance(_ context.Context, site string) ([]observe.Node, error) {
+	return e.Observe(site, e.glance)
+}
+
+// glance sees whether a node runs.
+func (e *Engine) glance(n *observe.Node) {
 	m := e.machine(engine.RefOf(&n.Node))
 	if !m.running() {
 		return
@@ -22,6 +27,13 @@ func (e *Engine) look(n *observe.Node) {
 	n.State = observe.Running
 	if m.frozen() {
 		n.State = observe.Frozen
+	}
+}
+
+// look sees whether a node runs, and if so, how its links are.
+func (e *Engine) look(n *observe.Node) {
+	if e.glance(n); !n.Runs() {
+		return
 	}
 	for i := range n.NICs {
 		n.NICs[i].Bridge = ends.Whereabouts(n.NICs[i], n.KindOf(n.NICs[i]))
