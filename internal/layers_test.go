@@ -14,8 +14,8 @@ import (
 
 // layers are the packages in their order: each imports only from layers before its own.
 var layers = [][]string{
-	{"visible", "phrase", "knot", "jsonlimit", "pins", "host/process", "host/fork"},
-	{"jsonlimit/jsonattack"},
+	{"visible", "phrase", "knot", "jsonlimit", "pins", "rawfile"},
+	{"jsonlimit/jsonattack", "host/process"},
 	{"problem", "tree", "holders"},
 	{"strict", "guest/boot", "edition", "turn", "waits"},
 	{"site"},
@@ -23,7 +23,7 @@ var layers = [][]string{
 	{"site/selector", "site/check", "site/render", "site/spec", "site/sitefile", "site/inventory", "site/graph", "site/twin", "observe"},
 	{"plan/kernel", "plan/stand", "plan/place", "plan/handover", "plan/orphan", "plan", "plan/pack", "plan/boot", "plan/release"},
 	{"host"},
-	{"host/pci", "host/numa", "host/qemu", "host/xl", "host/kept", "aside"},
+	{"host/pci", "host/numa", "host/qemu", "host/xl", "host/kept", "host/fork", "aside"},
 	{"host/cgroup", "host/seccomp", "host/doctor", "host/outfit", "host/later", "host/login", "host/path", "host/reach", "host/runnertest", "cargo", "wire", "lane"},
 	{"relay", "host/twins", "host/enter"},
 	{"image/rootfs", "image/archive", "image/access", "image/pieces", "image/imported", "image/tools", "network/ends"},

@@ -19,6 +19,7 @@ var reaching = map[string][]string{
 	},
 	"filepath": {"Walk", "WalkDir", "Glob", "EvalSymlinks"},
 	"host":     {"ReadJSON"},
+	"rawfile":  {"ReadFile"},
 	"fs":       {"WalkDir", "Glob", "ReadFile", "ReadDir", "Stat"},
 	"unix": {
 		"Open", "Openat", "Openat2", "Creat", "Stat", "Lstat", "Fstatat", "Mkdir", "Mkdirat", "Mknod", "Mknodat", "Rename", "Renameat", "Renameat2", "Unlink",

@@ -10,7 +10,7 @@ import (
 	"github.com/google/renameio/v2"
 	"golang.org/x/sys/unix"
 
-	"orrery/internal/host/fork"
+	"orrery/internal/tree"
 )
 
 // Exchange swaps two files or directories of one file system in one step (renameat2(2)), so that there is one in each place at every moment.
@@ -118,7 +118,7 @@ func WriteFile(f File) error {
 	}
 	err = pending.CloseAtomicallyReplace()
 	if f.Mode&0o111 != 0 { // it may be run at once
-		fork.Executed()
+		tree.UntilClosed(unix.AT_FDCWD, f.Path)
 	}
 	return err
 }

@@ -146,7 +146,7 @@ func (a *Amender) File(name string, patch bool) (*os.File, error) {
 	}
 	fd, err := unix.Openat(dir, base, flags, 0o600)
 	if err == nil {
-		if err = regular(fd); err == nil {
+		if _, err = regular(fd); err == nil {
 			err = bare(fd, false)
 		}
 		if err != nil {

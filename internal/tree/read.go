@@ -2,10 +2,11 @@ package tree
 
 import (
 	"fmt"
-	"io"
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"orrery/internal/rawfile"
 )
 
 // OpenFile opens a regular file for reading, with links followed inside the tree. It waits for nothing.
@@ -15,7 +16,7 @@ func (r *Root) OpenFile(name string) (*os.File, error) {
 		return nil, r.wrong("open", name, err)
 	}
 	f := os.NewFile(uintptr(fd), r.at(name))
-	if err := regular(fd); err != nil {
+	if _, err := regular(fd); err != nil {
 		f.Close()
 		return nil, r.wrong("open", name, err)
 	}
@@ -24,27 +25,28 @@ func (r *Root) OpenFile(name string) (*os.File, error) {
 
 // ReadFile reads a regular file of at most so many bytes.
 func (r *Root) ReadFile(name string, most int64) ([]byte, error) {
-	f, err := r.OpenFile(name)
+	fd, err := r.open(name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
 	if err != nil {
-		return nil, err
+		return nil, r.wrong("open", name, err)
 	}
-	defer f.Close()
-	text, err := readAll(f, most)
+	defer unix.Close(fd) //nolint:errcheck // nothing was written to it
+	text, err := readRegular(fd, most)
 	return text, r.wrong("read", name, err)
 }
 
-// readAll reads at most so many bytes, and does not begin with what is larger.
-func readAll(f *os.File, most int64) ([]byte, error) {
-	info, err := f.Stat()
+// readRegular reads at most so many bytes of a regular file, and does not begin with what is larger.
+func readRegular(fd int, most int64) ([]byte, error) {
+	size, err := regular(fd)
 	if err != nil {
 		return nil, err
 	}
-	if info.Size() > most {
-		return nil, fmt.Errorf("more than %d bytes: %w", most, ErrTooLarge)
+	tooLarge := fmt.Errorf("more than %d bytes: %w", most, ErrTooLarge)
+	if size > most {
+		return nil, tooLarge
 	}
-	text, err := io.ReadAll(io.LimitReader(f, most+1)) // it may grow, and files of /proc do not tell their size
+	text, err := rawfile.Read(fd, most) // it may grow, and files of /proc do not tell their size
 	if err == nil && int64(len(text)) > most {
-		return nil, fmt.Errorf("more than %d bytes: %w", most, ErrTooLarge)
+		return nil, tooLarge
 	}
 	return text, err
 }
@@ -52,12 +54,12 @@ func readAll(f *os.File, most int64) ([]byte, error) {
 // OpenFile opens a regular file for reading whose path is trusted, such as one that an operator names, but not what is there: a named
 // pipe or a device is an error.
 func OpenFile(path string) (*os.File, error) {
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	fd, err := openAt(path)
 	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+		return nil, err
 	}
 	f := os.NewFile(uintptr(fd), path)
-	if err := regular(fd); err != nil {
+	if _, err := regular(fd); err != nil {
 		f.Close()
 		return nil, &os.PathError{Op: "open", Path: path, Err: err}
 	}
@@ -66,27 +68,37 @@ func OpenFile(path string) (*os.File, error) {
 
 // ReadFile reads a regular file of at most so many bytes, as OpenFile opens it.
 func ReadFile(path string, most int64) ([]byte, error) {
-	f, err := OpenFile(path)
+	fd, err := openAt(path)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	text, err := readAll(f, most)
+	defer unix.Close(fd) //nolint:errcheck // nothing was written to it
+	text, err := readRegular(fd, most)
 	if err != nil {
 		return nil, &os.PathError{Op: "read", Path: path, Err: err}
 	}
 	return text, nil
 }
 
-func regular(fd int) error {
+// openAt opens what is at a path for reading, and waits for nothing.
+func openAt(path string) (int, error) {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	return fd, nil
+}
+
+// regular returns the size of a regular file. What is something else is an error.
+func regular(fd int) (size int64, err error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
-		return err
+		return 0, err
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return fmt.Errorf("it is %s: %w", Kind(st.Mode), ErrNotRegular)
+		return 0, fmt.Errorf("it is %s: %w", Kind(st.Mode), ErrNotRegular)
 	}
-	return nil
+	return st.Size, nil
 }
 
 // Kind names what a mode of stat(2) is of.

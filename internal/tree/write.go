@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"orrery/internal/host/fork"
 )
 
 // A File is what is to be at a path.
@@ -100,7 +98,7 @@ func create(dir int, name string, f File) error {
 	}
 	err = file.Close()
 	if f.Mode&0o111 != 0 { // it may be run at once
-		fork.Executed()
+		UntilClosed(dir, name)
 	}
 	return err
 }

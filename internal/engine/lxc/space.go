@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"orrery/internal/rawfile"
 	"orrery/internal/tree"
 )
 
@@ -44,12 +45,12 @@ func directory(path string, first int) (*os.File, error) {
 
 // command gives the name of a process and its id as the node knows it.
 func command(pid int) string {
-	name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+	name, err := rawfile.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
 	if err != nil {
 		return ""
 	}
 	inside := strconv.Itoa(pid)
-	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	status, _ := rawfile.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	for line := range bytes.Lines(status) {
 		if ids, ok := bytes.CutPrefix(line, []byte("NSpid:")); ok {
 			if fields := strings.Fields(string(ids)); len(fields) > 0 {

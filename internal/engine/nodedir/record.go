@@ -15,6 +15,7 @@ import (
 	"orrery/internal/engine"
 	"orrery/internal/host"
 	"orrery/internal/problem"
+	"orrery/internal/rawfile"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 	"orrery/internal/tree"
@@ -35,7 +36,7 @@ const file = "node.json"
 
 // Read reads the record of a node.
 func (d Dir) Read() (*Record, error) {
-	text, err := os.ReadFile(d.File(file))
+	text, err := rawfile.ReadFile(d.File(file))
 	if err != nil {
 		return nil, err
 	}

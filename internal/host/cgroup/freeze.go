@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"orrery/internal/host"
+	"orrery/internal/rawfile"
 )
 
 // frost is how long all processes of a group may take to stand still. One that waits for a disk does so when it has what it waits for.
@@ -62,10 +63,10 @@ func thawIn(above int, name string) error {
 // Frozen reports whether the group's processes stand still, or are about to.
 func (g Group) Frozen() bool {
 	if g.at.isV1("freezer") {
-		text, _ := os.ReadFile(g.file("freezer", "freezer.state"))
+		text, _ := rawfile.ReadFile(g.file("freezer", "freezer.state"))
 		return strings.HasPrefix(string(text), "FROZEN") || strings.HasPrefix(string(text), "FREEZING")
 	}
-	text, _ := os.ReadFile(g.file("freezer", "cgroup.freeze"))
+	text, _ := rawfile.ReadFile(g.file("freezer", "cgroup.freeze"))
 	return strings.HasPrefix(string(text), "1")
 }
 
@@ -78,7 +79,7 @@ func (g Group) AwaitFrost(ctx context.Context, frozen bool) error {
 		if !g.at.isV1("freezer") {
 			file, want = "cgroup.events", "frozen 1"
 		}
-		text, err := os.ReadFile(g.file("freezer", file))
+		text, err := rawfile.ReadFile(g.file("freezer", file))
 		if err != nil && frozen {
 			return err
 		}

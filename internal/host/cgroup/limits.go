@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"orrery/internal/problem"
+	"orrery/internal/rawfile"
 	"orrery/internal/site"
 )
 
@@ -99,7 +100,7 @@ func (p place) hasSwapLimit() bool {
 }
 
 func onlineCpus() string {
-	text, _ := os.ReadFile("/sys/devices/system/cpu/online")
+	text, _ := rawfile.ReadFile("/sys/devices/system/cpu/online")
 	return strings.TrimSpace(string(text))
 }
 
@@ -180,7 +181,7 @@ func (g Group) Limits() site.Limits {
 		if g.at.isV1(controller) {
 			file = v1
 		}
-		text, _ := os.ReadFile(g.file(controller, file))
+		text, _ := rawfile.ReadFile(g.file(controller, file))
 		return strings.TrimSpace(string(text))
 	}
 	if words := strings.Fields(read("cpu", "cpu.cfs_quota_us", "cpu.max")); len(words) > 0 {

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"orrery/internal/rawfile"
 )
 
 // Start starts a command in the group. It is to be called by work that has a thread of its own (host.Apart), see Join.
@@ -87,7 +89,7 @@ func (g Group) make(root string) error {
 // delegate lets the groups in one of version 2 have the controllers of limits, as LXC does. It asks for all at once, then, if the kernel refuses one, for
 // each: whoever sets a limit is told that there is no file for it.
 func delegate(root, group string) error {
-	has, err := os.ReadFile(filepath.Join(root, "cgroup.controllers"))
+	has, err := rawfile.ReadFile(filepath.Join(root, "cgroup.controllers"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -114,12 +116,12 @@ func delegate(root, group string) error {
 // have them, too.
 func settle(above, group string) error {
 	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
-		text, err := os.ReadFile(filepath.Join(group, file))
+		text, err := rawfile.ReadFile(filepath.Join(group, file))
 		if errors.Is(err, fs.ErrNotExist) || isV2(above) {
 			return nil // of another controller
 		}
 		if err == nil && strings.TrimSpace(string(text)) == "" {
-			text, err = os.ReadFile(filepath.Join(above, file))
+			text, err = rawfile.ReadFile(filepath.Join(above, file))
 			if err == nil {
 				err = os.WriteFile(filepath.Join(group, file), text, 0)
 			}

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/host/process"
+	"orrery/internal/rawfile"
 )
 
 // A thread is one that the kernel has made for a process of a group, and put beside it: KVM one for each machine, vhost one for each queue of a network card. Newer
@@ -40,7 +41,7 @@ func (g Group) threads(in process.Table) (all []thread) {
 
 // threadOf reports whether a process is one of the kernel's, and gives when it began (proc_pid_stat(5)).
 func threadOf(in process.Table, pid int) (since string, ok bool) {
-	text, err := os.ReadFile(in.File(pid, "stat"))
+	text, err := rawfile.ReadFile(in.File(pid, "stat"))
 	if err != nil {
 		return "", false
 	}
@@ -66,7 +67,7 @@ func (f Frost) expel(all []thread) error { return f.move(all, string(f.Group.at)
 
 // readmit puts the threads back that a mark tells of.
 func (f Frost) readmit() error {
-	text, err := os.ReadFile(f.Mark)
+	text, err := rawfile.ReadFile(f.Mark)
 	if errors.Is(err, fs.ErrNotExist) || len(text) == 0 {
 		return nil
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"orrery/internal/rawfile"
 )
 
 // An Init is the first process of a container, held by a descriptor (pidfd_open(2)): whoever gets its number after its end
@@ -79,7 +81,7 @@ func (i *Init) verify(monitor int, uidMap string) error {
 			return fmt.Errorf("%w: it has no %s of its own", ErrNotReady, space)
 		}
 	}
-	text, err := os.ReadFile(i.file("uid_map"))
+	text, err := rawfile.ReadFile(i.file("uid_map"))
 	if err != nil {
 		return err
 	}
@@ -93,7 +95,7 @@ func (i *Init) file(name string) string { return "/proc/" + strconv.Itoa(i.PID) 
 
 // status returns /proc/PID/status, by name (proc_pid_status(5)).
 func (i *Init) status() (map[string]string, error) {
-	text, err := os.ReadFile(i.file("status"))
+	text, err := rawfile.ReadFile(i.file("status"))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNotReady, err)
 	}
@@ -127,7 +129,7 @@ func (i *Init) dropped() ([]uintptr, error) {
 
 // profile returns the AppArmor profile that confines the container, or "" if none does.
 func (i *Init) profile() string {
-	text, err := os.ReadFile(i.file("attr/apparmor/current"))
+	text, err := rawfile.ReadFile(i.file("attr/apparmor/current"))
 	if err != nil {
 		return ""
 	}

@@ -12,6 +12,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"orrery/internal/rawfile"
 )
 
 // A Table is a table of processes (proc(5)): that of this host, or one that a test makes up.
@@ -54,7 +56,7 @@ func (t Table) Task(pid int) (Task, bool) { return t.TaskOf(pid, 0) }
 
 // TaskOf gives a process if it is one of a user of the host.
 func (t Table) TaskOf(pid, user int) (Task, bool) {
-	text, err := os.ReadFile(t.File(pid, "cmdline"))
+	text, err := rawfile.ReadFile(t.File(pid, "cmdline"))
 	if err != nil || len(text) == 0 || !t.isOf(pid, user) {
 		return Task{}, false
 	}
@@ -69,7 +71,7 @@ func (t Table) TaskOf(pid, user int) (Task, bool) {
 
 // ReadPID gives the number in a file of ours; 0 if there is none. It may be older than the last boot: whose it is now, the task must tell.
 func ReadPID(file string) int {
-	text, err := os.ReadFile(file)
+	text, err := rawfile.ReadFile(file)
 	if err != nil {
 		return 0
 	}
@@ -91,7 +93,7 @@ func (t Table) isOf(pid, user int) bool {
 			return false
 		}
 	}
-	status, err := os.ReadFile(t.File(pid, "status"))
+	status, err := rawfile.ReadFile(t.File(pid, "status"))
 	if err != nil {
 		return false
 	}
@@ -106,7 +108,7 @@ func (t Table) isOf(pid, user int) bool {
 
 // Stat gives what proc_pid_stat(5) says of a process, from its third field on: the second is in parentheses, with whatever in them.
 func (t Table) Stat(pid int) []string {
-	text, err := os.ReadFile(t.File(pid, "stat"))
+	text, err := rawfile.ReadFile(t.File(pid, "stat"))
 	if err != nil {
 		return nil
 	}
@@ -127,7 +129,7 @@ func (t Table) Ending(pid int) bool {
 
 // Children gives the processes that a process has started.
 func (t Table) Children(pid int) []int {
-	text, err := os.ReadFile(t.File(pid, "task/"+strconv.Itoa(pid)+"/children"))
+	text, err := rawfile.ReadFile(t.File(pid, "task/"+strconv.Itoa(pid)+"/children"))
 	if err != nil {
 		return nil
 	}

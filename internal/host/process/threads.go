@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"orrery/internal/rawfile"
 )
 
 // Threads gives the threads of a process by the numbers that they have in its innermost namespace (NSpid of proc_pid_status(5)).
@@ -17,7 +19,7 @@ func (t Table) Threads(pid int) (map[int]int, error) {
 	}
 	all := map[int]int{}
 	for _, e := range entries {
-		text, err := os.ReadFile(t.File(pid, filepath.Join("task", e.Name(), "status")))
+		text, err := rawfile.ReadFile(t.File(pid, filepath.Join("task", e.Name(), "status")))
 		if errors.Is(err, os.ErrNotExist) {
 			continue
 		}
