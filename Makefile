@@ -59,6 +59,10 @@ test: test-packages bin/orrery bin/orrery-micro bin/orrery-guest ## everything: 
 	ORRERY_INTEGRATION=1 packaging/gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg --jsonfile build/test.json -- \
 	  -count=1 -vet=off -p 3 -parallel 3 -timeout 28m ./test ./...
 
+.PHONY: mutate
+mutate: ## small faults in one package that no hermetic test notices: make mutate PKG=./internal/plan N=40
+	$(GO) run ./test/mutate -n $${N:-40} -seed $${SEED:-1} -tests "$${TESTS:-}" $(PKG)
+
 .PHONY: test-chaos
 test-chaos: test-packages bin/orrery-micro bin/orrery-guest ## random verbs with kills, full disks and other mishaps, 200 new histories of them (make test: the same 30 each time), and many more kills
 	ORRERY_INTEGRATION=1 ORRERY_CHAOS_RUNS=$${ORRERY_CHAOS_RUNS:-200} \

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// A test is one test of a package, with what it runs of the package that is mutated.
+type test struct {
+	suite  suite
+	name   string
+	took   time.Duration
+	blocks []block
+}
+
+// A suite is the tests of one package.
+type suite struct{ path, dir string }
+
+// A block is a part of a file that is always run as a whole.
+type block struct {
+	file                             string
+	fromLine, fromCol, toLine, toCol int
+}
+
+// runs reports whether the test runs the place of a mutation.
+func (t test) runs(m mutation) bool {
+	for _, b := range t.blocks {
+		if b.file == filepath.Base(m.file) &&
+			(b.fromLine < m.at.Line || b.fromLine == m.at.Line && b.fromCol <= m.at.Column) &&
+			(m.at.Line < b.toLine || m.at.Line == b.toLine && m.at.Column <= b.toCol) {
+			return true
+		}
+	}
+	return false
+}
+
+// readCoverage reads the blocks that were run from a profile of "go test -coverprofile".
+func readCoverage(profile string) ([]block, error) {
+	f, err := os.Open(profile)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var blocks []block
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		file, rest, ok := strings.Cut(lines.Text(), ":")
+		var b block
+		var statements, count int
+		_, err := fmt.Sscanf(rest, "%d.%d,%d.%d %d %d", &b.fromLine, &b.fromCol, &b.toLine, &b.toCol, &statements, &count)
+		if ok && err == nil && count > 0 {
+			b.file = path.Base(file)
+			blocks = append(blocks, b)
+		}
+	}
+	return blocks, lines.Err()
+}

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"go/token"
+	"slices"
+	"testing"
+)
+
+// TestMutations shows all mutations of a small file.
+func TestMutations(t *testing.T) {
+	const source = `package p
+
+func first(n int) (int, error) {
+	x := 1
+	if err := do(); err != nil {
+		return 0, err
+	}
+	for x < n {
+		x++
+	}
+	return x, nil
+}
+
+func second() error { return do() }
+`
+	all, err := mutationsOf("p.go", []byte(source))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, m := range all {
+		got = append(got, source[m.start:m.end]+" -> "+m.text)
+	}
+	want := []string{
+		"1 -> 2", "err != nil -> !(err != nil)", "!= -> ==", "0 -> 1", "err -> func() error { _ = error(err); return nil }()",
+		"< -> <=", "< -> >=", "x++ -> ", "return do() -> { _ = error(do()); return nil }",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q\ninstead of\n%q", got, want)
+	}
+}
+
+// TestRuns says which places a test runs.
+func TestRuns(t *testing.T) {
+	tested := test{blocks: []block{{"p.go", 3, 10, 5, 2}}}
+	for _, c := range []struct {
+		file         string
+		line, column int
+		want         bool
+	}{
+		{"/dir/p.go", 3, 10, true}, {"/dir/p.go", 3, 9, false}, {"/dir/p.go", 4, 1, true}, {"/dir/p.go", 5, 2, true},
+		{"/dir/p.go", 5, 3, false}, {"/dir/q.go", 4, 1, false},
+	} {
+		if got := tested.runs(mutation{file: c.file, at: token.Position{Line: c.line, Column: c.column}}); got != c.want {
+			t.Errorf("%+v: %t", c, got)
+		}
+	}
+}
