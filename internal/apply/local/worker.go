@@ -137,12 +137,12 @@ func (p *Place) Nodes(ctx context.Context) (all []observe.Node, err error) {
 	})
 }
 
-// glance gives the same nodes without what only a closer look tells.
+// glance returns the same nodes without what only a closer look tells.
 func (p *Place) glance(ctx context.Context) ([]observe.Node, error) {
 	return p.nodesOf(func(e engine.Engine) ([]observe.Node, error) { return engine.Glance(ctx, e, p.Key) })
 }
 
-// nodesOf gives the nodes of all engines by name.
+// nodesOf returns the nodes of all engines by name.
 func (p *Place) nodesOf(list func(engine.Engine) ([]observe.Node, error)) (all []observe.Node, err error) {
 	for _, name := range slices.Sorted(maps.Keys(p.Engines)) {
 		nodes, wrong := list(p.Engines[name])
