@@ -39,6 +39,11 @@ func (b *bounds) entry(name string, size int64) error {
 	if b.content -= max(size, 0); size < 0 || b.content < 0 {
 		return b.over(errMuch)
 	}
+	return b.path(name)
+}
+
+// path takes a path that an archive makes, by an entry or as a directory above one.
+func (b *bounds) path(name string) error {
 	b.paths--
 	if b.names -= len(name); b.paths < 0 || b.names < 0 {
 		return b.over(errors.New("there are more than 4 million paths in it, or their names take more than 512 MiB"))

@@ -197,7 +197,7 @@ func (in *imagesIn) saved() ([]packed, error) {
 
 // unpack lays the layers of an image over one another.
 func (in *imagesIn) unpack(ctx context.Context, layers []packed, dir string, b *bounds) error {
-	x, err := newExtractor(dir, true)
+	x, err := newExtractor(dir, true, b)
 	if err != nil {
 		return err
 	}

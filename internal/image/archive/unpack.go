@@ -191,7 +191,7 @@ func (p *piped) Close() error {
 
 // unpackTar unpacks an archive into a directory; owned: with owners, modes and all that a root file system has.
 func unpackTar(ctx context.Context, file, dir string, owned bool, b *bounds) error {
-	x, err := newExtractor(dir, owned)
+	x, err := newExtractor(dir, owned, b)
 	if err != nil {
 		return err
 	}
