@@ -212,7 +212,12 @@ func (x *extractor) file(h *tar.Header, name string, content io.Reader) error {
 		return err
 	}
 	defer f.Close()
-	if _, err := io.Copy(f, content); err != nil {
+	if holed, ok := content.(*sparse); ok {
+		err = holed.fill(f)
+	} else {
+		_, err = io.Copy(f, content)
+	}
+	if err != nil {
 		return err
 	}
 	if err := x.dress(f, h); err != nil {

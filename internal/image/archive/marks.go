@@ -37,7 +37,7 @@ func (x *extractor) mark(name string) (bool, error) {
 	case !ok:
 		return false, nil
 	case hidden == "" || hidden == "." || hidden == "..":
-		return true, problem.New(problem.Mistake, "import: %s is a whiteout that names nothing", name).
+		return true, problem.New(problem.Mistake, "import: a whiteout names nothing").
 			Try("build the image again with a tool that follows the OCI image specification")
 	case strings.HasPrefix(hidden, markOne) && base != markAll:
 		return true, nil // notes of aufs, without a meaning here

@@ -12,6 +12,7 @@ import (
 	"compress/gzip"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -96,7 +97,7 @@ func eachEntry(ctx context.Context, file string, b *bounds, visit func(h *tar.He
 	if err != nil {
 		return err
 	}
-	err = entries(ctx, b.reader(plain), b, visit)
+	err = entries(b.reader(ctx, plain), b, visit)
 	closing := plain.Close()
 	if errors.Is(err, io.EOF) {
 		return nil // what is left may not be read: no fault of the archive
@@ -104,26 +105,45 @@ func eachEntry(ctx context.Context, file string, b *bounds, visit func(h *tar.He
 	return errors.Join(err, closing)
 }
 
-// entries gives io.EOF only if visit did.
-func entries(ctx context.Context, from io.Reader, b *bounds, visit func(h *tar.Header, content io.Reader) error) error {
-	archive := tar.NewReader(from)
+// entries gives io.EOF only if visit did. The content of a file with holes is a *sparse.
+func entries(from io.Reader, b *bounds, visit func(h *tar.Header, content io.Reader) error) error {
+	headers := &recorder{from: from}
+	archive := tar.NewReader(headers)
 	for {
-		h, err := archive.Next()
+		h, err := headers.next(archive)
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
+		holed, err := newSparse(h, headers)
+		if err != nil {
+			return fmt.Errorf("%s: %w", tree.Shorten(h.Name), err)
 		}
-		if err := b.entry(h.Name, h.Size); err != nil {
+		if holed == nil {
+			if err := b.entry(h.Name, h.Size); err != nil {
+				return err
+			}
+			if err := visit(h, archive); err != nil {
+				return err
+			}
+			if _, err := io.Copy(io.Discard, archive); err != nil { // here, as it is no header of the next
+				return err
+			}
+			continue
+		}
+		if err := errors.Join(b.entry(h.Name, holed.blocks()), b.hole(h.Size)); err != nil {
 			return err
 		}
-		if err := visit(h, archive); err != nil {
+		h.Typeflag = tar.TypeReg
+		if err := visit(h, holed); err != nil {
 			return err
 		}
+		if err := holed.skip(from); err != nil {
+			return err
+		}
+		archive = tar.NewReader(headers) // the former would skip the data, which is read
 	}
 }
 
