@@ -133,7 +133,10 @@ func entries(from io.Reader, b *bounds, visit func(h *tar.Header, content io.Rea
 			}
 			continue
 		}
-		if err := errors.Join(b.entry(h.Name, holed.blocks()), b.hole(h.Size)); err != nil {
+		if err := b.entry(h.Name, holed.blocks()); err != nil {
+			return err
+		}
+		if err := b.hole(h.Size); err != nil {
 			return err
 		}
 		h.Typeflag = tar.TypeReg
