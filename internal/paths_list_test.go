@@ -390,7 +390,7 @@ var functions = map[string][]string{
 	"internal/image/disks.go":              {"staging.takeDisk"},
 	"internal/image/canonical.go":          {"plain"},
 	"internal/image/bootstrap.go":          {"installKeys", "staging.bootstrap", "staging.startMaker"},
-	"internal/image/archive/extract.go":    {"extractor.pipe", "newExtractor"},
+	"internal/image/archive/extract.go":    {"extractor.pipe", "newExtractor", "setTime"},
 	"internal/image/pieces/receiving.go":   {"Open", "Receiving.resume", "Receiving.take"},
 	"internal/image/travel.go":             {"Store.sweepComing", "taking.index"},
 	"internal/image/received.go":           {"Store.Receive", "Store.receive", "Store.origin", "Store.dropReceived"},

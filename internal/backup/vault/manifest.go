@@ -31,6 +31,7 @@ const (
 // A Manifest says what is in a backup. It is written last: a backup without one is none.
 type Manifest struct {
 	Format     int                     `json:"format"`
+	Order      time.Time               `json:"order,omitzero"` // by which it is ordered, if not by Time; it must stand here: see orderIn
 	Site       string                  `json:"site"`
 	Key        string                  `json:"key"`            // what its host kept it under
 	Twin       string                  `json:"twin,omitempty"` // of which it is
@@ -138,7 +139,7 @@ func spell(m *Manifest) (text []byte, id string, err error) {
 }
 
 func nameOf(m *Manifest, text []byte) string {
-	return m.Time.UTC().Format("20060102-150405") + "-" + digestOf(text).String()[:16]
+	return m.Time.UTC().Format(nameTime) + "-" + digestOf(text).String()[:16]
 }
 
 // MostManifest bounds a manifest; that of 32 nodes has half a MiB.
