@@ -13,11 +13,11 @@ package vault
 
 import (
 	"encoding/json"
-	"regexp"
 	"time"
 
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/image"
+	"orrery/internal/pattern"
 	"orrery/internal/problem"
 )
 
@@ -146,9 +146,9 @@ func nameOf(m *Manifest, text []byte) string {
 const MostManifest = 64 << 20
 
 // manifestName is that of a manifest's file: the time of the backup, and half a digest.
-var manifestName = regexp.MustCompile(`^[0-9]{8}-[0-9]{6}-[0-9a-f]{16}\.json$`)
+var manifestName = pattern.New(`^[0-9]{8}-[0-9]{6}-[0-9a-f]{16}\.json$`)
 
-func isManifest(name string) bool { return manifestName.MatchString(name) }
+func isManifest(name string) bool { return manifestName().MatchString(name) }
 
 // understand reads a manifest, which must be what its name says.
 func understand(v Vault, id string, text []byte) (*Manifest, error) {

@@ -18,10 +18,10 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"orrery/internal/host"
+	"orrery/internal/pattern"
 	"orrery/internal/problem"
 	"orrery/internal/tree"
 )
@@ -69,7 +69,7 @@ func unpackAny(ctx context.Context, file string, isDir bool, dir, scratch string
 }
 
 // imagePart matches the names that archives of images consist of ("." is in both kinds); those of a root file system are none of them.
-var imagePart = regexp.MustCompile(`^(\.|blobs(/sha(256|512)(/[0-9a-f]+)?)?|[0-9a-f]{64}(\.json|\.tar(\.gz)?|/.*)?|sha256:[0-9a-f]+|repositories)$`)
+var imagePart = pattern.New(`^(\.|blobs(/sha(256|512)(/[0-9a-f]+)?)?|[0-9a-f]{64}(\.json|\.tar(\.gz)?|/.*)?|sha256:[0-9a-f]+|repositories)$`)
 
 // holdsImages tells, by the names in it, whether an archive is an OCI layout or what docker save writes; if not, it is a root file system.
 func holdsImages(ctx context.Context, file string, b *bounds) (found bool, err error) {
@@ -78,7 +78,7 @@ func holdsImages(ctx context.Context, file string, b *bounds) (found bool, err e
 		case name == "oci-layout" || name == "index.json" || name == "manifest.json":
 			found = true
 			return io.EOF
-		case imagePart.MatchString(name):
+		case imagePart().MatchString(name):
 			return nil
 		}
 		return io.EOF

@@ -14,7 +14,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -23,6 +22,7 @@ import (
 
 	"orrery/internal/host"
 	"orrery/internal/image/sums"
+	"orrery/internal/pattern"
 	"orrery/internal/problem"
 	"orrery/internal/tree"
 )
@@ -42,12 +42,12 @@ func Open(ctx context.Context, path string) (io.ReadCloser, error) {
 }
 
 // part matches what a directory in OCI's layout consists of. What else is in it, nobody reads.
-var part = regexp.MustCompile(`^(oci-layout|index\.json|blobs/sha(256|512)/[0-9a-f]+)$`)
+var part = pattern.New(`^(oci-layout|index\.json|blobs/sha(256|512)/[0-9a-f]+)$`)
 
 // parts gives the files of a directory in OCI's layout, sorted.
 func parts(ctx context.Context, root *tree.Root) (names []string, err error) {
 	err = root.Walk(ctx, tree.Ample, func(e *tree.Entry) error {
-		if e.Stat.Mode&unix.S_IFMT == unix.S_IFREG && part.MatchString(e.Path) {
+		if e.Stat.Mode&unix.S_IFMT == unix.S_IFREG && part().MatchString(e.Path) {
 			names = append(names, e.Path)
 		}
 		return nil
