@@ -1,7 +1,7 @@
 // Package plan decides what to do: it is a pure function of the declared site and the observed hosts.
 //
 // Call Up, Down, Start, Stop or Build with a site, what was observed and a Goal. You get a Plan: steps in order, each with its reason, the steps that it
-// needs, the nodes that it disturbs and how to undo it. Show it, or give it to package apply. Undo makes the plan that takes back the steps of another.
+// needs, the nodes that it disturbs and how to undo it. Show it, or give it to package apply. Package wayback plans how the steps of a plan are taken back.
 //
 // The package does no I/O and reads no clock, so the preview is the run: apply carries out the steps of a plan and nothing else, and a plan made afterwards
 // is empty. Before a step travels to its host, a Packer adds what it needs of the site, and Encode writes it down.
