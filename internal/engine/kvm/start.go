@@ -58,9 +58,8 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 			err = start(ctx, m, r)
 		}
 		if err != nil {
-			stopped := context.WithoutCancel(ctx)
-			err = errors.Join(err, m.Group().Kill(stopped))
-			return errors.Join(err, e.tidy(stopped, m))
+			err = errors.Join(err, m.Group().Kill(context.WithoutCancel(ctx)))
+			return errors.Join(err, e.tidy(ctx, m))
 		}
 		return nil
 	})
