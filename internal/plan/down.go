@@ -101,10 +101,11 @@ func Stop(s *site.Site, hosts []observe.Host, goal Goal) *Plan {
 	return p
 }
 
-// Start plans that nodes that are there run, as they are: nothing is built, changed or configured.
+// Start plans that nodes that are there run, as they are: nothing is built, changed or configured. A machine that stands
+// still because its host had no room goes on.
 func Start(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
 	return power(s, hosts, goal, func(d *draft, h *observe.Host, n *observe.Node) error {
-		if n.State != observe.Stopped {
+		if n.State != observe.Stopped && !n.Starved {
 			return nil
 		}
 		return d.start(h, n, nil)
@@ -159,13 +160,15 @@ func (d *draft) start(h *observe.Host, n *observe.Node, needs []int) error {
 	return nil
 }
 
-// lostNetwork gives a network whose bridge a node needs and the host does not have; "": it has all.
+// lostNetwork gives a network whose bridge a node needs and the host does not have; "": it has all. A link that is on no
+// bridge, or was deleted, is put on that of its network by the start.
 func lostNetwork(h *observe.Host, n *spec.Node) string {
 	for _, nic := range n.NICs {
 		kind := n.KindOf(nic)
 		bridged := kind == site.Bridge || kind == site.Routed
 		if bridged && !slices.ContainsFunc(h.Networks, func(on observe.Network) bool {
-			return on.Bridge == nic.Bridge && !slices.Contains(on.Drift, observe.LinkMissing)
+			home := on.Bridge == nic.Bridge || nic.Bridge == "" && on.Name == nic.Network
+			return home && !slices.Contains(on.Drift, observe.LinkMissing)
 		}) {
 			return nic.Network
 		}

@@ -148,6 +148,9 @@ func (c container) observeLinks(n *observe.Node) {
 			}
 		default:
 			nic.Bridge = ends.Whereabouts(*nic, n.KindOf(*nic))
+			if nic.Bridge == "" && !ends.Exists(nic.HostEnd) {
+				n.Unlinked = append(n.Unlinked, nic.Network)
+			}
 		}
 	}
 }
