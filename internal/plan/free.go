@@ -41,10 +41,11 @@ func (d *draft) removeNode(h *observe.Host, n *observe.Node, why string, needs .
 	return destroy
 }
 
-// stop plans that a node stands still.
+// stop plans the end of a running node, in the way that the goal asks for.
 func (d *draft) stop(h *observe.Host, n *observe.Node, why string, needs ...int) int {
 	step := d.add(Step{
-		Kind: StopNode, Host: h.Name, Subject: n.Name, Reason: why, Disturbs: []string{n.Name}, Needs: needs, Was: &n.Node, Undo: "start",
+		Kind: d.goal.Ending.Kind(), Host: h.Name, Subject: n.Name, Reason: why, Disturbs: []string{n.Name}, Needs: needs,
+		Was: &n.Node, Undo: "start", Timeout: d.goal.Ending.Timeout,
 	})
 	d.stops(h, &n.Node, step)
 	return step

@@ -238,6 +238,9 @@ func (u *nodeDraft) relinkReason() string {
 	if !u.has.Runs() {
 		return ""
 	}
+	if len(u.has.Unlinked) > 0 {
+		return "its link to network " + strings.Join(u.has.Unlinked, ", ") + " is gone"
+	}
 	for _, nic := range u.has.NICs {
 		if u.draft.relinked[claim{u.host.Name, "network " + nic.Network}] {
 			return "network " + nic.Network + " is made anew"

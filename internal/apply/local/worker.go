@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -266,9 +267,9 @@ func (w *Worker) doNode(ctx context.Context, s *plan.Step, say func(string)) err
 				return err
 			}
 		}
-		return stop(ctx, e, engine.RefOf(n), stopPatience)
+		return stop(ctx, e, engine.RefOf(n), cmp.Or(s.Timeout, plan.DefaultStopTimeout), say)
 	case plan.KillNode:
-		return stop(ctx, e, engine.RefOf(n), 0)
+		return stop(ctx, e, engine.RefOf(n), 0, say)
 	case plan.DestroyNode:
 		return e.Destroy(ctx, engine.RefOf(n))
 	case plan.RevertNode:

@@ -26,7 +26,7 @@ type Goal struct {
 }
 
 // Switch plans that for each node the instance of the wanted release is live, and no other. All of them are proven in quarantine
-// before anything is disturbed; all links move in one step; and if a step fails, plan.Undo gives the way back.
+// before anything is disturbed; all links move in one step; and if a step fails, wayback.Undo gives the way back.
 func Switch(s *site.Site, hosts []observe.Host, g Goal) (*plan.Plan, error) {
 	d := &draft{Plan: &plan.Plan{Site: s.Name}, site: s, goal: g, members: map[string]*member{}, needed: map[needed][]*site.Node{}}
 	for i := range hosts {
