@@ -124,7 +124,7 @@ func (u *nodeDraft) shape() (undisturbed bool) {
 	if why := u.replaceReason(); why != "" {
 		u.before = append(u.before, u.layer(u.host, u.node)...)
 		kind := StopNode
-		if len(u.has.Mounts) == 0 {
+		if !u.has.KeepsData() && !u.has.WritesDisks() { // undo gives the node back: its guest may hold back what belongs on a disk
 			kind = KillNode
 		}
 		u.halt(kind, why)

@@ -64,6 +64,13 @@ func TestDisks(t *testing.T) {
 		t.Errorf("a disk that was plugged, one that is larger: %q", got)
 	}
 	is.VM.Disks = is.VM.Disks[:1]
+	in("mkfs.ext4 -q /dev/vdc; mkdir /srv/more; mount /dev/vdc /srv/more; echo unwritten >/srv/more/file")
+	if err := g.Change(t.Context(), &is); err == nil || !strings.Contains(err.Error(), "disk more is in use by what is mounted at /srv/more") {
+		t.Errorf("a disk that is mounted is unplugged: %v", err)
+	}
+	if got := in("cat /srv/more/file; umount /srv/more; cat /sys/block/vdc/serial"); got != "unwritten\nmore" {
+		t.Errorf("of the disk that was mounted is left: %q", got)
+	}
 	must(t, g.Change(t.Context(), &is))
 	if got := in("ls /sys/block | grep vd | tr '\\n' ' '"); got != "vda vdb" {
 		t.Errorf("a disk that was unplugged: it has %s", got)
