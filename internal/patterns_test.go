@@ -11,7 +11,7 @@ import (
 // TestPatterns: all regular expressions are legal, and none is compiled before it is needed: package pattern does that.
 func TestPatterns(t *testing.T) {
 	found := 0
-	eachFile(t, func(pkg, path string, f *ast.File) {
+	eachFile(t, func(_, path string, f *ast.File) {
 		for _, d := range f.Decls {
 			general, ok := d.(*ast.GenDecl)
 			if !ok || general.Tok != token.VAR {
