@@ -123,7 +123,7 @@ func hears(t *testing.T, where string, got []string, but ...string) {
 // TestKindsOfFrames: what a node may send is the same on whatever network it is. Package ports shows it of each kind of
 // frame; here are the ways by which frames could get round its port.
 func TestKindsOfFrames(t *testing.T) {
-	if !sandbox(t) {
+	if !sandboxOfRoot(t) {
 		return
 	}
 	twin := twinOf("dev1", data)
@@ -173,7 +173,7 @@ func TestKindsOfFrames(t *testing.T) {
 
 // TestKindsOfFramesOfMachines: the tap of a virtual machine is guarded as the link of a container.
 func TestKindsOfFramesOfMachines(t *testing.T) {
-	if !sandbox(t) {
+	if !sandboxOfRoot(t) {
 		return
 	}
 	ofHere(t)

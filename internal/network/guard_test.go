@@ -20,6 +20,7 @@ import (
 	"orrery/internal/observe"
 	"orrery/internal/site/spec"
 	"orrery/test/frames"
+	"orrery/test/need"
 )
 
 // guarded gives a network a node whose port is guarded.
@@ -73,7 +74,7 @@ func arpOf(op byte, mac net.HardwareAddr, address, target string) []byte {
 
 // TestNodesSendAsThemselves has a node say all that it should not, to another node and to all.
 func TestNodesSendAsThemselves(t *testing.T) {
-	if !sandbox(t) {
+	if !sandboxOfRoot(t) {
 		return
 	}
 	makeAll(t, closed, quarantined)
@@ -247,6 +248,7 @@ func TestGuardsOfMany(t *testing.T) {
 
 // TestGuardsSeen: whoever looks while others guard their ports sees the table as it was at one moment.
 func TestGuardsSeen(t *testing.T) {
+	need.Integration(t) // it takes too long for a quick run
 	if !sandbox(t) {
 		return
 	}
@@ -328,7 +330,7 @@ func arrived(c *net.UDPConn, b []byte) (n int, at time.Time, err error) {
 // TestNothingSlipsThroughASwitch has the nodes of two releases at the same address send without pause while they change places, again and again.
 // At the gateway, what is heard of a release comes from the time at which it was live.
 func TestNothingSlipsThroughASwitch(t *testing.T) {
-	if !sandbox(t) {
+	if !sandboxOfRoot(t) {
 		return
 	}
 	open := cam

@@ -62,7 +62,7 @@ func bridgesOf(t *testing.T, names ...string) string {
 }
 
 func TestMoveLinksSwapsNodes(t *testing.T) {
-	if !sandbox(t) {
+	if !sandboxOfRoot(t) {
 		return
 	}
 	ctx := context.Background()
@@ -137,7 +137,7 @@ func TestMoveLinksRefuses(t *testing.T) {
 
 // TestMoveLinksGoesBack has the kernel refuse a move in the middle of a batch: its bridge has gone since it was looked up.
 func TestMoveLinksGoesBack(t *testing.T) {
-	if !sandbox(t) {
+	if !sandboxOfRoot(t) {
 		return
 	}
 	makeAll(t, cam, quarantined, closed)

@@ -23,6 +23,7 @@ import (
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
+	"orrery/test/need"
 )
 
 // declared gives a network whose nodes may have the answer of the host (port).
@@ -401,6 +402,7 @@ func TestMakeManyAtOnce(t *testing.T) {
 
 // TestMakeKilledAtAnyMoment kills runs that make and remove networks; whatever they leave, the next run comes to what it should.
 func TestMakeKilledAtAnyMoment(t *testing.T) {
+	need.Integration(t) // it takes too long for a quick run
 	killed(t, func(t *testing.T) {
 		makeAll(t, cam, data)
 		removeAll(t, cam, data)

@@ -68,7 +68,7 @@ func asks(t *testing.T, tap *os.File, from, address string) bool {
 
 // TestTap: the link of a virtual machine is on its bridge and guarded as that of a container, moves with others, and outlives the machine.
 func TestTap(t *testing.T) {
-	if !sandbox(t) {
+	if !sandboxOfRoot(t) {
 		return
 	}
 	ofHere(t)
@@ -137,7 +137,7 @@ func TestTap(t *testing.T) {
 
 // TestTapOfRoutedNetwork: a machine reaches its gateway and all others of its network there, and nobody when it speaks as another.
 func TestTapOfRoutedNetwork(t *testing.T) {
-	if !sandbox(t) {
+	if !sandboxOfRoot(t) {
 		return
 	}
 	ofHere(t)

@@ -19,6 +19,7 @@ import (
 
 	"orrery/internal/host"
 	"orrery/internal/site/spec"
+	"orrery/test/need"
 )
 
 // twinOf gives a network as a twin has it, closed.
@@ -386,6 +387,7 @@ func TestChoosePair(t *testing.T) {
 }
 
 func TestRouterKilledAtAnyMoment(t *testing.T) {
+	need.Integration(t) // it takes too long for a quick run
 	n := routerOf("dev1", cam)
 	killed(t, func(t *testing.T) {
 		makeAll(t, n)

@@ -23,6 +23,7 @@ import (
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 	"orrery/test/frames"
+	"orrery/test/need"
 )
 
 // shut gives a network that opens nothing of the host.
@@ -174,6 +175,7 @@ func TestAnswersCannotBeForged(t *testing.T) {
 
 // TestConnectionsAreBounded has nodes send as much as they can to as many ports as there are, from all addresses that they think of.
 func TestConnectionsAreBounded(t *testing.T) {
+	need.Integration(t) // it takes too long for a quick run
 	if !sandbox(t) {
 		return
 	}
