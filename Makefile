@@ -64,11 +64,13 @@ mutate: ## small faults in one package that no hermetic test notices: make mutat
 	$(GO) run ./test/mutate -n $${N:-40} -seed $${SEED:-1} -tests "$${TESTS:-}" $(PKG)
 
 .PHONY: test-chaos
-test-chaos: test-packages bin/orrery-micro bin/orrery-guest ## random verbs with kills, full disks and other mishaps, 200 new histories of them (make test: the same 30 each time), and many more kills
+test-chaos: test-packages bin/orrery-micro bin/orrery-guest ## random verbs with kills, full disks and other mishaps, 200 new histories of them (make test: the same 30 each time), 300,000 rows written meanwhile, and many more kills
 	ORRERY_INTEGRATION=1 ORRERY_CHAOS_RUNS=$${ORRERY_CHAOS_RUNS:-200} \
 	  $(GO) test -count=1 -timeout 90m -v -run '^TestChaos$$' ./test
 	ORRERY_INTEGRATION=1 ORRERY_FARCHAOS_RUNS=$${ORRERY_FARCHAOS_RUNS:-20} \
 	  $(GO) test -count=1 -timeout 90m -v -run '^TestFarChaos$$' ./test
+	ORRERY_INTEGRATION=1 ORRERY_ACKED_ROWS=$${ORRERY_ACKED_ROWS:-300000} \
+	  $(GO) test -count=1 -timeout 90m -v -run '^TestAcknowledged$$' ./test
 	ORRERY_INTEGRATION=1 ORRERY_TEST_LONG=1 \
 	  $(GO) test -count=1 -p 1 -timeout 30m -v -run '^Test(SwitchKill|SwitchHistory|KilledRemount)$$' ./test ./internal/engine/kvm
 

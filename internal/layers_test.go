@@ -14,14 +14,15 @@ import (
 
 // layers are the packages in their order: each imports only from layers before its own.
 var layers = [][]string{
+	{"pattern"},
 	{"visible", "phrase", "knot", "jsonlimit", "pins", "rawfile"},
 	{"jsonlimit/jsonattack", "host/process"},
 	{"problem", "tree", "holders"},
-	{"strict", "guest/boot", "edition", "turn", "waits"},
+	{"strict", "guest/boot", "edition", "turn", "waits", "image/sums"},
 	{"site"},
 	{"distro"},
 	{"site/selector", "site/check", "site/render", "site/spec", "site/sitefile", "site/inventory", "site/graph", "site/twin", "observe"},
-	{"plan/kernel", "plan/stand", "plan/place", "plan/handover", "plan/orphan", "plan", "plan/pack", "plan/boot", "plan/release"},
+	{"plan/kernel", "plan/stand", "plan/place", "plan/handover", "plan/orphan", "plan", "plan/wayback", "plan/pack", "plan/boot", "plan/release"},
 	{"host"},
 	{"host/pci", "host/numa", "host/qemu", "host/xl", "host/kept", "host/fork", "aside"},
 	{"host/cgroup", "host/seccomp", "host/doctor", "host/outfit", "host/later", "host/login", "host/path", "host/reach", "host/runnertest", "cargo", "wire", "lane"},
@@ -73,7 +74,7 @@ var within = [][]string{
 	{"site/spec", "observe"},
 	{"engine", "engine/nodedir", "engine/vm"},
 	{"engine/confine", "engine/disk", "engine/vm"},
-	{"plan/kernel", "plan/stand", "plan/place", "plan/handover", "plan/orphan", "plan", "plan/pack", "plan/boot", "plan/release"},
+	{"plan/kernel", "plan/stand", "plan/place", "plan/handover", "plan/orphan", "plan", "plan/wayback", "plan/pack", "plan/boot", "plan/release"},
 }
 
 // pure packages decide; what they must not import would let them do.
@@ -88,6 +89,7 @@ var pure = map[string][]string{
 	"site/twin":      {"os", "net", "os/exec", "net/http"},
 	"observe":        {"os", "net", "os/exec", "net/http"},
 	"plan/handover":  {"os", "net", "os/exec", "net/http"},
+	"plan/wayback":   {"os", "net", "os/exec", "net/http"},
 	"plan/pack":      {"os", "net", "os/exec", "net/http"},
 	"plan/boot":      {"os", "net", "os/exec", "net/http"},
 	"plan/stand":     {"os", "net", "os/exec", "net/http"},

@@ -4,10 +4,10 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 	"time"
 
+	"orrery/internal/pattern"
 	"orrery/internal/visible"
 )
 
@@ -130,9 +130,9 @@ func caseOf(site string, r Result) xmlCase {
 // seconds are written with a point and in full: xs:decimal knows no exponent.
 func seconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }
 
-var escapes = regexp.MustCompile("\x1b\\[[0-9;?]*[A-Za-z]")
+var escapes = pattern.New("\x1b\\[[0-9;?]*[A-Za-z]")
 
 // plain drops what colours a terminal, and shows what else one obeys: XML cannot have most of that, and whoever reads it shall not be misled.
 func plain(text string) string {
-	return visible.Text(strings.ReplaceAll(escapes.ReplaceAllString(text, ""), "\r", ""))
+	return visible.Text(strings.ReplaceAll(escapes().ReplaceAllString(text, ""), "\r", ""))
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"orrery/internal/apply"
+	"orrery/internal/cli/value"
 	"orrery/internal/control"
 	"orrery/internal/phrase"
 	"orrery/internal/plan"
@@ -39,7 +40,7 @@ With --name you need no site directory: the host knows what belongs to the site.
 	c.Flags().StringVar(&name, "name", "", "the `site` of that name, wherever its directory is")
 	c.Flags().BoolVar(&volumes, "volumes", false, "also delete persistent data for good (always asks)")
 	a.consent.flag(c, control.Volumes, "the `name` of the site whose data is deleted, so that you are not asked for it")
-	return c
+	return value.Ending(c, &a.Ending)
 }
 
 // downNamed takes down a site by what is known of it on this host.

@@ -13,9 +13,9 @@ import (
 	"orrery/internal/cli/reply"
 	"orrery/internal/cli/screen"
 	"orrery/internal/cli/table"
+	"orrery/internal/cli/value"
 	"orrery/internal/control"
 	"orrery/internal/control/nodes"
-	"orrery/internal/plan"
 	"orrery/internal/site"
 )
 
@@ -95,7 +95,7 @@ func (a *app) stateVerbs() []*cobra.Command {
 	renew.Long = `Lets virtual machines that run go on in the QEMU and with the virtiofsd that are installed now: without SELECTOR, those whose programs were replaced, as orrery status tells.
 Processes, memory and connections stay; a machine stands still for a moment. Meanwhile the host needs the memory of one more machine. What cannot go over goes on where it was.`
 	return []*cobra.Command{renew, a.restartVerb(), a.moveVerb(), a.stateVerb("start", "Start nodes that are there, as they are", "running", a.Start),
-		a.stateVerb("stop", "Shut nodes down and keep all that is theirs", "stopped", a.Stop)}
+		value.Ending(a.stateVerb("stop", "Shut nodes down and keep all that is theirs", "stopped", a.Stop), &a.Ending)}
 }
 
 func (a *app) moveVerb() *cobra.Command {
@@ -129,15 +129,10 @@ If that fails before a node was given away, it goes on where it was. What was cu
 }
 
 func (a *app) restartVerb() *cobra.Command {
-	hard := false
 	c := a.stateVerb("restart", "Stop nodes and start them again, as they are", "gone", func(ctx context.Context, s *site.Site, selectors []string) (*apply.Result, error) {
-		if hard {
-			return nodes.Restart(ctx, &a.Session, s, selectors, plan.KillNode)
-		}
-		return nodes.Restart(ctx, &a.Session, s, selectors, plan.StopNode)
+		return nodes.Restart(ctx, &a.Session, s, selectors)
 	})
-	c.Flags().BoolVar(&hard, "hard", false, "end them at once, as a power cut would: what they have not written is lost")
-	return c
+	return value.Ending(c, &a.Ending)
 }
 
 func (a *app) stateVerb(name, short, state string, set func(context.Context, *site.Site, []string) (*apply.Result, error)) *cobra.Command {

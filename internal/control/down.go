@@ -59,7 +59,7 @@ func (c *Session) DownNamed(ctx context.Context, name string, volumes bool) (*ap
 func (c *Session) down(ctx context.Context, s *site.Site, f *apply.Fleet, chosen map[string]bool, volumes bool) (*apply.Result, error) {
 	j := &Job{Session: c, Site: s, Hosts: f,
 		Plan: func(hosts []observe.Host) (*plan.Plan, error) {
-			return plan.Down(s, hosts, plan.Goal{Nodes: chosen, Volumes: volumes}), nil
+			return plan.Down(s, hosts, plan.Goal{Nodes: chosen, Volumes: volumes, Ending: c.Ending}), nil
 		},
 		Ask: func(c *Session, p *plan.Plan) (bool, error) { return c.askDown(s, p, volumes) },
 	}
@@ -130,7 +130,7 @@ func (c *Session) setState(ctx context.Context, s *site.Site, selectors []string
 		return nil, err
 	}
 	j := &Job{Session: c, Site: s, Base: s, Hosts: f, Ask: ask, Plan: func(hosts []observe.Host) (*plan.Plan, error) {
-		return make(s, hosts, plan.Goal{Nodes: chosen})
+		return make(s, hosts, plan.Goal{Nodes: chosen, Ending: c.Ending})
 	}}
 	return j.Run(ctx)
 }

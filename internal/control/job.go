@@ -13,6 +13,7 @@ import (
 	"orrery/internal/phrase"
 	"orrery/internal/plan"
 	"orrery/internal/plan/pack"
+	"orrery/internal/plan/wayback"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
@@ -287,7 +288,7 @@ func (j *Job) goBack(record *Account, p *plan.Plan, r *apply.Result) error {
 
 // takeBack undoes what was done. It is not interrupted by Ctrl-C: half undone is worse than late.
 func (j *Job) takeBack(record *Account, p *plan.Plan, r *apply.Result) error {
-	back := plan.Undo(p, append(r.Done, failedSteps(r)...))
+	back := wayback.Undo(p, append(r.Done, failedSteps(r)...))
 	undone := record.carryOut(context.Background(), j.Watcher, j.Hosts, "undo", back, j.parallel())
 	if undone.OK() {
 		if err := j.Hosts.Settle(context.Background(), nil); err != nil {
@@ -305,7 +306,7 @@ func (j *Job) takeBack(record *Account, p *plan.Plan, r *apply.Result) error {
 
 // putBack lets the nodes of a batch that failed be what they were. What of that fails is said: the run has failed already.
 func (j *Job) putBack(record *Account, p *plan.Plan, r *apply.Result) {
-	back, left := plan.PutBack(p, r.Done, failedSteps(r))
+	back, left := wayback.PutBack(p, r.Done, failedSteps(r))
 	undone := record.carryOut(context.Background(), j.Watcher, j.Hosts, "undo", back, j.parallel())
 	for _, f := range undone.Failed {
 		j.failed("put back: ", f)

@@ -163,7 +163,8 @@ func TestRestart(t *testing.T) {
 	d.must(err)
 	for turn, ends := range []plan.Kind{plan.StopNode, plan.KillNode} { // web2 runs only the second time
 		d.watch.steps, d.watch.restarts = nil, 0
-		_, err = nodes.Restart(t.Context(), d.Session, s, []string{"web1", "web2"}, ends)
+		d.Ending.Hard = ends == plan.KillNode
+		_, err = nodes.Restart(t.Context(), d.Session, s, []string{"web1", "web2"})
 		d.must(err)
 		d.wantNodes(allUp)
 		did := strings.Join(d.watch.steps, "\n")
@@ -186,7 +187,7 @@ func TestRestart(t *testing.T) {
 	if !slices.ContainsFunc(entries, func(e journal.Entry) bool { return e.Step == "node web1: kill: asked for" && e.Result == "done" }) {
 		t.Errorf("the journal does not have it: %+v", entries)
 	}
-	_, err = nodes.Restart(t.Context(), d.Session, s, []string{"nobody"}, plan.KillNode)
+	_, err = nodes.Restart(t.Context(), d.Session, s, []string{"nobody"})
 	d.wantExit(err, problem.Usage)
 }
 

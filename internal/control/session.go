@@ -17,6 +17,7 @@ import (
 	"orrery/internal/control/hosts"
 	"orrery/internal/control/register"
 	"orrery/internal/member"
+	"orrery/internal/plan"
 )
 
 // A Session is the work of one caller with the sites of this host.
@@ -32,6 +33,7 @@ type Session struct {
 	Version string // of this program, which is that of helpers on other hosts
 
 	Links   *hosts.Links // to other hosts
+	Ending  plan.Ending  // how running nodes end that are stopped, restarted or taken down
 	Without []string     // hosts that are left out: nothing is asked of them, and nothing planned that depends on what they have
 
 	Member *member.Person // who calls without being root, through sudo; nil: root, or whoever runs it as himself

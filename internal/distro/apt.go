@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/pattern"
 	"orrery/internal/tree"
 )
 
@@ -60,7 +60,7 @@ var apt = &Packages{
 	},
 	Has:      []string{"cat", "/var/lib/dpkg/status"},
 	Machine:  []string{"kmod", "mount"}, // systemd mounts by the program, and what it has not mounted it cannot unmount
-	OfKernel: partOfKernel.MatchString,
+	OfKernel: partOfKernel().MatchString,
 	File: func(p map[string]string) string {
 		return strings.ReplaceAll(p["package"]+"_"+p["version"]+"_"+p["architecture"]+".deb", ":", "%3a") // as apt writes it
 	},
@@ -100,7 +100,7 @@ var apt = &Packages{
 }
 
 // partOfKernel tells the packages of a kernel from what they need besides, such as initramfs-tools and linux-base.
-var partOfKernel = regexp.MustCompile("^linux-(image|binary|modules)-")
+var partOfKernel = pattern.New("^linux-(image|binary|modules)-")
 
 // notInstalled has the packages that were unpacked and not installed, each with a file of what dpkg would say of it. Scanners of images know the place.
 const notInstalled = "var/lib/dpkg/status.d"

@@ -7,10 +7,10 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
+	"orrery/internal/pattern"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/tree"
@@ -203,14 +203,14 @@ func HostSources(root string) ([]Source, error) {
 	return all, nil
 }
 
-var oneLine = regexp.MustCompile(`^deb\s+(?:\[([^\]]*)\]\s+)?(\S+)\s+(\S+)\s*(.*)$`)
+var oneLine = pattern.New(`^deb\s+(?:\[([^\]]*)\]\s+)?(\S+)\s+(\S+)\s*(.*)$`)
 
 // parseLines reads sources in the one-line form.
 func parseLines(text string) []Source {
 	var all []Source
 	for line := range strings.Lines(text) {
 		line, _, _ = strings.Cut(line, "#")
-		m := oneLine.FindStringSubmatch(strings.TrimSpace(line))
+		m := oneLine().FindStringSubmatch(strings.TrimSpace(line))
 		if m == nil {
 			continue
 		}

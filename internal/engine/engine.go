@@ -62,11 +62,11 @@ func Tried(ctx context.Context, e Engine) observe.Capabilities {
 
 // A Glancer is an engine that can tell which nodes there are, and whether they run, in less time than List takes.
 type Glancer interface {
-	// Glance gives the nodes of a site as List does, but their links and limits are those on record.
+	// Glance returns the nodes of a site as List does, but their links and limits are those on record.
 	Glance(ctx context.Context, site string) ([]observe.Node, error)
 }
 
-// Glance gives an engine's nodes of a site, for those who only want to know which there are and whether they run.
+// Glance returns an engine's nodes of a site, for callers that only need to know which there are and whether they run.
 func Glance(ctx context.Context, e Engine, site string) ([]observe.Node, error) {
 	if g, can := e.(Glancer); can {
 		return g.Glance(ctx, site)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/host/process"
+	"orrery/internal/pattern"
 	"orrery/internal/visible"
 )
 
@@ -103,13 +103,13 @@ func (t table) process(pid int) Process {
 }
 
 // userName is what the name of a user looks like.
-var userName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,63}$`)
+var userName = pattern.New(`^[A-Za-z_][A-Za-z0-9_.-]{0,63}$`)
 
 // caller returns who has called a process: sudo writes that into the environment of what it starts.
 func (t table) caller(pid int) string {
 	environ, _ := os.ReadFile(t.file(pid, "environ"))
 	for variable := range strings.SplitSeq(string(environ), "\x00") {
-		if name, ok := strings.CutPrefix(variable, "SUDO_USER="); ok && userName.MatchString(name) {
+		if name, ok := strings.CutPrefix(variable, "SUDO_USER="); ok && userName().MatchString(name) {
 			return name
 		}
 	}

@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 
 	"golang.org/x/sys/unix"
+
+	"orrery/internal/pattern"
 )
 
 // Cache is where whoever runs this program keeps what can be made again: what root believes must not be in a directory of somebody who calls sudo.
@@ -29,12 +30,12 @@ type memo struct {
 	Digest string `json:"digest"`
 }
 
-var proper = regexp.MustCompile(`^[0-9a-f]{64}$`)
+var proper = pattern.New(`^[0-9a-f]{64}$`)
 
 // Recall gives the digest that a file of this machine keeps of what is in this state; "": it keeps none, or that of another state.
 func Recall(path, state string) string {
 	m, err := ReadJSON[memo](path)
-	if err != nil || m.State != state || !proper.MatchString(m.Digest) {
+	if err != nil || m.State != state || !proper().MatchString(m.Digest) {
 		return ""
 	}
 	return m.Digest

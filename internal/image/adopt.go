@@ -31,7 +31,7 @@ func (s *Store) Adopt(ctx context.Context, r *Record, lay func(tree string) erro
 	if err := lay(tree); err != nil {
 		return err
 	}
-	lines, bytes, err := scan(ctx, tree)
+	lines, bytes, err := scan(ctx, tree, inSilence)
 	if err != nil {
 		return fmt.Errorf("digest of the tree: %w", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"orrery/internal/distro"
 	"orrery/internal/host"
 	"orrery/internal/image/archive"
+	"orrery/internal/image/sums"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
@@ -101,7 +102,8 @@ func (g *staging) base(ctx context.Context, l *spec.Layer, m site.Mirror, log *h
 func (g *staging) finish(ctx context.Context, r *Record, begun time.Time, say func(string)) error {
 	say("takes its digest")
 	tree := filepath.Join(g.dir, "tree")
-	lines, bytes, err := scan(ctx, tree)
+	hashed := &sums.Progress{Say: func(n int64) { say("takes its digest: " + size(uint64(n)) + " read") }}
+	lines, bytes, err := scan(ctx, tree, func(ctx context.Context, f *os.File) (string, error) { return sums.Of(ctx, f, hashed.Add) })
 	if err != nil {
 		return fmt.Errorf("digest of the tree: %w", err)
 	}

@@ -14,8 +14,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
+	"orrery/internal/image/sums"
 	"orrery/internal/tree"
 
 	"golang.org/x/sync/errgroup"
@@ -29,8 +29,14 @@ type manifest []string
 // readers is how many files are read at once.
 const readers = 2
 
+// sumOf returns the digest of a file.
+type sumOf func(ctx context.Context, f *os.File) (string, error)
+
+// inSilence is the digest as packages of images make it (sums.Of).
+func inSilence(ctx context.Context, f *os.File) (string, error) { return sums.Of(ctx, f, nil) }
+
 // scan makes the manifest of a tree and gives the bytes that it takes on disk.
-func scan(ctx context.Context, dir string) (manifest, int64, error) {
+func scan(ctx context.Context, dir string, sum sumOf) (manifest, int64, error) {
 	root, err := tree.Open(dir)
 	if err != nil {
 		return nil, 0, err
@@ -38,8 +44,8 @@ func scan(ctx context.Context, dir string) (manifest, int64, error) {
 	defer root.Close()
 	var bytes int64
 	var all []*line
-	var sums errgroup.Group
-	sums.SetLimit(readers)
+	var reading errgroup.Group
+	reading.SetLimit(readers)
 	linked := map[uint64]bool{}
 	err = root.Walk(ctx, tree.Ample, func(e *tree.Entry) error {
 		if e.Stat.Nlink == 1 || e.IsDir() || !linked[e.Stat.Ino] {
@@ -60,11 +66,11 @@ func scan(ctx context.Context, dir string) (manifest, int64, error) {
 			return &os.PathError{Op: "open", Path: filepath.Join(dir, e.Path), Err: err}
 		}
 		file := os.NewFile(uintptr(fd), filepath.Join(dir, e.Path))
-		sums.Go(func() error { return l.digest(file) })
+		reading.Go(func() error { return l.digest(ctx, file, sum) })
 		return nil
 	})
-	if reading := sums.Wait(); err == nil {
-		err = reading
+	if failed := reading.Wait(); err == nil {
+		err = failed
 	}
 	if err != nil {
 		return nil, 0, err
@@ -80,20 +86,12 @@ func scan(ctx context.Context, dir string) (manifest, int64, error) {
 // A line is one of a manifest that is being made.
 type line struct{ text string }
 
-// buffers are for reading files.
-var buffers = sync.Pool{New: func() any { return new([256 << 10]byte) }}
-
 // digest adds that of a file to its line.
-func (l *line) digest(f *os.File) error {
+func (l *line) digest(ctx context.Context, f *os.File, sum sumOf) error {
 	defer f.Close()
-	buffer := buffers.Get().(*[256 << 10]byte)
-	defer buffers.Put(buffer)
-	sum := sha256.New()
-	if _, err := io.CopyBuffer(struct{ io.Writer }{sum}, struct{ io.Reader }{f}, buffer[:]); err != nil {
-		return err
-	}
-	l.text += " " + hex.EncodeToString(sum.Sum(nil))
-	return nil
+	is, err := sum(ctx, f)
+	l.text += " " + is
+	return err
 }
 
 // describe gives all of a path but its name and the content of a regular file.

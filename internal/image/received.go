@@ -33,20 +33,20 @@ func (s *Store) Receive(ctx context.Context, digest string, from io.Reader) erro
 	}
 	defer held.Release()
 	coming := filepath.Join(s.received(), digest+half)
-	if err := s.receive(coming, digest, from); err != nil {
+	if err := s.receive(ctx, coming, digest, from); err != nil {
 		_ = os.Remove(coming) // else GC does
 		return err
 	}
 	return os.Rename(coming, filepath.Join(s.received(), digest))
 }
 
-func (s *Store) receive(coming, digest string, from io.Reader) error {
+func (s *Store) receive(ctx context.Context, coming, digest string, from io.Reader) error {
 	to, err := os.OpenFile(coming, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
 	defer to.Close() //nolint:errcheck // closed below, unless something else is wrong
-	came, err := imported.Write(to, from, s.spare())
+	came, err := imported.Write(ctx, to, from, s.spare())
 	if errors.Is(err, imported.ErrLarge) {
 		free, _ := s.free(s.Dir)
 		return s.full(uint64(s.spare())+baseRoom/2, free).Because(err)

@@ -181,7 +181,7 @@ func TestContentDigest(t *testing.T) {
 		if change != nil {
 			change(dir)
 		}
-		lines, _, err := scan(t.Context(), dir)
+		lines, _, err := scan(t.Context(), dir, inSilence)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -298,12 +298,12 @@ func (t *taking) take(ctx context.Context, from []pieces.Source, begun time.Time
 	} else if err != nil {
 		return whose, fmt.Errorf("host %s: what it gives of layer %s cannot be laid down: %w", whose, t.layer.Title, err)
 	}
-	lines, bytes, err := scan(ctx, tree)
+	lines, bytes, err := scan(ctx, tree, inSilence)
 	if err != nil {
 		return "", err
 	}
 	if lines.digest() != t.content {
-		name, err := r.Wrong()
+		name, err := r.Wrong(ctx)
 		return whose, errors.Join(fmt.Errorf("host %s: the list that it gives of the pieces of layer %s is not true of %s", whose, t.layer.Title, name), err)
 	}
 	record := t.record(x.Note, begun)

@@ -63,7 +63,7 @@ func traveller(t *testing.T) (*Store, *spec.Layer, string) {
 	must(t, os.Chmod(filepath.Join(at, "etc/deep"), 0o750))
 	old := time.Unix(1_500_000_000, 0)
 	must(t, os.Chtimes(filepath.Join(at, "etc/file7"), old, old))
-	lines, _, err := scan(t.Context(), at)
+	lines, _, err := scan(t.Context(), at, inSilence)
 	must(t, err)
 	r.Content, r.Files = lines.digest(), len(lines)
 	must(t, g.commit(r, lines))

@@ -3,9 +3,12 @@ package image
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
+	"sync/atomic"
 
 	"orrery/internal/host"
+	"orrery/internal/image/sums"
 	"orrery/internal/problem"
 )
 
@@ -23,7 +26,7 @@ func (s *Store) Verify(ctx context.Context, digest string) error {
 	if err != nil {
 		return broken(s, digest, err)
 	}
-	is, _, err := scan(ctx, s.Tree(digest))
+	is, err := s.reread(ctx, r)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -40,6 +43,25 @@ func (s *Store) Verify(ctx context.Context, digest string) error {
 	}
 	return problem.New(problem.Failed, "layer %s (%s) is not as it was built: %s", digest, r.Title, difference).
 		At(s.Tree(digest)).Try("%s", rebuild(s, digest))
+}
+
+// reread makes the manifest of a layer again. Versions of Orrery before decision 72 made plain digests of large files, too.
+func (s *Store) reread(ctx context.Context, r *Record) (manifest, error) {
+	var large atomic.Bool
+	is, _, err := scan(ctx, s.Tree(r.Digest), func(ctx context.Context, f *os.File) (string, error) {
+		if info, err := f.Stat(); err == nil && info.Size() >= sums.Large {
+			large.Store(true)
+		}
+		return sums.Of(ctx, f, nil)
+	})
+	if err != nil || is.digest() == r.Content || !large.Load() {
+		return is, err
+	}
+	former, _, err := scan(ctx, s.Tree(r.Digest), func(ctx context.Context, f *os.File) (string, error) { return sums.Plain(ctx, f, nil) })
+	if err == nil && former.digest() == r.Content {
+		return former, nil
+	}
+	return is, err
 }
 
 func rebuild(s *Store, digest string) string {

@@ -1,25 +1,19 @@
 package mirror
 
 import (
-	"regexp"
-	"sync"
-
+	"orrery/internal/pattern"
 	"orrery/internal/problem"
 )
 
 // What a layer says of its packages was written by these, and becomes paths, and arguments of apt and pip. They are compiled when a mirror first needs them: that takes half a
 // millisecond, for which other verbs do not wait.
 var (
-	debianName       = pattern(`^[a-z0-9][a-z0-9+.-]{1,127}$`)
-	debianVersion    = pattern(`^([0-9]+:)?[A-Za-z0-9][A-Za-z0-9.+~-]{0,127}$`)
-	pythonName       = pattern(`^[a-z0-9]([a-z0-9-]{0,126}[a-z0-9])?$`)
-	pythonVersion    = pattern(`^[A-Za-z0-9][A-Za-z0-9.!+_-]{0,127}$`)
-	architectureName = pattern(`^[a-z0-9][a-z0-9-]{0,31}$`)
+	debianName       = pattern.New(`^[a-z0-9][a-z0-9+.-]{1,127}$`)
+	debianVersion    = pattern.New(`^([0-9]+:)?[A-Za-z0-9][A-Za-z0-9.+~-]{0,127}$`)
+	pythonName       = pattern.New(`^[a-z0-9]([a-z0-9-]{0,126}[a-z0-9])?$`)
+	pythonVersion    = pattern.New(`^[A-Za-z0-9][A-Za-z0-9.!+_-]{0,127}$`)
+	architectureName = pattern.New(`^[a-z0-9][a-z0-9-]{0,31}$`)
 )
-
-func pattern(text string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
-}
 
 func legalDebian(p Package) bool {
 	return debianName().MatchString(p.Name) && debianVersion().MatchString(p.Version)

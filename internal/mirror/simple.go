@@ -9,19 +9,19 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"orrery/internal/host"
+	"orrery/internal/pattern"
 )
 
-var anchor = regexp.MustCompile(`<a href="([^"#]+)#sha256=([0-9a-f]{64})">`)
+var anchor = pattern.New(`<a href="([^"#]+)#sha256=([0-9a-f]{64})">`)
 
 // links reads a page of the index: the digest of each file.
 func links(page string) map[string]string {
 	all := map[string]string{}
-	for _, found := range anchor.FindAllStringSubmatch(page, -1) {
+	for _, found := range anchor().FindAllStringSubmatch(page, -1) {
 		if file, err := url.PathUnescape(html.UnescapeString(found[1])); err == nil {
 			if file == filepath.Base(file) && !strings.HasPrefix(file, ".") {
 				all[file] = found[2]

@@ -95,7 +95,7 @@ func relinks(moves []Move, links []netlink.Link) (there, back []relink, err erro
 	for _, m := range moves {
 		link, bridge := byName[m.Link], byName[m.Bridge]
 		if link == nil || !strings.HasPrefix(m.Link, linkPrefix) {
-			return nil, nil, problem.New(problem.Failed, "the host has no link %s of a node", m.Link).Try("orrery start brings up nodes that do not run")
+			return nil, nil, problem.New(problem.Failed, "the host has no link %s of a node", m.Link).Try("orrery up gives nodes their links")
 		}
 		if bridge == nil {
 			return nil, nil, problem.New(problem.Failed, "the host has no bridge %s", m.Bridge).Try("orrery up makes networks that are missing")

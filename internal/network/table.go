@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
@@ -16,6 +14,7 @@ import (
 	"github.com/mdlayher/netlink"
 
 	"orrery/internal/network/vxlan"
+	"orrery/internal/pattern"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
 )
@@ -31,7 +30,7 @@ func tableName(site string) string {
 }
 
 // It is compiled when a table first needs it, for which most verbs do not wait.
-var plainName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9._-]{1,100}$`) })
+var plainName = pattern.New(`^[A-Za-z0-9._-]{1,100}$`)
 
 func siteTable(site string) *nftables.Table {
 	return &nftables.Table{Name: tableName(site), Family: nftables.TableFamilyINet}

@@ -1,8 +1,9 @@
 package pins
 
 import (
-	"regexp"
 	"strings"
+
+	"orrery/internal/pattern"
 )
 
 // An answer is whether a marker holds where less is known of the system than the marker may ask.
@@ -38,12 +39,12 @@ func (p *Pin) Never() bool {
 	if p.Marker == "" {
 		return false
 	}
-	m := marker{words: tokens.FindAllString(p.Marker, -1)}
+	m := marker{words: tokens().FindAllString(p.Marker, -1)}
 	holds := m.any()
 	return !m.wrong && len(m.words) == 0 && holds == no
 }
 
-var tokens = regexp.MustCompile(`"[^"]*"|'[^']*'|\(|\)|[<>=!~]+|[A-Za-z_.]+|\S`)
+var tokens = pattern.New(`"[^"]*"|'[^']*'|\(|\)|[<>=!~]+|[A-Za-z_.]+|\S`)
 
 // A marker is what is left of one to be read.
 type marker struct {

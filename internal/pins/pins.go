@@ -5,6 +5,8 @@ package pins
 import (
 	"regexp"
 	"strings"
+
+	"orrery/internal/pattern"
 )
 
 // A Line is one of a requirements file, continued lines joined.
@@ -52,18 +54,18 @@ func Lines(text string) []Line {
 }
 
 // comment begins at a "#" with nothing or white space before it, as for pip: "six==1.16.0#c" has none.
-var comment = regexp.MustCompile(`(^|\s)#.*$`)
+var comment = pattern.New(`(^|\s)#.*$`)
 
 func lineOf(whole string) Line {
-	whole = comment.ReplaceAllString(whole, "")
+	whole = comment().ReplaceAllString(whole, "")
 	text, hashes, hashed := strings.Cut(whole, "--hash")
 	l := Line{Text: strings.TrimSpace(text), Hashed: hashed}
 	if hashed {
 		l.Hashes = "--hash" + strings.TrimSpace(hashes)
 	}
-	if m := pin.FindStringSubmatch(l.Text); m != nil {
+	if m := pin().FindStringSubmatch(l.Text); m != nil {
 		l.Pin = &Pin{Name: m[1], Extras: m[2], Version: m[4], Marker: strings.TrimSpace(m[5])}
-		if !versions[m[3]].MatchString(m[4]) {
+		if !versions[m[3]]().MatchString(m[4]) {
 			l.Pin = nil
 		}
 	}
@@ -71,20 +73,20 @@ func lineOf(whole string) Line {
 }
 
 // pin is the whole of a line: NAME, extras, operator, version, marker.
-var pin = regexp.MustCompile(`^([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(\[[A-Za-z0-9._,\s-]*\])?\s*(={2,3})\s*([^\s;,]+)\s*(?:;(.*))?$`)
+var pin = pattern.New(`^([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(\[[A-Za-z0-9._,\s-]*\])?\s*(={2,3})\s*([^\s;,]+)\s*(?:;(.*))?$`)
 
 // versions are those that each operator takes: "==" one of PEP 440 (its appendix B, without what pip takes besides and no index
 // has), "===" any text at all.
-var versions = map[string]*regexp.Regexp{
-	"==": regexp.MustCompile(`(?i)^v?(?:[0-9]+!)?[0-9]+(?:\.[0-9]+)*(?:[-_.]?(?:a|b|c|rc|alpha|beta|pre|preview)[-_.]?[0-9]*)?` +
+var versions = map[string]func() *regexp.Regexp{
+	"==": pattern.New(`(?i)^v?(?:[0-9]+!)?[0-9]+(?:\.[0-9]+)*(?:[-_.]?(?:a|b|c|rc|alpha|beta|pre|preview)[-_.]?[0-9]*)?` +
 		`(?:-[0-9]+|[-_.]?(?:post|rev|r)[-_.]?[0-9]*)?(?:[-_.]?dev[-_.]?[0-9]*)?(?:\+[a-z0-9]+(?:[-_.][a-z0-9]+)*)?$`),
-	"===": regexp.MustCompile(`.`),
+	"===": pattern.New(`.`),
 }
 
 // Normal returns the name of a package as an index has it (PEP 503): "typing_extensions" and "Typing.Extensions" are one.
-func Normal(name string) string { return strings.ToLower(separators.ReplaceAllString(name, "-")) }
+func Normal(name string) string { return strings.ToLower(separators().ReplaceAllString(name, "-")) }
 
-var separators = regexp.MustCompile(`[-_.]+`)
+var separators = pattern.New(`[-_.]+`)
 
 // Hashed reports whether pip wants digests of all that it installs by a requirements file, because one is in it.
 func Hashed(lines []Line) bool {

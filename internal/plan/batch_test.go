@@ -13,6 +13,7 @@ import (
 	"orrery/internal/apply"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
+	"orrery/internal/plan/wayback"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
@@ -254,7 +255,7 @@ func TestBatches(t *testing.T) {
 		watch := &ended{}
 		result := f.watched(p, watch, 1+small(t, 3, "parallel"))
 		wantUntouched(t, p, result, watch)
-		back, left := plan.PutBack(p, result.Done, failedSteps(result))
+		back, left := wayback.PutBack(p, result.Done, failedSteps(result))
 		if mended := f.run(back, 4); !mended.OK() {
 			t.Fatalf("%v\n%s\nback\n%s", mended.Failed, text(p), text(back))
 		}

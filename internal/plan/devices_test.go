@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -139,5 +140,49 @@ func TestCrowded(t *testing.T) {
 	const want = "virtual machines have more processors than host sv1, which has 3: portal (4)"
 	if len(p.Warnings) != 1 || p.Warnings[0] != want {
 		t.Errorf("warned is %q", p.Warnings)
+	}
+}
+
+// TestDataShutsDown: a machine whose data outlives it shuts down in order before it is removed, and one with disks before it is replaced, as undo gives those back.
+func TestDataShutsDown(t *testing.T) {
+	drive := func(disk string) func(*site.VM) {
+		return func(vm *site.VM) { vm.Disks = []site.Drive{{Name: "data", Disk: disk}} }
+	}
+	for _, c := range []struct {
+		name             string
+		edit             func(*site.VM)
+		removed, replace string
+	}{
+		{"nothing", func(*site.VM) {}, "", "kill"},
+		{"a disk on a device", drive("/dev/vg/lv"), "stop", "stop"},
+		{"a function of the PCI bus", func(vm *site.VM) { vm.PCI = []string{"0000:03:00.0"} }, "stop", "stop"},
+		{"a disk in a file", drive(site.RawFile), "", "stop"},
+		{"its root on a device", func(vm *site.VM) { vm.Disk = "/dev/vg/lv" }, "", "stop"},
+	} {
+		f := newFleet("sv1")
+		s := observatory()
+		virtual(&s.Nodes[3])
+		f.reach(t, s)
+		hosts := f.observe()
+		hosts[0].Functions = []observe.Function{{Address: "0000:03:00.0", Driver: "e1000e", Group: "1"}}
+		has, _ := hosts[0].Node("portal")
+		c.edit(&has.VM)
+		c.edit(&s.Nodes[3].VM)
+		only := plan.Goal{Nodes: map[string]bool{"portal": true}}
+		down := []string{"node portal: destroy: asked for"}
+		if c.removed != "" {
+			down = append([]string{"node portal: " + c.removed + ": asked for"}, down...)
+		}
+		t.Run(c.name, func(t *testing.T) {
+			wantLines(t, plan.Down(s, hosts, only), down...)
+			has.Base = "former"
+			p, err := plan.Up(s, hosts, only)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := "node portal: " + c.replace + ": base image changed"; !slices.Contains(lines(p), want) {
+				t.Errorf("%q is not planned, but %q", want, lines(p))
+			}
+		})
 	}
 }

@@ -92,54 +92,51 @@ func (d *draft) removeNetwork(h *observe.Host, n *spec.Network, why string, need
 
 // Stop plans that nodes stand still, with all that is theirs kept.
 func Stop(s *site.Site, hosts []observe.Host, goal Goal) *Plan {
-	hosts = scoped(s, hosts)
-	d := newDraft(s, hosts, goal)
-	for i := range hosts {
-		h := &hosts[i]
-		for j := range h.Nodes {
-			if n := &h.Nodes[j]; goal.concerns(n.Name) && n.Runs() {
-				d.stop(h, n, "asked for")
-			}
+	p, _ := power(s, hosts, goal, func(d *draft, h *observe.Host, n *observe.Node) error {
+		if n.Runs() {
+			d.stop(h, n, "asked for")
 		}
-	}
-	return d.sorted()
+		return nil
+	})
+	return p
 }
 
-// Start plans that nodes that are there run, as they are: nothing is built, changed or configured.
+// Start plans that nodes that are there run, as they are: nothing is built, changed or configured. A machine that stands
+// still because its host had no room goes on.
 func Start(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
-	hosts = scoped(s, hosts)
-	d := newDraft(s, hosts, goal)
-	for i := range hosts {
-		h := &hosts[i]
-		for j := range h.Nodes {
-			n := &h.Nodes[j]
-			if !goal.concerns(n.Name) || n.State != observe.Stopped {
-				continue
-			}
-			if err := d.start(h, n, nil); err != nil {
-				return nil, err
-			}
+	return power(s, hosts, goal, func(d *draft, h *observe.Host, n *observe.Node) error {
+		if n.State != observe.Stopped && !n.Starved {
+			return nil
 		}
-	}
-	return d.sorted(), nil
+		return d.start(h, n, nil)
+	})
 }
 
-// Restart plans that nodes that are there start anew, as they are: those that run end first, by a step of a kind.
-func Restart(ends Kind, s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
+// Restart plans that nodes that are there start anew, as they are: those that run end first.
+func Restart(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
+	return power(s, hosts, goal, func(d *draft, h *observe.Host, n *observe.Node) error {
+		if n.State == observe.Broken {
+			return nil
+		}
+		var ended []int
+		if n.Runs() {
+			ended = []int{d.stop(h, n, "asked for")}
+		}
+		return d.start(h, n, ended)
+	})
+}
+
+// power plans that nodes that are there are switched on or off, each as set plans it.
+func power(s *site.Site, hosts []observe.Host, goal Goal, set func(*draft, *observe.Host, *observe.Node) error) (*Plan, error) {
 	hosts = scoped(s, hosts)
 	d := newDraft(s, hosts, goal)
 	for i := range hosts {
-		h := &hosts[i]
-		for j := range h.Nodes {
-			n := &h.Nodes[j]
-			if !goal.concerns(n.Name) || n.State == observe.Broken {
+		for j := range hosts[i].Nodes {
+			n := &hosts[i].Nodes[j]
+			if !goal.concerns(n.Name) {
 				continue
 			}
-			var ended []int
-			if n.Runs() {
-				ended = []int{d.add(Step{Kind: ends, Host: h.Name, Subject: n.Name, Reason: "asked for", Disturbs: []string{n.Name}, Was: &n.Node, Undo: "start"})}
-			}
-			if err := d.start(h, n, ended); err != nil {
+			if err := set(d, &hosts[i], n); err != nil {
 				return nil, err
 			}
 		}
@@ -163,13 +160,15 @@ func (d *draft) start(h *observe.Host, n *observe.Node, needs []int) error {
 	return nil
 }
 
-// lostNetwork gives a network whose bridge a node needs and the host does not have; "": it has all.
+// lostNetwork gives a network whose bridge a node needs and the host does not have; "": it has all. A link that is on no
+// bridge, or was deleted, is put on that of its network by the start.
 func lostNetwork(h *observe.Host, n *spec.Node) string {
 	for _, nic := range n.NICs {
 		kind := n.KindOf(nic)
 		bridged := kind == site.Bridge || kind == site.Routed
 		if bridged && !slices.ContainsFunc(h.Networks, func(on observe.Network) bool {
-			return on.Bridge == nic.Bridge && !slices.Contains(on.Drift, observe.LinkMissing)
+			home := on.Bridge == nic.Bridge || nic.Bridge == "" && on.Name == nic.Network
+			return home && !slices.Contains(on.Drift, observe.LinkMissing)
 		}) {
 			return nic.Network
 		}

@@ -89,7 +89,8 @@ type (
 	}
 	stopLoad struct {
 		nodeLoad
-		Restarts *bool `json:"restarts"`
+		Restarts *bool          `json:"restarts"`
+		Timeout  *time.Duration `json:"timeout"`
 	}
 	rolesLoad struct {
 		nodeLoad
@@ -135,7 +136,7 @@ func loadOf(s *Step) (load any, known bool) {
 	case CreateNode, ReplaceNode, RestoreNode, ReshapeNode, LimitNode, RenewNode, DestroyNode, RevertNode:
 		return &node, true
 	case StopNode, KillNode:
-		return &stopLoad{node, &s.Restarts}, true
+		return &stopLoad{node, &s.Restarts, &s.Timeout}, true
 	case StartNode, ConfigureNode:
 		return &bootLoad{roles, &s.Tell}, true
 	case CheckNode, MendNode, RetireNode, TakeVolumes, ReturnVolumes, ActivateNode:

@@ -10,6 +10,7 @@ import (
 
 	"orrery/internal/plan"
 	"orrery/internal/plan/pack"
+	"orrery/internal/plan/wayback"
 	"orrery/internal/site"
 )
 
@@ -43,7 +44,7 @@ func TestStepsTravel(t *testing.T) {
 		live := func() (*site.Site, error) { return s, nil }
 		p := f.up(t, s, plan.Goal{})
 		pack.NoteRestarts(p)
-		for _, p := range []*plan.Plan{p, plan.Undo(p, p.Steps), plan.Down(s, f.observe(), plan.Goal{Volumes: true})} {
+		for _, p := range []*plan.Plan{p, wayback.Undo(p, p.Steps), plan.Down(s, f.observe(), plan.Goal{Volumes: true})} {
 			packer := &pack.Packer{Site: s}
 			for _, step := range p.Steps {
 				whole, err := packer.Pack(step, live)

@@ -22,10 +22,10 @@ func addressClaim(host string, nic spec.NIC) claim {
 
 func interfaceClaim(host, name string) claim { return claim{host, "interface " + name} }
 
-// removeNode plans the end of a node and gives the last step. One that has volumes shuts down in order first; all that
+// removeNode plans the end of a node and gives the last step. One whose data outlives it shuts down in order first; all that
 // another has written goes with it, so it is not waited for.
 func (d *draft) removeNode(h *observe.Host, n *observe.Node, why string, needs ...int) int {
-	saves := n.Runs() && len(n.Mounts) > 0
+	saves := n.Runs() && n.KeepsData()
 	needs = append(needs, d.settled[n.Name]...)
 	if saves {
 		needs = []int{d.stop(h, n, why, needs...)}
@@ -41,10 +41,11 @@ func (d *draft) removeNode(h *observe.Host, n *observe.Node, why string, needs .
 	return destroy
 }
 
-// stop plans that a node stands still.
+// stop plans the end of a running node, in the way that the goal asks for.
 func (d *draft) stop(h *observe.Host, n *observe.Node, why string, needs ...int) int {
 	step := d.add(Step{
-		Kind: StopNode, Host: h.Name, Subject: n.Name, Reason: why, Disturbs: []string{n.Name}, Needs: needs, Was: &n.Node, Undo: "start",
+		Kind: d.goal.Ending.Kind(), Host: h.Name, Subject: n.Name, Reason: why, Disturbs: []string{n.Name}, Needs: needs,
+		Was: &n.Node, Undo: "start", Timeout: d.goal.Ending.Timeout,
 	})
 	d.stops(h, &n.Node, step)
 	return step

@@ -124,7 +124,7 @@ func (u *nodeDraft) shape() (undisturbed bool) {
 	if why := u.replaceReason(); why != "" {
 		u.before = append(u.before, u.layer(u.host, u.node)...)
 		kind := StopNode
-		if len(u.has.Mounts) == 0 {
+		if !u.has.KeepsData() && !u.has.WritesDisks() { // undo gives the node back: its guest may hold back what belongs on a disk
 			kind = KillNode
 		}
 		u.halt(kind, why)
@@ -237,6 +237,9 @@ func (u *nodeDraft) misplaced(wires spec.Rewire) bool {
 func (u *nodeDraft) relinkReason() string {
 	if !u.has.Runs() {
 		return ""
+	}
+	if len(u.has.Unlinked) > 0 {
+		return "its link to network " + strings.Join(u.has.Unlinked, ", ") + " is gone"
 	}
 	for _, nic := range u.has.NICs {
 		if u.draft.relinked[claim{u.host.Name, "network " + nic.Network}] {

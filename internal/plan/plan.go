@@ -1,7 +1,7 @@
 // Package plan decides what to do: it is a pure function of the declared site and the observed hosts.
 //
 // Call Up, Down, Start, Stop or Build with a site, what was observed and a Goal. You get a Plan: steps in order, each with its reason, the steps that it
-// needs, the nodes that it disturbs and how to undo it. Show it, or give it to package apply. Undo makes the plan that takes back the steps of another.
+// needs, the nodes that it disturbs and how to undo it. Show it, or give it to package apply. Package wayback plans how the steps of a plan are taken back.
 //
 // The package does no I/O and reads no clock, so the preview is the run: apply carries out the steps of a plan and nothing else, and a plan made afterwards
 // is empty. Before a step travels to its host, a Packer adds what it needs of the site, and Encode writes it down.
@@ -10,6 +10,7 @@ package plan
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"orrery/internal/observe"
 	"orrery/internal/plan/orphan"
@@ -39,6 +40,24 @@ type Goal struct {
 	Batch   site.Batch      // so many nodes Up disturbs at once, whatever groups say; the zero one: as they say
 	// Releases gives, by number, the site as a release that may be live makes it.
 	Releases map[int]*site.Site
+	Ending   Ending // of nodes that run: for Down, Stop and Restart
+}
+
+// An Ending says how nodes that run end.
+type Ending struct {
+	Hard    bool          // at once, as a power cut would: what they have not written is lost
+	Timeout time.Duration // for shutting down, after which they are killed, or 0 for DefaultStopTimeout
+}
+
+// DefaultStopTimeout is how long a node has to shut down before it is killed.
+const DefaultStopTimeout = 90 * time.Second
+
+// Kind returns the kind of the steps that end nodes so.
+func (e Ending) Kind() Kind {
+	if e.Hard {
+		return KillNode
+	}
+	return StopNode
 }
 
 func (g Goal) concerns(node string) bool { return g.Nodes == nil || g.Nodes[node] }

@@ -91,7 +91,8 @@ type Step struct {
 	WasReleases *observe.Releases `json:"-"`
 	Release     int               `json:"release,omitempty"` // of ForgetRelease
 
-	Restarts bool `json:"-"` // of StopNode and KillNode: the plan starts the node again
+	Restarts bool          `json:"-"` // of StopNode and KillNode: the plan starts the node again
+	Timeout  time.Duration `json:"-"` // of StopNode: for shutting down, or 0 for DefaultStopTimeout
 
 	Peer       string `json:"peer,omitempty"` // of a move: the other host; of StopNode, too, if the node is to run there again
 	Sum        string `json:"-"`              // of what was sent, as the host says that has given it; "": it is asked when the step is done

@@ -7,6 +7,7 @@ import (
 
 	"orrery/internal/observe"
 	"orrery/internal/plan"
+	"orrery/internal/plan/wayback"
 	"orrery/internal/site/spec"
 )
 
@@ -62,7 +63,7 @@ func TestUndoRestores(t *testing.T) {
 				lost[step.Host] = lost[step.Host] || step.Kind == plan.ForgetNames
 			}
 		}
-		back := plan.Undo(p, tried)
+		back := wayback.Undo(p, tried)
 		if result := f.run(back, 4); !result.OK() {
 			for _, failed := range result.Failed {
 				t.Errorf("%s: %v", failed.Step, failed.Err)

@@ -41,6 +41,9 @@ func (j *Job) anew(ctx context.Context, r *spec.Duty) error {
 	if err := j.order(ctx, r, "enable", j.sv().Begin, r.Services); err != nil {
 		return err
 	}
+	if err := j.steps(ctx, r, site.Started); err != nil {
+		return err
+	}
 	return j.active(ctx, r)
 }
 

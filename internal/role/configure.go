@@ -32,7 +32,7 @@ type Job struct {
 }
 
 // Configure does on a running node what its roles ask for: rendered files, boot steps, services. What has not changed since Was
-// is left alone, but for boot steps of a role of which something has changed.
+// is left alone, but for a role of which something has changed, and the roles that need it: their boot steps run and their services restart.
 func (j *Job) Configure(ctx context.Context) error {
 	whole, err := AwaitBoot(ctx, j.In, j.sv(), j.Log)
 	if err != nil {
@@ -45,14 +45,8 @@ func (j *Job) Configure(ctx context.Context) error {
 	if err := j.lay(ctx); err != nil {
 		return err
 	}
-	for i := range j.Duties.Roles {
-		d := &j.Duties.Roles[i]
-		if !j.changed(d) {
-			continue
-		}
-		if err := j.role(ctx, d); err != nil {
-			return err
-		}
+	if err := j.do(ctx, j.changes()); err != nil {
+		return err
 	}
 	return j.dropServices(ctx)
 }
@@ -94,41 +88,7 @@ func AwaitBoot(ctx context.Context, in host.Runner, sv *distro.Services, log io.
 	}
 }
 
-// changed reports whether anything that the role does on the node is new or other than before.
-func (j *Job) changed(r *spec.Duty) bool {
-	mine := func(p spec.Parts) spec.Parts {
-		some := spec.Parts{}
-		for key, digest := range p {
-			if strings.HasPrefix(key, r.Name+": ") {
-				some[key] = digest
-			}
-		}
-		return some
-	}
-	if spec.Differences(mine(j.Was.Parts), mine(j.Is.Parts)) != "" || spec.Differences(mine(j.Was.Active), mine(j.Is.Active)) != "" {
-		return true
-	}
-	return slices.ContainsFunc(r.Services, func(s string) bool { return !slices.Contains(j.Was.Services, s) })
-}
-
-func (j *Job) role(ctx context.Context, r *spec.Duty) error {
-	if err := j.files(ctx, r); err != nil {
-		return err
-	}
-	return j.work(ctx, r)
-}
-
-// work does what a role does once its files are there: boot steps, services.
-func (j *Job) work(ctx context.Context, r *spec.Duty) error {
-	if err := j.steps(ctx, r, site.Boot); err != nil {
-		return err
-	}
-	if err := j.services(ctx, r, r.Services); err != nil || !j.Live {
-		return err
-	}
-	return j.active(ctx, r)
-}
-
+// files puts the rendered files of a role on the node.
 func (j *Job) files(ctx context.Context, r *spec.Duty) error {
 	if j.Injected {
 		return nil

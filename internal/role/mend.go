@@ -4,23 +4,22 @@ import (
 	"context"
 	"slices"
 
-	"orrery/internal/host"
 	"orrery/internal/observe"
 	"orrery/internal/site/spec"
 )
 
 // Mend puts right what of a running node has drifted, apart from what its layers have, which is there again. A role of which a file was not as it
-// makes it is applied as if it had changed: those files, boot steps, services. Of the others only those services are touched that did not run, unless
+// makes it is applied as if that had changed: those files, boot steps, services, and the roles that need it. Of the others only those services are touched that did not run, unless
 // a program was changed that any of them may have running, or nothing but a health check tells that something is wrong.
 func (j *Job) Mend(ctx context.Context, drift []observe.Drift) error {
-	again := map[string][]string{} // roles that are applied again, and their files that have drifted
+	again := map[string][]string{} // parts of roles that have drifted
 	var start, enable []string
 	sick := map[string]bool{}
 	altered, silent := false, false
 	for _, d := range drift {
 		switch {
 		case d.Kind == observe.DriftFile:
-			again[d.Role] = append(again[d.Role], d.Subject)
+			again[d.Role] = append(again[d.Role], "file "+d.Subject)
 		case d.Kind == observe.DriftProgram:
 			altered = altered || d.How != observe.Gone
 		case d.Kind == observe.DriftService && d.How == observe.Unenabled:
@@ -34,38 +33,27 @@ func (j *Job) Mend(ctx context.Context, drift []observe.Drift) error {
 		}
 	}
 	alone := !silent && len(sick) > 0 && len(again)+len(start)+len(enable) == 0 && !altered
-	for i := range j.Duties.Roles {
-		r := &j.Duties.Roles[i]
-		own := j.running(r)
-		if paths := again[r.Name]; paths != nil {
-			if err := j.again(ctx, r, paths); err != nil {
-				return err
-			}
-			continue
+	tasks := j.newTasks()
+	var exact []string
+	for i := range tasks {
+		t := &tasks[i]
+		own := j.running(t.duty)
+		if parts := again[t.duty.Name]; parts != nil { // the other files are as they shall be, or the node's to change
+			t.files = filesAt(t.duty, parts)
+			services, ok := exactly(t.duty, parts)
+			t.whole, exact = !ok, append(exact, services...)
 		}
-		restart := intersection(own, start)
-		if altered || alone && sick[r.Name] {
-			restart = own
-		}
-		if err := j.bring(ctx, r, restart, intersection(own, enable)); err != nil {
-			return err
+		t.bring, t.enable = intersection(own, start), intersection(own, enable)
+		if altered || alone && sick[t.duty.Name] {
+			t.bring = own
 		}
 		if silent { // nobody could say which of them run
-			if err := j.order(ctx, r, "start", j.sv().Start, own); err != nil {
-				return err
-			}
+			t.start = own
 		}
 	}
-	return nil
-}
-
-// again applies a role anew of which some files have drifted. The others are as they shall be, or the node's to change.
-func (j *Job) again(ctx context.Context, r *spec.Duty, paths []string) error {
-	all := slices.DeleteFunc(Files(r), func(f host.File) bool { return !slices.Contains(paths, f.Path) })
-	if err := j.put(ctx, r, all); err != nil {
-		return err
-	}
-	return j.work(ctx, r)
+	applyAbove(tasks)
+	j.restartOnly(tasks, exact)
+	return j.do(ctx, tasks)
 }
 
 // running gives the services of a role that run on the node now.

@@ -88,7 +88,7 @@ func TestMend(t *testing.T) {
 	again := func(units string) []string {
 		return append(up(units), "systemctl reset-failed --quiet "+units, "restart "+units)
 	}
-	reapplied := []string{"/bin/sh /run/orrery-role/web/.step-0", "restart web.service mail.service", "systemctl enable --now --quiet dish.service"}
+	reapplied := []string{"/bin/sh /run/orrery-role/web/.step-0", "restart web.service mail.service", "restart dish.service"}
 	for name, c := range map[string]struct {
 		drift []observe.Drift
 		want  []string

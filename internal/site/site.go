@@ -321,9 +321,10 @@ type Role struct {
 
 // When a step of a role is done.
 const (
-	Build  = "build"  // into the layer
-	Boot   = "boot"   // on the node
-	Active = "active" // on the node, each time that it becomes live
+	Build   = "build"   // into the layer
+	Boot    = "boot"    // on the node, before the services of its roles start
+	Started = "started" // on the node, once they have started
+	Active  = "active"  // on the node, each time that it becomes live
 )
 
 // A File is put on the node by a role.
@@ -336,6 +337,9 @@ type File struct {
 	Template string // name, beside role.toml, of the template it is rendered from
 	Source   string // name, beside role.toml, of the file it is
 	Content  []byte // of Template, Source, or as given
+	// Restarts are the services that restart when nothing but this file has changed, of whatever role of the node,
+	// or nil: those of its role and of the roles that need it.
+	Restarts []string `toml:"restarts"`
 }
 
 // Rendered reports whether the file differs from node to node and so is not part of the layer.
@@ -353,7 +357,7 @@ func (f File) ModeFor(secret bool) uint32 {
 type Step struct {
 	Line        int
 	Name        string `toml:"name"`
-	When        string `toml:"when"` // Build, Boot or Active
+	When        string `toml:"when"` // Build, Boot, Started or Active
 	Run         string // name, beside role.toml, of the script; "": given inline
 	Script      []byte
 	Interpreter []string      `toml:"interpreter"`

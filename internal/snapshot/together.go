@@ -6,12 +6,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 
 	"orrery/internal/engine"
 	"orrery/internal/host"
+	"orrery/internal/pattern"
 )
 
 // A Pace is that of several hosts that take a snapshot together: each has its own part of it.
@@ -77,7 +77,7 @@ func RemoveReady(dirs host.Dirs, key, id string) error {
 	return erase(gone)
 }
 
-var fitID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$`)
+var fitID = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$`)
 
 // FitID reports whether a name may be that of a snapshot.
-func FitID(id string) bool { return fitID.MatchString(id) }
+func FitID(id string) bool { return fitID().MatchString(id) }

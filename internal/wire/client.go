@@ -124,6 +124,11 @@ func (c *Client) Find(ctx context.Context, places []string) error {
 	return c.ask(ctx, question{Verb: toFind, Paths: places})
 }
 
+// Unused returns *InUse if something in the machine uses one of its disks with these serial numbers.
+func (c *Client) Unused(ctx context.Context, serials []string) error {
+	return c.ask(ctx, question{Verb: toUnused, Disks: serials})
+}
+
 // ask asks something that is answered with a yes.
 func (c *Client) ask(ctx context.Context, q question) error {
 	call, err := c.call(ctx, q)

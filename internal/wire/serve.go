@@ -28,6 +28,8 @@ type Machine interface {
 	Forget(ctx context.Context, places []string) error
 	// Find comes upon what the host has mounted at some places, the outermost first.
 	Find(ctx context.Context, places []string) error
+	// Unused returns *InUse if something in the machine uses one of its disks with these serial numbers.
+	Unused(ctx context.Context, serials []string) error
 }
 
 // Serve does at a place what clients ask for who come along a connection, one after the other. When one of them goes, all that he has called is ended. It returns
@@ -176,7 +178,7 @@ func (c *served) do(d *desk) {
 		c.say(c.talk(place, q.About))
 	case toPing:
 		c.say(nil)
-	case toAwait, toJoin, toPowerOff, toForget, toFind:
+	case toAwait, toJoin, toPowerOff, toForget, toFind, toUnused:
 		c.say(c.ofMachine(d.place, q))
 	default:
 		c.say(problem.New(problem.Unable, "it does not know %q", shorten(q.Verb, 32)))
@@ -254,6 +256,8 @@ func (c *served) ofMachine(place host.Runner, q question) error {
 		return m.Forget(c.ctx, q.Paths)
 	case toFind:
 		return m.Find(c.ctx, q.Paths)
+	case toUnused:
+		return m.Unused(c.ctx, q.Disks)
 	case toJoin:
 		return m.Join(c.ctx, q.NICs)
 	}

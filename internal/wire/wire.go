@@ -45,6 +45,7 @@ type question struct {
 
 	Path  string   `json:"path,omitempty"`  // await
 	Paths []string `json:"paths,omitempty"` // forget, find
+	Disks []string `json:"disks,omitempty"` // unused: serial numbers
 
 	NICs []boot.NIC `json:"nics,omitempty"` // join
 
@@ -73,6 +74,7 @@ const (
 	toPowerOff = "poweroff"
 	toForget   = "forget"
 	toFind     = "find"
+	toUnused   = "unused"
 	toTalk     = "talk"
 )
 

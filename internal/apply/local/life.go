@@ -30,14 +30,16 @@ type life struct {
 	left     []string   // what is not in copies of volumes that were made, and why
 }
 
-// stopPatience is how long a node has to shut down in order.
-const stopPatience = 90 * time.Second
-
-// stop shuts a node down, and by force when patience is at its end.
-func stop(ctx context.Context, e engine.Engine, ref engine.Ref, patience time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+// stop shuts a node down, and kills it if it has not ended when the time is over. The user is told, since what the node
+// had not written is lost. With no time at all, that was asked for.
+func stop(ctx context.Context, e engine.Engine, ref engine.Ref, timeout time.Duration, say func(string)) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	return e.Stop(ctx, ref)
+	err := e.Stop(ctx, ref)
+	if err == nil && timeout > 0 && ctx.Err() != nil {
+		say(fmt.Sprintf("had not shut down after %v, and was killed", timeout))
+	}
+	return err
 }
 
 // create makes a node, and the SSH host key by which it is known.

@@ -24,6 +24,7 @@ import (
 	"orrery/internal/observe"
 	"orrery/internal/plan"
 	"orrery/internal/plan/release"
+	"orrery/internal/plan/wayback"
 	"orrery/internal/role"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
@@ -262,7 +263,7 @@ func TestUndoByAnother(t *testing.T) {
 	}
 	done := append(r.Done, r.Failed[0].Step)
 	w.begin(w.host.Dirs)
-	w.reach(plan.Undo(p, done), nil)
+	w.reach(wayback.Undo(p, done), nil)
 	for _, name := range []string{"db", "web"} {
 		n := w.spelt(name)
 		if got := w.file(engine.RefOf(n), "/etc/web"); got != "first of "+name+"\n" {
@@ -308,7 +309,7 @@ func TestSwitchThere(t *testing.T) {
 		t.Errorf("on record is %+v, %v", r, err)
 	}
 	w.begin(w.host.Dirs)
-	w.reach(plan.Undo(p, p.Steps), nil)
+	w.reach(wayback.Undo(p, p.Steps), nil)
 	if is := live(); fmt.Sprint(is) != fmt.Sprint(was) {
 		t.Errorf("live are %v, not %v", is, was)
 	}
@@ -416,7 +417,7 @@ func TestReplaceThereAndBack(t *testing.T) {
 		t.Fatal("nothing was replaced")
 	}
 	w.begin(w.host.Dirs)
-	w.reach(plan.Undo(p, p.Steps), nil)
+	w.reach(wayback.Undo(p, p.Steps), nil)
 	if is := w.spelt("db"); is.Layer != was.Layer || w.file(engine.RefOf(is), "/etc/web") != "first of db\n" {
 		t.Errorf("it is %+v", is)
 	}

@@ -45,7 +45,7 @@ func TestRestartOnFullDisk(t *testing.T) {
 	}
 	restart := func(ends plan.Kind) *plan.Plan {
 		w.must(w.Sweep(w.Context()))
-		p, err := plan.Restart(ends, w.site, w.observed(), plan.Goal{})
+		p, err := plan.Restart(w.site, w.observed(), plan.Goal{Ending: plan.Ending{Hard: ends == plan.KillNode}})
 		w.must(err)
 		pack.NoteRestarts(p)
 		return p

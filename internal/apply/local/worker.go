@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -137,12 +138,12 @@ func (p *Place) Nodes(ctx context.Context) (all []observe.Node, err error) {
 	})
 }
 
-// glance gives the same nodes without what only a closer look tells.
+// glance returns the same nodes without what only a closer look tells.
 func (p *Place) glance(ctx context.Context) ([]observe.Node, error) {
 	return p.nodesOf(func(e engine.Engine) ([]observe.Node, error) { return engine.Glance(ctx, e, p.Key) })
 }
 
-// nodesOf gives the nodes of all engines by name.
+// nodesOf returns the nodes of all engines by name.
 func (p *Place) nodesOf(list func(engine.Engine) ([]observe.Node, error)) (all []observe.Node, err error) {
 	for _, name := range slices.Sorted(maps.Keys(p.Engines)) {
 		nodes, wrong := list(p.Engines[name])
@@ -266,9 +267,9 @@ func (w *Worker) doNode(ctx context.Context, s *plan.Step, say func(string)) err
 				return err
 			}
 		}
-		return stop(ctx, e, engine.RefOf(n), stopPatience)
+		return stop(ctx, e, engine.RefOf(n), cmp.Or(s.Timeout, plan.DefaultStopTimeout), say)
 	case plan.KillNode:
-		return stop(ctx, e, engine.RefOf(n), 0)
+		return stop(ctx, e, engine.RefOf(n), 0, say)
 	case plan.DestroyNode:
 		return e.Destroy(ctx, engine.RefOf(n))
 	case plan.RevertNode:

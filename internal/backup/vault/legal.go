@@ -4,13 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"orrery/internal/image"
 	"orrery/internal/observe"
+	"orrery/internal/pattern"
 	"orrery/internal/site"
 	"orrery/internal/site/check"
 	"orrery/internal/site/twin"
@@ -160,10 +160,10 @@ func (m *Manifest) ReadReleases() (observe.Releases, error) {
 }
 
 // hostKeyFile matches the files of a node's SSH host keys.
-var hostKeyFile = regexp.MustCompile(`^ssh_host_[a-z0-9_]+(\.pub)?$`)
+var hostKeyFile = pattern.New(`^ssh_host_[a-z0-9_]+(\.pub)?$`)
 
 // IsHostKey tells the name of such a file.
-func IsHostKey(name string) bool { return hostKeyFile.MatchString(name) }
+func IsHostKey(name string) bool { return hostKeyFile().MatchString(name) }
 
 // isSecret tells the paths of secrets: secrets/NAME, keys/NODE/ssh_host_TYPE_key[.pub] and keys/known_hosts.
 func isSecret(path string) bool {

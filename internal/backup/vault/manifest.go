@@ -13,11 +13,11 @@ package vault
 
 import (
 	"encoding/json"
-	"regexp"
 	"time"
 
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/image"
+	"orrery/internal/pattern"
 	"orrery/internal/problem"
 )
 
@@ -31,6 +31,7 @@ const (
 // A Manifest says what is in a backup. It is written last: a backup without one is none.
 type Manifest struct {
 	Format     int                     `json:"format"`
+	Order      time.Time               `json:"order,omitzero"` // by which it is ordered, if not by Time; it must stand here: see orderIn
 	Site       string                  `json:"site"`
 	Key        string                  `json:"key"`            // what its host kept it under
 	Twin       string                  `json:"twin,omitempty"` // of which it is
@@ -138,16 +139,16 @@ func spell(m *Manifest) (text []byte, id string, err error) {
 }
 
 func nameOf(m *Manifest, text []byte) string {
-	return m.Time.UTC().Format("20060102-150405") + "-" + digestOf(text).String()[:16]
+	return m.Time.UTC().Format(nameTime) + "-" + digestOf(text).String()[:16]
 }
 
 // MostManifest bounds a manifest; that of 32 nodes has half a MiB.
 const MostManifest = 64 << 20
 
 // manifestName is that of a manifest's file: the time of the backup, and half a digest.
-var manifestName = regexp.MustCompile(`^[0-9]{8}-[0-9]{6}-[0-9a-f]{16}\.json$`)
+var manifestName = pattern.New(`^[0-9]{8}-[0-9]{6}-[0-9a-f]{16}\.json$`)
 
-func isManifest(name string) bool { return manifestName.MatchString(name) }
+func isManifest(name string) bool { return manifestName().MatchString(name) }
 
 // understand reads a manifest, which must be what its name says.
 func understand(v Vault, id string, text []byte) (*Manifest, error) {

@@ -340,6 +340,11 @@ func (r *Repository) Commit(m *Manifest) (string, error) {
 	if err := r.Settle(); err != nil {
 		return "", err
 	}
+	ids, err := r.names()
+	if err != nil {
+		return "", err
+	}
+	m.put(r.order(ids))
 	text, id, err := spell(m)
 	if err != nil {
 		return "", err
@@ -368,8 +373,15 @@ func (r *Repository) sync() error {
 	return nil
 }
 
-// Backups gives the names of the backups, the oldest first.
+// Backups returns the names of the backups, in the order in which they were taken.
 func (r *Repository) Backups() ([]string, error) {
+	ids, err := r.names()
+	r.order(ids)
+	return ids, err
+}
+
+// names returns the names of the backups, in no order.
+func (r *Repository) names() ([]string, error) {
 	names, err := r.root.Names("backups", MostNames)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil

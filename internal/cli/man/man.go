@@ -5,10 +5,11 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"regexp"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
+
+	"orrery/internal/pattern"
 )
 
 // Verb gives the one that writes the pages of a verb and of those below it.
@@ -41,7 +42,7 @@ func hideEmpty(page string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(page, emptyDefault.ReplaceAll(text, []byte("$1")), 0o644)
+	return os.WriteFile(page, emptyDefault().ReplaceAll(text, []byte("$1")), 0o644)
 }
 
-var emptyDefault = regexp.MustCompile(`(?m)^((?:\\fB-\w\\fP, )?\\fB--[a-z-]+\\fP)(?:=(?:""|\[\]|0s?)?|\[=false\])$`)
+var emptyDefault = pattern.New(`(?m)^((?:\\fB-\w\\fP, )?\\fB--[a-z-]+\\fP)(?:=(?:""|\[\]|0s?)?|\[=false\])$`)

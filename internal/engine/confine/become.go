@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -16,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/host"
+	"orrery/internal/pattern"
 	"orrery/internal/problem"
 )
 
@@ -177,23 +177,23 @@ func (b Backend) line(args []string) (c chain, err error) {
 
 // A place where a program is to listen, and a file that it has been handed, as they are in options of QEMU's.
 var (
-	path = regexp.MustCompile(`(^|,)path=([^,]+)`)
-	open = regexp.MustCompile(`(?:^|,)fd[=:]([0-9]+)(?:,|$)`)
+	path = pattern.New(`(^|,)path=([^,]+)`)
+	open = pattern.New(`(?:^|,)fd[=:]([0-9]+)(?:,|$)`)
 )
 
 // Listening rewrites the options of QEMU by which it would open sockets, so that it finds them open. It gives the numbers of all files that it is handed.
 func Listening(args []string, listen func(path string) (fd int, err error)) (all []string, handed []int, err error) {
 	for i, arg := range args {
 		if i > 0 && args[i-1] == "-chardev" && strings.HasPrefix(arg, "socket,") {
-			if at := path.FindStringSubmatch(arg); at != nil {
+			if at := path().FindStringSubmatch(arg); at != nil {
 				fd, err := listen(at[2])
 				if err != nil {
 					return nil, nil, err
 				}
-				arg = path.ReplaceAllString(arg, "${1}fd="+strconv.Itoa(fd))
+				arg = path().ReplaceAllString(arg, "${1}fd="+strconv.Itoa(fd))
 			}
 		}
-		if found := open.FindStringSubmatch(arg); found != nil {
+		if found := open().FindStringSubmatch(arg); found != nil {
 			fd, err := strconv.Atoi(found[1])
 			if err != nil {
 				return nil, nil, err

@@ -130,7 +130,7 @@ func again(s *suite) {
 	s.wantState(n, observe.Running)
 	s.must(s.Engine.Change(s.Context(), n))
 	s.wantState(n, observe.Running)
-	s.stop(n)
+	s.stopLate(n)
 	s.stop(n)
 	s.destroy(n)
 	s.destroy(n)

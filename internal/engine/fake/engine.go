@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"orrery/internal/engine"
 	"orrery/internal/host"
@@ -211,16 +212,29 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 	})
 }
 
-// Stop shuts a node down, by force if the time for it is over.
+// Stop shuts a node down, by force if the time for it is over: before it begins, or during a Delay.
 func (e *Engine) Stop(ctx context.Context, ref engine.Ref) error {
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		ctx = context.WithoutCancel(ctx)
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) { // faults strike it, and no Delay holds it up
+		moment, cancel := context.WithTimeout(context.WithoutCancel(ctx), 100*time.Millisecond)
+		defer cancel()
+		ctx = moment
 	}
-	return e.turn(ctx, "Stop", ref, func(n *node) error {
+	halt := func(n *node) error {
 		n.halt()
 		n.state = observe.Stopped
 		return nil
-	})
+	}
+	err := e.turn(ctx, "Stop", ref, halt)
+	if !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	n, err := e.find(ref)
+	if err != nil {
+		return err
+	}
+	return halt(n)
 }
 
 // Freeze lets a running node stand still.

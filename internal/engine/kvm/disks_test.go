@@ -3,16 +3,20 @@ package kvm
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/engine"
 	"orrery/internal/host"
+	"orrery/internal/network/ends"
 	"orrery/internal/observe"
 	"orrery/internal/site"
+	"orrery/internal/site/spec"
 )
 
 // TestDisks: a machine that keeps what it writes on a disk, and has others: what it has written is there when it boots again, what the host has written meanwhile is
@@ -60,12 +64,20 @@ func TestDisks(t *testing.T) {
 		t.Errorf("a disk that was plugged, one that is larger: %q", got)
 	}
 	is.VM.Disks = is.VM.Disks[:1]
+	in("mkfs.ext4 -q /dev/vdc; mkdir /srv/more; mount /dev/vdc /srv/more; echo unwritten >/srv/more/file")
+	if err := g.Change(t.Context(), &is); err == nil || !strings.Contains(err.Error(), "disk more is in use by what is mounted at /srv/more") {
+		t.Errorf("a disk that is mounted is unplugged: %v", err)
+	}
+	if got := in("cat /srv/more/file; umount /srv/more; cat /sys/block/vdc/serial"); got != "unwritten\nmore" {
+		t.Errorf("of the disk that was mounted is left: %q", got)
+	}
 	must(t, g.Change(t.Context(), &is))
 	if got := in("ls /sys/block | grep vd | tr '\\n' ' '"); got != "vda vdb" {
 		t.Errorf("a disk that was unplugged: it has %s", got)
 	}
 	g.wires(t, &is)
 	g.frees(t, ref)
+	g.unlinked(t, &is)
 	must(t, g.Stop(t.Context(), ref))
 
 	// What it wrote is there again; what the host has written since is newer.
@@ -73,6 +85,9 @@ func TestDisks(t *testing.T) {
 	must(t, g.Start(t.Context(), ref))
 	if got := in("cat /etc/told /root/kept; test ! -e /etc/another; mount /dev/vdb /srv/data; cat /srv/data/file; df -m / | awk 'END { print ($2 > 1500) }'"); got != "second\nkept\ndata\n1" {
 		t.Errorf("after it has booted again: %q", got)
+	}
+	if !ends.Exists(n.NICs[0].HostEnd) {
+		t.Error("its link is not there again")
 	}
 
 	// The host has no more room: the machine stands still, and goes on when there is some.
@@ -88,10 +103,40 @@ func TestDisks(t *testing.T) {
 		t.Errorf("with room again, it is %s: %q", g.state(t, ref), got)
 	}
 
+	// What the guest frees of its disk is the host's again.
+	full := used(t, room)
+	in("rm /root/full; sync")
+	for begun := time.Now(); used(t, room) > full-80<<20; time.Sleep(100 * time.Millisecond) {
+		if time.Since(begun) > time.Minute {
+			t.Fatalf("the guest has freed 100 MiB, and its disks have %d MiB of the host after %d MiB", used(t, room)>>20, full>>20)
+		}
+	}
+
 	// What it writes where the host has written before is newer, also when it reboots by itself.
 	in("echo third >/etc/told; sync")
 	g.reboot(t, ref)
 	if got := in("cat /etc/told"); got != "third" {
 		t.Errorf("after it has rebooted by itself: %q", got)
+	}
+}
+
+// used is how many bytes of a file system are taken.
+func used(t *testing.T, at string) int64 {
+	t.Helper()
+	var of unix.Statfs_t
+	must(t, unix.Statfs(at, &of))
+	return int64(of.Blocks-of.Bfree) * of.Bsize
+}
+
+// unlinked deletes the link of a machine that runs: the list says so, and the next start makes it anew.
+func (g ground) unlinked(t *testing.T, n *spec.Node) {
+	t.Helper()
+	link, err := netlink.LinkByName(n.NICs[0].HostEnd)
+	must(t, err)
+	must(t, netlink.LinkDel(link))
+	all, err := g.List(t.Context(), testSite)
+	must(t, err)
+	if !slices.Equal(all[0].Unlinked, []string{n.NICs[0].Network}) {
+		t.Errorf("without the link to %s it lacks links to %q", n.NICs[0].Network, all[0].Unlinked)
 	}
 }

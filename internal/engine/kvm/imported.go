@@ -69,7 +69,8 @@ func (e *Engine) startDisk(ctx context.Context, m machine, r *nodedir.Record) (e
 	if r.Disk.Guest == site.NoGuest {
 		return ctx.Err()
 	}
-	if err := e.awaitLogin(ctx, m, accel); err != nil {
+	up := func(ctx context.Context) error { return e.awaitLogin(ctx, m, accel) }
+	if err := m.unlessStarved(ctx, &r.Node, up); err != nil {
 		return m.StartProblem(err, m.lastWords(printed))
 	}
 	return errors.Join(ctx.Err(), e.visited(ctx, m))

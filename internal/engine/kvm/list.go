@@ -16,7 +16,7 @@ func (e *Engine) List(_ context.Context, site string) ([]observe.Node, error) {
 	return e.Observe(site, e.look)
 }
 
-// Glance gives them without their links and limits.
+// Glance returns them without their links and limits.
 func (e *Engine) Glance(_ context.Context, site string) ([]observe.Node, error) {
 	return e.Observe(site, e.glance)
 }
@@ -32,7 +32,7 @@ func (e *Engine) glance(n *observe.Node) {
 	if m.still() {
 		n.State = observe.Frozen
 	}
-	if n.State == observe.Running && len(n.VM.Drives()) > 0 && m.starved(context.Background()) {
+	if n.State == observe.Running && writes(&n.Node) && m.starved(context.Background()) {
 		n.State, n.Starved = observe.Frozen, true
 	}
 }
@@ -51,6 +51,9 @@ func (e *Engine) look(n *observe.Node) {
 			continue
 		}
 		n.NICs[i].Bridge = ends.Whereabouts(n.NICs[i], n.KindOf(n.NICs[i]))
+		if n.NICs[i].Bridge == "" && !ends.Exists(n.NICs[i].HostEnd) {
+			n.Unlinked = append(n.Unlinked, n.NICs[i].Network)
+		}
 	}
 	if has, ok := m.Group().Holds(bounds(&n.Node, 1)); !ok {
 		n.Limits.Cpus, n.Limits.Pin = has.Cpus, has.Pin // somebody changed them behind our back

@@ -28,6 +28,9 @@ func (e *Engine) replug(ctx context.Context, was *nodedir.Record, is site.VM) er
 		return err
 	}
 	defer q.Close() //nolint:errcheck // all was answered
+	if err := e.agents.Unused(ctx, m.Machine, change.Out); err != nil {
+		return err
+	}
 	for _, d := range change.Out {
 		if err := m.unplug(ctx, q, d); err != nil {
 			return err

@@ -34,7 +34,7 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 		return err
 	}
 	if m.running() {
-		if err := m.thaw(); err != nil || len(r.VM.Drives()) == 0 {
+		if err := m.thaw(); err != nil || !writes(&r.Node) {
 			return err
 		}
 		return m.feed(ctx)
@@ -58,9 +58,8 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 			err = start(ctx, m, r)
 		}
 		if err != nil {
-			stopped := context.WithoutCancel(ctx)
-			err = errors.Join(err, m.Group().Kill(stopped))
-			return errors.Join(err, e.tidy(stopped, m))
+			err = errors.Join(err, m.Group().Kill(context.WithoutCancel(ctx)))
+			return errors.Join(err, e.tidy(ctx, m))
 		}
 		return nil
 	})
@@ -139,7 +138,8 @@ func (e *Engine) start(ctx context.Context, m machine, r *nodedir.Record) (err e
 	if err := m.pin(ctx, r); err != nil {
 		return err
 	}
-	if err := e.agents.Await(ctx, m.Machine, patience(accel), m.awaitOff); err != nil {
+	up := func(ctx context.Context) error { return e.agents.Await(ctx, m.Machine, patience(accel), m.awaitOff) }
+	if err := m.unlessStarved(ctx, &r.Node, up); err != nil {
 		return m.StartProblem(err, m.lastWords(printed))
 	}
 	if r.VM.Disk != "" {

@@ -80,8 +80,11 @@ func (e *Engine) Destroy(ctx context.Context, ref engine.Ref) error {
 	return e.Remove(ref)
 }
 
-// tidy removes what a machine had while it ran: links, their guards, sockets, the control group. What it was lent goes back.
+// tidy removes what a machine had while it ran: links, their guards, sockets, the control group. What it was lent goes
+// back. It has time of its own.
 func (e *Engine) tidy(ctx context.Context, m machine) error {
+	ctx, cancel := engine.Cleanup(ctx)
+	defer cancel()
 	e.agents.Leave(m.Ref)
 	e.logins.Leave(m.Ref)
 	_ = os.Remove(m.halted()) // the next one begins to run

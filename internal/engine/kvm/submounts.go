@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"orrery/internal/engine/vm"
 	"orrery/internal/problem"
-	"orrery/internal/visible"
 	"orrery/internal/wire"
 )
 
@@ -21,11 +21,8 @@ func (e *Engine) minder(m machine) func(context.Context) (minder, error) {
 	return func(ctx context.Context) (minder, error) { return e.agents.Of(ctx, m.Ref) }
 }
 
-// mostUsers bounds what is told of who uses a volume, in bytes, and telling how long a guest may take.
-const (
-	mostUsers = 4 << 10
-	telling   = 2 * time.Minute
-)
+// telling is how long a guest may take to do so.
+const telling = 2 * time.Minute
 
 // forget lets the guest unmount what it has mounted at some places, the innermost first. What it says of it is not relied upon: virtiofsd then holds the volume, or it does not.
 func (s *remounting) forget(ctx context.Context, places []string) error {
@@ -50,22 +47,10 @@ func (s *remounting) tell(ctx context.Context, what func(context.Context, minder
 	case err == nil:
 		return nil
 	case errors.As(err, &used):
-		return problem.New(problem.Failed, "node %s: a volume is in use by %s", s.m.Ref.Name, whoever(used.By)).At(s.m.Ref.Site).Try("stop what uses it and run the same command again")
+		return problem.New(problem.Failed, "node %s: a volume is in use by %s", s.m.Ref.Name, vm.Whoever(used.By)).At(s.m.Ref.Site).Try("stop what uses it and run the same command again")
 	case problem.Is(err, problem.Unable): // no other agent says so of this
 		return problem.New(problem.Failed, "node %s: the agent of its guest is of a former version of orrery, and cannot change volumes", s.m.Ref.Name).At(s.m.Ref.Site).
 			Try("orrery restart %s, and run the same command again", s.m.Ref.Name)
 	}
 	return problem.New(problem.Failed, "node %s: its guest does not change its volumes", s.m.Ref.Name).At(s.m.Ref.Site).Because(err)
-}
-
-// whoever is what a guest says of who uses a volume, fit to be told.
-func whoever(says string) string {
-	says = visible.Line(says)
-	switch {
-	case says == "":
-		return "something that the guest's kernel does not name"
-	case len(says) > mostUsers:
-		return says[:mostUsers] + "…"
-	}
-	return says
 }

@@ -54,7 +54,7 @@ func TestForgetLies(t *testing.T) {
 			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%s, %s: %v", name, what, err)
 			}
-			if err != nil && (problem.Exit(err) != int(problem.Failed) || len(err.Error()) > 2*mostUsers || strings.ContainsAny(err.Error(), "\x1b\u202e")) {
+			if err != nil && (problem.Exit(err) != int(problem.Failed) || len(err.Error()) > 2*vm.MaxUsersBytes || strings.ContainsAny(err.Error(), "\x1b\u202e")) {
 				t.Errorf("%s, %s: %d bytes, status %d: %.200q", name, what, len(err.Error()), problem.Exit(err), err)
 			}
 		}

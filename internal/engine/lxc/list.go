@@ -12,7 +12,7 @@ func (e *Engine) List(_ context.Context, site string) ([]observe.Node, error) {
 	return e.Observe(site, e.look)
 }
 
-// Glance gives them without their links and limits.
+// Glance returns them without their links and limits.
 func (e *Engine) Glance(_ context.Context, site string) ([]observe.Node, error) {
 	return e.Observe(site, e.glance)
 }

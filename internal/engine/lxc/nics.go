@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"orrery/internal/engine"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/network"
@@ -121,7 +122,8 @@ func (c container) passThrough(ctx context.Context, r *nodedir.Record) error {
 // giveBack makes interfaces of the host that the node had what they were before. LXC has moved them back, or the kernel has; a veth pair that was
 // all in nodes that were killed is gone.
 func (c container) giveBack(ctx context.Context, r *nodedir.Record) error {
-	ctx = context.WithoutCancel(ctx)
+	ctx, cancel := engine.Cleanup(ctx)
+	defer cancel()
 	var err error
 	for _, nic := range r.NICs {
 		if nic.Kind == site.Exclusive { // even if it is on a bridge now
@@ -146,6 +148,9 @@ func (c container) observeLinks(n *observe.Node) {
 			}
 		default:
 			nic.Bridge = ends.Whereabouts(*nic, n.KindOf(*nic))
+			if nic.Bridge == "" && !ends.Exists(nic.HostEnd) {
+				n.Unlinked = append(n.Unlinked, nic.Network)
+			}
 		}
 	}
 }

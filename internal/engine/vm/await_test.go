@@ -32,6 +32,7 @@ func (dying) Join(context.Context, []boot.NIC) error { return nil }
 func (dying) PowerOff() error                        { return nil }
 func (dying) Forget(context.Context, []string) error { return nil }
 func (dying) Find(context.Context, []string) error   { return nil }
+func (dying) Unused(context.Context, []string) error { return nil }
 
 // A guest that dies before its init is up has not been started, however long its machine takes to be off.
 func TestAwaitDying(t *testing.T) {

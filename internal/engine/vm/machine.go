@@ -82,12 +82,18 @@ func (m Machine) Fails(does string, err error) *problem.Problem {
 	return problem.New(problem.Failed, "node %s %s", m.Ref.Name, does).At(m.Path()).Because(err)
 }
 
-// StartProblem says why the machine does not start, and what was printed of it.
+// StartProblem says why the machine does not start, and what was printed of it. A cause that has a cure of its own keeps it.
 func (m Machine) StartProblem(err error, printed string) error {
+	var cause *problem.Problem
+	known := errors.As(err, &cause) && cause.Cure != ""
 	if printed != "" {
 		err = fmt.Errorf("%w\n%s", err, printed)
 	}
-	return m.Fails("does not start", err).Try("orrery doctor tells what this host lacks")
+	p := m.Fails("does not start", err)
+	if known {
+		return p
+	}
+	return p.Try("orrery doctor tells what this host lacks")
 }
 
 // LackOf says what a host lacks for virtual machines.

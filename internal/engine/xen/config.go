@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"orrery/internal/guest/boot"
+	"orrery/internal/pattern"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
@@ -98,7 +98,7 @@ func (d *domain) boots(n *spec.Node) (string, error) {
 func (d *domain) link(i int) string { return d.run + "/link" + strconv.Itoa(i) }
 
 // plain is a path that the toolstack takes as it is: it has no way to write others in lists.
-var plain = regexp.MustCompile(`^/[A-Za-z0-9._/+@:-]*$`)
+var plain = pattern.New(`^/[A-Za-z0-9._/+@:-]*$`)
 
 // mostPath is how long the path of a socket may be (sun_path of unix(7)).
 const mostPath = 107
@@ -113,7 +113,7 @@ func (d *domain) sound(string) error {
 		paths = append(paths, drive.path)
 	}
 	for _, path := range paths {
-		if path != "" && !plain.MatchString(path) {
+		if path != "" && !plain().MatchString(path) {
 			return problem.New(problem.Unable, "Xen's toolstack does not take the path %q", path).Try("set ORRERY_STATE and ORRERY_RUN to directories whose names have letters, digits and dashes only")
 		}
 	}

@@ -41,7 +41,7 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 	}
 	return m.WhileStarting(func() error {
 		if err := e.start(ctx, m, r); err != nil {
-			return errors.Join(err, e.end(context.WithoutCancel(ctx), m))
+			return errors.Join(err, e.end(ctx, m))
 		}
 		return nil
 	})

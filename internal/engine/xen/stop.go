@@ -45,7 +45,7 @@ func (e *Engine) powerOff(ctx context.Context, m machine) error {
 			return err
 		}
 	}
-	if err := e.end(context.WithoutCancel(ctx), m); err != nil {
+	if err := e.end(ctx, m); err != nil {
 		return err
 	}
 	if err := os.Remove(m.Stopping()); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -130,8 +130,11 @@ func (e *Engine) endDomain(ctx context.Context, m machine) (none bool, err error
 	return false, err
 }
 
-// end ends the domain, and what is left of one, and removes what it had while it ran: links, their guards, sockets, the control group.
+// end ends the domain, and what is left of one, and removes what it had while it ran: links, their guards, sockets, the control group. It has
+// time of its own.
 func (e *Engine) end(ctx context.Context, m machine) error {
+	ctx, cancel := engine.Cleanup(ctx)
+	defer cancel()
 	e.agents.Leave(m.Ref)
 	if m.Group().Frozen() { // what is frozen does not end
 		if err := m.Group().SetFrozen(false); err != nil {

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/crypto/ssh"
@@ -38,6 +39,8 @@ type Client struct {
 	ssh  *ssh.Client
 	turn chan struct{}
 	gone chan struct{} // closed when the connection has ended
+
+	ended atomic.Pointer[time.Time] // when a session ended last; nil: none has
 }
 
 var _ host.Runner = (*Client)(nil)
@@ -129,17 +132,20 @@ func (c *Client) Ping(ctx context.Context) error {
 
 var errGone = errors.New("the connection to its SSH server has ended")
 
-// full is how long is waited for a server that takes no further session: it may not have noticed yet that one has ended
-// (MaxSessions of sshd_config(5)).
-const full = 5 * time.Second
+// admissionTimeout is how long a server may take no further session although none of ours ends (MaxSessions of sshd_config(5)).
+// It may not have noticed yet that one has.
+const admissionTimeout = 5 * time.Second
 
 // admitted begins a session as soon as the server takes one.
 func (c *Client) admitted(ctx context.Context) (*session, error) {
 	for began := time.Now(); ; {
 		s, err := c.open(ctx)
 		var refused *ssh.OpenChannelError
-		if !errors.As(err, &refused) || refused.Reason != ssh.ConnectionFailed || time.Since(began) > full {
+		if !errors.As(err, &refused) || refused.Reason != ssh.ConnectionFailed {
 			return s, err
+		}
+		if ended := c.ended.Load(); time.Since(began) > admissionTimeout && (ended == nil || time.Since(*ended) > admissionTimeout) {
+			return nil, err
 		}
 		if err := host.Pause(ctx, 20*time.Millisecond); err != nil {
 			return nil, err

@@ -41,7 +41,7 @@ func (c *Client) run(ctx context.Context, cmd host.Command, user *host.Terminal)
 	if err != nil {
 		return &host.RunError{Place: c.door.Place, Command: cmd.Args, Status: -1, Err: err}
 	}
-	defer s.Close() //nolint:errcheck // it has ended
+	defer c.close(s)
 	if user != nil {
 		if err := s.terminal(user); err != nil {
 			return &host.RunError{Place: c.door.Place, Command: cmd.Args, Status: -1, Err: err}
@@ -71,6 +71,13 @@ func (c *Client) run(ctx context.Context, cmd host.Command, user *host.Terminal)
 		return &host.RunError{Place: c.door.Place, Command: cmd.Args, Status: -1, Output: e.tail.String(), Err: err}
 	}
 	return nil
+}
+
+// close closes a session that has ended.
+func (c *Client) close(s *session) {
+	_ = s.Close()
+	now := time.Now()
+	c.ended.Store(&now)
 }
 
 // notRun says why the machine did not come to run a command.

@@ -7,7 +7,6 @@ import (
 	"context"
 	"os"
 	"os/exec"
-	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -16,6 +15,7 @@ import (
 
 	"orrery/internal/host"
 	"orrery/internal/observe"
+	"orrery/internal/pattern"
 	"orrery/internal/problem"
 )
 
@@ -82,7 +82,7 @@ func Lacks() error {
 // oldest is the first QEMU that is asked for what an Orrery asks: devices described by JSON.
 const oldest = "6.2"
 
-var number = regexp.MustCompile(`[0-9]+(\.[0-9]+)+`)
+var number = pattern.New(`[0-9]+(\.[0-9]+)+`)
 
 // Version asks a program for its version: the numbers, with dots between them.
 func Version(ctx context.Context, program string) (string, error) {
@@ -92,7 +92,7 @@ func Version(ctx context.Context, program string) (string, error) {
 	if err != nil {
 		return "", problem.New(problem.Unable, "%s does not say which version it is", program).Because(err).Try("install it anew")
 	}
-	if version := number.FindString(string(out)); version != "" {
+	if version := number().FindString(string(out)); version != "" {
 		return version, nil
 	}
 	return "", problem.New(problem.Unable, "%s does not say which version it is", program).Try("install it anew")

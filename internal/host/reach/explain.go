@@ -9,13 +9,14 @@ import (
 	"strings"
 	"time"
 
+	"orrery/internal/pattern"
 	"orrery/internal/problem"
 	"orrery/internal/visible"
 )
 
 // A sign is how ssh says what is wrong, and what is told to a user.
 type sign struct {
-	line *regexp.Regexp // a whole line of ssh's own
+	line func() *regexp.Regexp // a whole line of ssh's own
 	what string
 	cure string // %[1]s is what a user would type to get to the host
 	kind problem.Kind
@@ -23,17 +24,17 @@ type sign struct {
 
 // signs are looked for in this order. The words are those of OpenSSH in English, as LC_ALL=C has them.
 var signs = []sign{
-	{regexp.MustCompile(`^@ +WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! +@$`), "its SSH host key is not the one that is known: it was made anew, or somebody else answers",
+	{pattern.New(`^@ +WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! +@$`), "its SSH host key is not the one that is known: it was made anew, or somebody else answers",
 		"compare its fingerprint with that on its console; if it is right, ssh-keygen -R the host and type %[1]s once", problem.Unable},
-	{regexp.MustCompile(`^Host key verification failed\.$`), "its SSH host key is not known on this machine", "type %[1]s once, and compare the fingerprint before you say yes", problem.Unable},
-	{regexp.MustCompile(`^\S+: Permission denied \(.*\)\.$`), "it refuses the login", "let %[1]s get in without a question: put your public key into ~/.ssh/authorized_keys over there, or start an ssh-agent", problem.Unable},
-	{regexp.MustCompile(`^Received disconnect from \S+ port \d+:2: Too many authentication failures$`), "it refuses the login: too many keys were tried",
+	{pattern.New(`^Host key verification failed\.$`), "its SSH host key is not known on this machine", "type %[1]s once, and compare the fingerprint before you say yes", problem.Unable},
+	{pattern.New(`^\S+: Permission denied \(.*\)\.$`), "it refuses the login", "let %[1]s get in without a question: put your public key into ~/.ssh/authorized_keys over there, or start an ssh-agent", problem.Unable},
+	{pattern.New(`^Received disconnect from \S+ port \d+:2: Too many authentication failures$`), "it refuses the login: too many keys were tried",
 		"name the right one in ~/.ssh/config (IdentityFile, IdentitiesOnly yes)", problem.Unable},
-	{regexp.MustCompile(`^ssh: Could not resolve hostname `), "its name is not known", "see address in site.toml", problem.Failed},
-	{regexp.MustCompile(`^Timeout, server .* not responding\.$`), "the connection stalls: nothing comes from it any more", "see whether it runs and is in reach (%[1]s), and run the same command again", problem.Failed},
-	{regexp.MustCompile(`^ssh: connect to host .*: Connection refused$`), "no SSH server answers there", "see whether sshd runs there, at that port", problem.Failed},
-	{regexp.MustCompile(`^(ssh: connect to host .*: Connection timed out$|Connection timed out during )`), "nobody answers", "see whether it runs and is in reach (%[1]s)", problem.Failed},
-	{regexp.MustCompile(`^ssh: connect to host .*: (No route to host|Network is unreachable)$`), "nobody answers", "see whether it runs and is in reach (%[1]s)", problem.Failed},
+	{pattern.New(`^ssh: Could not resolve hostname `), "its name is not known", "see address in site.toml", problem.Failed},
+	{pattern.New(`^Timeout, server .* not responding\.$`), "the connection stalls: nothing comes from it any more", "see whether it runs and is in reach (%[1]s), and run the same command again", problem.Failed},
+	{pattern.New(`^ssh: connect to host .*: Connection refused$`), "no SSH server answers there", "see whether sshd runs there, at that port", problem.Failed},
+	{pattern.New(`^(ssh: connect to host .*: Connection timed out$|Connection timed out during )`), "nobody answers", "see whether it runs and is in reach (%[1]s)", problem.Failed},
+	{pattern.New(`^ssh: connect to host .*: (No route to host|Network is unreachable)$`), "nobody answers", "see whether it runs and is in reach (%[1]s)", problem.Failed},
 }
 
 // The words of ssh for what another host has said, and for a connection that a program makes for it (ProxyJump, ProxyCommand).
@@ -157,7 +158,7 @@ func (f Far) sign(log string) *problem.Problem {
 		}
 	}
 	for _, s := range signs {
-		if slices.ContainsFunc(own, s.line.MatchString) {
+		if slices.ContainsFunc(own, s.line().MatchString) {
 			return problem.New(s.kind, "host %s: %s", f.Name, s.what).At(f.Address).Try("%s", strings.ReplaceAll(s.cure, "%[1]s", f.byHand()))
 		}
 	}

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"orrery/internal/host"
+	"orrery/internal/pattern"
 	"orrery/internal/problem"
 )
 
@@ -141,10 +141,10 @@ func Terminal(ctx context.Context, domain string) (string, error) {
 		return "", problem.New(problem.Failed, "xenstore does not say where the console of %s is", domain).Because(err)
 	}
 	path := strings.TrimSpace(string(said))
-	if !terminal.MatchString(path) {
+	if !terminal().MatchString(path) {
 		return "", unexpected(path)
 	}
 	return path, nil
 }
 
-var terminal = regexp.MustCompile(`^/dev/pts/[0-9]+$`)
+var terminal = pattern.New(`^/dev/pts/[0-9]+$`)

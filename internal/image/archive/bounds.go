@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -19,15 +20,19 @@ type bounds struct {
 	content int64 // bytes of files: what is free on the disk
 	stream  int64 // bytes of archives, once they are decompressed
 	paths   int
-	names   int // bytes of all names
+	names   int   // bytes of all names
+	holed   int64 // bytes that files with holes have, with their holes
 }
 
 // newBounds gives those of an import with so many bytes free on the disk.
 func newBounds(free int64) *bounds {
 	const most = 1 << 50 // so that nothing overflows
 	free = min(free, most)
-	return &bounds{content: free, stream: 2*free + 256<<20, paths: 4 << 20, names: 512 << 20}
+	return &bounds{content: free, stream: 2*free + 256<<20, paths: 4 << 20, names: 512 << 20, holed: maxHoled}
 }
+
+// maxHoled bounds the sizes of all files with holes together. They take no room, but whoever reads them reads the holes as well.
+const maxHoled = 16 << 40
 
 var errMuch = errors.New("there is more in it than fits on this disk")
 
@@ -39,6 +44,11 @@ func (b *bounds) entry(name string, size int64) error {
 	if b.content -= max(size, 0); size < 0 || b.content < 0 {
 		return b.over(errMuch)
 	}
+	return b.path(name)
+}
+
+// path takes a path that an archive makes, by an entry or as a directory above one.
+func (b *bounds) path(name string) error {
 	b.paths--
 	if b.names -= len(name); b.paths < 0 || b.names < 0 {
 		return b.over(errors.New("there are more than 4 million paths in it, or their names take more than 512 MiB"))
@@ -46,19 +56,32 @@ func (b *bounds) entry(name string, size int64) error {
 	return nil
 }
 
+// hole takes the size of a file with holes.
+func (b *bounds) hole(size int64) error {
+	if size > b.holed {
+		return b.over(fmt.Errorf("its files with holes have more than %d TiB together", int64(maxHoled)>>40))
+	}
+	b.holed -= size
+	return nil
+}
+
 func (b *bounds) over(why error) error {
 	return problem.New(problem.Unable, "import: it is too large").Because(why).Try("import a smaller image, or make room")
 }
 
-// reader bounds what is read of an archive.
-func (b *bounds) reader(from io.Reader) io.Reader { return &bounded{from, b} }
+// reader bounds what is read of an archive, and ends with its context.
+func (b *bounds) reader(ctx context.Context, from io.Reader) io.Reader { return &bounded{ctx, from, b} }
 
 type bounded struct {
+	ctx  context.Context
 	from io.Reader
 	by   *bounds
 }
 
 func (r *bounded) Read(p []byte) (int, error) {
+	if r.ctx.Err() != nil {
+		return 0, context.Cause(r.ctx)
+	}
 	n, err := r.from.Read(p)
 	if r.by.stream -= int64(n); r.by.stream < 0 {
 		return 0, r.by.over(errMuch)

@@ -16,15 +16,17 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/problem"
+	"orrery/internal/tree"
 )
 
 // An extractor lays down the entries of archives in a directory, and nothing outside of it, whatever links they contain.
 type extractor struct {
 	root  *os.Root
 	owned bool // with owners, modes, attributes and named pipes
+	by    *bounds
 
 	layered bool            // the archive is one of several, whose marks remove what earlier ones brought
-	fresh   map[string]bool // what this archive has brought, which its marks do not concern
+	fresh   map[string]bool // what this archive has brought, and the directories above: its marks do not concern them
 	times   []stamped       // of directories: set at the end, because what is put in them changes them
 }
 
@@ -33,12 +35,12 @@ type stamped struct {
 	time time.Time
 }
 
-func newExtractor(dir string, owned bool) (*extractor, error) {
+func newExtractor(dir string, owned bool, by *bounds) (*extractor, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
 	root, err := os.OpenRoot(dir)
-	return &extractor{root: root, owned: owned, fresh: map[string]bool{}}, err
+	return &extractor{root: root, owned: owned, by: by, fresh: map[string]bool{}}, err
 }
 
 func (x *extractor) close() { x.root.Close() }
@@ -52,17 +54,17 @@ func (x *extractor) entry(h *tar.Header, content io.Reader) error {
 }
 
 func (x *extractor) lay(h *tar.Header, content io.Reader) error {
-	name, err := x.place(h.Name)
-	if err != nil {
-		return err
+	if h.Typeflag == tar.TypeXGlobalHeader {
+		return nil
 	}
 	if x.layered {
-		if done, err := x.mark(name); done || err != nil {
+		if mark, err := x.mark(h.Name); mark || err != nil {
 			return err
 		}
 	}
-	if h.Typeflag == tar.TypeXGlobalHeader {
-		return nil
+	name, err := x.place(h.Name)
+	if err != nil {
+		return err
 	}
 	if strings.HasPrefix(name, "dev/") {
 		return nil // each node gets its own
@@ -72,7 +74,7 @@ func (x *extractor) lay(h *tar.Header, content io.Reader) error {
 			Try("export the file system with the owners that the container itself sees")
 	}
 	if x.layered {
-		x.fresh[name] = true
+		x.bring(name)
 	}
 	if h.Typeflag == tar.TypeDir {
 		return x.directory(h, name)
@@ -81,7 +83,7 @@ func (x *extractor) lay(h *tar.Header, content io.Reader) error {
 		return errors.New("the top of the tree is not a directory")
 	}
 	if h.Typeflag == tar.TypeLink {
-		target, err := x.place(h.Linkname)
+		target, err := x.find(h.Linkname)
 		if err != nil {
 			return err
 		}
@@ -116,9 +118,32 @@ func (x *extractor) lay(h *tar.Header, content io.Reader) error {
 	return fmt.Errorf("an entry of an unknown type %q", h.Typeflag)
 }
 
-// place gives where an entry goes: its name in the tree, with the links among its directories followed as a system with
+// place returns where an entry goes: its name in the tree, with the links among its directories followed as a system with
 // that root would follow them (var/run/x is run/x if var/run points to /run). Directories that are missing are made.
 func (x *extractor) place(name string) (string, error) {
+	return x.resolve(name, func(dir string, info fs.FileInfo) error {
+		if info != nil { // a later archive may make a directory of what was a file
+			if err := x.root.Remove(dir); err != nil {
+				return err
+			}
+		}
+		if err := x.by.path(dir); err != nil {
+			return err
+		}
+		return x.root.Mkdir(dir, 0o755)
+	})
+}
+
+// find returns the same place, but changes nothing. If one of the directories is missing, the error is fs.ErrNotExist.
+func (x *extractor) find(name string) (string, error) {
+	return x.resolve(name, func(dir string, _ fs.FileInfo) error {
+		return &fs.PathError{Op: "find", Path: dir, Err: fs.ErrNotExist}
+	})
+}
+
+// resolve follows the links among the directories of a name. Lacking is called for each of them that is not there, with nil, or
+// that is something else. Unless it returns an error, it has made the directory.
+func (x *extractor) resolve(name string, lacking func(dir string, info fs.FileInfo) error) (string, error) {
 	clean := path.Clean("/" + name)[1:]
 	if clean == "" {
 		return ".", nil
@@ -129,13 +154,9 @@ func (x *extractor) place(name string) (string, error) {
 		next := path.Join(at, parts[0])
 		info, err := x.root.Lstat(next)
 		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			if err := x.root.Mkdir(next, 0o755); err != nil {
-				return "", err
-			}
-		case err != nil:
+		case err != nil && !errors.Is(err, fs.ErrNotExist):
 			return "", err
-		case info.Mode()&fs.ModeSymlink != 0:
+		case err == nil && info.Mode()&fs.ModeSymlink != 0:
 			if links++; links > 40 {
 				return "", unix.ELOOP
 			}
@@ -149,12 +170,10 @@ func (x *extractor) place(name string) (string, error) {
 			target = path.Clean(target)[1:]
 			at, parts = "", slices.Concat(splitPath(target), parts[1:])
 			continue
-		case !info.IsDir():
-			// A later archive may well make a directory of what was a file.
-			if err := x.root.Remove(next); err != nil {
+		case err != nil || !info.IsDir():
+			if err := lacking(next, info); err != nil {
 				return "", err
 			}
-			continue
 		}
 		at, parts = next, parts[1:]
 	}
@@ -166,51 +185,6 @@ func splitPath(name string) []string {
 		return nil
 	}
 	return strings.Split(name, "/")
-}
-
-// Marks of the OCI image specification, by which a layer hides what is in those below.
-const (
-	markOne = ".wh."
-	markAll = ".wh..wh..opq"
-)
-
-// mark does what a mark says, if it is one.
-func (x *extractor) mark(name string) (bool, error) {
-	dir, base := path.Split(name)
-	switch {
-	case base == markAll:
-		return true, x.hide(path.Clean(dir))
-	case strings.HasPrefix(base, ".wh..wh."):
-		return true, nil // notes of aufs, without a meaning here
-	case strings.HasPrefix(base, markOne):
-		return true, x.root.RemoveAll(path.Join(dir, strings.TrimPrefix(base, markOne)))
-	}
-	return false, nil
-}
-
-// hide removes what earlier layers have in a directory.
-func (x *extractor) hide(dir string) error {
-	f, err := x.root.Open(dir)
-	if err != nil {
-		return err
-	}
-	names, err := f.Readdirnames(-1)
-	f.Close()
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		inner := path.Join(dir, name)
-		if !x.fresh[inner] {
-			err = x.root.RemoveAll(inner)
-		} else if info, stat := x.root.Lstat(inner); stat == nil && info.IsDir() {
-			err = x.hide(inner)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func (x *extractor) directory(h *tar.Header, name string) error {
@@ -238,7 +212,12 @@ func (x *extractor) file(h *tar.Header, name string, content io.Reader) error {
 		return err
 	}
 	defer f.Close()
-	if _, err := io.Copy(f, content); err != nil {
+	if holed, ok := content.(*sparse); ok {
+		err = holed.fill(f)
+	} else {
+		_, err = io.Copy(f, content)
+	}
+	if err != nil {
 		return err
 	}
 	if err := x.dress(f, h); err != nil {
@@ -300,20 +279,38 @@ func (x *extractor) pipe(h *tar.Header, name string) error {
 	return unix.Fchmodat(int(dir.Fd()), base, mode, 0)
 }
 
-// next begins another archive, laid over what is there.
-func (x *extractor) next() {
-	x.layered, x.fresh = true, map[string]bool{}
-}
-
-// finish sets the times of directories.
+// finish sets the times of directories. Those that a later entry has removed or replaced by something else are left out, and
+// no link is followed to another directory.
 func (x *extractor) finish() error {
-	for _, d := range slices.Backward(x.times) {
-		if err := x.root.Chtimes(d.name, d.time, d.time); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENOTDIR) {
+	root, err := tree.OpenBeneath(x.root.Name())
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for _, d := range x.times { // in the order of the entries: the last of a directory holds
+		fd, err := root.OpenDown(splitPath(d.name))
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
+			continue
+		}
+		if err == nil {
+			err = setTime(fd, d.time)
+			unix.Close(fd) //nolint:errcheck // nothing was written to it
+		}
+		if err != nil {
 			return &fs.PathError{Op: "chtimes", Path: filepath.Join(x.root.Name(), d.name), Err: err}
 		}
 	}
 	x.times = nil
 	return nil
+}
+
+// setTime sets the times of an open directory.
+func setTime(dir int, to time.Time) error {
+	at, err := unix.TimeToTimespec(to)
+	if err != nil {
+		return err
+	}
+	return unix.UtimesNanoAt(dir, ".", []unix.Timespec{at, at}, 0)
 }
 
 // nodeIDs is how many user ids, and group ids, a node has.

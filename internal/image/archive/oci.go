@@ -197,7 +197,7 @@ func (in *imagesIn) saved() ([]packed, error) {
 
 // unpack lays the layers of an image over one another.
 func (in *imagesIn) unpack(ctx context.Context, layers []packed, dir string, b *bounds) error {
-	x, err := newExtractor(dir, true)
+	x, err := newExtractor(dir, true, b)
 	if err != nil {
 		return err
 	}
@@ -224,8 +224,8 @@ func (in *imagesIn) layer(ctx context.Context, l packed, x *extractor, b *bounds
 	if err != nil {
 		return err
 	}
-	from := io.TeeReader(b.reader(content), plain)
-	err = entries(ctx, from, b, x.entry)
+	from := io.TeeReader(b.reader(ctx, content), plain)
+	err = entries(from, b, x.entry)
 	if err == nil {
 		_, err = io.Copy(io.Discard, from) // the padding behind an archive is of it, too
 	}

@@ -12,15 +12,16 @@ import (
 	"compress/gzip"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"orrery/internal/host"
+	"orrery/internal/pattern"
 	"orrery/internal/problem"
 	"orrery/internal/tree"
 )
@@ -68,7 +69,7 @@ func unpackAny(ctx context.Context, file string, isDir bool, dir, scratch string
 }
 
 // imagePart matches the names that archives of images consist of ("." is in both kinds); those of a root file system are none of them.
-var imagePart = regexp.MustCompile(`^(\.|blobs(/sha(256|512)(/[0-9a-f]+)?)?|[0-9a-f]{64}(\.json|\.tar(\.gz)?|/.*)?|sha256:[0-9a-f]+|repositories)$`)
+var imagePart = pattern.New(`^(\.|blobs(/sha(256|512)(/[0-9a-f]+)?)?|[0-9a-f]{64}(\.json|\.tar(\.gz)?|/.*)?|sha256:[0-9a-f]+|repositories)$`)
 
 // holdsImages tells, by the names in it, whether an archive is an OCI layout or what docker save writes; if not, it is a root file system.
 func holdsImages(ctx context.Context, file string, b *bounds) (found bool, err error) {
@@ -77,7 +78,7 @@ func holdsImages(ctx context.Context, file string, b *bounds) (found bool, err e
 		case name == "oci-layout" || name == "index.json" || name == "manifest.json":
 			found = true
 			return io.EOF
-		case imagePart.MatchString(name):
+		case imagePart().MatchString(name):
 			return nil
 		}
 		return io.EOF
@@ -96,7 +97,7 @@ func eachEntry(ctx context.Context, file string, b *bounds, visit func(h *tar.He
 	if err != nil {
 		return err
 	}
-	err = entries(ctx, b.reader(plain), b, visit)
+	err = entries(b.reader(ctx, plain), b, visit)
 	closing := plain.Close()
 	if errors.Is(err, io.EOF) {
 		return nil // what is left may not be read: no fault of the archive
@@ -104,26 +105,48 @@ func eachEntry(ctx context.Context, file string, b *bounds, visit func(h *tar.He
 	return errors.Join(err, closing)
 }
 
-// entries gives io.EOF only if visit did.
-func entries(ctx context.Context, from io.Reader, b *bounds, visit func(h *tar.Header, content io.Reader) error) error {
-	archive := tar.NewReader(from)
+// entries gives io.EOF only if visit did. The content of a file with holes is a *sparse.
+func entries(from io.Reader, b *bounds, visit func(h *tar.Header, content io.Reader) error) error {
+	headers := &recorder{from: from}
+	archive := tar.NewReader(headers)
 	for {
-		h, err := archive.Next()
+		h, err := headers.next(archive)
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
+		holed, err := newSparse(h, headers)
+		if err != nil {
+			return fmt.Errorf("%s: %w", tree.Shorten(h.Name), err)
 		}
-		if err := b.entry(h.Name, h.Size); err != nil {
+		if holed == nil {
+			if err := b.entry(h.Name, h.Size); err != nil {
+				return err
+			}
+			if err := visit(h, archive); err != nil {
+				return err
+			}
+			if _, err := io.Copy(io.Discard, archive); err != nil { // here, as it is no header of the next
+				return err
+			}
+			continue
+		}
+		if err := b.entry(h.Name, holed.blocks()); err != nil {
 			return err
 		}
-		if err := visit(h, archive); err != nil {
+		if err := b.hole(h.Size); err != nil {
 			return err
 		}
+		h.Typeflag = tar.TypeReg
+		if err := visit(h, holed); err != nil {
+			return err
+		}
+		if err := holed.skip(from); err != nil {
+			return err
+		}
+		archive = tar.NewReader(headers) // the former would skip the data, which is read
 	}
 }
 
@@ -191,7 +214,7 @@ func (p *piped) Close() error {
 
 // unpackTar unpacks an archive into a directory; owned: with owners, modes and all that a root file system has.
 func unpackTar(ctx context.Context, file, dir string, owned bool, b *bounds) error {
-	x, err := newExtractor(dir, owned)
+	x, err := newExtractor(dir, owned, b)
 	if err != nil {
 		return err
 	}

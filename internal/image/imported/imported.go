@@ -14,7 +14,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -22,6 +21,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/host"
+	"orrery/internal/image/sums"
+	"orrery/internal/pattern"
 	"orrery/internal/problem"
 	"orrery/internal/tree"
 )
@@ -41,12 +42,12 @@ func Open(ctx context.Context, path string) (io.ReadCloser, error) {
 }
 
 // part matches what a directory in OCI's layout consists of. What else is in it, nobody reads.
-var part = regexp.MustCompile(`^(oci-layout|index\.json|blobs/sha(256|512)/[0-9a-f]+)$`)
+var part = pattern.New(`^(oci-layout|index\.json|blobs/sha(256|512)/[0-9a-f]+)$`)
 
 // parts gives the files of a directory in OCI's layout, sorted.
 func parts(ctx context.Context, root *tree.Root) (names []string, err error) {
 	err = root.Walk(ctx, tree.Ample, func(e *tree.Entry) error {
-		if e.Stat.Mode&unix.S_IFMT == unix.S_IFREG && part.MatchString(e.Path) {
+		if e.Stat.Mode&unix.S_IFMT == unix.S_IFREG && part().MatchString(e.Path) {
 			names = append(names, e.Path)
 		}
 		return nil
@@ -102,27 +103,38 @@ func (m Memory) Digest(ctx context.Context, path string) (string, error) {
 			return digest, nil
 		}
 	}
+	digest, failed := digestOf(ctx, path)
+	if ctx.Err() != nil {
+		return "", context.Cause(ctx)
+	}
+	is, _, err := state(ctx, path)
+	switch {
+	case err != nil:
+		return "", err
+	case is != was:
+		return "", Changed(path) // which may be why it could not be read
+	case failed != nil:
+		return "", failed
+	}
+	if m != "" && time.Since(last) >= calm {
+		host.Remember(at, was, digest)
+	}
+	return digest, nil
+}
+
+// digestOf reads what Open gives, but for the holes of a file.
+func digestOf(ctx context.Context, path string) (string, error) {
 	in, err := Open(ctx, path)
 	if err != nil {
 		return "", err
 	}
 	defer in.Close() //nolint:errcheck // it was only read
+	if file, ok := in.(*os.File); ok {
+		return sums.Of(ctx, file, nil)
+	}
 	sum := sha256.New()
-	if _, err := io.Copy(sum, until(ctx, in)); err != nil {
-		return "", err
-	}
-	is, _, err := state(ctx, path)
-	if err != nil {
-		return "", err
-	}
-	if is != was {
-		return "", Changed(path)
-	}
-	digest := hex.EncodeToString(sum.Sum(nil))
-	if m != "" && time.Since(last) >= calm {
-		host.Remember(at, was, digest)
-	}
-	return digest, nil
+	_, err = io.Copy(sum, until(ctx, in))
+	return hex.EncodeToString(sum.Sum(nil)), err
 }
 
 // Changed tells that somebody writes to a file while it is read.
@@ -184,13 +196,16 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return b.from.Read(p)
 }
 
-// Write writes what comes to a file, in which what is zero takes no room, and gives its digest. More than so many bytes are ErrLarge.
-func Write(to *os.File, from io.Reader, most int64) (digest string, err error) {
+// Write writes what comes to a file, in which what is zero takes no room, and returns its digest. More than so many bytes are ErrLarge.
+func Write(ctx context.Context, to *os.File, from io.Reader, most int64) (digest string, err error) {
+	from = until(ctx, from)
 	sum, piece, size := sha256.New(), make([]byte, 64<<10), int64(0)
 	for {
 		n, err := io.ReadFull(from, piece)
 		if n > 0 {
-			sum.Write(piece[:n])
+			if size < sums.Large {
+				sum.Write(piece[:n])
+			}
 			if slices.ContainsFunc(piece[:n], func(c byte) bool { return c != 0 }) {
 				if most -= int64(n); most < 0 {
 					return "", ErrLarge
@@ -204,7 +219,10 @@ func Write(to *os.File, from io.Reader, most int64) (digest string, err error) {
 			}
 		}
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return hex.EncodeToString(sum.Sum(nil)), to.Truncate(size)
+			if err := to.Truncate(size); err != nil || size < sums.Large {
+				return hex.EncodeToString(sum.Sum(nil)), err
+			}
+			return sums.Of(ctx, to, nil)
 		}
 		if err != nil {
 			return "", err

@@ -118,7 +118,7 @@ func TestWrite(t *testing.T) {
 	for most, want := range map[int64]error{1 << 17: nil, 2: ErrLarge} {
 		f, err := os.Create(filepath.Join(t.TempDir(), "f"))
 		must(t, err)
-		digest, err := Write(f, bytes.NewReader(text), most)
+		digest, err := Write(t.Context(), f, bytes.NewReader(text), most)
 		if !errors.Is(err, want) {
 			t.Errorf("%d: %v", most, err)
 		}

@@ -25,12 +25,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/image/sums"
 	"orrery/internal/jsonlimit"
 	"orrery/internal/tree"
 )
 
 // Size is that of a piece; a smaller file is one piece.
-const Size = 4 << 20
+const Size = sums.Piece
 
 // Bounds of an index: no layer has more.
 const (
@@ -63,8 +64,8 @@ type Index struct {
 	Entries []Entry         // in the order in which trees are walked
 }
 
-// Read makes the index of a tree to which nobody writes. Sums are the digests of its files, by path.
-func Read(ctx context.Context, dir string, sums map[string]string, note any) (*Index, error) {
+// Read makes the index of a tree to which nobody writes. Digests are those of its files, by path.
+func Read(ctx context.Context, dir string, digests map[string]string, note any) (*Index, error) {
 	root, err := tree.Open(dir)
 	if err != nil {
 		return nil, err
@@ -95,7 +96,7 @@ func Read(ctx context.Context, dir string, sums map[string]string, note any) (*I
 			}
 			is.Link = []byte(link)
 		case unix.S_IFREG:
-			if err := is.read(e, sums[path.Join("/", e.Path)]); err != nil {
+			if err := is.read(ctx, e, digests[path.Join("/", e.Path)]); err != nil {
 				return err
 			}
 			if e.Stat.Nlink > 1 {
@@ -113,7 +114,7 @@ func Read(ctx context.Context, dir string, sums map[string]string, note any) (*I
 }
 
 // read adds what there is to say of a file.
-func (e *Entry) read(at *tree.Entry, sum string) error {
+func (e *Entry) read(ctx context.Context, at *tree.Entry, sum string) error {
 	if e.Size, e.Sum = at.Stat.Size, sum; e.Size <= Size {
 		return nil
 	}
@@ -123,18 +124,8 @@ func (e *Entry) read(at *tree.Entry, sum string) error {
 	}
 	f := os.NewFile(uintptr(fd), at.Path)
 	defer f.Close()
-	for piece := make([]byte, Size); ; {
-		n, err := io.ReadFull(f, piece)
-		if n > 0 {
-			e.Pieces = append(e.Pieces, sumOf(piece[:n]))
-		}
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-	}
+	e.Pieces, err = sums.Pieces(ctx, f)
+	return err
 }
 
 func sumOf(content []byte) string {

@@ -2,8 +2,6 @@ package pieces
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/image/sums"
 	"orrery/internal/problem"
 	"orrery/internal/tree"
 )
@@ -39,10 +38,6 @@ type file struct {
 	pieces []string // their digests
 	got    []bool
 }
-
-// zero is the digest of a piece with nothing but zeros in it, which is known and takes no place on disk. Most callers of
-// Orrery need none, so it is computed when it is first asked for.
-var zero = sync.OnceValue(func() string { return sumOf(make([]byte, Size)) })
 
 // Open goes on with what is in a directory, or begins. Whole is the index as it came.
 func Open(ctx context.Context, dir string, x *Index, whole []byte) (*Receiving, error) {
@@ -105,18 +100,19 @@ func (r *Receiving) resume(ctx context.Context, sum string, f *file) error {
 			return err
 		}
 		for n, piece := range f.pieces {
-			f.got[n] = piece == zero() || f.size == 0 && piece == sumOf(nil)
+			f.got[n] = piece == sums.Zero() // which takes no place on disk
 		}
 		return nil
 	}
-	for n, piece := range f.pieces {
-		content := make([]byte, f.length(n))
-		if _, err := has.ReadAt(content, int64(n)*Size); err != nil && !errors.Is(err, io.EOF) {
-			return err
-		}
-		f.got[n] = sumOf(content) == piece
+	if f.size == 0 {
+		f.got[0] = f.pieces[0] == sumOf(nil)
+		return nil
 	}
-	return nil
+	came, err := sums.Pieces(ctx, has)
+	for n, piece := range came {
+		f.got[n] = piece == f.pieces[n]
+	}
+	return err
 }
 
 // take keeps a piece that has come, if it is what it should be. That it has come already is no error.
@@ -281,7 +277,7 @@ func copyOf(ctx context.Context, to *os.File, path string) error {
 }
 
 // Wrong names a file whose pieces are as the index says, and which is not: whoever gave the index has lied. "": there is none.
-func (r *Receiving) Wrong() (string, error) {
+func (r *Receiving) Wrong(ctx context.Context) (string, error) {
 	for i := range r.Index.Entries {
 		e := &r.Index.Entries[i]
 		if len(e.Pieces) == 0 {
@@ -291,13 +287,12 @@ func (r *Receiving) Wrong() (string, error) {
 		if err != nil {
 			return "", err
 		}
-		sum := sha256.New()
-		_, err = io.Copy(sum, f)
+		is, err := sums.Of(ctx, f, nil)
 		_ = f.Close()
 		if err != nil {
 			return "", err
 		}
-		if hex.EncodeToString(sum.Sum(nil)) != e.Sum {
+		if is != e.Sum {
 			return tree.Shorten(string(e.Path)), nil
 		}
 	}

@@ -3,11 +3,11 @@ package experiment
 import (
 	"cmp"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"orrery/internal/pattern"
 	"orrery/internal/problem"
 )
 
@@ -28,13 +28,13 @@ const (
 )
 
 // suite is the name of a release of Debian, as package site/check has it.
-var suite = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
+var suite = pattern.New(`^[a-z][a-z0-9-]*$`)
 
 // head fills in all that is not a setting or a test.
 func (r *reading) head() {
 	e, f := r.experiment, &r.file
 	e.Name = strings.TrimSuffix(filepath.Base(r.path), Suffix)
-	if !name.MatchString(e.Name) {
+	if !name().MatchString(e.Name) {
 		r.wrong(r.root, mistake("experiment name %q, that of the file, is not legal", e.Name).Try(`rename it: lower case letters, digits and "-", at most 32`))
 	}
 	e.Title, e.Source, e.Dir = cmp.Or(f.Title, e.Name), f.Source, f.Dir
@@ -52,7 +52,7 @@ func (r *reading) head() {
 		Try("%v is the default; 1: figures are judged however the host was disturbed", DefaultDisturbed))
 	r.must("width", e.Width >= leastWidth && e.Width <= mostWidth,
 		mistake("width = %v is not from %v to %v", e.Width, leastWidth, mostWidth).Try("0.1 is an interval such as 0.95 to 1.05"))
-	r.must("suite", suite.MatchString(e.Suite), mistake("suite %q is none of Debian", e.Suite).Try(`write suite = "bookworm"`))
+	r.must("suite", suite().MatchString(e.Suite), mistake("suite %q is none of Debian", e.Suite).Try(`write suite = "bookworm"`))
 	r.must("dir", e.Dir == "" || filepath.IsAbs(e.Dir) && !strings.ContainsFunc(e.Dir, unfit),
 		mistake("dir = %q is not an absolute path", e.Dir).Try(`write a directory on the disk to be measured, such as "/srv/lab"`))
 	if e.Dir != "" {

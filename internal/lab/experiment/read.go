@@ -7,10 +7,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"orrery/internal/lab/test/all"
+	"orrery/internal/pattern"
 	"orrery/internal/problem"
 	"orrery/internal/strict"
 	"orrery/internal/tree"
@@ -114,15 +114,15 @@ func (r *reading) read(text []byte) {
 }
 
 // name is a legal name of an experiment, a setting or a test: nodes and directories are called by it.
-var name = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$`)
+var name = pattern.New(`^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$`)
 
 // legal checks a name.
 func (r *reading) legal(at *strict.Node, kind, given string) bool {
-	if name.MatchString(given) {
+	if name().MatchString(given) {
 		return true
 	}
 	p := mistake("%s name %q is not legal", kind, given).Try(`lower case letters, digits and "-", at most 32`)
-	if cured := cured(given); cured != given && name.MatchString(cured) {
+	if cured := cured(given); cured != given && name().MatchString(cured) {
 		p.Try("%q would be: lower case letters, digits and \"-\", at most 32", cured)
 	}
 	r.wrong(at, p)

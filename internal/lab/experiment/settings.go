@@ -2,10 +2,10 @@ package experiment
 
 import (
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
+	"orrery/internal/pattern"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/check"
@@ -33,7 +33,7 @@ func (r *reading) settings() {
 		at := r.file.Settings.Keys[key]
 		var t settingTable
 		strict.Table(at, "setting."+key, r.wrong, &t)
-		if strings.HasPrefix(key, Bare) && !name.MatchString(key) || key == Bare {
+		if strings.HasPrefix(key, Bare) && !name().MatchString(key) || key == Bare {
 			r.wrong(at, mistake("setting %q is there always, and is not declared", key).Try("take it out"))
 			continue
 		}
@@ -123,7 +123,7 @@ func card(engine string) string {
 }
 
 // interfaceName is what the kernel takes for one.
-var interfaceName = regexp.MustCompile(`^[^\s/:"'\\]{1,15}$`)
+var interfaceName = pattern.New(`^[^\s/:"'\\]{1,15}$`)
 
 func (r *reading) network(at *strict.Node, s *Setting) {
 	here, elsewhere := networks()
@@ -148,7 +148,7 @@ func (r *reading) network(at *strict.Node, s *Setting) {
 	where, written := at.Keys["interface"]
 	switch {
 	case !written || r.bad[where]:
-	case !interfaceName.MatchString(s.Interface) || strings.Trim(s.Interface, ".") == "":
+	case !interfaceName().MatchString(s.Interface) || strings.Trim(s.Interface, ".") == "":
 		r.wrong(where, mistake("interface = %q is no name of an interface", s.Interface).
 			Try("`ip link` shows them; left out: one end of a veth pair stands in for it"))
 	case s.Virtual():

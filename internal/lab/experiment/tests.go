@@ -3,11 +3,11 @@ package experiment
 import (
 	"errors"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"orrery/internal/pattern"
 	"orrery/internal/problem"
 	"orrery/internal/strict"
 )
@@ -93,7 +93,7 @@ func (r *reading) noKind(key, kind string, at *strict.Node) {
 }
 
 // firstWord finds the key with which a kind begins what it says of its options.
-var firstWord = regexp.MustCompile(`^[a-z_0-9]+`)
+var firstWord = pattern.New(`^[a-z_0-9]+`)
 
 // refused tells what a kind says of its options, each mistake at the line of the key with which it begins or which it says it is at.
 func (r *reading) refused(at *strict.Node, err error) {
@@ -109,9 +109,9 @@ func (r *reading) refused(at *strict.Node, err error) {
 	for _, p := range list {
 		told := *p
 		told.Kind = problem.Mistake
-		key := firstWord.FindString(told.What)
+		key := firstWord().FindString(told.What)
 		if told.Where != "" && told.Where != key {
-			key = firstWord.FindString(told.Where)
+			key = firstWord().FindString(told.Where)
 			told.What = told.Where + ": " + told.What
 		}
 		r.wrong(at.At(key), &told)

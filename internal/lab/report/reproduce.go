@@ -2,16 +2,17 @@ package report
 
 import (
 	"fmt"
-	"regexp"
+
+	"orrery/internal/pattern"
 )
 
 // harmless is a name that a shell takes as it is.
-var harmless = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+var harmless = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
 // Reproduce are the commands that make and check this report.
 func (r *Report) Reproduce() []string {
 	id := r.Bundle.ID
-	if !harmless.MatchString(id) {
+	if !harmless().MatchString(id) {
 		id = "BUNDLE" // what is to be copied into a shell is no place for what somebody may have written
 	}
 	return []string{

@@ -1,9 +1,10 @@
 package report
 
 import (
-	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"orrery/internal/pattern"
 )
 
 // A grid is a table of text; all columns but the first are numbers, and stand to the right.
@@ -69,12 +70,12 @@ func (g *grid) Markdown() string {
 
 var (
 	syntax = strings.NewReplacer(`\`, `\\`, "|", `\|`, "\n", " ", "*", `\*`, "_", `\_`, "`", "\\`", "<", "&lt;", "[", `\[`, "]", `\]`, "&", "&amp;", "@", `\@`)
-	scheme = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*):(\S)`)
-	www    = regexp.MustCompile(`(?i)(www)\.`)
+	scheme = pattern.New(`([A-Za-z][A-Za-z0-9+.-]*):(\S)`)
+	www    = pattern.New(`(?i)(www)\.`)
 )
 
 // plainly makes text plain where Markdown is read: it cannot mark anything, begin HTML, or become a link, neither a written one nor one that
 // readers make of addresses by themselves.
 func plainly(text string) string {
-	return www.ReplaceAllString(scheme.ReplaceAllString(syntax.Replace(text), `$1\:$2`), `$1\.`)
+	return www().ReplaceAllString(scheme().ReplaceAllString(syntax.Replace(text), `$1\:$2`), `$1\.`)
 }

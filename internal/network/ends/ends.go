@@ -29,13 +29,16 @@ func BridgeOf(link string) string {
 // it is not there. A switch that was cut short may have moved it before it could write that down, and somebody may have removed it.
 func Whereabouts(nic spec.NIC, kind string) string {
 	on := BridgeOf(nic.HostEnd)
-	if kind != site.Routed || on != "" {
+	if kind != site.Routed || on != "" || !Exists(nic.HostEnd) {
 		return on
 	}
-	if _, err := os.Stat(filepath.Join("/sys/class/net", nic.HostEnd)); err != nil {
-		return ""
-	}
 	return nic.Bridge
+}
+
+// Exists reports whether the host has a link.
+func Exists(link string) bool {
+	_, err := os.Stat(filepath.Join("/sys/class/net", link))
+	return err == nil
 }
 
 // DisableIPv6 keeps the host from taking addresses and routes from router advertisements of nodes on a link: networks have

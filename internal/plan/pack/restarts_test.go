@@ -5,6 +5,7 @@ import (
 
 	"orrery/internal/plan"
 	"orrery/internal/plan/pack"
+	"orrery/internal/plan/wayback"
 	"orrery/internal/site/spec"
 )
 
@@ -24,7 +25,7 @@ func TestNoteRestarts(t *testing.T) {
 			t.Errorf("step %d: %v", n, !want)
 		}
 	}
-	for _, s := range plan.Undo(p, p.Steps).Steps {
+	for _, s := range wayback.Undo(p, p.Steps).Steps {
 		if s.Restarts {
 			t.Errorf("undoing waits for room: %v", s)
 		}

@@ -2,6 +2,7 @@ package release_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	"orrery/internal/engine"
 	"orrery/internal/plan"
 	"orrery/internal/plan/release"
+	"orrery/internal/site/spec"
 	"orrery/internal/site/twin"
 )
 
@@ -45,6 +47,74 @@ func TestBackAndForth(t *testing.T) {
 			w.must(p, err)
 			w.must(w.up()) // names may have changed
 			w.want(to)
+		}
+	})
+}
+
+// TestProofsAskNobodyRetired: whatever parts of a site go forward and back, in whatever order, an instance is proven in quarantine only if all
+// nodes that it needs answer there. Those that were live have let go of their volumes, and others are live.
+func TestProofsAskNobodyRetired(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t)
+		at := map[string]int{}
+		for _, n := range w.site.Nodes {
+			at[n.Name] = 0
+		}
+		w.must(w.up())
+		w.stage(700)
+		w.stage(701)
+		for range rapid.IntRange(2, 6).Draw(t, "turns") {
+			to := w.set(rapid.SampledFrom([]int{0, 700, 701}).Draw(t, "to"))
+			if w.site.Networks[1].Kind == "" && rapid.IntRange(0, 3).Draw(t, "booted") == 0 {
+				w.reboot()
+			}
+			w.host.Healthy = w.askPeers
+			p, err := w.turn(release.Goal{To: to})
+			if err == nil {
+				wantProofs(t, p)
+			}
+			w.must(p, err)
+			w.host.Healthy = nil // what starts after a boot asks until its peers have started, too
+			w.must(w.up())       // names may have changed
+			at = merged(at, to)
+			w.want(at)
+		}
+	})
+}
+
+// TestProvenWhatCanBe: nothing but a peer that does not answer keeps an instance from being proven in quarantine.
+func TestProvenWhatCanBe(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t)
+		w.must(w.up())
+		w.stage(700)
+		w.stage(701)
+		w.must(w.turn(release.Goal{To: w.set(701)}))
+		w.must(w.turn(release.Goal{To: w.set(0)}))
+		p, err := w.turn(release.Goal{To: w.set(701)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		proven := map[string]bool{}
+		for _, s := range p.Steps {
+			if s.Kind == plan.CheckNode && s.Node.Staged {
+				proven[s.Subject] = true
+			}
+		}
+		for _, s := range p.Steps {
+			if s.Kind != plan.MoveLinks {
+				continue
+			}
+			for _, m := range s.Moves {
+				n := m.Was
+				if m.Is.Staged || n.Config.Health == "" || w.askPeers(n) != nil || w.former(n) {
+					continue
+				}
+				bereft := slices.ContainsFunc(w.instance(n.Name, n.Release).Mounts, func(m spec.Mount) bool { return m.Copy == spec.NoCopy })
+				if !bereft && !proven[n.Name] {
+					t.Fatalf("node %s goes live without a proof\n%s", n.Name, text(p))
+				}
+			}
 		}
 	})
 }

@@ -47,6 +47,8 @@ type member struct {
 	site  *site.Site      // as its release makes it
 	peers []*member       // that must be healthy before it
 
+	postponed bool // it is proven only when it is live
+
 	wake, ready, active, check int   // its steps; -1: none
 	retire                     []int // of each that is live, or half so
 }
@@ -84,17 +86,13 @@ func (d *draft) find(h *observe.Host) error {
 // waits finds out who waits for whom, and orders the members by it.
 func (d *draft) waits() error {
 	for _, m := range d.members {
-		for _, role := range m.site.RolesOf(m.node) {
-			for _, text := range role.NeedsHealthy {
-				nodes, err := selector.Select(m.site, text)
-				if err != nil {
-					return err
-				}
-				for _, n := range nodes {
-					if peer := d.members[n.Name]; peer != nil && peer != m {
-						m.peers = append(m.peers, peer)
-					}
-				}
+		peers, err := d.peers(m.site, m.node)
+		if err != nil {
+			return err
+		}
+		for _, n := range peers {
+			if peer := d.members[n.Name]; peer != nil {
+				m.peers = append(m.peers, peer)
 			}
 		}
 	}
@@ -114,6 +112,35 @@ func (d *draft) waits() error {
 		visit(d.members[name])
 	}
 	return nil
+}
+
+// peers returns the other nodes of a site that must be healthy before a node of it.
+func (d *draft) peers(s *site.Site, n *site.Node) ([]*site.Node, error) {
+	var peers []*site.Node
+	for _, role := range s.RolesOf(n) {
+		for _, text := range role.NeedsHealthy {
+			meant := needed{s, text}
+			if _, ok := d.needed[meant]; !ok {
+				nodes, err := selector.Select(s, text)
+				if err != nil {
+					return nil, err
+				}
+				d.needed[meant] = nodes
+			}
+			for _, peer := range d.needed[meant] {
+				if peer.Name != n.Name {
+					peers = append(peers, peer)
+				}
+			}
+		}
+	}
+	return peers, nil
+}
+
+// needed is the key of the nodes that a selector means in one site.
+type needed struct {
+	site     *site.Site
+	selector string
 }
 
 // staged reports whether the member's instance is wholly in quarantine.

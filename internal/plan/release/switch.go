@@ -26,9 +26,9 @@ type Goal struct {
 }
 
 // Switch plans that for each node the instance of the wanted release is live, and no other. All of them are proven in quarantine
-// before anything is disturbed; all links move in one step; and if a step fails, plan.Undo gives the way back.
+// before anything is disturbed; all links move in one step; and if a step fails, wayback.Undo gives the way back.
 func Switch(s *site.Site, hosts []observe.Host, g Goal) (*plan.Plan, error) {
-	d := &draft{Plan: &plan.Plan{Site: s.Name}, site: s, goal: g, members: map[string]*member{}}
+	d := &draft{Plan: &plan.Plan{Site: s.Name}, site: s, goal: g, members: map[string]*member{}, needed: map[needed][]*site.Node{}}
 	for i := range hosts {
 		if err := d.find(&hosts[i]); err != nil {
 			return nil, err
@@ -50,7 +50,9 @@ func Switch(s *site.Site, hosts []observe.Host, g Goal) (*plan.Plan, error) {
 	if err := d.waits(); err != nil {
 		return nil, err
 	}
-	d.prove()
+	if err := d.prove(); err != nil {
+		return nil, err
+	}
 	return d.Plan, d.all(hosts)
 }
 
@@ -79,28 +81,8 @@ type draft struct {
 	order   []*member // those that others wait for come first
 	proofs  []int     // steps after which all of the set is proven
 	makers  map[int]*spec.Maker
+	needed  map[needed][]*site.Node
 	spans   *spans
-}
-
-// prove plans that every instance is healthy in quarantine, before anything is disturbed.
-func (d *draft) prove() {
-	if d.goal.Recover {
-		return
-	}
-	for _, m := range d.order {
-		if m.staged() && m.to.Runs() && !m.served() {
-			d.proof(m, "still healthy in quarantine")
-		}
-	}
-}
-
-// proof plans that an instance is healthy in quarantine, after other steps.
-func (d *draft) proof(m *member, why string, needs ...int) {
-	if m.to.Config.Health != "" {
-		d.proofs = append(d.proofs, add(d.Plan, plan.Step{
-			Kind: plan.CheckNode, Host: m.host.Name, Subject: m.name, Reason: why, Node: &m.to.Node, Was: &m.to.Node, Needs: needs,
-		}))
-	}
 }
 
 // A part is what is done on one host.
@@ -160,7 +142,7 @@ func (d *draft) ready(p *part) error {
 	if p.why == "" {
 		d.wake(p.changing, p.networks)
 	} else {
-		d.wake(slices.DeleteFunc(slices.Clone(p.changing), (*member).served), p.networks) // to be proven
+		d.wake(slices.DeleteFunc(slices.Clone(p.changing), func(m *member) bool { return !m.proves() }), p.networks) // to be proven
 	}
 	return nil
 }

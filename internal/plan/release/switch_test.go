@@ -9,6 +9,7 @@ import (
 
 	"orrery/internal/plan"
 	"orrery/internal/plan/release"
+	"orrery/internal/plan/wayback"
 )
 
 // begun gives a world in which release 700, or none, is live, and 701 is in quarantine.
@@ -130,7 +131,7 @@ func TestSwitchTakenBack(t *testing.T) {
 		for _, f := range result.Failed {
 			done = append(done, f.Step)
 		}
-		back := plan.Undo(p, done)
+		back := wayback.Undo(p, done)
 		if undone := w.run(back); !undone.OK() {
 			t.Fatalf("undo: %v\n%s\nafter\n%s", undone.Failed, text(back), text(p))
 		}

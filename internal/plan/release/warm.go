@@ -42,7 +42,7 @@ func (d *draft) wake(set []*member, networks []int) {
 		s.Kind, s.Reason, s.Undo = plan.ConfigureNode, "boot", ""
 		m.wake = add(d.Plan, s)
 		d.proofs = append(d.proofs, m.wake)
-		if !m.served() {
+		if m.proves() {
 			d.proof(m, "healthy in quarantine", m.wake)
 		}
 	}

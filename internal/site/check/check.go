@@ -25,7 +25,7 @@ func Check(s *site.Site) []Mistake {
 	for _, rule := range []func(){
 		c.siteNames, c.people, c.hooks, c.hosts, c.networks, c.overlaps, c.vethPairs, c.images, c.mirror, c.volumes, c.secrets, c.releases, c.groups,
 		c.nodeNames, c.ids, c.numbers, c.nodes, c.addresses, c.sixes, c.interfaces, c.vars,
-		c.allRoles, c.roleCycles, c.roleSecrets, c.together, c.requirements, c.pips, c.waits, c.simulators, c.tests, c.variants,
+		c.allRoles, c.roleCycles, c.roleSecrets, c.restarts, c.together, c.requirements, c.pips, c.waits, c.simulators, c.tests, c.variants,
 	} {
 		rule()
 	}

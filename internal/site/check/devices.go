@@ -1,9 +1,9 @@
 package check
 
 import (
-	"regexp"
 	"slices"
 
+	"orrery/internal/pattern"
 	"orrery/internal/site"
 )
 
@@ -11,7 +11,7 @@ import (
 const maxQueues = 64
 
 // pciAddress is the whole address of a function: domain, bus, device and function, as /sys has them.
-var pciAddress = regexp.MustCompile(`^[0-9a-f]{4}:[0-9a-f]{2}:[01][0-9a-f]\.[0-7]$`)
+var pciAddress = pattern.New(`^[0-9a-f]{4}:[0-9a-f]{2}:[01][0-9a-f]\.[0-7]$`)
 
 // devices checks what a virtual machine has of the host's hardware.
 func (c *checker) devices(n *site.Node, key func(...any) []string) {
@@ -44,7 +44,7 @@ func (c *checker) devices(n *site.Node, key func(...any) []string) {
 // functions checks those of the PCI bus. Each is one node's.
 func (c *checker) functions(n *site.Node, key func(...any) []string) {
 	for i, address := range n.VM.PCI {
-		if !pciAddress.MatchString(address) {
+		if !pciAddress().MatchString(address) {
 			c.wrong(key("vm", "pci", i), `such as "0000:03:00.0"; lspci -D lists them`, "%q is no address of a PCI function", address)
 			continue
 		}

@@ -50,7 +50,7 @@ func (c *checker) roleChanges(r *site.Role) {
 
 func (c *checker) roleVolumes(r *site.Role) {
 	for k, v := range r.Volumes {
-		if !word.MatchString(v.Name) {
+		if !word().MatchString(v.Name) {
 			c.wrong(at("role", r.Name, "volume", k, "name"), `letters, digits, "_", "." and "-"`, "volume name %q is no legal name of a directory", v.Name)
 		}
 		c.target(at("role", r.Name, "volume", k, "path"), "volume", v.Path)
@@ -69,11 +69,11 @@ func (c *checker) roleVolumes(r *site.Role) {
 
 func (c *checker) roleSteps(r *site.Role) {
 	for k, s := range r.Steps {
-		if s.When != site.Build && s.When != site.Boot && s.When != site.Active {
-			c.wrong(at("role", r.Name, "step", k, "when"), `write when = "build" for what goes into the layer, when = "boot" for what is done on the node `+
-				`or when = "active" for what only a live node does`, "when = %q does not say when the step is done", s.When)
+		if !slices.Contains([]string{site.Build, site.Boot, site.Started, site.Active}, s.When) {
+			c.wrong(at("role", r.Name, "step", k, "when"), `write when = "build" for what goes into the layer, when = "boot" for what is done on the node, `+
+				`when = "started" for what needs its services, or when = "active" for what only a live node does`, "when = %q does not say when the step is done", s.When)
 		}
-		if !account.MatchString(s.User) {
+		if !account().MatchString(s.User) {
 			c.wrong(at("role", r.Name, "step", k, "user"), `such as "root"`, "user %q is not legal", s.User)
 		}
 		if len(s.Interpreter) > 0 && !path.IsAbs(s.Interpreter[0]) {

@@ -17,7 +17,7 @@ const maxHook = 5 * time.Minute
 func (c *checker) hooks() {
 	for i := range c.site.Hooks {
 		h := &c.site.Hooks[i]
-		if !label.MatchString(h.Name) {
+		if !label().MatchString(h.Name) {
 			c.wrong(at("hook", h.Name), cureOfLabel(h.Name), "hook name %q is not legal", h.Name)
 		}
 		if len(h.On) == 0 {
@@ -36,7 +36,7 @@ func (c *checker) hooks() {
 		case !strings.HasPrefix(h.Command[0], "/"):
 			c.wrong(at("hook", h.Name, "command"), "give the full path of a program of the host", "command %q does not begin with /", h.Command[0])
 		}
-		if !account.MatchString(h.User) {
+		if !account().MatchString(h.User) {
 			c.wrong(at("hook", h.Name, "user"), `such as "nobody"`, "user %q is not legal", h.User)
 		}
 		if h.Timeout <= 0 || h.Timeout > maxHook {

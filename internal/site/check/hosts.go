@@ -4,23 +4,23 @@ import (
 	"math"
 	"net/netip"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 
 	"orrery/internal/distro"
+	"orrery/internal/pattern"
 	"orrery/internal/site"
 )
 
 // sshAddress is user@host:port, of which user and port may be left out. It cannot be taken for an option.
-var sshAddress = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_.-]*@)?([A-Za-z0-9][A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?$`)
+var sshAddress = pattern.New(`^([A-Za-z_][A-Za-z0-9_.-]*@)?([A-Za-z0-9][A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?$`)
 
 func (c *checker) hosts() {
 	first := map[string]string{}
 	for _, h := range c.site.Hosts {
 		key := at("host", h.Name)
 		c.label(key, "host", h.Name)
-		if !sshAddress.MatchString(h.Address) {
+		if !sshAddress().MatchString(h.Address) {
 			c.wrong(at("host", h.Name, "address"), `"local" or "user@10.8.1.1"`, "address %q is none of a host", h.Address)
 		}
 		if other, taken := first[h.Address]; taken {
@@ -65,9 +65,9 @@ func (c *checker) underlay(h site.Host, first map[string]string) {
 func sane(cpus float64) bool { return cpus >= 0 && !math.IsInf(cpus, 0) }
 
 // suite also covers "stable" and "bookworm-backports".
-var suite = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
+var suite = pattern.New(`^[a-z][a-z0-9-]*$`)
 
-var component = regexp.MustCompile(`^[a-z][a-z0-9/-]*$`)
+var component = pattern.New(`^[a-z][a-z0-9/-]*$`)
 
 func (c *checker) images() {
 	for _, i := range c.site.Images {
@@ -78,13 +78,13 @@ func (c *checker) images() {
 			c.wrong(key, `write suite = "bookworm"`, "image %s has neither suite nor import", i.Name)
 		case i.Suite != "" && i.Import != "":
 			c.wrong(at("image", i.Name, "import"), "take one of them out", "image %s has both suite and import", i.Name)
-		case i.Suite != "" && !suite.MatchString(i.Suite):
+		case i.Suite != "" && !suite().MatchString(i.Suite):
 			c.wrong(at("image", i.Name, "suite"), `write suite = "bookworm"`, "suite %q is none of Debian", i.Suite)
 		}
 		c.distribution(&i)
 		c.disk(&i)
 		for k, name := range i.Components {
-			if !component.MatchString(name) {
+			if !component().MatchString(name) {
 				c.wrong(at("image", i.Name, "components", k), `such as "main"`, "component %q is not legal", name)
 			}
 		}
@@ -130,12 +130,12 @@ func (c *checker) mirror() {
 }
 
 // reachable is a name or address of a machine, and perhaps a port.
-var reachable = regexp.MustCompile(`^([A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?)(:[1-9][0-9]{0,4})?$`)
+var reachable = pattern.New(`^([A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?)(:[1-9][0-9]{0,4})?$`)
 
 // beyond checks what builds may reach besides the mirrors.
 func (c *checker) beyond() {
 	for i, h := range c.site.Mirror.Hosts {
-		if !reachable.MatchString(h) {
+		if !reachable().MatchString(h) {
 			c.wrong(at("mirror", "hosts", i), `such as "github.com" or "10.1.2.3:8080"`, "hosts names %q, which is no machine", h)
 		}
 	}

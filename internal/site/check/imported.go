@@ -25,7 +25,7 @@ func (c *checker) disk(i *site.Image) {
 			c.wrong(key(of.key), "use "+sentence(of.known), "%s = %q is nothing that a disk can have", of.key, of.value)
 		}
 	}
-	if i.Login != "" && !account.MatchString(i.Login) {
+	if i.Login != "" && !account().MatchString(i.Login) {
 		c.wrong(key("login"), `such as "debian"`, "login = %q is no name of a user", i.Login)
 	}
 	if i.Login != "" && i.Guest == site.NoGuest {

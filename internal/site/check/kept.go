@@ -3,16 +3,16 @@ package check
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"strings"
 	"time"
 
+	"orrery/internal/pattern"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 )
 
 // nfsExport is server:/export, of which the server may be an IPv6 address in brackets.
-var nfsExport = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\]):/[^\s,]*$`)
+var nfsExport = pattern.New(`^([A-Za-z0-9][A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\]):/[^\s,]*$`)
 
 func (c *checker) volumes() {
 	used := map[string]bool{}
@@ -34,7 +34,7 @@ func (c *checker) volumes() {
 		switch {
 		case v.Path != "" && v.NFS != "":
 			c.wrong(at("volume", v.Name, "nfs"), "take one of them out", "volume %s has both path and nfs", v.Name)
-		case v.NFS != "" && !nfsExport.MatchString(v.NFS):
+		case v.NFS != "" && !nfsExport().MatchString(v.NFS):
 			c.wrong(at("volume", v.Name, "nfs"), `such as "nas:/export/pgdata"`, "nfs = %q is no NFS export", v.NFS)
 		case v.Path != "":
 			if !path.IsAbs(v.Path) || path.Clean(v.Path) == "/" {
@@ -45,12 +45,12 @@ func (c *checker) volumes() {
 }
 
 // rsyncTarget is what a volume can be mirrored to: a directory, of another machine by SSH or of this one.
-var rsyncTarget = regexp.MustCompile(`^(?:(?:[A-Za-z_][A-Za-z0-9_.-]*@)?(?:[A-Za-z0-9][A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\]):)?(/[A-Za-z0-9._/+@%=,~-]*)$`)
+var rsyncTarget = pattern.New(`^(?:(?:[A-Za-z_][A-Za-z0-9_.-]*@)?(?:[A-Za-z0-9][A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\]):)?(/[A-Za-z0-9._/+@%=,~-]*)$`)
 
 const minEvery = time.Minute // as often as cron can
 
 func (c *checker) mirrored(v site.Volume) {
-	target := rsyncTarget.FindStringSubmatch(v.Mirror)
+	target := rsyncTarget().FindStringSubmatch(v.Mirror)
 	switch {
 	case v.Mirror == "":
 	case target == nil || path.Clean(target[1]) == "/" || strings.Contains(target[1]+"/", "/../"):
@@ -82,7 +82,7 @@ const (
 func (c *checker) secrets() {
 	for _, x := range c.site.Secrets {
 		key := at("secret", x.Name)
-		if !word.MatchString(x.Name) {
+		if !word().MatchString(x.Name) {
 			c.wrong(key, `letters, digits, "_", "." and "-"`, "secret name %q is no legal name of a file", x.Name)
 		}
 		sources := 0

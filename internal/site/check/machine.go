@@ -1,10 +1,9 @@
 package check
 
 import (
-	"regexp"
 	"slices"
-	"sync"
 
+	"orrery/internal/pattern"
 	"orrery/internal/site"
 )
 
@@ -15,7 +14,7 @@ const (
 )
 
 // cpuModel is the name of a processor as QEMU has them: "max", "host", "qemu64", "Skylake-Server-v4".
-var cpuModel = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`) })
+var cpuModel = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 // machine checks what only containers, or only virtual machines, can have.
 func (c *checker) machine(n *site.Node) {

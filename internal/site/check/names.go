@@ -2,25 +2,25 @@ package check
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
+	"orrery/internal/pattern"
 	"orrery/internal/site"
 )
 
 // label is a host name of one label, RFC 1123: names become host names, parts of them and names of directories.
 // Capital letters are refused, because names of hosts are the same with and without.
-var label = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+var label = pattern.New(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
 // word is the name of what becomes the name of a file, such as a secret.
-var word = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$`)
+var word = pattern.New(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$`)
 
 // reserved names would be read as something else: by resolvers, in selectors or in site files.
 var reserved = []string{"all", "and", "auto", "ip6-localhost", "ip6-loopback", "localhost", "not", "or"}
 
 func (c *checker) label(key []string, kind, name string) bool {
-	if label.MatchString(name) {
+	if label().MatchString(name) {
 		return true
 	}
 	c.wrong(key, cureOfLabel(name), "%s name %q is no legal host name", kind, name)
@@ -37,7 +37,7 @@ func cureOfLabel(name string) string {
 		}
 		return '-'
 	}, strings.ToLower(name)), "-")
-	if label.MatchString(legal) {
+	if label().MatchString(legal) {
 		return fmt.Sprintf("%q would be: lower case letters, digits and \"-\"", legal)
 	}
 	return `lower case letters, digits and "-"`
@@ -56,7 +56,7 @@ func (c *checker) siteNames() {
 
 func (c *checker) groups() {
 	for i := range c.site.Groups {
-		if g := &c.site.Groups[i]; !word.MatchString(g.Name) {
+		if g := &c.site.Groups[i]; !word().MatchString(g.Name) {
 			c.wrong(at("group", g.Name), `letters, digits, "_", "." and "-"`, "group name %q is not legal", g.Name)
 		}
 		if s := c.site.Groups[i].Spread; s != "" && s != site.OverHosts {
@@ -130,7 +130,7 @@ func (c *checker) ids() {
 }
 
 // Label reports whether a name may be that of a site or node.
-func Label(name string) bool { return label.MatchString(name) }
+func Label(name string) bool { return label().MatchString(name) }
 
 // Word reports whether a name may be that of a file or directory: of a secret, a volume.
-func Word(name string) bool { return word.MatchString(name) }
+func Word(name string) bool { return word().MatchString(name) }

@@ -1,13 +1,13 @@
 package check
 
 import (
-	"regexp"
 	"strconv"
-	"sync"
+
+	"orrery/internal/pattern"
 )
 
 // person is the name of a user or, behind "@", of a group, as useradd(8) and directories of people take them.
-var person = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^@?[A-Za-z_][A-Za-z0-9_.-]{0,63}$`) })
+var person = pattern.New(`^@?[A-Za-z_][A-Za-z0-9_.-]{0,63}$`)
 
 // people are those who may do things to the site without being root.
 func (c *checker) people() {

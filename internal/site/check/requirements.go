@@ -3,16 +3,16 @@ package check
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
+	"orrery/internal/pattern"
 	"orrery/internal/pins"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 )
 
-var pythonPackage = regexp.MustCompile(`^([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)(\[[A-Za-z0-9._,\s-]*\])?$`)
+var pythonPackage = pattern.New(`^([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)(\[[A-Za-z0-9._,\s-]*\])?$`)
 
 // options may stand on a line of their own: they choose among files of the same version.
 var options = []string{"--require-hashes", "--only-binary", "--no-binary", "--prefer-binary"}
@@ -117,7 +117,7 @@ func (c *checker) pips() {
 		}
 		for _, r := range c.rolesOf(n.Roles) {
 			for k, name := range r.Pip {
-				if file := n.Requirements.File; file != "" && pythonPackage.MatchString(name) {
+				if file := n.Requirements.File; file != "" && pythonPackage().MatchString(name) {
 					c.pip(at("role", r.Name, "pip", k), name, file, pinned)
 				}
 			}
@@ -126,7 +126,7 @@ func (c *checker) pips() {
 	for i := range c.site.Roles {
 		r := &c.site.Roles[i]
 		for k, name := range r.Pip {
-			if !pythonPackage.MatchString(name) {
+			if !pythonPackage().MatchString(name) {
 				c.wrong(at("role", r.Name, "pip", k), "a name only; its version is pinned in the requirements file", "%q is no name of a Python package", name)
 			}
 		}
@@ -134,7 +134,7 @@ func (c *checker) pips() {
 }
 
 func (c *checker) pip(key []string, name, file string, pinned map[string]*pins.Pin) {
-	bare := pythonPackage.FindStringSubmatch(name)[1]
+	bare := pythonPackage().FindStringSubmatch(name)[1]
 	is := pinned[pins.Normal(bare)]
 	if is != nil && is.Never() {
 		c.wrong(key, fmt.Sprintf("add %s==VERSION to it, without a marker or with one that holds in nodes", bare),

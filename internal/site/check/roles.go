@@ -3,10 +3,10 @@ package check
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
+	"orrery/internal/pattern"
 	"orrery/internal/site"
 )
 
@@ -44,27 +44,27 @@ func (c *checker) role(key []string, name string) {
 // Forms of the words in a role.
 var (
 	// debianPackage is a package as apt-get takes it, with architecture and version (Debian policy 5.6.1).
-	debianPackage = regexp.MustCompile(`^[a-z0-9][a-z0-9+.-]*[a-z0-9+.](:[a-z0-9-]+)?(=[A-Za-z0-9.+:~-]+)?$`)
-	unit          = regexp.MustCompile(`^[A-Za-z0-9:_.@\\-]+\.(service|socket|timer|path|target|mount)$`)
-	variable      = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	account       = regexp.MustCompile(`^([a-z_][a-z0-9_-]*|[0-9]+)$`)
-	ownership     = regexp.MustCompile(`^([a-z_][a-z0-9_-]*|[0-9]+)(:([a-z_][a-z0-9_-]*|[0-9]+))?$`)
+	debianPackage = pattern.New(`^[a-z0-9][a-z0-9+.-]*[a-z0-9+.](:[a-z0-9-]+)?(=[A-Za-z0-9.+:~-]+)?$`)
+	unit          = pattern.New(`^[A-Za-z0-9:_.@\\-]+\.(service|socket|timer|path|target|mount)$`)
+	variable      = pattern.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	account       = pattern.New(`^([a-z_][a-z0-9_-]*|[0-9]+)$`)
+	ownership     = pattern.New(`^([a-z_][a-z0-9_-]*|[0-9]+)(:([a-z_][a-z0-9_-]*|[0-9]+))?$`)
 )
 
 func (c *checker) debian(key []string, name string) {
-	if !debianPackage.MatchString(name) {
+	if !debianPackage().MatchString(name) {
 		c.wrong(key, "lower case letters, digits, +, - and .", "%q is no name of a Debian package", name)
 	}
 }
 
 func (c *checker) owner(key []string, owner string) {
-	if !ownership.MatchString(owner) {
+	if !ownership().MatchString(owner) {
 		c.wrong(key, `such as "root:root"`, "owner %q is not user:group", owner)
 	}
 }
 
 func (c *checker) roleWords(r *site.Role) {
-	if !label.MatchString(r.Name) {
+	if !label().MatchString(r.Name) {
 		c.wrong(at("role", r.Name), cureOfLabel(r.Name), "role name %q is not legal", r.Name)
 	}
 	for k, name := range r.Apt {
@@ -76,7 +76,7 @@ func (c *checker) roleWords(r *site.Role) {
 	for _, name := range slices.Sorted(maps.Keys(r.Env)) {
 		value, key := r.Env[name], at("role", r.Name, "env", name)
 		switch {
-		case !variable.MatchString(name):
+		case !variable().MatchString(name):
 			c.wrong(key, "letters, digits and _", "%q is no name of a variable", name)
 		case strings.HasPrefix(name, "ORRERY_"):
 			c.wrong(key, "choose another name", "variable %q: names with ORRERY_ are Orrery's own", name)
@@ -91,7 +91,7 @@ func (c *checker) unit(r *site.Role, name string) {
 	switch {
 	case name == "":
 		c.wrong(key, `write name = "….service"`, "the service has no name")
-	case !unit.MatchString(name):
+	case !unit().MatchString(name):
 		c.wrong(key, fmt.Sprintf("%q?", name+".service"), "%q is no name of a systemd unit", name)
 	case slices.Contains(r.Services, name) && slices.Contains(r.Active, name):
 		c.wrong(key, "name it once", "%s is both to run wherever the node does and only where it is live", name)

@@ -16,7 +16,7 @@ func (c *checker) tests() {
 		nodes = set(names(c.site.Nodes, func(n *site.Node) string { return n.Name }))
 	}
 	for _, t := range c.site.Tests {
-		if !word.MatchString(t.Name) {
+		if !word().MatchString(t.Name) {
 			c.wrong(at("test", t.Name), `letters, digits, "_", "." and "-"`, "test name %q is not legal", t.Name)
 		}
 		switch {
@@ -31,7 +31,7 @@ func (c *checker) tests() {
 		case t.Command[0] == "":
 			c.wrong(at("test", t.Name, "command"), `such as ["pytest", "/usr/share/karoo/tests"]`, "the command has no name")
 		}
-		if !account.MatchString(t.User) {
+		if !account().MatchString(t.User) {
 			c.wrong(at("test", t.Name, "user"), `such as "root"`, "user %q is not legal", t.User)
 		}
 		if t.Timeout <= 0 || t.Timeout > maxTest {

@@ -3,10 +3,11 @@ package render
 import (
 	"fmt"
 	"reflect"
-	"regexp"
 	"strings"
 	"text/template"
 	"text/template/parse"
+
+	"orrery/internal/pattern"
 )
 
 // A template may be a stranger's, and filling it must end: a range in a range in a range writes nothing and takes hours, and a text that is
@@ -187,8 +188,8 @@ func (p *parsed) plain(print func(...any) string) func(...any) (string, error) {
 }
 
 var (
-	verb = regexp.MustCompile(`%[^a-zA-Z%]*`)
-	wide = regexp.MustCompile(`[0-9]{4}|\*`)
+	verb = pattern.New(`%[^a-zA-Z%]*`)
+	wide = pattern.New(`[0-9]{4}|\*`)
 )
 
 // printf is fmt.Sprintf for texts and widths that have a bound.
@@ -197,9 +198,9 @@ func (p *parsed) printf(format string, args ...any) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	verbs := verb.FindAllString(format, -1)
+	verbs := verb().FindAllString(format, -1)
 	for _, v := range verbs {
-		if wide.MatchString(v) {
+		if wide().MatchString(v) {
 			return "", fmt.Errorf("printf %q: a width of more than 999, or one that is an argument, is not known here", v)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/pattern"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 )
@@ -38,7 +39,7 @@ func AddHost(dir, name, address string) (*Edit, error) {
 		return nil, err
 	}
 	e.Block = fmt.Sprintf("[host.%s]\naddress = %q\n", name, address)
-	if !hostWord.MatchString(name) { // else it is a mistake that check tells
+	if !hostWord().MatchString(name) { // else it is a mistake that check tells
 		e.Block = fmt.Sprintf("[host.%q]\naddress = %q\n", name, address)
 	}
 	want := append(slices.Clone(was.Hosts), site.Host{Name: name, Address: address})
@@ -60,7 +61,7 @@ func RemoveHost(dir, name string) (*Edit, error) {
 	return e, e.prove(was, want)
 }
 
-var hostWord = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+var hostWord = pattern.New(`^[A-Za-z0-9_-]+$`)
 
 // declares reports whether a site file says which hosts there are.
 func declares(text []byte) bool {
@@ -178,9 +179,9 @@ func replace(dir int, name string, st *unix.Stat_t, text []byte) error {
 
 // Headers of tables, and keys of hosts outside of any.
 var (
-	anyHeader  = regexp.MustCompile(`^\s*\[`)
-	hostHeader = regexp.MustCompile(`^\s*\[\s*host\s*\.\s*(?:"([^"]*)"|'([^']*)'|([A-Za-z0-9_-]+))\s*\]\s*(?:#.*)?\r?\n?$`)
-	hostKey    = regexp.MustCompile(`^\s*host\s*\.\s*(?:"([^"]*)"|'([^']*)'|([A-Za-z0-9_-]+))\s*\.`)
+	anyHeader  = pattern.New(`^\s*\[`)
+	hostHeader = pattern.New(`^\s*\[\s*host\s*\.\s*(?:"([^"]*)"|'([^']*)'|([A-Za-z0-9_-]+))\s*\]\s*(?:#.*)?\r?\n?$`)
+	hostKey    = pattern.New(`^\s*host\s*\.\s*(?:"([^"]*)"|'([^']*)'|([A-Za-z0-9_-]+))\s*\.`)
 )
 
 // hostOf gives the host that a line is about; "": it is not about one.
@@ -196,12 +197,12 @@ func hostOf(line []byte, by *regexp.Regexp) string {
 func sections(text []byte) (lines [][]byte, all map[string][2]int) {
 	lines, all = bytes.SplitAfter(text, []byte("\n")), map[string][2]int{}
 	for i, line := range lines {
-		name := hostOf(line, hostHeader)
+		name := hostOf(line, hostHeader())
 		if name == "" {
 			continue
 		}
 		end := i + 1
-		for k := i + 1; k < len(lines) && !anyHeader.Match(lines[k]); k++ {
+		for k := i + 1; k < len(lines) && !anyHeader().Match(lines[k]); k++ {
 			if said := bytes.TrimSpace(lines[k]); len(said) > 0 && said[0] != '#' {
 				end = k + 1
 			}
@@ -248,7 +249,7 @@ func without(text []byte, name string) ([]byte, string) {
 			gone += string(line)
 		case there && i == section[1] && len(bytes.TrimSpace(line)) == 0 && (section[0] == 0 || len(bytes.TrimSpace(lines[section[0]-1])) == 0):
 			// one of the two blank lines around it
-		case hostOf(line, hostKey) == name:
+		case hostOf(line, hostKey()) == name:
 			gone += string(line)
 		default:
 			rest = append(rest, line)

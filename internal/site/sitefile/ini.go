@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
-	"regexp"
 	"slices"
 	"strings"
 
 	"gopkg.in/ini.v1"
 
+	"orrery/internal/pattern"
 	"orrery/internal/problem"
 	"orrery/internal/visible"
 )
@@ -93,7 +93,7 @@ func headed(text, name string) *problem.Problem {
 	first := map[string]int{}
 	for line := range strings.Lines(text) {
 		number++
-		if m := iniSection.FindStringSubmatch(line); m != nil && line[0] == '[' {
+		if m := iniSection().FindStringSubmatch(line); m != nil && line[0] == '[' {
 			section, lines = strings.TrimSpace(m[1]), 0
 			if first[section] != 0 {
 				return mistake("[%s] is there again, after line %d", oneLine(section), first[section]).At(fmt.Sprintf("%s:%d", name, number)).
@@ -122,9 +122,9 @@ type iniNode struct {
 }
 
 var (
-	iniSection  = regexp.MustCompile(`^\s*\[([^\]]*)\]`)
-	hostAddress = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
-	iniKey      = regexp.MustCompile(`^([^\s=:#;\[][^=:]*?)\s*([=:]|$)`)
+	iniSection  = pattern.New(`^\s*\[([^\]]*)\]`)
+	hostAddress = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+	iniKey      = pattern.New(`^([^\s=:#;\[][^=:]*?)\s*([=:]|$)`)
 )
 
 // iniLines tells where each key stands, which the library does not: "section\x00key" → line.
@@ -133,10 +133,10 @@ func iniLines(text string) map[string]int {
 	section, number := "", 0
 	for line := range strings.Lines(text) {
 		number++
-		if m := iniSection.FindStringSubmatch(line); m != nil {
+		if m := iniSection().FindStringSubmatch(line); m != nil {
 			section = strings.TrimSpace(m[1])
 			lines[section+"\x00"] = number
-		} else if m := iniKey.FindStringSubmatch(strings.TrimRight(line, "\r\n")); m != nil {
+		} else if m := iniKey().FindStringSubmatch(strings.TrimRight(line, "\r\n")); m != nil {
 			lines[section+"\x00"+strings.ToLower(m[1])] = number
 		}
 	}

@@ -1,23 +1,24 @@
 package sitefile
 
 import (
-	"regexp"
 	"strings"
 
 	"gopkg.in/ini.v1"
+
+	"orrery/internal/pattern"
 )
 
 // maxValue bounds a value of a host database, in bytes: values may name others, and those others.
 const maxValue = 64 << 10
 
-var iniReference = regexp.MustCompile(`%\(([^)]+)\)s`)
+var iniReference = pattern.New(`%\(([^)]+)\)s`)
 
 // iniValue gives the value of a key as Python's ConfigParser does: %(other)s in it is the value of another key of the section, or of
 // [DEFAULT]. The library goes in circles where values name one another, and makes texts of any length.
 func iniValue(s, defaults *ini.Section, k *ini.Key) (string, bool) {
 	text := k.Value()
 	for range 99 {
-		m := iniReference.FindStringSubmatch(text)
+		m := iniReference().FindStringSubmatch(text)
 		if m == nil {
 			return text, true
 		}

@@ -92,7 +92,7 @@ func (m *iniImport) writeHost(out printer, h *iniNode) {
 		}
 	}
 	address, _, _ = strings.Cut(address, "/")
-	if !hostAddress.MatchString(address) {
+	if !hostAddress().MatchString(address) {
 		m.tell(h.section, "%q is not an address", oneLine(address))
 		address = h.name
 	}

@@ -7,13 +7,13 @@ import (
 	"io/fs"
 	"maps"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 
 	"github.com/pelletier/go-toml/v2"
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/pattern"
 	"orrery/internal/problem"
 	"orrery/internal/site/twin"
 )
@@ -43,7 +43,7 @@ type lockFile struct {
 	} `toml:"twin"`
 }
 
-var lockDigest = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+var lockDigest = pattern.New(`^sha256:[0-9a-f]{64}$`)
 
 // ReadLock reads the releases.lock of a site directory. One without the file has no releases.
 func ReadLock(dir string) (*Lock, error) {
@@ -101,7 +101,7 @@ func (l *Lock) add(twin string, releases map[string]string) error {
 		if err != nil || number <= 0 || strconv.Itoa(number) != text {
 			return fmt.Errorf("%q is not the number of a release", text)
 		}
-		if !lockDigest.MatchString(digest) {
+		if !lockDigest().MatchString(digest) {
 			return fmt.Errorf("release %d: %q is not a digest", number, digest)
 		}
 		l.Set(twin, number, digest)

@@ -2,15 +2,15 @@ package sitefile
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
+	"orrery/internal/pattern"
 	"orrery/internal/problem"
 	"orrery/internal/strict"
 )
 
-var rangePattern = regexp.MustCompile(`^([^{}]*)\{([0-9]{1,9})\.\.([0-9]{1,9})\}([^{}]*)$`)
+var rangePattern = pattern.New(`^([^{}]*)\{([0-9]{1,9})\.\.([0-9]{1,9})\}([^{}]*)$`)
 
 // maxName bounds what may be a name, so that no range of names exhausts the memory. What is legal is shorter.
 const maxName = 200
@@ -26,7 +26,7 @@ func expand(name string, most int) ([]string, *problem.Problem) {
 		}
 		return []string{name}, nil
 	}
-	m := rangePattern.FindStringSubmatch(name)
+	m := rangePattern().FindStringSubmatch(name)
 	if m == nil {
 		return nil, mistake("%q is not a range", name).Try(`write "receptor{00..63}"`)
 	}

@@ -308,7 +308,7 @@ func (m *Maker) alike(r *site.Role) Parts {
 	}
 	p := Parts{}
 	for _, s := range r.Steps {
-		if s.When == site.Boot {
+		if s.When == site.Boot || s.When == site.Started {
 			p[r.Name+": step "+s.Name] = Digest([]any{s.Script, s.Interpreter, s.User})
 		}
 	}

@@ -121,6 +121,15 @@ func (n *Node) Layers() []string {
 // Imported reports whether the node boots a disk image that others have made.
 func (n *Node) Imported() bool { return n.Disk != site.Disk{} }
 
+// KeepsData reports whether data outlives the node: on a volume, on a device of the host, or on hardware that it has to itself, such as an NVMe drive. The device of
+// its root (site.RootDisk) is wiped when the node goes.
+func (n *Node) KeepsData() bool {
+	return len(n.Mounts) > 0 || len(n.VM.PCI) > 0 || slices.ContainsFunc(n.VM.Disks, func(d site.Drive) bool { return d.IsDevice() })
+}
+
+// WritesDisks reports whether the node is a machine with disks, for which its guest's kernel holds back what was written to them for up to half a minute.
+func (n *Node) WritesDisks() bool { return n.Imported() || len(n.VM.Drives()) > 0 }
+
 // A NIC is a network interface of a node.
 type NIC struct {
 	Name    string `json:"name"` // in the node: eth0, eth1, …

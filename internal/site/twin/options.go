@@ -2,10 +2,10 @@ package twin
 
 import (
 	"math"
-	"regexp"
 	"slices"
 	"strings"
 
+	"orrery/internal/pattern"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 )
@@ -25,7 +25,7 @@ type Options struct {
 // maxName leaves room for what is made from the name, such as names of directories and units.
 const maxName = 20
 
-var label = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
+var label = pattern.New(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
 
 // Legal tells what is wrong with the name of a twin. One of digits would be that of a quarantine.
 func Legal(name string) error {
@@ -33,7 +33,7 @@ func Legal(name string) error {
 	switch {
 	case len(name) > maxName:
 		return wrong.Try("at most %d characters", maxName)
-	case !label.MatchString(name):
+	case !label().MatchString(name):
 		return wrong.Try(`lower case letters, digits and "-", such as dev1`)
 	case strings.Trim(name, "0123456789") == "":
 		return wrong.Try("put a letter in it: dev%s", name)

@@ -12,6 +12,7 @@ import (
 	"orrery/internal/observe"
 	"orrery/internal/plan"
 	"orrery/internal/plan/release"
+	"orrery/internal/plan/wayback"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/twin"
@@ -177,7 +178,7 @@ func TestTakenBack(t *testing.T) {
 			for _, f := range r.Failed {
 				done = append(done, f.Step)
 			}
-			b.do(plan.Undo(p, done), nil)
+			b.do(wayback.Undo(p, done), nil)
 			b.wantLive(0)
 		}
 		b.host.Revive()

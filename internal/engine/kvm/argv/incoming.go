@@ -2,8 +2,9 @@ package argv
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
+
+	"orrery/internal/pattern"
 )
 
 // incoming lets the machine wait for the state of another, which it is told how to get.
@@ -14,12 +15,12 @@ func (m *Machine) incoming() []string {
 	return []string{"-incoming", "defer"}
 }
 
-var versioned = regexp.MustCompile(`^pc-q35-[0-9]{1,3}\.[0-9]{1,3}$`)
+var versioned = pattern.New(`^pc-q35-[0-9]{1,3}\.[0-9]{1,3}$`)
 
 // TypeOf gives the type of a machine from what QEMU calls its class. Each version of QEMU has one of its own, and those of versions before it.
 func TypeOf(class string) (string, error) {
 	name := strings.TrimSuffix(class, "-machine")
-	if !versioned.MatchString(name) {
+	if !versioned().MatchString(name) {
 		return "", fmt.Errorf("QEMU says that its machine is a %q", class)
 	}
 	return name, nil

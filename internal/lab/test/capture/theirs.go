@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"net/netip"
-	"regexp"
 	"strconv"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"orrery/internal/lab/place"
 	"orrery/internal/lab/spead"
 	"orrery/internal/lab/test/net/serve"
+	"orrery/internal/pattern"
 	"orrery/internal/problem"
 )
 
@@ -96,11 +96,11 @@ func packets(heap, packet int) int {
 	return 1 + (heap-first+packet-40-1)/(packet-40)
 }
 
-var sentLine = regexp.MustCompile(`(?m)^Sent (\d+) bytes in ([0-9.e+-]+) seconds, ([0-9.e+-]+) Gb/s$`)
+var sentLine = pattern.New(`(?m)^Sent (\d+) bytes in ([0-9.e+-]+) seconds, ([0-9.e+-]+) Gb/s$`)
 
 // parseSent reads what spead2_send prints.
 func parseSent(text []byte) (s spead.Sent, err error) {
-	m := sentLine.FindSubmatch(text)
+	m := sentLine().FindSubmatch(text)
 	if m == nil {
 		return s, problem.New(problem.Failed, "spead2_send printed %.100q", text).Try("the lab reads spead2 3 and 4")
 	}
@@ -113,19 +113,19 @@ func parseSent(text []byte) (s spead.Sent, err error) {
 }
 
 var (
-	receivedLine = regexp.MustCompile(`(?m)^Received (\d+) heaps$`)
-	statLine     = regexp.MustCompile(`(?m)^([a-z_]+): (\d+)$`)
-	bufferLine   = regexp.MustCompile(`requested socket buffer size (\d+) but only received (\d+)`)
+	receivedLine = pattern.New(`(?m)^Received (\d+) heaps$`)
+	statLine     = pattern.New(`(?m)^([a-z_]+): (\d+)$`)
+	bufferLine   = pattern.New(`requested socket buffer size (\d+) but only received (\d+)`)
 )
 
 // parseReceived reads what spead2_recv prints at its end.
 func parseReceived(text []byte) (r spead.Received, err error) {
-	m := receivedLine.FindSubmatch(text)
+	m := receivedLine().FindSubmatch(text)
 	if m == nil {
 		return r, problem.New(problem.Failed, "spead2_recv printed %.100q", text).Try("the lab reads spead2 3 and 4")
 	}
 	r.Heaps, _ = strconv.ParseUint(string(m[1]), 10, 64)
-	for _, s := range statLine.FindAllSubmatch(text, -1) {
+	for _, s := range statLine().FindAllSubmatch(text, -1) {
 		n, _ := strconv.ParseUint(string(s[2]), 10, 64)
 		switch string(s[1]) {
 		case "packets":
@@ -141,7 +141,7 @@ func parseReceived(text []byte) (r spead.Received, err error) {
 
 // obtained reads of what spead2_recv complains.
 func obtained(text []byte, asked int) int {
-	if m := bufferLine.FindSubmatch(text); m != nil {
+	if m := bufferLine().FindSubmatch(text); m != nil {
 		asked, _ = strconv.Atoi(string(m[2]))
 	}
 	return asked

@@ -3,20 +3,20 @@ package cpu
 import (
 	"context"
 	"errors"
-	"regexp"
 	"slices"
 
 	"orrery/internal/host"
 	"orrery/internal/lab/place"
 	"orrery/internal/lab/test"
+	"orrery/internal/pattern"
 	"orrery/internal/problem"
 )
 
-var banner = regexp.MustCompile(`^stress-ng, version (\S+)`)
+var banner = pattern.New(`^stress-ng, version (\S+)`)
 
 // Check sees that stress-ng is there, knows the methods, and is the same version in all places: the loops change from one to another.
 func (c *cpu) Check(ctx context.Context, t *test.Trial) error {
-	found, err := test.Known(ctx, t.Near, banner, "the package stress-ng", "stress-ng", "--version")
+	found, err := test.Known(ctx, t.Near, banner(), "the package stress-ng", "stress-ng", "--version")
 	if err != nil {
 		return err
 	}

@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"path"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"orrery/internal/lab/test"
+	"orrery/internal/pattern"
 	"orrery/internal/problem"
 )
 
@@ -38,7 +38,7 @@ func (f *fio) Time() time.Duration {
 }
 
 func (f *fio) Check(ctx context.Context, t *test.Trial) error {
-	if _, err := test.Known(ctx, t.Near, fio3, "the package fio", "fio", "--version"); err != nil {
+	if _, err := test.Known(ctx, t.Near, fio3(), "the package fio", "fio", "--version"); err != nil {
 		return err
 	}
 	_, err := f.file(ctx, t)
@@ -47,7 +47,7 @@ func (f *fio) Check(ctx context.Context, t *test.Trial) error {
 
 const fioFile = "fio.data"
 
-var fio3 = regexp.MustCompile(`^fio-3\.`)
+var fio3 = pattern.New(`^fio-3\.`)
 
 // file lays the file of a copy out, unless it is there.
 func (f *fio) file(ctx context.Context, t *test.Trial) (floor, error) {

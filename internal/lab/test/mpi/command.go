@@ -3,10 +3,10 @@ package mpi
 import (
 	"context"
 	"net/netip"
-	"regexp"
 
 	"orrery/internal/lab/place"
 	"orrery/internal/lab/test"
+	"orrery/internal/pattern"
 	"orrery/internal/problem"
 )
 
@@ -25,7 +25,7 @@ func ends(t *test.Trial) error {
 }
 
 // versions takes the number from what `orterun --version` prints.
-var versions = regexp.MustCompile(`\) ((\d+)\.[\w.]+)`)
+var versions = pattern.New(`\) ((\d+)\.[\w.]+)`)
 
 // version checks that this is the Open MPI whose launch is known: from 5 on, another program with other options starts ranks.
 func version(ctx context.Context, p *place.Place) error {
@@ -37,7 +37,7 @@ func version(ctx context.Context, p *place.Place) error {
 	if err != nil {
 		return problem.New(problem.Unable, "Open MPI is not there").At(p.Name).Because(err).Try("the image needs the package openmpi-bin")
 	}
-	found := versions.FindStringSubmatch(string(out))
+	found := versions().FindStringSubmatch(string(out))
 	if found == nil || found[2] != "4" {
 		return problem.New(problem.Unable, "Open MPI says that it is %.60q, and only version 4 can be started", out).At(p.Name).
 			Try("let the experiment have suite = \"bookworm\"")

@@ -2,18 +2,18 @@ package net
 
 import (
 	"context"
-	"regexp"
 
 	"orrery/internal/lab/place"
 	"orrery/internal/lab/test"
 	"orrery/internal/lab/test/net/serve"
+	"orrery/internal/pattern"
 	"orrery/internal/problem"
 )
 
 // What the programs print that are meant.
 var (
-	iperf    = regexp.MustCompile(`^iperf 3\.`)
-	sockperf = regexp.MustCompile(`(?m)^sockperf, version 3\.`)
+	iperf    = pattern.New(`^iperf 3\.`)
+	sockperf = pattern.New(`(?m)^sockperf, version 3\.`)
 )
 
 // Check runs the programs at both ends, and sees that the ports at the far end are free.
@@ -23,12 +23,12 @@ func (n *net) Check(ctx context.Context, t *test.Trial) error {
 	}
 	for _, p := range []*place.Place{t.Near, t.Far} {
 		if n.flows() {
-			if _, err := test.Known(ctx, p, iperf, "Debian's package iperf3", "iperf3", "--version"); err != nil {
+			if _, err := test.Known(ctx, p, iperf(), "Debian's package iperf3", "iperf3", "--version"); err != nil {
 				return err
 			}
 		}
 		if n.RTT {
-			if _, err := test.Known(ctx, p, sockperf, "Debian's package sockperf", "sockperf", "--version"); err != nil {
+			if _, err := test.Known(ctx, p, sockperf(), "Debian's package sockperf", "sockperf", "--version"); err != nil {
 				return err
 			}
 		}

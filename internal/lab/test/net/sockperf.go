@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strconv"
 
+	"orrery/internal/pattern"
 	"orrery/internal/problem"
 )
 
@@ -21,20 +22,20 @@ type trips struct {
 
 // What sockperf 3.7 prints with --full-rtt: percentiles in µs, colours included even where there is no terminal.
 var (
-	sockperfVersion = regexp.MustCompile(`== version #(\S+) ==`)
-	sockperfSeen    = regexp.MustCompile(`Total (\d+) observations`)
-	sockperfDropped = regexp.MustCompile(`# dropped messages = (\d+)`)
-	sockperfMean    = regexp.MustCompile(`avg-rtt=([0-9.]+)`)
-	sockperfMedian  = regexp.MustCompile(`percentile 50\.000 =\s*([0-9.]+)`)
-	sockperfTail    = regexp.MustCompile(`percentile 99\.000 =\s*([0-9.]+)`)
-	sockperfLeast   = regexp.MustCompile(`<MIN> observation =\s*([0-9.]+)`)
-	sockperfMost    = regexp.MustCompile(`<MAX> observation =\s*([0-9.]+)`)
-	sockperfSilence = regexp.MustCompile(`No messages were received from the server|Server is down|ERROR:.*`)
+	sockperfVersion = pattern.New(`== version #(\S+) ==`)
+	sockperfSeen    = pattern.New(`Total (\d+) observations`)
+	sockperfDropped = pattern.New(`# dropped messages = (\d+)`)
+	sockperfMean    = pattern.New(`avg-rtt=([0-9.]+)`)
+	sockperfMedian  = pattern.New(`percentile 50\.000 =\s*([0-9.]+)`)
+	sockperfTail    = pattern.New(`percentile 99\.000 =\s*([0-9.]+)`)
+	sockperfLeast   = pattern.New(`<MIN> observation =\s*([0-9.]+)`)
+	sockperfMost    = pattern.New(`<MAX> observation =\s*([0-9.]+)`)
+	sockperfSilence = pattern.New(`No messages were received from the server|Server is down|ERROR:.*`)
 )
 
 // parseSockperf reads the output of sockperf ping-pong --full-rtt. A client that got no answer has exit status 0.
 func parseSockperf(text []byte) (*trips, error) {
-	if said := sockperfSilence.Find(text); said != nil {
+	if said := sockperfSilence().Find(text); said != nil {
 		return nil, problem.New(problem.Failed, "sockperf got no answer: %s", said).Try("does a firewall let UDP through to its port?")
 	}
 	var missing string
@@ -52,15 +53,15 @@ func parseSockperf(text []byte) (*trips, error) {
 	}
 	const us = 1e-6
 	t := trips{
-		Observations: int(number("number of observations", sockperfSeen)),
-		Dropped:      int(number("number of dropped messages", sockperfDropped)),
-		Mean:         us * number("mean", sockperfMean),
-		Median:       us * number("median", sockperfMedian),
-		Tail:         us * number("99 % percentile", sockperfTail),
-		Least:        us * number("least", sockperfLeast),
-		Most:         us * number("most", sockperfMost),
+		Observations: int(number("number of observations", sockperfSeen())),
+		Dropped:      int(number("number of dropped messages", sockperfDropped())),
+		Mean:         us * number("mean", sockperfMean()),
+		Median:       us * number("median", sockperfMedian()),
+		Tail:         us * number("99 % percentile", sockperfTail()),
+		Least:        us * number("least", sockperfLeast()),
+		Most:         us * number("most", sockperfMost()),
 	}
-	if v := sockperfVersion.FindSubmatch(text); v != nil {
+	if v := sockperfVersion().FindSubmatch(text); v != nil {
 		t.Version = string(v[1])
 	}
 	if missing != "" {

@@ -1,11 +1,15 @@
-package plan
+package wayback
 
-import "slices"
+import (
+	"slices"
+
+	"orrery/internal/plan"
+)
 
 // PutBack plans, after a run in batches that failed, that nodes of the batch which failed are what they were before: those that were disturbed and have not
 // come to the end of their steps. What they were is kept until the whole run has succeeded. Left are those of which nothing is kept, or
 // whose networks are not what they were.
-func PutBack(p *Plan, done, failed []*Step) (back *Plan, left []string) {
+func PutBack(p *plan.Plan, done, failed []*plan.Step) (back *plan.Plan, left []string) {
 	ended := map[int]bool{}
 	for _, s := range done {
 		ended[s.N] = true
@@ -28,7 +32,7 @@ func PutBack(p *Plan, done, failed []*Step) (back *Plan, left []string) {
 		whole[s.Subject] = whole[s.Subject] && ended[s.N]
 		kept[s.Subject] = kept[s.Subject] && keeps(s)
 	}
-	steps := slices.DeleteFunc(tried, func(s *Step) bool {
+	steps := slices.DeleteFunc(tried, func(s *plan.Step) bool {
 		return s.Batch == 0 || whole[s.Subject] || !kept[s.Subject]
 	})
 	for name := range away {
@@ -41,9 +45,9 @@ func PutBack(p *Plan, done, failed []*Step) (back *Plan, left []string) {
 }
 
 // keeps reports whether what the node was before a step can come back, with all else as the plan has made it.
-func keeps(s *Step) bool {
+func keeps(s *plan.Step) bool {
 	switch s.Kind {
-	case StopNode, KillNode, ReplaceNode, ReshapeNode, LimitNode, StartNode, ConfigureNode, CheckNode:
+	case plan.StopNode, plan.KillNode, plan.ReplaceNode, plan.ReshapeNode, plan.LimitNode, plan.StartNode, plan.ConfigureNode, plan.CheckNode:
 		return s.Was != nil && (s.Node == nil || slices.Equal(s.Was.NICs, s.Node.NICs))
 	}
 	return false

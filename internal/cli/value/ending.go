@@ -1,0 +1,41 @@
+package value
+
+import (
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"orrery/internal/plan"
+	"orrery/internal/problem"
+)
+
+// Ending lets a verb be told how running nodes end.
+func Ending(c *cobra.Command, e *plan.Ending) *cobra.Command {
+	c.Flags().BoolVar(&e.Hard, "hard", false, "end nodes at once, as a power cut would: unwritten data is lost")
+	c.Flags().Var((*timeout)(&e.Timeout), "timeout", "kill nodes that have not shut down after this `time` (default 1m30s)")
+	c.MarkFlagsMutuallyExclusive("hard", "timeout")
+	return c
+}
+
+// timeout is the time that nodes have to shut down.
+type timeout time.Duration
+
+// Set parses a duration.
+func (t *timeout) Set(text string) error {
+	d, err := time.ParseDuration(text)
+	if err == nil && d <= 0 {
+		err = problem.New(problem.Usage, "the time must be longer than 0").Try("--hard ends nodes at once")
+	}
+	*t = timeout(d)
+	return err
+}
+
+func (t *timeout) String() string {
+	if *t == 0 {
+		return ""
+	}
+	return time.Duration(*t).String()
+}
+
+// Type names the kind of value in help texts.
+func (t *timeout) Type() string { return "duration" }

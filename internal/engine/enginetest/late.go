@@ -1,0 +1,26 @@
+package enginetest
+
+import (
+	"context"
+	"time"
+
+	"orrery/internal/engine"
+	"orrery/internal/host"
+	"orrery/internal/observe"
+	"orrery/internal/site/spec"
+)
+
+// stopLate stops a node whose time to shut down has passed. The engine ends it, and then waits for its turn where another run
+// holds the networks of the host.
+func (s *suite) stopLate(n *spec.Node) {
+	s.Helper()
+	if s.Kernel {
+		l, err := host.TryLock("/run/orrery/network.lock", host.Alone)
+		s.must(err)
+		time.AfterFunc(500*time.Millisecond, l.Release)
+	}
+	ctx, cancel := context.WithTimeout(s.Context(), 0)
+	defer cancel()
+	s.must(s.Engine.Stop(ctx, engine.RefOf(n)))
+	s.wantState(n, observe.Stopped)
+}

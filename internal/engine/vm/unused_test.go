@@ -1,0 +1,48 @@
+package vm
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"orrery/internal/engine"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/wire"
+)
+
+// using is the agent of a guest by what it says of its disks.
+type using map[string]error
+
+func (u using) Unused(_ context.Context, serials []string) error { return u[serials[0]] }
+
+// TestUnused: a disk is unplugged only if the guest says that nothing uses it. What else it says is an error that names the disk and the cure, and is text.
+func TestUnused(t *testing.T) {
+	m := Machine{Ref: engine.Ref{Site: "s", Name: "db"}}
+	both := []site.Drive{{Name: "a"}, {Name: "b"}}
+	for name, c := range map[string]struct {
+		disks []site.Drive
+		says  error
+		none  bool // there is no agent
+		want  string
+	}{
+		"unused":   {disks: both},
+		"no disk":  {none: true},
+		"mounted":  {disks: both, says: &wire.InUse{By: "what is mounted at /srv"}, want: "disk b is in use by what is mounted at /srv (unmount it in the node, and run the same command again; or orrery stop db"},
+		"hostile":  {disks: both, says: &wire.InUse{By: "\x1b[2J\n"}, want: `disk b is in use by \x1b[2J\n`},
+		"old":      {disks: both, says: problem.New(problem.Unable, `it does not know "unused"`), want: "of a former version of orrery, and cannot tell whether disk b is in use (orrery restart db"},
+		"fails":    {disks: both, says: errors.New("no"), want: "disk b may be in use: its guest does not say: no (orrery stop db"},
+		"no agent": {disks: both, none: true, want: "disk a may be in use: its guest does not say: nobody answers"},
+	} {
+		err := m.unused(t.Context(), c.disks, func(context.Context) (diskUser, error) {
+			if c.none {
+				return nil, errors.New("nobody answers")
+			}
+			return using{"b": c.says}, nil
+		})
+		if (err == nil) != (c.want == "") || err != nil && (!strings.Contains(err.Error(), c.want) || problem.Exit(err) != int(problem.Failed)) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,133 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/host"
+	"orrery/internal/image/rootfs"
+	"orrery/internal/wire"
+)
+
+// Unused returns nil if nothing in the machine uses its disks with these serial numbers, or a *wire.InUse.
+// The kernel itself lets a disk go that is mounted, and loses what it has not yet written there.
+func (place) Unused(ctx context.Context, serials []string) error {
+	for _, serial := range serials {
+		for _, name := range withSerial("/sys", serial) {
+			if err := unused(ctx, name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// withSerial returns the names of the disks with a serial number.
+func withSerial(sys, serial string) (names []string) {
+	files, _ := filepath.Glob(sys + "/block/*/serial")
+	for _, file := range files {
+		if text, err := os.ReadFile(file); err == nil && strings.TrimSpace(string(text)) == serial {
+			names = append(names, filepath.Base(filepath.Dir(file)))
+		}
+	}
+	return names
+}
+
+// unused checks one disk by its name. Programs such as udev open a disk for a moment, so it tries again.
+func unused(ctx context.Context, name string) error {
+	for tries := 1; ; tries++ {
+		by, err := diskUsers(name)
+		var used *wire.InUse
+		if !errors.As(err, &used) && len(by) == 0 {
+			return err
+		}
+		if tries == forgetting {
+			return &wire.InUse{By: strings.Join(by, ", ")}
+		}
+		if err := host.Pause(ctx, meanwhile); err != nil {
+			return err
+		}
+	}
+}
+
+// diskUsers returns what uses a disk or one of its partitions. The error is a *wire.InUse if the kernel itself
+// has claimed the disk, even if nothing was found that did so.
+func diskUsers(name string) (by []string, err error) {
+	disk, err := os.OpenFile("/dev/"+name, os.O_RDONLY|unix.O_EXCL|unix.O_NONBLOCK, 0)
+	switch {
+	case errors.Is(err, unix.EBUSY):
+		err = &wire.InUse{}
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENXIO):
+		return nil, nil // it has gone
+	case err != nil:
+		return nil, err
+	default:
+		_ = disk.Close()
+	}
+	for _, part := range parts(name) {
+		by = append(by, mountsOf(part)...)
+		by = append(by, layersOn(part)...)
+		by = append(by, users("/dev/"+filepath.Base(part))...)
+	}
+	return by[:min(len(by), mostUsers)], err
+}
+
+// parts returns the directories in /sys of a disk and its partitions.
+func parts(name string) []string {
+	dir := "/sys/block/" + name
+	partitions, _ := filepath.Glob(dir + "/*/partition")
+	all := []string{dir}
+	for _, file := range partitions {
+		all = append(all, filepath.Dir(file))
+	}
+	return all
+}
+
+// mountsOf returns where the file system on a disk or partition is mounted, in any namespace.
+func mountsOf(part string) (by []string) {
+	number, err := os.ReadFile(part + "/dev")
+	if err != nil {
+		return nil
+	}
+	for _, pid := range spaces() {
+		table, _ := rootfs.MountsOf(strconv.Itoa(pid)) // the process may have ended
+		for _, m := range table {
+			what := fmt.Sprintf("what is mounted at %s", m.At)
+			if m.Origin.Device == strings.TrimSpace(string(number)) && !slices.Contains(by, what) {
+				by = append(by, what)
+			}
+		}
+	}
+	return by
+}
+
+// layersOn returns what the kernel has put on a disk or partition: swap, a loop device, LVM, RAID or encryption.
+func layersOn(part string) (by []string) {
+	device := "/dev/" + filepath.Base(part)
+	swaps, _ := os.ReadFile("/proc/swaps")
+	for line := range strings.Lines(string(swaps)) {
+		if fields := strings.Fields(line); len(fields) > 0 && fields[0] == device {
+			by = append(by, "swap")
+		}
+	}
+	loops, _ := filepath.Glob("/sys/block/*/loop/backing_file")
+	for _, file := range loops {
+		if text, err := os.ReadFile(file); err == nil && strings.TrimSpace(string(text)) == device {
+			by = append(by, filepath.Base(filepath.Dir(filepath.Dir(file))))
+		}
+	}
+	holders, _ := filepath.Glob(part + "/holders/*")
+	for _, holder := range holders {
+		by = append(by, filepath.Base(holder))
+	}
+	return by
+}

@@ -1,0 +1,87 @@
+package archive
+
+import (
+	"errors"
+	"io/fs"
+	"path"
+	"strings"
+
+	"orrery/internal/problem"
+)
+
+// Marks of the OCI image specification (layer.md, "Whiteouts"), by which a layer hides what is in those below. They never concern
+// what the layer itself brings, whether that comes before the mark or after it.
+const (
+	markOne = ".wh."
+	markAll = ".wh..wh..opq"
+)
+
+// next begins another archive, laid over what is there.
+func (x *extractor) next() {
+	x.layered, x.fresh = true, map[string]bool{}
+}
+
+// bring notes that this archive has an entry at a place. The directories above are then of this archive, too, even if it has no
+// entries for them.
+func (x *extractor) bring(name string) {
+	for ; name != "." && !x.fresh[name]; name = path.Dir(name) {
+		x.fresh[name] = true
+	}
+}
+
+// mark hides what the entry of this name hides, and reports whether it is a mark. A mark in a directory that is not there hides nothing.
+func (x *extractor) mark(name string) (bool, error) {
+	base := path.Base(path.Clean("/" + name))
+	hidden, ok := strings.CutPrefix(base, markOne)
+	switch {
+	case !ok:
+		return false, nil
+	case hidden == "" || hidden == "." || hidden == "..":
+		return true, problem.New(problem.Mistake, "import: a whiteout names nothing").
+			Try("build the image again with a tool that follows the OCI image specification")
+	case strings.HasPrefix(hidden, markOne) && base != markAll:
+		return true, nil // notes of aufs, without a meaning here
+	}
+	at, err := x.find(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return true, nil
+	}
+	if err != nil {
+		return true, err
+	}
+	dir := path.Dir(at)
+	if base == markAll {
+		return true, x.hideIn(dir)
+	}
+	return true, x.hide(path.Join(dir, hidden))
+}
+
+// hide removes what earlier layers have at a path.
+func (x *extractor) hide(name string) error {
+	if !x.fresh[name] {
+		return x.root.RemoveAll(name)
+	}
+	if info, err := x.root.Lstat(name); err != nil || !info.IsDir() {
+		return nil // the archive's own, or it has removed that itself
+	}
+	return x.hideIn(name)
+}
+
+// hideIn removes what earlier layers have in a directory.
+func (x *extractor) hideIn(dir string) error {
+	f, err := x.root.Open(dir)
+	if err != nil {
+		return err
+	}
+	names, err := f.Readdirnames(-1)
+	f.Close()
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := x.hide(path.Join(dir, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

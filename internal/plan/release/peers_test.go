@@ -1,0 +1,79 @@
+package release_test
+
+import (
+	"fmt"
+	"slices"
+
+	"orrery/internal/observe"
+	"orrery/internal/site/selector"
+	"orrery/internal/site/spec"
+)
+
+// askPeers is a health check that asks all nodes that a node needs, and these ask those that they need.
+func (w *world) askPeers(n *spec.Node) error {
+	for _, peer := range w.peers(n) {
+		there := w.instance(peer, n.Release)
+		if !n.Staged {
+			there = w.liveInstance(peer)
+		}
+		switch {
+		case there == nil: // never staged
+			continue
+		case there.State != observe.Running:
+			return fmt.Errorf("node %s of release %d does not run", peer, there.Release)
+		case there.Staged != n.Staged:
+			return fmt.Errorf("node %s of release %d is on another network", peer, there.Release)
+		case slices.ContainsFunc(there.Mounts, func(m spec.Mount) bool { return m.Copy == spec.NoCopy }):
+			return fmt.Errorf("node %s of release %d is retired", peer, there.Release)
+		}
+		if err := w.askPeers(&there.Node); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// peers returns the names of the nodes that the roles of a node need to be healthy.
+func (w *world) peers(n *spec.Node) (names []string) {
+	s := w.host.Releases[n.Release]
+	declared, ok := s.Node(n.Name)
+	if !ok {
+		return nil
+	}
+	for _, role := range s.RolesOf(declared) {
+		for _, text := range role.NeedsHealthy {
+			nodes, err := selector.Select(s, text)
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			for _, peer := range nodes {
+				names = append(names, peer.Name)
+			}
+		}
+	}
+	return names
+}
+
+// instance returns the instance of a node of a release, or nil.
+func (w *world) instance(name string, release int) *observe.Node {
+	return w.find(func(n *observe.Node) bool { return n.Name == name && n.Release == release })
+}
+
+// liveInstance returns the instance of a node that is live, or nil.
+func (w *world) liveInstance(name string) *observe.Node {
+	return w.find(func(n *observe.Node) bool { return n.Name == name && !n.Staged })
+}
+
+func (w *world) find(which func(*observe.Node) bool) *observe.Node {
+	nodes := w.observe()[0].Nodes
+	if i := slices.IndexFunc(nodes, func(n observe.Node) bool { return which(&n) }); i >= 0 {
+		return &nodes[i]
+	}
+	return nil
+}
+
+// former reports whether rollback returns to an instance.
+func (w *world) former(n *spec.Node) bool {
+	release, ok := w.observe()[0].Releases.Former[n.Name]
+	return ok && release == n.Release
+}

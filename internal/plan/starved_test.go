@@ -1,0 +1,63 @@
+package plan_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"orrery/internal/observe"
+	"orrery/internal/plan"
+)
+
+// TestStarved: a machine that stands still because its host had no room goes on when it is started. One that a snapshot has
+// frozen is the snapshot's.
+func TestStarved(t *testing.T) {
+	s := observatory()
+	f := newFleet("sv1")
+	f.reach(t, s)
+	hosts := f.observe()
+	for i := range hosts[0].Nodes {
+		n := &hosts[0].Nodes[i]
+		n.State, n.Starved = observe.Frozen, n.Name == "db"
+	}
+	start, err := plan.Start(s, hosts, plan.Goal{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantLines(t, start, "node db: start: asked for", "node db: check: prove health")
+}
+
+// TestLostLink: a node whose link to a network was deleted gets it again by up and by restart. A link that is there, and off
+// its bridge, is moved back, and the node goes on.
+func TestLostLink(t *testing.T) {
+	s := observatory()
+	f := newFleet("sv1")
+	f.reach(t, s)
+	only := plan.Goal{Nodes: map[string]bool{"db": true}}
+	lost := func(gone ...string) []observe.Host {
+		hosts := f.observe()
+		i := slices.IndexFunc(hosts[0].Nodes, func(n observe.Node) bool { return n.Name == "db" })
+		n := &hosts[0].Nodes[i]
+		n.NICs = slices.Clone(n.NICs)
+		n.NICs[0].Bridge, n.Unlinked = "", gone
+		return hosts
+	}
+	network := lost()[0].Nodes[0].NICs[0].Network
+	up, err := plan.Up(s, lost(network), only)
+	if err != nil {
+		t.Fatal(err)
+	}
+	why := "its link to network " + network + " is gone"
+	if got := strings.Join(lines(up), "\n"); !strings.Contains(got, "node db: stop: "+why) || !strings.Contains(got, "node db: start: ") || up.Counts()[plan.MoveLinks] > 0 {
+		t.Errorf("up:\n%s", got)
+	}
+	restart, err := plan.Restart(s, lost(network), only)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantLines(t, restart, "node db: stop: asked for", "node db: start: asked for", "node db: check: prove health")
+	up, err = plan.Up(s, lost(), only)
+	if err != nil || up.Counts()[plan.MoveLinks] != 1 || up.Counts()[plan.StopNode] > 0 {
+		t.Errorf("off its bridge: %q, %v", lines(up), err)
+	}
+}

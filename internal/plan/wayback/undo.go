@@ -1,0 +1,87 @@
+// Package wayback plans how the steps that a run has done are taken back.
+package wayback
+
+import (
+	"slices"
+
+	"orrery/internal/plan"
+)
+
+// Undo plans how steps that have been done, or tried, are taken back: each after all those that came after it. Steps that
+// cannot be taken back, or leave nothing that disturbs (a layer in the store), are passed over.
+func Undo(p *plan.Plan, done []*plan.Step) *plan.Plan {
+	back := &plan.Plan{Site: p.Site}
+	gone := map[string]bool{} // nodes that nothing brings back
+	followers := map[int][]*plan.Step{}
+	for _, s := range done {
+		if s.Kind == plan.DestroyNode {
+			gone[s.Host+" "+s.Subject] = true
+		}
+		for _, need := range s.Needs {
+			followers[need] = append(followers[need], s)
+		}
+	}
+	last := slices.SortedFunc(slices.Values(done), func(a, b *plan.Step) int { return b.N - a.N })
+	after := map[int][]int{} // step -> those of the way back that leave the place as it was after that step
+	for _, s := range last {
+		var needs []int
+		for _, follower := range followers[s.N] {
+			needs = append(needs, after[follower.N]...)
+		}
+		slices.Sort(needs)
+		needs = slices.Compact(needs)
+		inverse, ok := inverseOf(s)
+		if !ok || inverse.Kind == plan.StartNode && gone[s.Host+" "+s.Subject] {
+			after[s.N] = needs
+			continue
+		}
+		inverse.Host, inverse.Subject, inverse.Reason, inverse.Needs = s.Host, s.Subject, "undo", needs
+		inverse.N = len(back.Steps)
+		after[s.N] = []int{inverse.N}
+		back.Steps = append(back.Steps, &inverse)
+	}
+	return back
+}
+
+func inverseOf(s *plan.Step) (plan.Step, bool) {
+	switch s.Kind {
+	case plan.MakeNetwork:
+		if s.WasNetwork != nil {
+			return plan.Step{Kind: plan.MakeNetwork, Network: s.WasNetwork, WasNetwork: s.Network}, true
+		}
+		return plan.Step{Kind: plan.RemoveNetwork, Network: s.Network}, true
+	case plan.RemoveNetwork:
+		return plan.Step{Kind: plan.MakeNetwork, Network: s.Network}, true
+	case plan.WriteNames:
+		if s.WasNames != "" {
+			return plan.Step{Kind: plan.RestoreNames, Names: s.WasNames, WasNames: s.Names}, true
+		}
+		return plan.Step{Kind: plan.ForgetNames}, true
+	case plan.StartNode:
+		return plan.Step{Kind: plan.StopNode, Was: s.Node}, true
+	case plan.StopNode, plan.KillNode:
+		return plan.Step{Kind: plan.StartNode, Node: s.Was, Was: s.Was}, true
+	case plan.CommitSwitch:
+		return plan.Step{Kind: plan.CommitSwitch, Releases: s.WasReleases, WasReleases: s.Releases}, true
+	case plan.MoveLinks:
+		back := make([]plan.Move, 0, len(s.Moves))
+		for _, m := range slices.Backward(s.Moves) {
+			back = append(back, plan.Move{Was: m.Is, Is: m.Was})
+		}
+		return plan.Step{Kind: plan.MoveLinks, Moves: back}, true
+	case plan.CopyNode, plan.ReceiveNode:
+		return plan.Step{Kind: plan.DropNode, Peer: s.Peer, Was: s.Was, Node: s.Node, Sum: s.Sum}, true
+	case plan.GiveNode:
+		return plan.Step{Kind: plan.ReclaimNode, Peer: s.Peer, Was: s.Was, Node: s.Node, Sum: s.Sum}, true
+	case plan.ConfigureNode:
+		return plan.Step{Kind: plan.RevertNode, Node: s.Was, Was: s.Node}, s.Was != nil
+	}
+	kind, known := opposite[s.Kind]
+	return plan.Step{Kind: kind, Node: s.Was, Was: s.Node}, known
+}
+
+// opposite are the kinds of steps that make of a node again what it was.
+var opposite = map[plan.Kind]plan.Kind{
+	plan.CreateNode: plan.DestroyNode, plan.ReplaceNode: plan.RestoreNode, plan.ReshapeNode: plan.ReshapeNode, plan.LimitNode: plan.LimitNode,
+	plan.RetireNode: plan.ActivateNode, plan.ActivateNode: plan.RetireNode, plan.TakeVolumes: plan.ReturnVolumes,
+}

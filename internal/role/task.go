@@ -1,0 +1,206 @@
+package role
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"orrery/internal/host"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// A task is what is done for one role on a node that runs.
+type task struct {
+	duty  *spec.Duty
+	files []host.File // to be put there
+	// whole: the role is applied, so its steps run and all of its services restart, whatever restart says.
+	whole   bool
+	restart []string
+	// Only drift makes the rest necessary.
+	bring, enable, start []string
+}
+
+// do does tasks, which are in the order of their roles. The files of all come first, then the boot steps of all: services of a
+// role may need what the boot steps of a role above it prepare. What needs services is done once all of them have started.
+func (j *Job) do(ctx context.Context, tasks []task) error {
+	for _, t := range tasks {
+		if err := j.put(ctx, t.duty, t.files); err != nil {
+			return err
+		}
+	}
+	whole := slices.DeleteFunc(slices.Clone(tasks), func(t task) bool { return !t.whole })
+	for _, t := range whole {
+		if err := j.steps(ctx, t.duty, site.Boot); err != nil {
+			return err
+		}
+	}
+	for _, t := range tasks {
+		if err := j.serve(ctx, t); err != nil {
+			return err
+		}
+	}
+	for _, t := range whole {
+		if err := j.steps(ctx, t.duty, site.Started); err != nil {
+			return err
+		}
+	}
+	if !j.Live {
+		return nil
+	}
+	for _, t := range whole {
+		if err := j.steps(ctx, t.duty, site.Active); err != nil {
+			return err
+		}
+		if err := j.services(ctx, t.duty, t.duty.Active); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// serve restarts the services of a task.
+func (j *Job) serve(ctx context.Context, t task) error {
+	if !t.whole {
+		return j.some(ctx, t)
+	}
+	return j.services(ctx, t.duty, t.duty.Services)
+}
+
+// some starts or restarts some services of a role that is not applied.
+func (j *Job) some(ctx context.Context, t task) error {
+	if err := j.services(ctx, t.duty, t.restart); err != nil {
+		return err
+	}
+	if err := j.bring(ctx, t.duty, t.bring, t.enable); err != nil {
+		return err
+	}
+	return j.order(ctx, t.duty, "start", j.sv().Start, t.start)
+}
+
+// newTasks returns an empty task for each role of the node.
+func (j *Job) newTasks() []task {
+	tasks := make([]task, len(j.Duties.Roles))
+	for i := range tasks {
+		tasks[i].duty = &j.Duties.Roles[i]
+	}
+	return tasks
+}
+
+// changes returns the tasks that take the node from the configuration that it has to the one that it is to have.
+func (j *Job) changes() []task {
+	tasks := j.newTasks()
+	var restart []string
+	for i := range tasks {
+		t := &tasks[i]
+		t.whole = j.changed(t.duty)
+		if services, exact := j.exact(t.duty); exact {
+			t.files = filesAt(t.duty, j.altered(t.duty))
+			restart = append(restart, services...)
+		}
+	}
+	applyAbove(tasks)
+	for i := range tasks {
+		if t := &tasks[i]; t.whole {
+			t.files = Files(t.duty)
+		}
+	}
+	j.restartOnly(tasks, restart)
+	if j.Injected {
+		for i := range tasks {
+			tasks[i].files = nil
+		}
+	}
+	return tasks
+}
+
+// applyAbove has the roles applied that need one that is applied, directly or not: their services use what that has made.
+func applyAbove(tasks []task) {
+	applied := map[string]bool{}
+	for i := range tasks { // needed roles come first
+		t := &tasks[i]
+		t.whole = t.whole || slices.ContainsFunc(t.duty.NeedsRoles, func(name string) bool { return applied[name] })
+		applied[t.duty.Name] = t.whole
+	}
+}
+
+// restartOnly has services restarted, whichever roles have them, unless their role is applied anyway or they do not run on the node.
+func (j *Job) restartOnly(tasks []task, services []string) {
+	restarted := map[string]bool{}
+	for i := range tasks {
+		t := &tasks[i]
+		own := j.running(t.duty)
+		for _, s := range own {
+			restarted[s] = restarted[s] || t.whole
+		}
+	}
+	for i := range tasks {
+		t := &tasks[i]
+		for _, s := range intersection(j.running(t.duty), services) {
+			if !restarted[s] {
+				t.restart, restarted[s] = append(t.restart, s), true
+			}
+		}
+	}
+}
+
+// changed reports whether anything that the role does on the node is new or other than before, apart from files that say what
+// restarts when they change.
+func (j *Job) changed(r *spec.Duty) bool {
+	if _, exact := j.exact(r); exact {
+		return false
+	}
+	return len(j.altered(r)) > 0 || j.gains(r)
+}
+
+// gains reports whether the node has not had a service of the role.
+func (j *Job) gains(r *spec.Duty) bool {
+	return slices.ContainsFunc(r.Services, func(s string) bool { return !slices.Contains(j.Was.Services, s) })
+}
+
+// altered returns the parts of a role, without its name, that are new, gone or other than before.
+func (j *Job) altered(r *spec.Duty) []string {
+	parts := map[string]bool{}
+	for _, pair := range [][2]spec.Parts{{j.Was.Parts, j.Is.Parts}, {j.Was.Active, j.Is.Active}} {
+		for _, one := range pair {
+			for key := range one {
+				part, own := strings.CutPrefix(key, r.Name+": ")
+				was, had := pair[0][key]
+				is, has := pair[1][key]
+				if own && (had != has || was != is) {
+					parts[part] = true
+				}
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(parts))
+}
+
+// exact returns the services that restart for a role of which nothing has changed but files that say which ones do, or false
+// if that is not so. After a run that was cut short nothing counts as there: which services have restarted is not known.
+func (j *Job) exact(r *spec.Duty) (services []string, ok bool) {
+	all := j.altered(r)
+	added := func(part string) bool { _, had := j.Was.Parts[r.Name+": "+part]; return !had }
+	if len(all) == 0 || j.gains(r) || slices.ContainsFunc(all, added) {
+		return nil, false
+	}
+	return exactly(r, all)
+}
+
+// exactly returns the services that restart for changed parts of a role, if all of those are files that say which ones do.
+func exactly(r *spec.Duty, parts []string) (services []string, ok bool) {
+	for _, part := range parts {
+		i := slices.IndexFunc(r.Files, func(f site.File) bool { return part == "file "+f.Path })
+		if i < 0 || r.Files[i].Restarts == nil {
+			return nil, false
+		}
+		services = append(services, r.Files[i].Restarts...)
+	}
+	return services, true
+}
+
+// filesAt returns those rendered files of a role that are among some parts of it.
+func filesAt(r *spec.Duty, parts []string) []host.File {
+	return slices.DeleteFunc(Files(r), func(f host.File) bool { return !slices.Contains(parts, "file "+f.Path) })
+}
