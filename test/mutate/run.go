@@ -36,7 +36,7 @@ func run(s suite, limit time.Duration, program string, args ...string) (string, 
 	if err != nil {
 		return "", err
 	}
-	defer os.RemoveAll(temporary)
+	defer os.RemoveAll(temporary) //nolint:errcheck // a scratch directory
 	if os.Geteuid() == 0 {
 		line = append([]string{"unshare", "--pid", "--fork", "--kill-child", "--mount-proc",
 			"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all"}, line...)
