@@ -24,6 +24,7 @@ import (
 	"orrery/internal/cli/reply"
 	"orrery/internal/cli/screen"
 	"orrery/internal/cli/trace"
+	"orrery/internal/cli/value"
 	"orrery/internal/control"
 	"orrery/internal/control/hosts"
 	"orrery/internal/control/members"
@@ -143,6 +144,9 @@ Start with "orrery init", or with one of the examples.`,
 	verbose := false
 	root.PersistentPreRunE = func(c *cobra.Command, args []string) error {
 		if err := trace.Start(a.err, verbose, os.Getenv("ORRERY_LOG"), Version); err != nil {
+			return err
+		}
+		if err := value.Exclusive(c); err != nil {
 			return err
 		}
 		return a.mayCall(c, args)

@@ -1,0 +1,24 @@
+package value
+
+import (
+	"fmt"
+	"regexp"
+
+	"github.com/spf13/cobra"
+
+	"orrery/internal/problem"
+)
+
+// Exclusive returns a Usage problem if flags of a command are set of which only one may be. Cobra says so itself, in words
+// of its own and without a cure, after all that runs before a command.
+func Exclusive(c *cobra.Command) error {
+	err := c.ValidateFlagGroups()
+	if err == nil {
+		return nil
+	}
+	what := err.Error()
+	if set := regexp.MustCompile(`\[(\S+) (\S+)\] were all set$`).FindStringSubmatch(what); set != nil {
+		what = fmt.Sprintf("--%s and --%s exclude one another", set[1], set[2])
+	}
+	return problem.New(problem.Usage, "%s", what).Try("%s --help", c.CommandPath())
+}
