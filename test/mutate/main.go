@@ -49,7 +49,7 @@ func mutate(pkg string, others []string, places *regexp.Regexp, n int, seed uint
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(scratch) //nolint:errcheck // a scratch directory
+	defer os.RemoveAll(scratch)                                    //nolint:errcheck // a scratch directory
 	if err := os.Chmod(scratch, 0o777|os.ModeSticky); err != nil { // the tests run as another user
 		return err
 	}
