@@ -66,9 +66,10 @@ func (g ground) reboot(t *testing.T, ref engine.Ref) {
 	was := c.init()
 	_ = g.Runner(ref).Run(t.Context(), host.Command{Args: []string{"systemctl", "--no-block", "reboot"}})
 	for begun := time.Now(); ; time.Sleep(20 * time.Millisecond) {
-		if now := c.init(); now != 0 && now != was {
-			record, err := g.Record(ref)
-			must(t, err)
+		record, err := g.Record(ref)
+		must(t, err)
+		// LXC forks the process first, and then moves the links to it.
+		if now := c.init(); now != 0 && now != was && interfaces(now)[record.NICs[0].Name] {
 			c.awaitOrders(t.Context(), record)
 			return
 		}
