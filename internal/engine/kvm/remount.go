@@ -3,6 +3,7 @@ package kvm
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"slices"
@@ -224,6 +225,9 @@ func (s *remounting) letGo(ctx context.Context, doomed []string) error {
 		case !errors.Is(err, unix.EBUSY):
 			return problem.New(problem.Failed, "node %s: a volume cannot be taken away", s.m.Ref.Name).At(s.m.Ref.Site).Because(err)
 		case time.Since(begun) > yielding:
+			if open := s.opened(doomed[0]); open != "" {
+				err = fmt.Errorf("%w: virtiofsd has %s open", err, open)
+			}
 			return problem.New(problem.Failed, "node %s: %s is in use by something that its guest does not name", s.m.Ref.Name, doomed[0]).
 				At(s.m.Ref.Site).Because(err).Try("stop what uses it and run the same command again")
 		}

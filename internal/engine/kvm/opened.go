@@ -1,0 +1,43 @@
+package kvm
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"orrery/internal/image/rootfs"
+	"orrery/internal/visible"
+)
+
+// mostNamed is how many files a message names that are open below a volume.
+const mostNamed = 3
+
+// opened returns, for a message, what virtiofsd has open below a mount of the node's root: "" if it has nothing.
+// A guest has chosen the names.
+func (s *remounting) opened(at string) string {
+	table, err := s.table()
+	if err != nil {
+		return ""
+	}
+	i := slices.IndexFunc(table, func(m rootfs.Mounted) bool { return m.At == at })
+	if i < 0 {
+		return ""
+	}
+	mount := fmt.Sprintf("mnt_id:\t%d\n", table[i].ID) // proc_pid_fdinfo(5)
+	dir := fmt.Sprintf("/proc/%d/", s.sharer)
+	entries, _ := os.ReadDir(dir + "fd")
+	var names []string
+	for _, e := range entries {
+		if text, err := os.ReadFile(dir + "fdinfo/" + e.Name()); err != nil || !strings.Contains(string(text), mount) {
+			continue
+		}
+		if len(names) == mostNamed {
+			return strings.Join(names, ", ") + " and more"
+		}
+		if name, err := os.Readlink(dir + "fd/" + e.Name()); err == nil {
+			names = append(names, visible.Line(name))
+		}
+	}
+	return strings.Join(names, ", ")
+}

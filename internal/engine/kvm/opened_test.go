@@ -1,0 +1,26 @@
+package kvm
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestOpened: what the process that shares a volume has open there is named, a few of it, and nothing of other mounts.
+func TestOpened(t *testing.T) {
+	s := &remounting{sharer: os.Getpid()}
+	for _, name := range []string{"stat", "status", "cmdline", "limits"} {
+		f, err := os.Open("/proc/self/" + name)
+		must(t, err)
+		defer f.Close() //nolint:errcheck // it was read
+		if got := s.opened("/proc"); !strings.Contains(got, "/"+name) && name != "limits" {
+			t.Errorf("with %s open: %q", name, got)
+		}
+	}
+	if got := s.opened("/proc"); !strings.HasSuffix(got, " and more") {
+		t.Errorf("of four: %q", got)
+	}
+	if got := s.opened("/nothing"); got != "" {
+		t.Errorf("where nothing is mounted: %q", got)
+	}
+}
