@@ -3,9 +3,11 @@ package control
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	"orrery/internal/apply"
 	"orrery/internal/control/hosts"
+	"orrery/internal/control/register"
 	"orrery/internal/observe"
 	"orrery/internal/phrase"
 	"orrery/internal/plan"
@@ -70,8 +72,14 @@ func (c *Session) down(ctx context.Context, s *site.Site, f *apply.Fleet, chosen
 	if len(f.Unknown) > 0 {
 		return result, nil // what there may be of it keeps its record
 	}
-	if err := c.forgetLive(ctx, s, f); err != nil {
+	live, err := c.forgetLive(ctx, s, f)
+	if err != nil {
 		return result, err
+	}
+	live = maps.Clone(live)
+	maps.DeleteFunc(live, func(_ string, release int) bool { return release == 0 })
+	if result != nil && len(live) > 0 {
+		c.notice(s.Key(), "release %s stays the live one: the next orrery up brings it up again", register.ReleaseNames(live))
 	}
 	if hosts.Near(s) {
 		c.Unmark(s.Key())

@@ -102,16 +102,12 @@ func difference(was, is *site.Site) (string, error) {
 		if old == nil {
 			return fmt.Sprintf("node %s was not there", name), nil
 		}
-		b, err := before.Node(old)
+		what, err := change(before, after, old, &is.Nodes[i])
 		if err != nil {
 			return "", err
 		}
-		a, err := after.Node(&is.Nodes[i])
-		if err != nil {
-			return "", err
-		}
-		if !same(b, a) {
-			return strings.TrimSuffix(fmt.Sprintf("node %s: %s", name, parts(b, a)), ": "), nil
+		if what != "" {
+			return fmt.Sprintf("node %s: %s", name, what), nil
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(nodes)) {
