@@ -252,10 +252,10 @@ func TestEditsWait(t *testing.T) {
 	if got := warnings(); got != "" {
 		t.Errorf("nothing was edited, and plan says %q", got)
 	}
-	d.write("roles/web/role.toml", "[[file]]\npath = \"/etc/web\"\ntemplate = \"web\"\n")
+	d.write("roles/web/role.toml", "[[file]]\npath = \"/etc/web\"\ntemplate = \"web\"\n[[step]]\nname = \"page\"\nwhen = \"active\"\nscript = \"true\"\n")
 	d.write("roles/web/web", "{{ .Node.Name }} is on {{ .Node.Host }}")
 	d.write("site.toml", strings.Replace(toykat, "roles  = [\"db\"]\n", "roles  = [\"db\"]\nmemory = \"99MiB\"\n", 1))
-	const web = "web1, web2: web: file /etc/web added"
+	const web = "web1, web2: web: file /etc/web added, web: step page added"
 	if got, want := warnings(), "edits of nodes wait for the next release, because release 700 is live: db: memory changed; "+web; got != want {
 		t.Errorf("plan says\n%q, not\n%q", got, want)
 	}

@@ -122,7 +122,7 @@ func same(was, is any) bool { return spec.Digest(was) == spec.Digest(is) }
 // parts says which of the parts of a node differ, if it is in these.
 func parts(was, is *spec.Node) string {
 	var words []string
-	for _, text := range []string{spec.Differences(was.Parts, is.Parts), spec.Differences(was.Config.Parts, is.Config.Parts)} {
+	for _, text := range []string{spec.Differences(was.Parts, is.Parts), spec.Differences(was.Config.Parts, is.Config.Parts), spec.Differences(was.Config.Active, is.Config.Active)} {
 		if text != "" {
 			words = append(words, text)
 		}
