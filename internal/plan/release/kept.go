@@ -91,10 +91,7 @@ func Difference(was, is *site.Site) (string, error) {
 
 func difference(was, is *site.Site) (string, error) {
 	before, after := spec.NewMaker(was), spec.NewMaker(is)
-	nodes := map[string]*site.Node{}
-	for i := range was.Nodes {
-		nodes[was.Nodes[i].Name] = &was.Nodes[i]
-	}
+	nodes := was.ByName()
 	for i := range is.Nodes {
 		name := is.Nodes[i].Name
 		old := nodes[name]

@@ -48,9 +48,10 @@ func Waiting(s *site.Site, hosts []observe.Host, goal plan.Goal, homes map[strin
 
 // edits are what the site directory changes of a live release. Nil: it does not declare the release, so there is nothing to compare.
 type edits struct {
-	was, is *spec.Maker
-	words   []string            // what is edited, in the order in which it was found
-	nodes   map[string][]string // by that
+	before, after *spec.Maker
+	was, is       map[string]*site.Node
+	words         []string            // what is edited, in the order in which it was found
+	nodes         map[string][]string // by that
 }
 
 func newEdits(was *site.Site, homes map[string]string, declared func() (*site.Site, error)) *edits {
@@ -58,7 +59,8 @@ func newEdits(was *site.Site, homes map[string]string, declared func() (*site.Si
 	if err != nil {
 		return nil
 	}
-	return &edits{was: spec.NewMaker(was.Placed(homes)), is: spec.NewMaker(is.Placed(homes)), nodes: map[string][]string{}}
+	was, is = was.Placed(homes), is.Placed(homes)
+	return &edits{before: spec.NewMaker(was), after: spec.NewMaker(is), was: was.ByName(), is: is.ByName(), nodes: map[string][]string{}}
 }
 
 // look compares a node, if both have it: one that is not in the release is made as the site directory says.
@@ -66,12 +68,11 @@ func (e *edits) look(name string) {
 	if e == nil {
 		return
 	}
-	was, known := e.was.Site.Node(name)
-	is, kept := e.is.Site.Node(name)
-	if !known || !kept {
+	was, is := e.was[name], e.is[name]
+	if was == nil || is == nil {
 		return
 	}
-	what, err := change(e.was, e.is, was, is)
+	what, err := change(e.before, e.after, was, is)
 	if err != nil {
 		what = err.Error() // the edit is a mistake, which keeps nothing from being done that does not need it
 	}
