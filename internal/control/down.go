@@ -76,10 +76,8 @@ func (c *Session) down(ctx context.Context, s *site.Site, f *apply.Fleet, chosen
 	if err != nil {
 		return result, err
 	}
-	live = maps.Clone(live)
-	maps.DeleteFunc(live, func(_ string, release int) bool { return release == 0 })
-	if result != nil && len(live) > 0 {
-		c.notice(s.Key(), "release %s stays the live one: the next orrery up brings it up again", register.ReleaseNames(live))
+	if text := staysLive(live); text != "" && result != nil {
+		c.notice(s.Key(), "%s", text)
 	}
 	if hosts.Near(s) {
 		c.Unmark(s.Key())
@@ -94,6 +92,16 @@ func (c *Session) down(ctx context.Context, s *site.Site, f *apply.Fleet, chosen
 		return result, err
 	}
 	return result, c.clearRestore(ctx, s)
+}
+
+// staysLive says which releases the next up brings up again, of those that are live when a whole site ends; "": none.
+func staysLive(live map[string]int) string {
+	numbered := maps.Clone(live)
+	maps.DeleteFunc(numbered, func(_ string, release int) bool { return release == 0 })
+	if len(numbered) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("release %s stays the live one: the next orrery up brings it up again", register.ReleaseNames(numbered))
 }
 
 func (c *Session) askDown(s *site.Site, p *plan.Plan, volumes bool) (asked bool, err error) {

@@ -288,10 +288,16 @@ func TestDownKeepsRelease(t *testing.T) {
 	if p, err := d.Preview(t.Context(), nil, control.PreviewOptions{}); err != nil || len(p.Warnings) > 0 {
 		t.Errorf("of a site that is not taken down: %v, %v", p, err)
 	}
+	const down = "release 700 stays the live one: the next orrery up brings it up again"
+	for warning, selectors := range map[string][]string{down: nil, "": {"web1"}} {
+		p, err := d.Preview(t.Context(), selectors, control.PreviewOptions{Down: true})
+		if err != nil || strings.Join(p.Warnings, "\n") != warning {
+			t.Errorf("plan --down of %q warns of %q, %v", selectors, p.Warnings, err)
+		}
+	}
 	_, err = d.Down(t.Context(), d.site(), nil, true)
 	d.must(err)
-	const down = "notice: release 700 stays the live one: the next orrery up brings it up again"
-	if got := d.watch.text(); strings.Count(got, down) != 1 {
+	if got := d.watch.text(); strings.Count(got, "notice: "+down) != 1 {
 		t.Errorf("down told\n%s", got)
 	}
 	const up = "release 700 comes up again, because it was live when the site was taken down"
