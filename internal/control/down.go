@@ -3,14 +3,13 @@ package control
 import (
 	"context"
 	"fmt"
-	"maps"
 
 	"orrery/internal/apply"
 	"orrery/internal/control/hosts"
-	"orrery/internal/control/register"
 	"orrery/internal/observe"
 	"orrery/internal/phrase"
 	"orrery/internal/plan"
+	"orrery/internal/plan/release"
 	"orrery/internal/site"
 	"orrery/internal/volume"
 )
@@ -61,7 +60,7 @@ func (c *Session) DownNamed(ctx context.Context, name string, volumes bool) (*ap
 func (c *Session) down(ctx context.Context, s *site.Site, f *apply.Fleet, chosen map[string]bool, volumes bool) (*apply.Result, error) {
 	j := &Job{Session: c, Site: s, Hosts: f,
 		Plan: func(hosts []observe.Host) (*plan.Plan, error) {
-			return plan.Down(s, hosts, plan.Goal{Nodes: chosen, Volumes: volumes, Ending: c.Ending}), nil
+			return release.Down(s, hosts, plan.Goal{Nodes: chosen, Volumes: volumes, Ending: c.Ending}), nil
 		},
 		Ask: func(c *Session, p *plan.Plan) (bool, error) { return c.askDown(s, p, volumes) },
 	}
@@ -72,12 +71,8 @@ func (c *Session) down(ctx context.Context, s *site.Site, f *apply.Fleet, chosen
 	if len(f.Unknown) > 0 {
 		return result, nil // what there may be of it keeps its record
 	}
-	live, err := c.forgetLive(ctx, s, f)
-	if err != nil {
+	if err := c.forgetLive(ctx, s, f); err != nil {
 		return result, err
-	}
-	if text := staysLive(live); text != "" && result != nil {
-		c.notice(s.Key(), "%s", text)
 	}
 	if hosts.Near(s) {
 		c.Unmark(s.Key())
@@ -92,16 +87,6 @@ func (c *Session) down(ctx context.Context, s *site.Site, f *apply.Fleet, chosen
 		return result, err
 	}
 	return result, c.clearRestore(ctx, s)
-}
-
-// staysLive says which releases the next up brings up again, of those that are live when a whole site ends; "": none.
-func staysLive(live map[string]int) string {
-	numbered := maps.Clone(live)
-	maps.DeleteFunc(numbered, func(_ string, release int) bool { return release == 0 })
-	if len(numbered) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("release %s stays the live one: the next orrery up brings it up again", register.ReleaseNames(numbered))
 }
 
 func (c *Session) askDown(s *site.Site, p *plan.Plan, volumes bool) (asked bool, err error) {

@@ -59,16 +59,16 @@ func (c *Session) Confirm(ctx context.Context, s *site.Site, why string) (*obser
 // trialName is what the process that watches over a trial is known by.
 func trialName(s *site.Site) string { return "trial-" + s.Key() }
 
-// forgetLive ends what was under way of releases when all nodes of a site have ended, on all of its hosts. It returns which are live: that is kept for the next up.
-func (c *Session) forgetLive(ctx context.Context, s *site.Site, f *apply.Fleet) (map[string]int, error) {
+// forgetLive ends what was under way of releases when all nodes of a site have ended, on all of its hosts. Which were live is kept for the next up.
+func (c *Session) forgetLive(ctx context.Context, s *site.Site, f *apply.Fleet) error {
 	r, err := f.ReadReleases(ctx)
 	if err != nil || r.Former == nil && r.Switch == nil && r.Trial == nil && r.Ended == nil {
-		return r.Active, err
+		return err
 	}
 	r.Active = r.Resting()
 	r.Former, r.Switch, r.Trial, r.Ended = nil, nil, nil, nil
 	if err := f.WriteReleases(r); err != nil || hosts.Far(s) { // no trial is on other hosts
-		return r.Active, err
+		return err
 	}
-	return r.Active, c.machine().Cancel(trialName(s)) // last: while it is on trial, it is watched
+	return c.machine().Cancel(trialName(s)) // last: while it is on trial, it is watched
 }

@@ -3,7 +3,6 @@ package control
 import (
 	"context"
 	"errors"
-	"maps"
 	"sync"
 
 	"orrery/internal/apply"
@@ -115,22 +114,10 @@ func (c *Session) Preview(ctx context.Context, selectors []string, o PreviewOpti
 	}
 	goal := plan.Goal{Nodes: chosen, Volumes: o.Volumes, Batch: o.Batch, Releases: f.Releases()}
 	if o.Down {
-		return previewDown(s, hosts, goal), nil
+		return release.Down(s, hosts, goal), nil
 	}
 	p, err := c.planUp(s, hosts, goal)
 	return p, f.Explain(err)
-}
-
-// previewDown plans what Down does, and warns of what it says at its end.
-func previewDown(s *site.Site, hosts []observe.Host, goal plan.Goal) *plan.Plan {
-	p, live := plan.Down(s, hosts, goal), map[string]int{}
-	for i := range hosts {
-		maps.Copy(live, hosts[i].Releases.Resting())
-	}
-	if text := staysLive(live); text != "" && goal.Nodes == nil && !p.Empty() {
-		p.Warnings = append(p.Warnings, text)
-	}
-	return p
 }
 
 // tellOrphans names the volumes that no node uses any more.

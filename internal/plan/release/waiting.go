@@ -133,3 +133,22 @@ func Returning(s *site.Site, hosts []observe.Host, goal plan.Goal) []string {
 	}
 	return warnings
 }
+
+// Down plans what plan.Down does, and warns of the releases that the next up brings up again when a whole site ends.
+func Down(s *site.Site, hosts []observe.Host, goal plan.Goal) *plan.Plan {
+	p := plan.Down(s, hosts, goal)
+	if goal.Nodes != nil || p.Empty() {
+		return p
+	}
+	live := map[int]bool{}
+	for i := range hosts {
+		for _, release := range hosts[i].Releases.Resting() {
+			live[release] = true
+		}
+	}
+	delete(live, 0)
+	for _, release := range slices.Sorted(maps.Keys(live)) {
+		p.Warnings = append(p.Warnings, fmt.Sprintf("release %d stays the live one: the next orrery up brings it up again", release))
+	}
+	return p
+}
