@@ -61,11 +61,46 @@ id = 102
 roles = ["db"]
 [secret.db_password]
 generate = 32
-[release.701]
+[release.701.roles]
+db = "db-server"
 `
 
+// dbBase is what role db has for its volume, in a role below that of the server.
+const dbBase = `
+apt = ["postgresql-15"]
+[[file]]
+path    = "/etc/postgresql-common/createcluster.conf"
+content = """
+create_main_cluster = false
+add_include_dir = 'conf.d'
+"""
+[[volume]]
+name  = "pgdata"
+path  = "/var/lib/postgresql"
+owner = "postgres:postgres"
+mode  = "0755"
+`
+
+// splitDB makes role db-server of role db, and puts what the volume takes into role db-base, which that needs.
+func (s *site) splitDB() {
+	s.Helper()
+	for _, path := range glob(filepath.Join(s.dir, "roles/db/*")) {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			s.Fatal(err)
+		}
+		s.write("roles/db-server/"+filepath.Base(path), string(text))
+	}
+	const role = "roles/db-server/role.toml"
+	s.edit(role, `apt      = ["postgresql-15"]`, `needs.roles = ["db-base"]`)
+	for _, section := range strings.Split(dbBase, "[[")[1:] {
+		s.edit(role, "[["+section, "")
+	}
+	s.write("roles/db-base/role.toml", dbBase)
+}
+
 // TestAcknowledged: whatever becomes of switches and rollbacks, no row is lost that toykat's database has acknowledged, and no two
-// nodes have its volume.
+// nodes have its volume. The one release has it in the role of the server, the other in a role below that.
 func TestAcknowledged(t *testing.T) {
 	t.Parallel()
 	rows := 0 // to be acknowledged at least
@@ -81,6 +116,7 @@ func TestAcknowledged(t *testing.T) {
 	s.write("site.toml", "site.name = \""+s.name+"\"\n"+ackedSite)
 	s.write("roles/client/role.toml", "pip = [\"asyncpg\"]\n[[secret]]\nname = \"db_password\"\n[[file]]\npath = \"/srv/insert.py\"\nsource = \"insert.py\"\n")
 	s.write("roles/client/insert.py", fmt.Sprintf(inserter, writers, pause))
+	s.splitDB()
 	s.do("up")
 	stop := s.watchVolume("db", "pgdata", "/var/lib/postgresql")
 	c := s.client()

@@ -9,6 +9,7 @@ import (
 	"orrery/internal/observe"
 	"orrery/internal/phrase"
 	"orrery/internal/plan"
+	"orrery/internal/plan/release"
 	"orrery/internal/site"
 	"orrery/internal/volume"
 )
@@ -59,7 +60,7 @@ func (c *Session) DownNamed(ctx context.Context, name string, volumes bool) (*ap
 func (c *Session) down(ctx context.Context, s *site.Site, f *apply.Fleet, chosen map[string]bool, volumes bool) (*apply.Result, error) {
 	j := &Job{Session: c, Site: s, Hosts: f,
 		Plan: func(hosts []observe.Host) (*plan.Plan, error) {
-			return plan.Down(s, hosts, plan.Goal{Nodes: chosen, Volumes: volumes, Ending: c.Ending}), nil
+			return release.Down(s, hosts, plan.Goal{Nodes: chosen, Volumes: volumes, Ending: c.Ending}), nil
 		},
 		Ask: func(c *Session, p *plan.Plan) (bool, error) { return c.askDown(s, p, volumes) },
 	}

@@ -53,8 +53,8 @@ func (p *placed) want(what string) {
 	for node, host := range p.on {
 		p.wantSaid(node, "/etc/where", host+": db@sv1 web1@"+p.on["web1"]+" web2@"+p.on["web2"])
 	}
-	if plan, err := p.Preview(p.Context(), nil, control.PreviewOptions{Probe: p.drift}); err != nil || !plan.Empty() {
-		p.Errorf("%s: a plan: %v\n%v", what, err, plan)
+	if plan, err := p.Preview(p.Context(), nil, control.PreviewOptions{Probe: p.drift}); err != nil || !plan.Empty() || len(plan.Warnings) > 0 {
+		p.Errorf("%s: a plan: %v\n%v, which warns of %q", what, err, plan, plan.Warnings)
 	}
 	if !p.drift {
 		return
@@ -80,6 +80,13 @@ func TestPlacedInTemplates(t *testing.T) {
 	_, err := p.Rollback(t.Context(), p.site(), nil)
 	p.must(err)
 	p.want("rollback")
+	staged, err := p.Stage(t.Context(), p.site(), []string{"web1"}, control.StageOptions{Release: 700})
+	p.must(err)
+	for _, s := range staged.Result.Done { // db gets copies of its volumes again
+		if s.Subject != "db" {
+			t.Errorf("what was staged before is staged anew: %s: %s", s, s.Reason)
+		}
+	}
 	p.turnTo(700)
 	p.want("release 700 again")
 }

@@ -232,3 +232,82 @@ func TestKilled(t *testing.T) {
 		})
 	}
 }
+
+// TestEditsWait: as long as a release is live, plan and up say which edits of the site directory do not reach its nodes, and
+// why. Edits that reach them, and nodes that are not concerned, are not among them.
+func TestEditsWait(t *testing.T) {
+	d := newDesk(t)
+	d.up()
+	d.stage(700)
+	d.turnTo(700)
+	warnings := func(selectors ...string) string {
+		t.Helper()
+		p, err := d.Preview(t.Context(), selectors, control.PreviewOptions{})
+		d.must(err)
+		if !p.Empty() {
+			t.Errorf("something is to be done: %v", p)
+		}
+		return strings.Join(p.Warnings, "\n")
+	}
+	if got := warnings(); got != "" {
+		t.Errorf("nothing was edited, and plan says %q", got)
+	}
+	d.write("roles/web/role.toml", "[[file]]\npath = \"/etc/web\"\ntemplate = \"web\"\n[[step]]\nname = \"page\"\nwhen = \"active\"\nscript = \"true\"\n")
+	d.write("roles/web/web", "{{ .Node.Name }} is on {{ .Node.Host }}")
+	d.write("site.toml", strings.Replace(toykat, "roles  = [\"db\"]\n", "roles  = [\"db\"]\nmemory = \"99MiB\"\n", 1))
+	const web = "web1, web2: web: file /etc/web added, web: step page added"
+	if got, want := warnings(), "edits of nodes wait for the next release, because release 700 is live: db: memory changed; "+web; got != want {
+		t.Errorf("plan says\n%q, not\n%q", got, want)
+	}
+	if got := warnings("role=web"); !strings.HasSuffix(got, ": "+web) {
+		t.Errorf("of role=web plan says %q", got)
+	}
+	_, _, err := d.Up(t.Context(), d.site(), nil, control.UpOptions{})
+	d.must(err)
+	if got := d.watch.text(); !strings.Contains(got, "notice: edits of nodes wait for the next release") {
+		t.Errorf("up told\n%s", got)
+	}
+	_, err = d.Rollback(t.Context(), d.site(), nil)
+	d.must(err)
+	if p, err := d.Preview(t.Context(), nil, control.PreviewOptions{}); err != nil || p.Empty() || len(p.Warnings) > 0 {
+		t.Errorf("without a release nothing waits: %v, %v", p, err)
+	}
+	d.up()
+	d.wantSaid("web1", "/etc/web", "web1 is on local")
+}
+
+// TestDownKeepsRelease: a site that is taken down at a release, with its data or without, comes up at that again. down says
+// so, and so do plan and up.
+func TestDownKeepsRelease(t *testing.T) {
+	d := newDesk(t)
+	d.up()
+	d.stage(700)
+	d.turnTo(700)
+	_, err := d.Down(t.Context(), d.site(), []string{"db"}, false)
+	d.must(err)
+	if p, err := d.Preview(t.Context(), nil, control.PreviewOptions{}); err != nil || len(p.Warnings) > 0 {
+		t.Errorf("of a site that is not taken down: %v, %v", p, err)
+	}
+	const down = "release 700 stays the live one: the next orrery up brings it up again"
+	for warning, selectors := range map[string][]string{down: nil, "": {"web1"}} {
+		p, err := d.Preview(t.Context(), selectors, control.PreviewOptions{Down: true})
+		if err != nil || strings.Join(p.Warnings, "\n") != warning {
+			t.Errorf("plan --down of %q warns of %q, %v", selectors, p.Warnings, err)
+		}
+	}
+	_, err = d.Down(t.Context(), d.site(), nil, true)
+	d.must(err)
+	if got := d.watch.text(); strings.Count(got, "notice: "+down) != 1 {
+		t.Errorf("down told\n%s", got)
+	}
+	const up = "release 700 comes up again, because it was live when the site was taken down"
+	p, err := d.Preview(t.Context(), nil, control.PreviewOptions{})
+	if err != nil || strings.Join(p.Warnings, "\n") != up {
+		t.Errorf("plan says %q, %v", p.Warnings, err)
+	}
+	d.up()
+	if got := d.watch.text(); strings.Count(got, "notice: "+up) != 1 {
+		t.Errorf("up told\n%s", got)
+	}
+	d.wantLive(700)
+}

@@ -187,6 +187,14 @@ func TestReleaseOfTwin(t *testing.T) {
 		t.Errorf("switched was %+v", made)
 	}
 	d.wantLive(0) // of the original
+	for edit, want := range map[string]string{"": "", "memory = \"99MiB\"\n": "edits of nodes wait for the next release, because release 700 is live: db: memory changed"} {
+		d.write("site.toml", strings.Replace(toykat, "[node.db]\n", "[node.db]\n"+edit, 1))
+		p, err := of.Preview(t.Context(), nil, control.PreviewOptions{})
+		d.must(err)
+		if got := strings.Join(p.Warnings, "\n"); got != want || !p.Empty() {
+			t.Errorf("after the edit %q plan says %q: %v", edit, got, p)
+		}
+	}
 }
 
 // TestForgottenTrial: a trial that nobody watches is watched again by whoever comes, and ends if its time is over.

@@ -125,14 +125,19 @@ func (c *Session) stagedBefore(ctx context.Context, f *apply.Fleet, s *site.Site
 	return &staged
 }
 
+// declared returns a release as the site directory makes it now.
+func (c *Session) declared(s *site.Site, number int) (*site.Site, error) {
+	if s.Original == nil {
+		return twin.Release(s, number)
+	}
+	return c.AsTwin(s.Original, s.Twin, number)
+}
+
 // quarantine gives the site of a release's quarantine.
 func (c *Session) quarantine(s *site.Site, number int) (*site.Site, error) {
-	if s.Original == nil {
-		return twin.Quarantine(s, number)
-	}
-	made, err := c.AsTwin(s.Original, s.Twin, number)
-	if err != nil {
-		return nil, err
+	made, err := c.declared(s, number)
+	if err != nil || number == 0 {
+		return made, err
 	}
 	staged := *made
 	staged.Stage = number

@@ -11,6 +11,7 @@ import (
 	"orrery/internal/phrase"
 	"orrery/internal/plan"
 	"orrery/internal/plan/orphan"
+	"orrery/internal/plan/release"
 	"orrery/internal/site"
 )
 
@@ -47,7 +48,7 @@ func (c *Session) up(ctx context.Context, s *site.Site, selectors []string, o Up
 	j := &Job{
 		Session: c, Site: s, Base: s, Hosts: f, Undo: o.Undo, Parallel: o.Parallel, Before: func() error { return c.markUp(s) },
 		Plan: func(hosts []observe.Host) (*plan.Plan, error) {
-			return planUp(s, hosts, plan.Goal{Nodes: chosen, Batch: o.Batch, Releases: f.Releases()})
+			return c.planUp(s, hosts, plan.Goal{Nodes: chosen, Batch: o.Batch, Releases: f.Releases()})
 		},
 		Ask: func(c *Session, p *plan.Plan) (bool, error) {
 			c.tellOrphans(s, p.Orphans)
@@ -67,12 +68,14 @@ func (c *Session) up(ctx context.Context, s *site.Site, selectors []string, o Up
 	return r, c.scheduleMirrors(ctx, s, f)
 }
 
-// planUp plans what makes the hosts as declared.
-func planUp(s *site.Site, seen []observe.Host, goal plan.Goal) (*plan.Plan, error) {
+// planUp plans what makes the hosts as declared, and says what a live release keeps from being so.
+func (c *Session) planUp(s *site.Site, seen []observe.Host, goal plan.Goal) (*plan.Plan, error) {
 	p, err := plan.Up(s, seen, goal)
 	if err != nil {
 		return nil, err
 	}
+	p.Warnings = append(p.Warnings, release.Returning(s, seen, goal)...)
+	p.Warnings = append(p.Warnings, release.Waiting(s, seen, goal, p.Homes, func(number int) (*site.Site, error) { return c.declared(s, number) })...)
 	return p, hosts.Joined(s, seen, p)
 }
 
@@ -111,9 +114,9 @@ func (c *Session) Preview(ctx context.Context, selectors []string, o PreviewOpti
 	}
 	goal := plan.Goal{Nodes: chosen, Volumes: o.Volumes, Batch: o.Batch, Releases: f.Releases()}
 	if o.Down {
-		return plan.Down(s, hosts, goal), nil
+		return release.Down(s, hosts, goal), nil
 	}
-	p, err := planUp(s, hosts, goal)
+	p, err := c.planUp(s, hosts, goal)
 	return p, f.Explain(err)
 }
 

@@ -11,43 +11,40 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Activate does on a running node what only a live node does, each role after those that it needs. A role with volumes that
-// are not for two is applied anew, because its files and boot steps see to what is on them.
+// Activate does on a running node what only a live node does, each role after those that it needs. Roles that use volumes
+// that are not for two are applied anew, because their files and boot steps see to what is on them.
 func (j *Job) Activate(ctx context.Context) error {
+	if err := j.anew(ctx, j.holders()); err != nil {
+		return err
+	}
 	for i := range j.Duties.Roles {
-		r := &j.Duties.Roles[i]
-		if r.Exclusive() {
-			if err := j.anew(ctx, r); err != nil {
-				return err
-			}
-			continue
-		}
-		if err := j.active(ctx, r); err != nil {
+		if err := j.active(ctx, &j.Duties.Roles[i]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// anew applies a role whose services stand still. One that a boot step starts is not started a second time, as services would: until it
-// serves, nobody is served.
-func (j *Job) anew(ctx context.Context, r *spec.Duty) error {
-	if err := j.files(ctx, r); err != nil {
-		return err
+// anew applies roles whose services stand still, in the order in which Configure does. A service that a boot step starts is
+// not started a second time, as services would: until it serves, nobody is served.
+func (j *Job) anew(ctx context.Context, roles []*spec.Duty) error {
+	begin := func(ctx context.Context, r *spec.Duty) error {
+		return j.order(ctx, r, "enable", j.sv().Begin, r.Services)
 	}
-	if err := j.steps(ctx, r, site.Boot); err != nil {
-		return err
+	steps := func(when string) func(context.Context, *spec.Duty) error {
+		return func(ctx context.Context, r *spec.Duty) error { return j.steps(ctx, r, when) }
 	}
-	if err := j.order(ctx, r, "enable", j.sv().Begin, r.Services); err != nil {
-		return err
+	for _, do := range []func(context.Context, *spec.Duty) error{j.files, steps(site.Boot), begin, steps(site.Started)} {
+		for _, r := range roles {
+			if err := do(ctx, r); err != nil {
+				return err
+			}
+		}
 	}
-	if err := j.steps(ctx, r, site.Started); err != nil {
-		return err
-	}
-	return j.active(ctx, r)
+	return nil
 }
 
-// Retire ends on a node what only a live node does, and the services of roles with volumes that are not for two, in the opposite order.
+// Retire ends on a node what only a live node does, and the services that use volumes that are not for two, in the opposite order.
 func (j *Job) Retire(ctx context.Context) error {
 	for i := range slices.Backward(j.Duties.Roles) {
 		r := &j.Duties.Roles[i]
@@ -58,13 +55,9 @@ func (j *Job) Retire(ctx context.Context) error {
 	return j.Let(ctx)
 }
 
-// Let stops the services of roles with volumes that are not for two, so that these can be taken away. Those that start first stop last.
+// Let stops the services that use volumes that are not for two, so that these can be taken away. Those that start first stop last.
 func (j *Job) Let(ctx context.Context) error {
-	for i := range slices.Backward(j.Duties.Roles) {
-		r := &j.Duties.Roles[i]
-		if !r.Exclusive() {
-			continue
-		}
+	for _, r := range slices.Backward(j.holders()) {
 		services := slices.Clone(r.Services)
 		slices.Reverse(services)
 		if err := j.order(ctx, r, "stop", j.sv().Stop, services); err != nil {
@@ -76,16 +69,25 @@ func (j *Job) Let(ctx context.Context) error {
 
 // Resume starts the services that Let has stopped.
 func (j *Job) Resume(ctx context.Context) error {
-	for i := range j.Duties.Roles {
-		r := &j.Duties.Roles[i]
-		if !r.Exclusive() {
-			continue
-		}
+	for _, r := range j.holders() {
 		if err := j.order(ctx, r, "start", j.sv().Start, r.Services); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// holders returns the roles of the node that use volumes that are not for two: those that declare one, and those that need
+// such a role, directly or not. A database may have its volume in a role below the one with its server.
+func (j *Job) holders() []*spec.Duty {
+	var roles []*spec.Duty
+	holding := map[string]bool{}
+	for i := range j.Duties.Roles { // needed roles come first
+		if r := &j.Duties.Roles[i]; orAbove(holding, r, r.Exclusive()) {
+			roles = append(roles, r)
+		}
+	}
+	return roles
 }
 
 // Holders reports whether a node has roles with volumes that are not for two, or that do something on live nodes only.

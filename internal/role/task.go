@@ -120,9 +120,15 @@ func applyAbove(tasks []task) {
 	applied := map[string]bool{}
 	for i := range tasks { // needed roles come first
 		t := &tasks[i]
-		t.whole = t.whole || slices.ContainsFunc(t.duty.NeedsRoles, func(name string) bool { return applied[name] })
-		applied[t.duty.Name] = t.whole
+		t.whole = orAbove(applied, t.duty, t.whole)
 	}
+}
+
+// orAbove reports whether something holds for a role: by itself, or because it holds for one that the role needs. It adds
+// the role to those that are known, which must have all that it needs.
+func orAbove(known map[string]bool, r *spec.Duty, itself bool) bool {
+	known[r.Name] = itself || slices.ContainsFunc(r.NeedsRoles, func(name string) bool { return known[name] })
+	return known[r.Name]
 }
 
 // restartOnly has services restarted, whichever roles have them, unless their role is applied anyway or they do not run on the node.

@@ -11,6 +11,15 @@ func (s *Site) Node(name string) (*Node, bool) {
 	return find(s.Nodes, name, func(n *Node) string { return n.Name })
 }
 
+// ByName returns the nodes by their names, for those that look up many.
+func (s *Site) ByName() map[string]*Node {
+	nodes := make(map[string]*Node, len(s.Nodes))
+	for i := range s.Nodes {
+		nodes[s.Nodes[i].Name] = &s.Nodes[i]
+	}
+	return nodes
+}
+
 // Role gives a role by name.
 func (s *Site) Role(name string) (*Role, bool) {
 	return find(s.Roles, name, func(r *Role) string { return r.Name })

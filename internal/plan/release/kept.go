@@ -91,10 +91,7 @@ func Difference(was, is *site.Site) (string, error) {
 
 func difference(was, is *site.Site) (string, error) {
 	before, after := spec.NewMaker(was), spec.NewMaker(is)
-	nodes := map[string]*site.Node{}
-	for i := range was.Nodes {
-		nodes[was.Nodes[i].Name] = &was.Nodes[i]
-	}
+	nodes := was.ByName()
 	for i := range is.Nodes {
 		name := is.Nodes[i].Name
 		old := nodes[name]
@@ -102,16 +99,12 @@ func difference(was, is *site.Site) (string, error) {
 		if old == nil {
 			return fmt.Sprintf("node %s was not there", name), nil
 		}
-		b, err := before.Node(old)
+		what, err := change(before, after, old, &is.Nodes[i])
 		if err != nil {
 			return "", err
 		}
-		a, err := after.Node(&is.Nodes[i])
-		if err != nil {
-			return "", err
-		}
-		if !same(b, a) {
-			return strings.TrimSuffix(fmt.Sprintf("node %s: %s", name, parts(b, a)), ": "), nil
+		if what != "" {
+			return fmt.Sprintf("node %s: %s", name, what), nil
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(nodes)) {
@@ -126,7 +119,7 @@ func same(was, is any) bool { return spec.Digest(was) == spec.Digest(is) }
 // parts says which of the parts of a node differ, if it is in these.
 func parts(was, is *spec.Node) string {
 	var words []string
-	for _, text := range []string{spec.Differences(was.Parts, is.Parts), spec.Differences(was.Config.Parts, is.Config.Parts)} {
+	for _, text := range []string{spec.Differences(was.Parts, is.Parts), spec.Differences(was.Config.Parts, is.Config.Parts), spec.Differences(was.Config.Active, is.Config.Active)} {
 		if text != "" {
 			words = append(words, text)
 		}

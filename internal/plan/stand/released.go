@@ -22,6 +22,7 @@ func Released(s *site.Site, hosts []observe.Host, releases map[int]*site.Site) (
 			live[name] = release
 		}
 	}
+	nodes := map[int]map[string]*site.Node{} // of releases
 	for i := range whole.Nodes {
 		n := &whole.Nodes[i]
 		release, known := live[n.Name]
@@ -33,7 +34,10 @@ func Released(s *site.Site, hosts []observe.Host, releases map[int]*site.Site) (
 			return nil, &LostError{release, problem.New(problem.Failed, "release %d of node %s is live, but what it was staged from is gone", release, n.Name).
 				Try("orrery stage %s under another number, and switch to that", n.Name)}
 		}
-		if made, ok := of.Node(n.Name); ok {
+		if nodes[release] == nil {
+			nodes[release] = of.ByName()
+		}
+		if made := nodes[release][n.Name]; made != nil {
 			host := n.Host
 			*n = *made
 			n.Host = host

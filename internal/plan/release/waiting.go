@@ -1,0 +1,154 @@
+package release
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"orrery/internal/observe"
+	"orrery/internal/phrase"
+	"orrery/internal/plan"
+	"orrery/internal/plan/stand"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// maxEdits is how many different edits of one release are named.
+const maxEdits = 6
+
+// Waiting says, for each release that is live, which edits of the site directory do not reach its nodes: those are made from
+// the copy that was taken when the release was staged. Declared returns a release as the site directory makes it now, and
+// homes are the hosts of nodes.
+func Waiting(s *site.Site, hosts []observe.Host, goal plan.Goal, homes map[string]string, declared func(number int) (*site.Site, error)) []string {
+	live, err := stand.Released(s, hosts, goal.Releases)
+	if s.Stage != 0 || err != nil {
+		return nil
+	}
+	all := map[int]*edits{}
+	for i := range live.Nodes {
+		n := &live.Nodes[i]
+		if n.Release == s.Nodes[i].Release || !concerns(goal, n.Name) {
+			continue
+		}
+		if _, known := all[n.Release]; !known {
+			all[n.Release] = newEdits(goal.Releases[n.Release], homes, func() (*site.Site, error) { return declared(n.Release) })
+		}
+		all[n.Release].look(n.Name)
+	}
+	var warnings []string
+	for _, release := range slices.Sorted(maps.Keys(all)) {
+		if text := all[release].text(); text != "" {
+			warnings = append(warnings, fmt.Sprintf("edits of nodes wait for the next release, because release %d is live: %s", release, text))
+		}
+	}
+	return warnings
+}
+
+// edits are what the site directory changes of a live release. Nil: it does not declare the release, so there is nothing to compare.
+type edits struct {
+	before, after *spec.Maker
+	was, is       map[string]*site.Node
+	words         []string            // what is edited, in the order in which it was found
+	nodes         map[string][]string // by that
+}
+
+func newEdits(was *site.Site, homes map[string]string, declared func() (*site.Site, error)) *edits {
+	is, err := declared()
+	if err != nil {
+		return nil
+	}
+	was, is = was.Placed(homes), is.Placed(homes)
+	return &edits{before: spec.NewMaker(was), after: spec.NewMaker(is), was: was.ByName(), is: is.ByName(), nodes: map[string][]string{}}
+}
+
+// look compares a node, if both have it: one that is not in the release is made as the site directory says.
+func (e *edits) look(name string) {
+	if e == nil {
+		return
+	}
+	was, is := e.was[name], e.is[name]
+	if was == nil || is == nil {
+		return
+	}
+	what, err := change(e.before, e.after, was, is)
+	if err != nil {
+		what = err.Error() // the edit is a mistake, which keeps nothing from being done that does not need it
+	}
+	if what == "" {
+		return
+	}
+	if e.nodes[what] == nil {
+		e.words = append(e.words, what)
+	}
+	e.nodes[what] = append(e.nodes[what], name)
+}
+
+func (e *edits) text() string {
+	if e == nil {
+		return ""
+	}
+	texts := make([]string, len(e.words))
+	for i, what := range e.words {
+		texts[i] = phrase.List(e.nodes[what], 4) + ": " + what
+	}
+	if len(texts) > maxEdits {
+		texts = append(texts[:maxEdits:maxEdits], fmt.Sprintf("and %d more", len(texts)-maxEdits))
+	}
+	return strings.Join(texts, "; ")
+}
+
+// change says in words how a node differs that two makers make; "": in nothing.
+func change(before, after *spec.Maker, was, is *site.Node) (string, error) {
+	b, err := before.Node(was)
+	if err != nil {
+		return "", err
+	}
+	a, err := after.Node(is)
+	if err != nil || same(b, a) {
+		return "", err
+	}
+	return cmp.Or(parts(b, a), stand.Outdated(b, a), "it is made otherwise"), nil
+}
+
+// Returning says which releases come up with a site of which no node is there: they were live when it was taken down.
+func Returning(s *site.Site, hosts []observe.Host, goal plan.Goal) []string {
+	if s.Stage != 0 || slices.ContainsFunc(hosts, func(h observe.Host) bool { return h.Unknown || len(h.Nodes) > 0 }) {
+		return nil
+	}
+	live, err := stand.Released(s, hosts, goal.Releases)
+	if err != nil {
+		return nil
+	}
+	at := map[int]bool{}
+	for i := range live.Nodes {
+		if n := &live.Nodes[i]; n.Release != s.Nodes[i].Release && concerns(goal, n.Name) {
+			at[n.Release] = true
+		}
+	}
+	var warnings []string
+	for _, release := range slices.Sorted(maps.Keys(at)) {
+		warnings = append(warnings, fmt.Sprintf("release %d comes up again, because it was live when the site was taken down", release))
+	}
+	return warnings
+}
+
+// Down plans what plan.Down does, and warns of the releases that the next up brings up again when a whole site ends.
+func Down(s *site.Site, hosts []observe.Host, goal plan.Goal) *plan.Plan {
+	p := plan.Down(s, hosts, goal)
+	if goal.Nodes != nil || p.Empty() {
+		return p
+	}
+	live := map[int]bool{}
+	for i := range hosts {
+		for _, release := range hosts[i].Releases.Resting() {
+			live[release] = true
+		}
+	}
+	delete(live, 0)
+	for _, release := range slices.Sorted(maps.Keys(live)) {
+		p.Warnings = append(p.Warnings, fmt.Sprintf("release %d stays the live one: the next orrery up brings it up again", release))
+	}
+	return p
+}
