@@ -85,6 +85,7 @@ tcp = 8080
 		t.Errorf("planned are %+v: %v", planned, err)
 	}
 	s.run("status", "--probe").want(11, `web1 .*unhealthy`, "file /etc/web.conf is changed")
+	s.run("status").want(11, `web1 .*unhealthy`, "found .* UTC: health tcp 8080 is failing")
 	s.run("up", "--probe", "web1").want(0, "mend", "web1 .*healthy")
 	s.run("plan", "--probe").want(0, "nothing to do")
 	s.run("status", "--probe").want(0, "web1 .*healthy now")

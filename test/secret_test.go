@@ -83,6 +83,9 @@ cat /etc/holder.conf
 	for path, want := range map[string]string{
 		"/etc/orrery/secrets/filed": "440 holder:holder", "/etc/orrery/secrets/commanded": "400 root:root",
 		"/etc/orrery/secrets/made": "400 root:root", "/etc/holder.conf": "400 holder:holder",
+		// Programs such as munged look at every directory on the way.
+		"/etc/orrery": "755 root:root", "/etc/orrery/secrets": "755 root:root", "/etc/orrery/files": "755 root:root",
+		"/etc/orrery/env": "644 root:root", "/etc/orrery/hosts": "644 root:root", "/etc/orrery/inventory.json": "644 root:root",
 	} {
 		if got := s.on("one", "stat", "-L", "-c", "%a %U:%G", path); got != want {
 			t.Errorf("%s has %s, not %s", path, got, want)

@@ -171,6 +171,8 @@ type Services struct {
 	LastSaid func(service string) []string
 	// Conditions reads how services are; one that is as it is to be has no Fault.
 	Conditions func(said string) []Condition
+	// Launches reads from the same how services were started; those of which nothing is said are left out.
+	Launches func(said string) []Launch
 	// Disable lets a service not start when a node boots that does not run now.
 	Disable func(system *tree.Root, service string) error
 	// StartsWith gives the file by which a service starts when a node boots.
@@ -183,6 +185,12 @@ type Services struct {
 type Condition struct {
 	Fault Fault
 	Found string // in words
+}
+
+// A Launch is how a service was started.
+type Launch struct {
+	Unproven bool // it counts as started before it has shown that it works
+	Restarts int  // how often it was started again because it ended
 }
 
 // A Fault is what is wrong with a service.

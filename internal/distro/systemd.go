@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"orrery/internal/tree"
@@ -46,6 +47,13 @@ var systemd = &Services{
 		var all []Condition
 		for _, u := range parse(said) {
 			all = append(all, u.condition())
+		}
+		return all
+	},
+	Launches: func(said string) []Launch {
+		var all []Launch
+		for _, u := range parse(said) {
+			all = append(all, u.launch())
 		}
 		return all
 	},
@@ -135,6 +143,7 @@ ReadKMsg=no
 // properties are what is asked of each unit (systemctl(1), org.freedesktop.systemd1(5)).
 var properties = []string{
 	"LoadState", "ActiveState", "SubState", "UnitFileState", "Result", "Type", "RemainAfterExit", "ConditionResult", "ConditionTimestampMonotonic", "Job",
+	"NRestarts",
 }
 
 // A state is what systemd says of a unit, by property.
@@ -185,6 +194,13 @@ func (s state) condition() Condition {
 		return Condition{Disabled, "disabled"}
 	}
 	return Condition{}
+}
+
+// launch says how a unit was started (systemd.service(5), Type= and NRestarts). A simple service counts as started once it is
+// forked, one of type exec once its program runs.
+func (s state) launch() Launch {
+	restarts, _ := strconv.Atoi(s["NRestarts"]) // other units than services have none
+	return Launch{slices.Contains([]string{"simple", "exec", "idle"}, s["Type"]), restarts}
 }
 
 // awaited reports whether a unit that does not run is about to be started, because the node boots.

@@ -191,7 +191,12 @@ func (c *scratch) openSpace() error {
 func (c *scratch) hold() (*enter.Init, error) {
 	pid := c.monitor.PID()
 	for _, child := range process.Host.Children(pid) {
-		return enter.Hold(child, pid, scratchIDs.Map())
+		init, err := enter.Hold(child, pid, scratchIDs.Map())
+		if err == nil && c.monitor.Reaped() { // the number may be that of another build's monitor, whose container looks the same
+			init.Close()
+			err = enter.ErrNotReady
+		}
+		return init, err
 	}
 	return nil, enter.ErrNotReady
 }

@@ -48,6 +48,9 @@ func (d Drift) String() string {
 	return visible.Line(fmt.Sprintf("%s %s is %s, not %s", d.Kind, d.Subject, d.Found, d.Want))
 }
 
+// Sick reports whether it means that the node is not healthy.
+func (d Drift) Sick() bool { return d.Kind == DriftHealth || d.Kind == DriftNode }
+
 // Disturbs reports whether the node does not serve for a while when it is mended.
 func (d Drift) Disturbs() bool {
 	switch d.Kind {

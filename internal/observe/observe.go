@@ -107,6 +107,12 @@ type Lack struct {
 	Cure string `json:"cure"`
 }
 
+// A Sickness is why a node was found not to be healthy.
+type Sickness struct {
+	At    time.Time `json:"at"`
+	Found string    `json:"found"`
+}
+
 // A Node is a node as its host has it.
 type Node struct {
 	spec.Node
@@ -114,6 +120,7 @@ type Node struct {
 	Configured bool      `json:"configured"`         // its roles have been applied in full
 	Proven     string    `json:"proven"`             // digest of the health checks that it last passed,
 	ProvenAt   time.Time `json:"proven_at,omitzero"` // and when that was
+	Sick       *Sickness `json:"sick,omitempty"`     // why it was not healthy when it was last looked into, if that is newer
 	Active     bool      `json:"active"`             // what only a live node does has been done on it, or may have been
 	Accel      string    `json:"accel,omitempty"`    // what runs it, if it is a virtual machine that runs
 	VHost      bool      `json:"vhost,omitempty"`    // its network cards are served by the host's kernel, and not by QEMU

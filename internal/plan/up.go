@@ -9,7 +9,6 @@ import (
 	"orrery/internal/plan/place"
 	"orrery/internal/plan/stand"
 	"orrery/internal/site"
-	"orrery/internal/site/selector"
 	"orrery/internal/site/spec"
 )
 
@@ -165,28 +164,4 @@ func (d *draft) writeNames(h *observe.Host, nodes []*site.Node) (int, bool) {
 		Kind: WriteNames, Host: h.Name, Subject: h.Name, Reason: reason, Undo: undo, Names: d.names, WasNames: h.Names,
 		Needs: d.arrivals[h.Name], // they bring their SSH host keys along
 	}), true
-}
-
-// await lets the configuration of nodes come after the health of those that their roles need.
-func (d *draft) await(all []waiting) error {
-	matched := map[string][]*site.Node{}
-	for _, w := range all {
-		for _, role := range d.makerOf(w.node).Site.RolesOf(w.node) {
-			for _, text := range role.NeedsHealthy {
-				if _, ok := matched[text]; !ok {
-					nodes, err := selector.Select(d.site, text)
-					if err != nil {
-						return err
-					}
-					matched[text] = nodes
-				}
-				for _, peer := range matched[text] {
-					if step, ok := d.last[peer.Name]; ok && peer.Name != w.node.Name {
-						d.Steps[w.step].Needs = append(d.Steps[w.step].Needs, step)
-					}
-				}
-			}
-		}
-	}
-	return nil
 }

@@ -40,12 +40,20 @@ func (j *Job) Configure(ctx context.Context) error {
 	}
 	roles := rolesOf(j.Duties)
 	if whole && j.Injected && site.SelfStarting(roles) && j.started(roles) {
-		return nil // its services have started with it
+		tasks := j.newTasks()
+		for i := range tasks {
+			tasks[i].whole = true
+		}
+		return j.watch(ctx, tasks) // its services have started with it
 	}
 	if err := j.lay(ctx); err != nil {
 		return err
 	}
-	if err := j.do(ctx, j.changes()); err != nil {
+	tasks := j.changes()
+	if err := j.do(ctx, tasks); err != nil {
+		return err
+	}
+	if err := j.watch(ctx, tasks); err != nil {
 		return err
 	}
 	return j.dropServices(ctx)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"orrery/internal/distro"
 	"orrery/internal/drift"
 	"orrery/internal/engine"
+	"orrery/internal/engine/nodedir"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
 	"orrery/internal/role"
@@ -44,6 +46,7 @@ func (w *Worker) Probe(ctx context.Context, nodes []observe.Node, wants []apply.
 			return err
 		})
 	}
+	began := time.Now().UTC()
 	wrong := round.Run(ctx)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -58,8 +61,25 @@ func (w *Worker) Probe(ctx context.Context, nodes []observe.Node, wants []apply.
 				Want: "answering", Found: w.Secrets.Redact("silent (" + brief(err) + ")"),
 			})
 		}
+		if want := wants[i]; want.Node != nil && nodes[i].Config.Health != "" {
+			nodes[i].Sick = sickness(nodes[i].Drift, began)
+			// A node that is being destroyed has no place for it.
+			err := nodedir.Of(w.Dirs, nodes[i].Site, nodes[i].ID).KeepSick(nodes[i].Sick)
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
 	}
 	return nil
+}
+
+// sickness returns what of some drift says that a node is not healthy, or nil.
+func sickness(all []observe.Drift, at time.Time) *observe.Sickness {
+	i := slices.IndexFunc(all, observe.Drift.Sick)
+	if i < 0 {
+		return nil
+	}
+	return &observe.Sickness{At: at, Found: all[i].String()}
 }
 
 // brief gives an error that may be in a node's own words as a part of a line.

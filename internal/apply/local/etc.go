@@ -2,6 +2,10 @@ package local
 
 import (
 	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
 
 	"orrery/internal/role"
 	"orrery/internal/site/inventory"
@@ -18,6 +22,30 @@ func (n *names) provideEtc(ctx context.Context, node *spec.Node, duties *spec.Du
 	}
 	for i := range duties.Roles {
 		if err := n.provideSecrets(ctx, node, duties, &duties.Roles[i]); err != nil {
+			return err
+		}
+	}
+	return n.own(node)
+}
+
+// own makes the node's root the owner of /etc/orrery and of all that is directly in it. Programs such as munged refuse a
+// secret below a directory that belongs neither to root nor to them. The node cannot change it: it sees it read-only.
+func (n *names) own(node *spec.Node) error {
+	first, err := n.rootOf(node)
+	if err != nil || first == 0 {
+		return err
+	}
+	dir := n.Dirs.Etc(node.Site, node.ID)
+	if err := os.Chown(dir, first, first); err != nil { // from now on, new files inherit it
+		return err
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		// A file may just have got its final name: another node's step writes the names of all nodes.
+		if err := os.Lchown(filepath.Join(dir, e.Name()), first, first); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}

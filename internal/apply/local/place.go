@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"orrery/internal/apply"
 	"orrery/internal/engine"
@@ -65,13 +66,11 @@ func (p *Place) put(n *spec.Node, name string, content []byte, owner string, mod
 	if err != nil {
 		return fmt.Errorf("owner of /etc/orrery/%s: %w", name, err)
 	}
-	if m, ok := p.Engines[n.Engine].(engine.Idmapper); ok {
-		first, err := m.Idmap(engine.RefOf(n))
-		if err != nil {
-			return err
-		}
-		uid, gid = uid+first, gid+first
+	first, err := p.rootOf(n)
+	if err != nil {
+		return err
 	}
+	uid, gid = uid+first, gid+first
 	dir := p.Dirs.Etc(n.Site, n.ID)
 	if err := quick(dir, name+".new", content, 0o600); err != nil {
 		return err
@@ -86,7 +85,16 @@ func (p *Place) put(n *spec.Node, name string, content []byte, owner string, mod
 	return os.Rename(path+".new", path)
 }
 
-// quick writes a file below a directory where there is no disk to wait for, or no need to, whole or not at all.
+// rootOf returns the id that the node's root has on this host.
+func (p *Place) rootOf(n *spec.Node) (int, error) {
+	if m, ok := p.Engines[n.Engine].(engine.Idmapper); ok {
+		return m.Idmap(engine.RefOf(n))
+	}
+	return 0, nil
+}
+
+// quick writes a file below a directory where there is no disk to wait for, or no need to, whole or not at all. It belongs to
+// the owner of the directory that it is in.
 func quick(dir, name string, content []byte, mode os.FileMode) error {
 	path := filepath.Join(dir, name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -96,7 +104,23 @@ func quick(dir, name string, content []byte, mode os.FileMode) error {
 	if err := os.WriteFile(fresh, content, mode); err != nil {
 		return err
 	}
+	if err := inherit(filepath.Dir(path), fresh); err != nil {
+		return err
+	}
 	return os.Rename(fresh, path)
+}
+
+// inherit gives a file to the owner of a directory, unless that is the one who runs this program.
+func inherit(dir, file string) error {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || int(owner.Uid) == os.Geteuid() {
+		return nil
+	}
+	return os.Lchown(file, int(owner.Uid), int(owner.Gid))
 }
 
 // log opens the log of a node or layer for appending, behind a writer that hides secrets.

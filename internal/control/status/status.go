@@ -14,6 +14,7 @@ import (
 	"orrery/internal/role"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
+	"orrery/internal/visible"
 )
 
 // A Node is how one instance of a node is.
@@ -182,6 +183,7 @@ func (all *Status) probeOn(ctx context.Context, h *apply.Steered) error {
 		if r.State != string(observe.Running) {
 			continue
 		}
+		r.recall(nil) // what is found now is newer
 		r.Probed, r.Drift = true, nodes[k].Drift
 		r.judge()
 	}
@@ -190,9 +192,8 @@ func (all *Status) probeOn(ctx context.Context, h *apply.Steered) error {
 
 // judge lets the health of a node be what a look into it has found.
 func (r *Node) judge() {
-	sick := func(d observe.Drift) bool { return d.Kind == observe.DriftHealth || d.Kind == observe.DriftNode }
 	switch {
-	case slices.ContainsFunc(r.Drift, sick):
+	case slices.ContainsFunc(r.Drift, observe.Drift.Sick):
 		r.Health = Unhealthy
 	case len(r.Drift) > 0:
 		r.Health = Drifted
@@ -264,6 +265,16 @@ func quarantined(of Node, n *observe.Node) Node {
 	return r
 }
 
+// recall lets the health of a node that counts as healthy be what was last found, or what it was without that if s is nil.
+func (r *Node) recall(s *observe.Sickness) {
+	switch {
+	case s != nil && r.Health == Healthy:
+		r.Health, r.Detail = Unhealthy, "found "+s.At.Format(time.DateTime)+" UTC: "+visible.Line(s.Found)
+	case s == nil && r.Health == Unhealthy:
+		r.Health, r.Detail = Healthy, ""
+	}
+}
+
 func newRow(maker *spec.Maker, n *site.Node, hostName string, has *observe.Node) Node {
 	r := Node{Node: n.Name, ID: n.FullID(), Release: n.Release, Host: hostName, State: Absent, Health: "-", Roles: n.Roles, Addresses: map[string]string{}}
 	for _, nic := range n.NICs {
@@ -292,6 +303,7 @@ func newRow(maker *spec.Maker, n *site.Node, hostName string, has *observe.Node)
 		r.Health = "-"
 	default:
 		r.Health = Healthy
+		r.recall(has.Sick)
 	}
 	return r
 }

@@ -22,3 +22,14 @@ func TestJudge(t *testing.T) {
 		}
 	}
 }
+
+// TestRecall: what an earlier look has found counts until a newer one begins.
+func TestRecall(t *testing.T) {
+	r := Node{State: "running", Health: Healthy}
+	if r.recall(&observe.Sickness{Found: "health tcp 80 is failing"}); r.Good() || r.Health != Unhealthy || r.Detail == "" {
+		t.Errorf("it is %s: %s", r.Health, r.Detail)
+	}
+	if r.recall(nil); !r.Good() || r.Detail != "" {
+		t.Errorf("it is %s: %s", r.Health, r.Detail)
+	}
+}

@@ -23,6 +23,7 @@ func (n *Nodes) Observe(site string, look func(*observe.Node)) ([]observe.Node, 
 		r := f.Record
 		o := observe.Node{Node: r.Node, State: observe.Broken, Configured: r.Configured, Proven: r.Proven, ProvenAt: r.ProvenAt, Active: r.Active, Doubt: r.Doubt, Resume: n.Dir(engine.RefOf(&r.Node)).Resumes()}
 		if f.Whole {
+			o.Sick = n.Dir(engine.RefOf(&r.Node)).sick(r.ProvenAt)
 			o.State = observe.Stopped
 			look(&o)
 		}

@@ -24,6 +24,11 @@ var _ host.Underway = (*Process)(nil)
 // PID returns its number.
 func (p *Process) PID() int { return p.process.Pid }
 
+// Reaped reports whether the process has ended and its number may be another's. While it is false, the number is its own.
+func (p *Process) Reaped() bool {
+	return errors.Is(p.process.Signal(unix.Signal(0)), os.ErrProcessDone)
+}
+
 // begin waits until the child has become the command.
 func (p *Process) begin(outcome *os.File) error {
 	go func() {

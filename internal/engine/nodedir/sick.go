@@ -1,0 +1,48 @@
+package nodedir
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"time"
+
+	"orrery/internal/observe"
+	"orrery/internal/rawfile"
+)
+
+// sickFile says why a node was not healthy when it was last looked into. It is no part of the record: looking needs no lock, and
+// must not undo what a run records at the same time.
+const sickFile = "sick.json"
+
+// KeepSick keeps what a look into the node has found of its health, or forgets what was found before if s is nil.
+func (d Dir) KeepSick(s *observe.Sickness) error {
+	if s == nil {
+		if err := os.Remove(d.File(sickFile)); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	text, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	temporary := d.File("." + sickFile)
+	if err := os.WriteFile(temporary, text, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(temporary, d.File(sickFile))
+}
+
+// sick returns what a look into the node has found, or nil if its health was proven since.
+func (d Dir) sick(proven time.Time) *observe.Sickness {
+	text, err := rawfile.ReadFile(d.File(sickFile))
+	if err != nil {
+		return nil
+	}
+	s := &observe.Sickness{}
+	if json.Unmarshal(text, s) != nil || s.At.Before(proven) {
+		return nil
+	}
+	return s
+}

@@ -1,0 +1,36 @@
+package nodedir
+
+import (
+	"testing"
+	"time"
+
+	"orrery/internal/engine"
+	"orrery/internal/observe"
+)
+
+// TestSick: what a look has found of a node's health is seen until its health is proven, or another look finds it well.
+func TestSick(t *testing.T) {
+	mayChown(t)
+	n := nodesIn(t.TempDir())
+	must(t, n.Create(t.Context(), privileged(1, "one")))
+	d, at := n.Dir(engine.Ref{Site: "s", ID: 1}), time.Now().UTC()
+	sick := func() bool {
+		nodes, err := n.Observe("s", func(*observe.Node) {})
+		must(t, err)
+		return nodes[0].Sick != nil && nodes[0].Sick.Found == "tcp 80" && nodes[0].Sick.At.Equal(at)
+	}
+	must(t, d.KeepSick(&observe.Sickness{At: at, Found: "tcp 80"}))
+	if !sick() {
+		t.Error("what was found is not seen")
+	}
+	must(t, n.Mark(t.Context(), engine.Ref{Site: "s", ID: 1}, engine.Mark{Configured: true, Proven: "p", ProvenAt: at.Add(time.Second)}))
+	if sick() {
+		t.Error("it is seen although the node was healthy since")
+	}
+	at = at.Add(time.Minute)
+	must(t, d.KeepSick(&observe.Sickness{At: at, Found: "tcp 80"}))
+	must(t, d.KeepSick(nil))
+	if sick() {
+		t.Error("it is seen although a later look found the node healthy")
+	}
+}

@@ -1,0 +1,85 @@
+package plan
+
+import (
+	"slices"
+
+	"orrery/internal/site"
+	"orrery/internal/site/selector"
+)
+
+// await makes the configuration of each waiting node need the last steps of the nodes that must be healthy before it.
+func (d *draft) await(all []waiting) error {
+	a := &awaiter{draft: d, configured: map[string]bool{}, matched: map[string][]*site.Node{}, known: map[string][]int{}}
+	for _, w := range all {
+		a.configured[w.node.Name] = true
+	}
+	for _, w := range all {
+		steps, err := a.before(w.node)
+		if err != nil {
+			return err
+		}
+		d.Steps[w.step].Needs = append(d.Steps[w.step].Needs, steps...)
+	}
+	return nil
+}
+
+// An awaiter finds out which steps must be done before a node is configured.
+type awaiter struct {
+	*draft
+	configured map[string]bool         // nodes that wait themselves
+	matched    map[string][]*site.Node // selector -> nodes
+	known      map[string][]int        // node -> result of before
+}
+
+// before returns the last steps of the nodes that must be healthy before a node. A peer that is not configured in this run
+// does not wait for its own peers, so the node waits for these in its place: the peer works only as well as they do.
+func (a *awaiter) before(n *site.Node) ([]int, error) {
+	if steps, ok := a.known[n.Name]; ok {
+		return steps, nil
+	}
+	a.known[n.Name] = nil // ends a circle, which two releases of one site may form together
+	peers, err := a.peers(n)
+	if err != nil {
+		return nil, err
+	}
+	var steps []int
+	for _, peer := range peers {
+		if step, ok := a.last[peer.Name]; ok {
+			steps = append(steps, step)
+		}
+		if a.configured[peer.Name] {
+			continue
+		}
+		further, err := a.before(peer)
+		if err != nil {
+			return nil, err
+		}
+		steps = append(steps, further...)
+	}
+	slices.Sort(steps)
+	steps = slices.Compact(steps)
+	a.known[n.Name] = steps
+	return steps, nil
+}
+
+// peers returns the other nodes that must be healthy before a node.
+func (a *awaiter) peers(n *site.Node) ([]*site.Node, error) {
+	var peers []*site.Node
+	for _, role := range a.makerOf(n).Site.RolesOf(n) {
+		for _, text := range role.NeedsHealthy {
+			if _, ok := a.matched[text]; !ok {
+				nodes, err := selector.Select(a.site, text)
+				if err != nil {
+					return nil, err
+				}
+				a.matched[text] = nodes
+			}
+			for _, peer := range a.matched[text] {
+				if peer.Name != n.Name {
+					peers = append(peers, peer)
+				}
+			}
+		}
+	}
+	return peers, nil
+}

@@ -1,0 +1,94 @@
+package role
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"orrery/internal/distro"
+	"orrery/internal/host"
+	"orrery/internal/problem"
+)
+
+const (
+	// watchTime is how long services are watched after all of a node have been started.
+	watchTime = 500 * time.Millisecond
+	// maxShownBytes is how much is read of what the node says of one service.
+	maxShownBytes = 4 << 10
+)
+
+// watch returns a problem if a service that tasks have started ends at once, or is started again. systemd counts a service of
+// Type=simple as started before its program has done anything. Services behind a health check are left to that check: it
+// gives them the time that they need. All services of the node are watched together, and only if one of them can be wrong.
+func (j *Job) watch(ctx context.Context, tasks []task) error {
+	units, roles := j.unchecked(tasks)
+	_, first := j.look(ctx, units)
+	if !slices.ContainsFunc(first, func(l distro.Launch) bool { return l.Unproven }) {
+		return nil
+	}
+	if err := host.Pause(ctx, watchTime); err != nil {
+		return err
+	}
+	conditions, launches := j.look(ctx, units)
+	for i, l := range launches {
+		found := conditions[i].Found
+		switch fault := conditions[i].Fault; {
+		case !l.Unproven:
+			continue
+		case l.Restarts > first[i].Restarts:
+			found = "started again and again"
+		case fault != distro.Halted && fault != distro.Missing:
+			continue
+		}
+		err := errors.New("it is " + found)
+		if words := lastWords(ctx, j.In, j.sv(), units[i]); words != "" {
+			err = errors.New(err.Error() + "\n" + words)
+		}
+		return problem.New(problem.Failed, "role %s: service %s ends as soon as it has started", roles[i], units[i]).
+			At("node "+j.Duties.Node).Because(err).
+			Try("orrery logs %s tells more; a service that is to end by itself needs Type=oneshot", j.Duties.Node)
+	}
+	return nil
+}
+
+// unchecked returns the services that tasks have started and that no health check is behind, with the roles that they are of.
+func (j *Job) unchecked(tasks []task) (units, roles []string) {
+	checked := map[string]bool{}
+	for i := range j.Duties.Roles {
+		if r := &j.Duties.Roles[i]; len(r.Health) > 0 {
+			for _, unit := range behind(j.Duties, r) {
+				checked[unit] = true
+			}
+		}
+	}
+	for _, t := range tasks {
+		started := slices.Concat(t.restart, t.bring, t.start)
+		if t.whole {
+			started = j.running(t.duty)
+		}
+		for _, unit := range started {
+			if !checked[unit] {
+				checked[unit] = true
+				units, roles = append(units, unit), append(roles, t.duty.Name)
+			}
+		}
+	}
+	return units, roles
+}
+
+// look asks how services are, or returns nothing if the node does not say it of each.
+func (j *Job) look(ctx context.Context, units []string) ([]distro.Condition, []distro.Launch) {
+	if len(units) == 0 {
+		return nil, nil
+	}
+	said, err := host.Output(ctx, j.In, host.Command{Args: slices.Concat(j.sv().Show, units)}, maxShownBytes*len(units))
+	if err != nil {
+		return nil, nil
+	}
+	conditions, launches := j.sv().Conditions(string(said)), j.sv().Launches(string(said))
+	if len(conditions) != len(units) {
+		return nil, nil
+	}
+	return conditions, launches
+}
