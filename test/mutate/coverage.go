@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"strings"
@@ -39,8 +40,13 @@ func (t test) runs(m mutation) bool {
 	return false
 }
 
-// readCoverage reads the blocks that were run from a profile of "go test -coverprofile".
-func readCoverage(profile string) ([]block, error) {
+// readCoverage reads the blocks that were run from a directory of "go test -test.gocoverdir". All processes of a test
+// write there.
+func readCoverage(dir string) ([]block, error) {
+	profile := filepath.Join(dir, "profile")
+	if out, err := exec.Command("go", "tool", "covdata", "textfmt", "-i="+dir, "-o="+profile).CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("go tool covdata: %w: %s", err, out)
+	}
 	f, err := os.Open(profile)
 	if err != nil {
 		return nil, err
