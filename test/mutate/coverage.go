@@ -32,8 +32,8 @@ type block struct {
 func (t test) runs(m mutation) bool {
 	for _, b := range t.blocks {
 		if b.file == filepath.Base(m.file) &&
-			(b.fromLine < m.at.Line || b.fromLine == m.at.Line && b.fromCol <= m.at.Column) &&
-			(m.at.Line < b.toLine || m.at.Line == b.toLine && m.at.Column <= b.toCol) {
+			(b.fromLine < m.reach.Line || b.fromLine == m.reach.Line && b.fromCol <= m.reach.Column) &&
+			(m.reach.Line < b.toLine || m.reach.Line == b.toLine && m.reach.Column <= b.toCol) {
 			return true
 		}
 	}
