@@ -31,7 +31,7 @@ type block struct {
 // runs reports whether the test runs the place of a mutation.
 func (t test) runs(m mutation) bool {
 	for _, b := range t.blocks {
-		if b.file == filepath.Base(m.file) &&
+		if b.file == inPackage(m.file) &&
 			(b.fromLine < m.reach.Line || b.fromLine == m.reach.Line && b.fromCol <= m.reach.Column) &&
 			(m.reach.Line < b.toLine || m.reach.Line == b.toLine && m.reach.Column <= b.toCol) {
 			return true
@@ -39,6 +39,9 @@ func (t test) runs(m mutation) bool {
 	}
 	return false
 }
+
+// inPackage returns a file with the directory that it is in: the same for its path and for that of its import.
+func inPackage(file string) string { return path.Join(path.Base(path.Dir(file)), path.Base(file)) }
 
 // readCoverage reads the blocks that were run from a directory of "go test -test.gocoverdir". All processes of a test
 // write there.
@@ -60,7 +63,7 @@ func readCoverage(dir string) ([]block, error) {
 		var statements, count int
 		_, err := fmt.Sscanf(rest, "%d.%d,%d.%d %d %d", &b.fromLine, &b.fromCol, &b.toLine, &b.toCol, &statements, &count)
 		if ok && err == nil && count > 0 {
-			b.file = path.Base(file)
+			b.file = inPackage(file)
 			blocks = append(blocks, b)
 		}
 	}

@@ -122,7 +122,7 @@ func (l *lab) find(pkg string) ([]mutation, error) {
 
 // measure runs each test alone, to see how long it takes and what of the package it runs.
 func (l *lab) measure(pkg string, paths []string) error {
-	out, err := exec.Command("go", append([]string{"list", "-f", "{{.ImportPath}} {{.Dir}}"}, paths...)...).Output()
+	out, err := exec.Command("go", append([]string{"list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{.Dir}}{{end}}"}, paths...)...).Output()
 	if err != nil {
 		return explain(err)
 	}

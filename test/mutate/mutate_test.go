@@ -43,14 +43,14 @@ func second() error { return do() }
 
 // TestRuns says which places a test runs.
 func TestRuns(t *testing.T) {
-	tested := test{blocks: []block{{"p.go", 3, 10, 5, 2}}}
+	tested := test{blocks: []block{{"dir/p.go", 3, 10, 5, 2}}}
 	for _, c := range []struct {
 		file         string
 		line, column int
 		want         bool
 	}{
 		{"/dir/p.go", 3, 10, true}, {"/dir/p.go", 3, 9, false}, {"/dir/p.go", 4, 1, true}, {"/dir/p.go", 5, 2, true},
-		{"/dir/p.go", 5, 3, false}, {"/dir/q.go", 4, 1, false},
+		{"/dir/p.go", 5, 3, false}, {"/dir/q.go", 4, 1, false}, {"/other/p.go", 4, 1, false},
 	} {
 		if got := tested.runs(mutation{file: c.file, reach: token.Position{Line: c.line, Column: c.column}}); got != c.want {
 			t.Errorf("%+v: %t", c, got)
