@@ -70,3 +70,39 @@ func TestRecognise(t *testing.T) {
 		}
 	}
 }
+
+// TestRecogniseOneHost: a site with one host is recognised as one with several is.
+func TestRecogniseOneHost(t *testing.T) {
+	foreign := observe.Host{Name: "sv1", Origin: "b2", Nodes: []observe.Node{{Node: spec.Node{Name: "web"}}}}
+	for what, c := range map[string]struct {
+		address, id string
+		host        observe.Host
+		origin      string // "new": one that no other site has
+		mistaken    string
+	}{
+		"nothing is there":         {address: "10.8.1.2", host: observe.Host{Name: "sv1"}, origin: "new"},
+		"another id":               {address: "10.8.1.2", id: "a1", host: foreign, mistaken: "nodes of another site that is called demo"},
+		"another id, this machine": {address: "local", id: "a1", host: foreign, mistaken: "nodes of another site that is called demo"},
+		"no id, other nodes": {
+			address: "10.8.1.2", host: observe.Host{Name: "sv1", Origin: "b2", Nodes: []observe.Node{{Node: spec.Node{Name: "old"}}}},
+			mistaken: "has none of the nodes of this one: old",
+		},
+		"no id, this machine": {
+			address: "local", host: observe.Host{Name: "sv1", Origin: "b2", Nodes: []observe.Node{{Node: spec.Node{Name: "old"}}}},
+			origin: "b2",
+		},
+		"its own": {address: "10.8.1.2", id: "b2", host: foreign, origin: "b2"},
+	} {
+		s := &site.Site{Name: "demo", ID: c.id, Hosts: []site.Host{{Name: "sv1", Address: c.address}}, Nodes: []site.Node{{Name: "web"}}}
+		f := &Fleet{All: []*Steered{{Name: "sv1", Packer: &pack.Packer{Site: s}}}}
+		err := f.recognise([]observe.Host{c.host})
+		switch {
+		case c.mistaken != "":
+			if !problem.Is(err, problem.Surprise) || !strings.Contains(err.Error(), c.mistaken) {
+				t.Errorf("%s: %v", what, err)
+			}
+		case err != nil || c.origin == "new" && len(f.origin) != 16 || c.origin != "new" && f.origin != c.origin:
+			t.Errorf("%s: the origin is %q: %v", what, f.origin, err)
+		}
+	}
+}

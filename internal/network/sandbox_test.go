@@ -35,7 +35,8 @@ func sandbox(t *testing.T) bool {
 		return true
 	}
 	t.Parallel()
-	cmd := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v", "-test.count=1")
+	options := []string{"-test.run=^" + t.Name() + "$", "-test.v", "-test.count=1"}
+	cmd := exec.Command("/proc/self/exe", append(options, need.Covered()...)...)
 	cmd.Env = append(os.Environ(), inSandbox+"="+t.Name())
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL,

@@ -1,8 +1,11 @@
 package plan_test
 
 import (
+	"slices"
+
 	"orrery/internal/plan"
 	"orrery/internal/site"
+	"orrery/internal/site/spec"
 )
 
 // wantOrder checks that every step comes after those that it needs, and that it needs what it must: the needs say what
@@ -80,8 +83,26 @@ func mustPrecede(a, b *plan.Step, waits map[string][]string) bool {
 		return wasOnNetwork(a, b.Subject)
 	case a.Kind == plan.DestroyNode && b.Kind == plan.CreateNode:
 		return a.Was.ID == b.Node.ID
+	case a.Kind == plan.RemoveNetwork && b.Kind == plan.MakeNetwork:
+		return a.Subject == b.Subject || share(a, b)
+	case makesEnds(a) && b.Kind == plan.MakeNetwork:
+		return b.Network.Parent != "" && a.Network.Joins(b.Network.Parent)
+	case makesEnds(a) && b.Kind == plan.StartNode:
+		return slices.ContainsFunc(b.Node.NICs, func(nic spec.NIC) bool { return nic.Parent != "" && a.Network.Joins(nic.Parent) })
 	}
 	return false
+}
+
+// makesEnds reports whether a step makes a veth pair with new ends.
+func makesEnds(s *plan.Step) bool {
+	return s.Kind == plan.MakeNetwork && s.Network.Kind == spec.VethPair && s.WasNetwork == nil
+}
+
+// share reports whether a network that is removed has the subnet or the interface of one that is made: only one network
+// of a host can have it.
+func share(removed, made *plan.Step) bool {
+	was, is := removed.Network, made.Network
+	return was.Subnet != "" && was.Subnet == is.Subnet || was.Parent != "" && was.Parent == is.Parent
 }
 
 func onNetwork(s *plan.Step, network string) bool {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"strings"
@@ -30,17 +31,25 @@ type block struct {
 // runs reports whether the test runs the place of a mutation.
 func (t test) runs(m mutation) bool {
 	for _, b := range t.blocks {
-		if b.file == filepath.Base(m.file) &&
-			(b.fromLine < m.at.Line || b.fromLine == m.at.Line && b.fromCol <= m.at.Column) &&
-			(m.at.Line < b.toLine || m.at.Line == b.toLine && m.at.Column <= b.toCol) {
+		if b.file == inPackage(m.file) &&
+			(b.fromLine < m.reach.Line || b.fromLine == m.reach.Line && b.fromCol <= m.reach.Column) &&
+			(m.reach.Line < b.toLine || m.reach.Line == b.toLine && m.reach.Column <= b.toCol) {
 			return true
 		}
 	}
 	return false
 }
 
-// readCoverage reads the blocks that were run from a profile of "go test -coverprofile".
-func readCoverage(profile string) ([]block, error) {
+// inPackage returns a file with the directory that it is in: the same for its path and for that of its import.
+func inPackage(file string) string { return path.Join(path.Base(path.Dir(file)), path.Base(file)) }
+
+// readCoverage reads the blocks that were run from a directory of "go test -test.gocoverdir". All processes of a test
+// write there.
+func readCoverage(dir string) ([]block, error) {
+	profile := filepath.Join(dir, "profile")
+	if out, err := exec.Command("go", "tool", "covdata", "textfmt", "-i="+dir, "-o="+profile).CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("go tool covdata: %w: %s", err, out)
+	}
 	f, err := os.Open(profile)
 	if err != nil {
 		return nil, err
@@ -54,7 +63,7 @@ func readCoverage(profile string) ([]block, error) {
 		var statements, count int
 		_, err := fmt.Sscanf(rest, "%d.%d,%d.%d %d %d", &b.fromLine, &b.fromCol, &b.toLine, &b.toCol, &statements, &count)
 		if ok && err == nil && count > 0 {
-			b.file = path.Base(file)
+			b.file = inPackage(file)
 			blocks = append(blocks, b)
 		}
 	}

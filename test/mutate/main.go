@@ -122,7 +122,7 @@ func (l *lab) find(pkg string) ([]mutation, error) {
 
 // measure runs each test alone, to see how long it takes and what of the package it runs.
 func (l *lab) measure(pkg string, paths []string) error {
-	out, err := exec.Command("go", append([]string{"list", "-f", "{{.ImportPath}} {{.Dir}}"}, paths...)...).Output()
+	out, err := exec.Command("go", append([]string{"list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{.Dir}}{{end}}"}, paths...)...).Output()
 	if err != nil {
 		return explain(err)
 	}
@@ -149,14 +149,19 @@ func (l *lab) measure(pkg string, paths []string) error {
 
 // measureOne keeps a test that passes and runs something of the package.
 func (l *lab) measureOne(t test, program string) {
-	profile := filepath.Join(l.scratch, "profile")
+	data := filepath.Join(l.scratch, "coverage")
+	// The test may start its own program again, as another user of a namespace of its own (need.Covered).
+	err := errors.Join(os.Mkdir(data, 0o700), os.Chmod(data, 0o777))
 	start := time.Now()
-	out, err := run(t.suite, 5*time.Minute, program, "-test.run=^"+t.name+"$", "-test.coverprofile="+profile)
+	var out string
+	if err == nil {
+		out, err = run(t.suite, 5*time.Minute, program, "-test.run=^"+t.name+"$", "-test.gocoverdir="+data)
+	}
 	t.took = time.Since(start)
 	if err == nil {
-		t.blocks, err = readCoverage(profile)
+		t.blocks, err = readCoverage(data)
 	}
-	_ = os.Remove(profile) // the test has another
+	_ = os.RemoveAll(data) // the next test has its own
 	if err != nil {
 		fmt.Printf("%s.%s fails without a mutation and is left out: %v\n%s\n", t.suite.path, t.name, err, out)
 	} else if len(t.blocks) > 0 {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"go/token"
+	"maps"
 	"slices"
 	"testing"
 )
@@ -42,17 +43,43 @@ func second() error { return do() }
 
 // TestRuns says which places a test runs.
 func TestRuns(t *testing.T) {
-	tested := test{blocks: []block{{"p.go", 3, 10, 5, 2}}}
+	tested := test{blocks: []block{{"dir/p.go", 3, 10, 5, 2}}}
 	for _, c := range []struct {
 		file         string
 		line, column int
 		want         bool
 	}{
 		{"/dir/p.go", 3, 10, true}, {"/dir/p.go", 3, 9, false}, {"/dir/p.go", 4, 1, true}, {"/dir/p.go", 5, 2, true},
-		{"/dir/p.go", 5, 3, false}, {"/dir/q.go", 4, 1, false},
+		{"/dir/p.go", 5, 3, false}, {"/dir/q.go", 4, 1, false}, {"/other/p.go", 4, 1, false},
 	} {
-		if got := tested.runs(mutation{file: c.file, at: token.Position{Line: c.line, Column: c.column}}); got != c.want {
+		if got := tested.runs(mutation{file: c.file, reach: token.Position{Line: c.line, Column: c.column}}); got != c.want {
 			t.Errorf("%+v: %t", c, got)
 		}
+	}
+}
+
+// TestCases: the condition of a case runs when its switch does, and what the case does runs by itself.
+func TestCases(t *testing.T) {
+	const source = `package p
+
+func f(n int) int {
+	switch {
+	case n > 0:
+		return 1
+	}
+	return 2
+}
+`
+	all, err := mutationsOf("p.go", []byte(source))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]int{}
+	for _, m := range all {
+		got[m.text] = m.reach.Line
+	}
+	want := map[string]int{"1": 4, ">=": 4, "<=": 4, "2": 6, "3": 8}
+	if !maps.Equal(got, want) {
+		t.Errorf("%v instead of %v", got, want)
 	}
 }

@@ -15,6 +15,7 @@ type mutation struct {
 	file       string
 	kind       string
 	at         token.Position
+	reach      token.Position // what runs whenever the mutated part does: at or, of a case, its switch
 	start, end int
 	text       string
 }
@@ -55,13 +56,22 @@ type finder struct {
 	file      string
 	source    []byte
 	positions *token.FileSet
+	cases     []span
 	found     []mutation
 }
 
+// A span is the condition of a case. It is in no block of the coverage: it counts as run when its switch does.
+type span struct{ from, to, reach token.Pos }
+
 // add records that the source from a position to another is replaced with text.
 func (f *finder) add(kind string, from, to token.Pos, text string) {
-	at := f.positions.Position(from)
-	f.found = append(f.found, mutation{f.file, kind, at, at.Offset, f.positions.Position(to).Offset, text})
+	at, reach := f.positions.Position(from), from
+	for _, c := range f.cases {
+		if c.from <= from && from < c.to {
+			reach = c.reach
+		}
+	}
+	f.found = append(f.found, mutation{f.file, kind, at, f.positions.Position(reach), at.Offset, f.positions.Position(to).Offset, text})
 }
 
 // between returns the source from a position to another.
@@ -76,6 +86,8 @@ func (f *finder) walk(body ast.Node, results *ast.FieldList) {
 		case *ast.FuncLit:
 			f.walk(n.Body, n.Type.Results)
 			return false
+		case *ast.SwitchStmt:
+			f.conditions(n)
 		case *ast.BlockStmt:
 			f.drop(n.List)
 		case *ast.CaseClause:
@@ -101,6 +113,15 @@ func (f *finder) walk(body ast.Node, results *ast.FieldList) {
 		}
 		return true
 	})
+}
+
+// conditions notes where the conditions of the cases of a switch are.
+func (f *finder) conditions(s *ast.SwitchStmt) {
+	for _, clause := range s.Body.List {
+		for _, e := range clause.(*ast.CaseClause).List {
+			f.cases = append(f.cases, span{e.Pos(), e.End(), s.Pos()})
+		}
+	}
 }
 
 // drop collects the statements that can be left out. A declaration cannot: what uses it would not compile.

@@ -21,7 +21,8 @@ func Alone(t *testing.T, options ...string) bool {
 			t.Skipf("this machine lets nobody but root have namespaces of his own: %v: %s", err, out)
 		}
 	}
-	cmd := exec.Command("unshare", append(options, os.Args[0], "-test.run", "^"+t.Name()+"$")...)
+	options = append(options, os.Args[0], "-test.run", "^"+t.Name()+"$")
+	cmd := exec.Command("unshare", append(options, Covered()...)...)
 	cmd.Env = append(os.Environ(), again+"="+t.Name())
 	if text, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, text)

@@ -1,0 +1,214 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"testing"
+
+	"orrery/internal/host"
+	"orrery/internal/image"
+	"orrery/internal/observe"
+	"orrery/internal/plan"
+	"orrery/internal/plan/pack"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// stub is a host that answers what a test wants.
+type stub struct {
+	Host
+	local     bool
+	secret    string // "": it has none
+	failure   error
+	restoring *observe.Restoring
+	snapshot  string
+	nodes     []string
+	word      string
+	held      *[]string // what was locked and let go
+	releases  observe.Releases
+}
+
+func (s *stub) Secret(context.Context, string) (string, error) {
+	if s.secret == "" && s.failure == nil {
+		return "", fs.ErrNotExist
+	}
+	return s.secret, s.failure
+}
+
+func (s *stub) RestorePart(context.Context) (*observe.Restoring, error) {
+	return s.restoring, s.failure
+}
+
+func (s *stub) Restoring(context.Context) (string, []string, error) {
+	return s.snapshot, s.nodes, s.failure
+}
+
+func (s *stub) Word(context.Context, string) (image.Word, error) {
+	return image.Word{Content: s.word}, s.failure
+}
+
+func (s *stub) ReadReleases(context.Context) (observe.Releases, error) { return s.releases, s.failure }
+
+func (s *stub) Nodes(context.Context) ([]observe.Node, error) { return nil, s.failure }
+
+func (s *stub) Hold(_ context.Context, by host.Holder) (func(), error) {
+	if s.failure != nil {
+		return nil, s.failure
+	}
+	*s.held = append(*s.held, "lock "+s.word)
+	return func() { *s.held = append(*s.held, "release "+s.word) }, nil
+}
+
+// fleetOf returns a fleet of hosts sv1, sv2, …; on each node a needs the secret.
+func fleetOf(stubs ...*stub) *Fleet {
+	s := &site.Site{Name: "demo", Nodes: []site.Node{{Name: "a", Roles: []string{"r"}}}}
+	s.Roles = []site.Role{{Name: "r", Secrets: []site.SecretUse{{Name: "token"}}}}
+	f := &Fleet{}
+	for i, one := range stubs {
+		name := fmt.Sprint("sv", i+1)
+		address := fmt.Sprint("10.8.1.", i+1)
+		if one.local {
+			address = "local"
+		}
+		s.Hosts = append(s.Hosts, site.Host{Name: name, Address: address})
+		f.All = append(f.All, &Steered{Host: one, Name: name, Packer: &pack.Packer{Site: s}, fleet: f})
+	}
+	return f
+}
+
+// TestGeneratedSecret: the value of a generated secret is the one that hosts have, and no second one is ever made while
+// a host may have another.
+func TestGeneratedSecret(t *testing.T) {
+	broken := errors.New("disk failed")
+	for what, c := range map[string]struct {
+		hosts   []*stub
+		only    string // the host on which the only node is; "": any
+		unknown []string
+		want    string // "new": a new one
+		wrong   string
+	}{
+		"none has it":               {hosts: []*stub{{}, {}}, want: "new"},
+		"one has it":                {hosts: []*stub{{}, {secret: "x"}}, want: "x"},
+		"two agree":                 {hosts: []*stub{{secret: "x"}, {}, {secret: "x"}}, want: "x"},
+		"two differ":                {hosts: []*stub{{secret: "x"}, {}, {secret: "y"}}, wrong: "hosts sv1 and sv3 keep different values"},
+		"one cannot tell":           {hosts: []*stub{{secret: "x"}, {failure: broken}}, wrong: "disk failed"},
+		"one is left out":           {hosts: []*stub{{}, {}}, unknown: []string{"sv3"}, wrong: "may be kept on sv3"},
+		"one is left out, one has":  {hosts: []*stub{{}, {secret: "x"}}, unknown: []string{"sv3"}, want: "x"},
+		"only another has it":       {hosts: []*stub{{}, {secret: "x"}}, only: "sv1", wrong: "is kept on host sv2, where no node needs it"},
+		"another has another value": {hosts: []*stub{{secret: "y"}, {secret: "x"}}, only: "sv1", want: "y"},
+		"another cannot tell":       {hosts: []*stub{{}, {failure: broken}}, only: "sv1", wrong: "disk failed"},
+	} {
+		f := fleetOf(c.hosts...)
+		f.All[0].Site.Nodes[0].Host = c.only
+		f.Unknown = c.unknown
+		got, err := f.Generated(t.Context(), &site.Secret{Name: "token", Generate: 24})
+		switch {
+		case c.wrong != "":
+			if err == nil || !strings.Contains(err.Error(), c.wrong) || got != "" {
+				t.Errorf("%s: %q, %v", what, got, err)
+			}
+		case err != nil || c.want == "new" && (got == "" || got == "x") || c.want != "new" && got != c.want:
+			t.Errorf("%s: %q, %v", what, got, err)
+		}
+	}
+}
+
+// TestRestores: of the parts of a restore, the one that has come farthest decides; one that is in its place does not.
+func TestRestores(t *testing.T) {
+	part := func(id string, going, placed bool, nodes ...string) *stub {
+		return &stub{restoring: &observe.Restoring{ID: id, Going: going, Placed: placed, Nodes: nodes}}
+	}
+	for what, c := range map[string]struct {
+		hosts []*stub
+		want  string
+	}{
+		"none":                     {[]*stub{{}, {}}, ""},
+		"one":                      {[]*stub{{}, part("b", false, false)}, "b"},
+		"the first of equal ones":  {[]*stub{part("a", false, false), part("b", false, false)}, "a"},
+		"of two that go":           {[]*stub{part("a", true, false), part("b", true, false)}, "a"},
+		"the second goes":          {[]*stub{part("a", false, false), part("b", true, false)}, "b"},
+		"the first goes":           {[]*stub{part("a", true, false), part("b", false, false)}, "a"},
+		"one is at its end":        {[]*stub{part("a", true, true), part("b", false, false)}, "b"},
+		"it has nodes still to go": {[]*stub{part("a", true, true, "web"), {}}, "a"},
+	} {
+		got, err := fleetOf(c.hosts...).Restores(t.Context())
+		if err != nil || got == nil && c.want != "" || got != nil && got.ID != c.want {
+			t.Errorf("%s: %+v, %v", what, got, err)
+		}
+	}
+	if _, err := fleetOf(&stub{}, &stub{failure: errors.New("lost")}).Restores(t.Context()); err == nil {
+		t.Error("a host that cannot tell has no part")
+	}
+	id, nodes, err := fleetOf(&stub{}, &stub{snapshot: "s1", nodes: []string{"web"}}, &stub{snapshot: "s2", nodes: []string{"no"}},
+		&stub{snapshot: "s1", nodes: []string{"db"}}).Restoring(t.Context())
+	if err != nil || id != "s1" || !slices.Equal(nodes, []string{"web", "db"}) {
+		t.Errorf("of snapshots: %s, %v, %v", id, nodes, err)
+	}
+}
+
+// TestWord: which content a layer has is what this machine says, else most hosts; those that say otherwise give nothing
+// and are told of.
+func TestWord(t *testing.T) {
+	for what, c := range map[string]struct {
+		hosts []*stub // the first fetches
+		want  string
+		from  []string
+		doubt string
+		wrong string
+	}{
+		"all say the same":       {hosts: []*stub{{}, {word: "x"}, {word: "x"}}, want: "x", from: []string{"sv2", "sv3"}},
+		"most":                   {hosts: []*stub{{}, {word: "y"}, {word: "x"}, {word: "x"}}, want: "x", from: []string{"sv3", "sv4"}, doubt: "another one is on sv2"},
+		"this machine":           {hosts: []*stub{{}, {word: "y"}, {word: "y"}, {word: "x", local: true}}, want: "x", from: []string{"sv4"}, doubt: "sv2"},
+		"this machine is first":  {hosts: []*stub{{}, {word: "x", local: true}, {word: "y"}, {word: "y"}}, want: "x", from: []string{"sv2"}, doubt: "sv4"},
+		"one has it no more":     {hosts: []*stub{{}, {failure: fs.ErrNotExist}, {word: "x"}}, want: "x", from: []string{"sv3"}},
+		"one fails":              {hosts: []*stub{{}, {failure: errors.New("lost")}, {word: "x"}}, want: "x", from: []string{"sv3"}},
+		"none has it":            {hosts: []*stub{{}, {failure: fs.ErrNotExist}}, wrong: "none of sv1, sv2 has layer"},
+		"none answers":           {hosts: []*stub{{}, {failure: errors.New("lost")}}, wrong: "lost"},
+		"its own does not count": {hosts: []*stub{{word: "x"}}, wrong: "none of sv1 has layer"},
+	} {
+		f := fleetOf(c.hosts...)
+		s := &plan.Step{Kind: plan.FetchLayer, Layer: &spec.Layer{Digest: "d", Title: "base"}, Sources: f.Names()}
+		content, from, err := f.All[0].word(t.Context(), s)
+		if c.wrong != "" {
+			if err == nil || !strings.Contains(err.Error(), c.wrong) {
+				t.Errorf("%s: %v", what, err)
+			}
+			continue
+		}
+		doubts := strings.Join(f.Doubts(), "; ")
+		if err != nil || content != c.want || !slices.Equal(hostsOf(from), c.from) ||
+			(c.doubt == "") != (doubts == "") || !strings.Contains(doubts, c.doubt) {
+			t.Errorf("%s: %q from %v, %q, %v", what, content, hostsOf(from), doubts, err)
+		}
+	}
+	f := fleetOf(&stub{}, &stub{word: "x"}, &stub{word: "x"})
+	s := &plan.Step{Kind: plan.FetchLayer, Layer: &spec.Layer{Digest: "d", Title: "base"}, Sources: []string{"sv3"}}
+	if _, from, err := f.All[0].word(t.Context(), s); err != nil || !slices.Equal(hostsOf(from), []string{"sv3"}) {
+		t.Errorf("of one that is no source: %v, %v", hostsOf(from), err)
+	}
+}
+
+// TestHoldAll: the lock of a site is taken on all hosts in the order of their names, or on none.
+func TestHoldAll(t *testing.T) {
+	var did []string
+	one, two := &stub{word: "sv1", held: &did}, &stub{word: "sv2", held: &did}
+	f := fleetOf(one, two)
+	f.All[0], f.All[1] = f.All[1], f.All[0]
+	release, err := f.Hold(t.Context(), host.Holder{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	release()
+	if want := []string{"lock sv1", "lock sv2", "release sv2", "release sv1"}; !slices.Equal(did, want) {
+		t.Errorf("%v", did)
+	}
+	did, two.failure = nil, problem.New(problem.Locked, "another has it")
+	if _, err := f.Hold(t.Context(), host.Holder{}); !problem.Is(err, problem.Locked) || !slices.Equal(did, []string{"lock sv1", "release sv1"}) {
+		t.Errorf("if one is locked: %v, %v", did, err)
+	}
+}
