@@ -31,6 +31,7 @@ type Node struct {
 	VHost      bool              `json:"vhost,omitempty"`    // its network cards are served by the host's kernel
 	Starved    bool              `json:"starved,omitempty"`  // it stands still because its host had no room for what it wrote to a disk
 	Panic      string            `json:"panic,omitempty"`    // it stands still because its kernel has panicked: what that printed at last
+	Unlinked   []string          `json:"unlinked,omitempty"` // networks to which it has no link any more although it runs
 	Outdated   []string          `json:"outdated,omitempty"` // programs that run it, and that have been replaced on the host
 	Doubt      []string          `json:"doubt,omitempty"`    // networks of which a run that was killed has left open whether it has them
 	Roles      []string          `json:"roles"`
@@ -268,7 +269,7 @@ func quarantined(of Node, n *observe.Node) Node {
 // observed takes over what a host says of a node that runs.
 func (r *Node) observed(n *observe.Node) {
 	r.Accel, r.VHost, r.Starved, r.Panic = n.Accel, n.VHost, n.Starved, n.Panic
-	r.Outdated, r.Doubt = n.Outdated, n.Doubt
+	r.Unlinked, r.Outdated, r.Doubt = n.Unlinked, n.Outdated, n.Doubt
 }
 
 func newRow(maker *spec.Maker, n *site.Node, hostName string, has *observe.Node) Node {
