@@ -42,6 +42,7 @@ func (e *Engine) powerOff(ctx context.Context, m machine) error {
 	case err != nil:
 	case m.runState(ctx) == qmp.Panicked: // nothing in it can shut down
 	default:
+		_ = m.feed(ctx) // one that stands still for want of room cannot shut down before it goes on
 		err = e.letOff(ctx, m)
 	}
 	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
