@@ -71,6 +71,6 @@ func TestFarTwin(t *testing.T) {
 	says(1, "orrery --twin made exec all -- cat /data/whose", "a | data of a", "b | data of b", "status 0")
 	says(2, "orrery --twin made exec all -- stat -c %U /data/whose; orrery --twin made plan", "a | www-data", "b | www-data", "nothing to do", "status 0")
 	says(1, "ls -A /var/tmp | grep -c orrery; ls /var/lib/orrery/sites/it-fartw.made/volumes/data", "0\na\n")
-	says(2, "orrery twin destroy made && ls /var/lib/orrery/sites", "Twin made of it-fartw is gone", "status 0")
+	says(2, "orrery twin destroy made --hard && ls /var/lib/orrery/sites", "node a: kill: ok", "Twin made of it-fartw is gone", "status 0")
 	says(1, "orrery down", "status 0")
 }

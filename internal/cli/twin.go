@@ -159,6 +159,7 @@ func (a *app) twinDestroy() *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&a.Patient, "wait", false, "wait until nobody else is changing it")
+	value.Ending(c, &a.Ending)
 	c.Flags().BoolVar(&here, "here", false, "only what is on this machine of a twin that is on several hosts; TWIN is SITE.TWIN then")
 	a.withoutFlag(c)
 	return c

@@ -20,7 +20,7 @@ func (c *Session) EndTwin(ctx context.Context, r twin.Record) error {
 		return err
 	}
 	j := &Job{Session: c, Site: s, Hosts: apply.Alone(h), Plan: func(hosts []observe.Host) (*plan.Plan, error) {
-		return plan.Down(s, hosts, plan.Goal{Volumes: true}), nil
+		return plan.Down(s, hosts, plan.Goal{Volumes: true, Ending: c.Ending}), nil
 	}}
 	if _, err := j.Run(ctx); err != nil {
 		return err

@@ -190,15 +190,16 @@ func (c *scratch) openSpace() error {
 // hold holds the container's init.
 func (c *scratch) hold() (*enter.Init, error) {
 	pid := c.monitor.PID()
-	for _, child := range process.Host.Children(pid) {
-		init, err := enter.Hold(child, pid, scratchIDs.Map())
-		if err == nil && c.monitor.Reaped() { // the number may be that of another build's monitor, whose container looks the same
-			init.Close()
-			err = enter.ErrNotReady
-		}
-		return init, err
+	children := process.Host.Children(pid)
+	if len(children) == 0 {
+		return nil, enter.ErrNotReady
 	}
-	return nil, enter.ErrNotReady
+	init, err := enter.Hold(children[0], pid, scratchIDs.Map())
+	if err == nil && c.monitor.Reaped() { // the number may be that of another build's monitor, whose container looks the same
+		init.Close()
+		err = enter.ErrNotReady
+	}
+	return init, err
 }
 
 // stop ends the container and all in it.

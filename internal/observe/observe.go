@@ -125,6 +125,7 @@ type Node struct {
 	Accel      string    `json:"accel,omitempty"`    // what runs it, if it is a virtual machine that runs
 	VHost      bool      `json:"vhost,omitempty"`    // its network cards are served by the host's kernel, and not by QEMU
 	Starved    bool      `json:"starved,omitempty"`  // it is frozen because its host had no room for what it wrote to a disk
+	Panic      string    `json:"panic,omitempty"`    // it is frozen because its kernel has panicked: what that printed at last
 	Outdated   []string  `json:"outdated,omitempty"` // programs that run it and have been replaced on the host since it was started
 	Unlinked   []string  `json:"unlinked,omitempty"` // networks to which it has no link any more although it runs: somebody deleted it
 	Doubt      []string  `json:"doubt,omitempty"`    // networks of which nobody knows whether it has the interface: a run that plugged or unplugged it was killed

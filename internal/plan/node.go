@@ -233,10 +233,14 @@ func (u *nodeDraft) misplaced(wires spec.Rewire) bool {
 	return !slices.Equal(stay(&u.has.Node), stay(u.wanted))
 }
 
-// relinkReason says why a node that runs has to be started anew for its links.
+// relinkReason says why a node that runs has to be started anew, although nothing of its own has changed: for its links, or because
+// its kernel has panicked.
 func (u *nodeDraft) relinkReason() string {
 	if !u.has.Runs() {
 		return ""
+	}
+	if u.has.Panic != "" {
+		return panicked
 	}
 	if len(u.has.Unlinked) > 0 {
 		return "its link to network " + strings.Join(u.has.Unlinked, ", ") + " is gone"

@@ -27,6 +27,32 @@ func TestStarved(t *testing.T) {
 	wantLines(t, start, "node db: start: asked for", "node db: check: prove health")
 }
 
+// TestPanicked: a machine whose kernel has panicked is started anew by start and by up, and says why.
+func TestPanicked(t *testing.T) {
+	s := observatory()
+	f := newFleet("sv1")
+	f.reach(t, s)
+	hosts := f.observe()
+	for i := range hosts[0].Nodes {
+		if n := &hosts[0].Nodes[i]; n.Name == "db" {
+			n.State, n.Panic = observe.Frozen, "Kernel panic - not syncing: no root"
+		}
+	}
+	only := plan.Goal{Nodes: map[string]bool{"db": true}}
+	start, err := plan.Start(s, hosts, only)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantLines(t, start, "node db: stop: its kernel has panicked", "node db: start: asked for", "node db: check: prove health")
+	up, err := plan.Up(s, hosts, only)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(lines(up), "\n"); !strings.Contains(got, "node db: stop: its kernel has panicked\n") || !strings.Contains(got, "node db: start: ") {
+		t.Errorf("up:\n%s", got)
+	}
+}
+
 // TestLostLink: a node whose link to a network was deleted gets it again by up and by restart. A link that is there, and off
 // its bridge, is moved back, and the node goes on.
 func TestLostLink(t *testing.T) {

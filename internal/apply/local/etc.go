@@ -2,11 +2,8 @@ package local
 
 import (
 	"context"
-	"errors"
-	"io/fs"
-	"os"
-	"path/filepath"
 
+	"orrery/internal/engine/nodedir"
 	"orrery/internal/role"
 	"orrery/internal/site/inventory"
 	"orrery/internal/site/spec"
@@ -29,27 +26,13 @@ func (n *names) provideEtc(ctx context.Context, node *spec.Node, duties *spec.Du
 }
 
 // own makes the node's root the owner of /etc/orrery and of all that is directly in it. Programs such as munged refuse a
-// secret below a directory that belongs neither to root nor to them. The node cannot change it: it sees it read-only.
+// secret below a directory that belongs neither to root nor to them.
 func (n *names) own(node *spec.Node) error {
 	first, err := n.rootOf(node)
 	if err != nil || first == 0 {
 		return err
 	}
-	dir := n.Dirs.Etc(node.Site, node.ID)
-	if err := os.Chown(dir, first, first); err != nil { // from now on, new files inherit it
-		return err
-	}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		// A file may just have got its final name: another node's step writes the names of all nodes.
-		if err := os.Lchown(filepath.Join(dir, e.Name()), first, first); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	return nil
+	return nodedir.Own(n.Dirs.Etc(node.Site, node.ID), first)
 }
 
 // provideSecrets writes the secrets that a role needs, and its files with secrets in them.

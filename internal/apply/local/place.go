@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"syscall"
 
 	"orrery/internal/apply"
 	"orrery/internal/engine"
@@ -104,23 +103,10 @@ func quick(dir, name string, content []byte, mode os.FileMode) error {
 	if err := os.WriteFile(fresh, content, mode); err != nil {
 		return err
 	}
-	if err := inherit(filepath.Dir(path), fresh); err != nil {
+	if err := nodedir.Inherit(filepath.Dir(path), fresh); err != nil {
 		return err
 	}
 	return os.Rename(fresh, path)
-}
-
-// inherit gives a file to the owner of a directory, unless that is the one who runs this program.
-func inherit(dir, file string) error {
-	info, err := os.Stat(dir)
-	if err != nil {
-		return err
-	}
-	owner, ok := info.Sys().(*syscall.Stat_t)
-	if !ok || int(owner.Uid) == os.Geteuid() {
-		return nil
-	}
-	return os.Lchown(file, int(owner.Uid), int(owner.Gid))
 }
 
 // log opens the log of a node or layer for appending, behind a writer that hides secrets.

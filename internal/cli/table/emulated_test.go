@@ -32,6 +32,26 @@ func TestDoubt(t *testing.T) {
 	}
 }
 
+// TestMishap: of a machine whose kernel has panicked, and of a node that has lost a link, the list says so, and what to do. What a
+// guest has printed is shown on one line, without control characters.
+func TestMishap(t *testing.T) {
+	rows := []status.Node{
+		{Node: "db", Panic: "Kernel panic - not syncing: no root\x1b[2J\ntrace"}, {Node: "web", Unlinked: []string{"lan"}},
+	}
+	text := strings.Join(lines(rows, false, 0, time.Now()), "\n")
+	for _, want := range []string{
+		"\ndb: its kernel has panicked (orrery restart db): Kernel panic - not syncing: no root", " trace\n",
+		"\nweb: has lost its link to lan: orrery up web",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "\x1b") {
+		t.Errorf("%q", text)
+	}
+}
+
 // TestOutdated: of a machine whose programs were replaced, the list says so, and what to do.
 func TestOutdated(t *testing.T) {
 	text := strings.Join(lines([]status.Node{{Node: "db", Outdated: []string{"virtiofsd"}}}, false, 0, time.Now()), "\n")

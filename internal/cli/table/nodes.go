@@ -49,6 +49,12 @@ func remarks(r status.Node) []string {
 	if r.Starved {
 		all = append(all, "stands still: its host has no room for what it writes to its disks. Make room, then orrery start "+r.Node)
 	}
+	if r.Panic != "" {
+		all = append(all, "its kernel has panicked (orrery restart "+r.Node+"): "+r.Panic)
+	}
+	if len(r.Unlinked) > 0 {
+		all = append(all, "has lost its link to "+phrase.List(r.Unlinked, 8)+": orrery up "+r.Node)
+	}
 	if len(r.Outdated) > 0 {
 		all = append(all, "runs in programs that have been replaced on its host ("+phrase.List(r.Outdated, 2)+"): orrery renew "+r.Node)
 	}

@@ -31,6 +31,8 @@ type Node struct {
 	Accel      string            `json:"accel,omitempty"`    // what runs it, if it is a virtual machine that runs
 	VHost      bool              `json:"vhost,omitempty"`    // its network cards are served by the host's kernel
 	Starved    bool              `json:"starved,omitempty"`  // it stands still because its host had no room for what it wrote to a disk
+	Panic      string            `json:"panic,omitempty"`    // it stands still because its kernel has panicked: what that printed at last
+	Unlinked   []string          `json:"unlinked,omitempty"` // networks to which it has no link any more although it runs
 	Outdated   []string          `json:"outdated,omitempty"` // programs that run it, and that have been replaced on the host
 	Doubt      []string          `json:"doubt,omitempty"`    // networks of which a run that was killed has left open whether it has them
 	Roles      []string          `json:"roles"`
@@ -250,7 +252,7 @@ func (r Node) rank() int {
 func quarantined(of Node, n *observe.Node) Node {
 	r := of
 	r.ID, r.Release, r.Quarantine, r.State, r.Health, r.Detail, r.ProvenAt = n.ID, n.Release, true, string(n.State), "-", "", n.ProvenAt
-	r.Accel, r.VHost, r.Starved, r.Outdated, r.Doubt = n.Accel, n.VHost, n.Starved, n.Outdated, n.Doubt
+	r.observed(n)
 	switch {
 	case n.State != observe.Running:
 	case slices.ContainsFunc(n.Mounts, func(m spec.Mount) bool { return m.Copy == spec.NoCopy }):
@@ -275,6 +277,12 @@ func (r *Node) recall(s *observe.Sickness) {
 	}
 }
 
+// observed takes over what a host says of a node that runs.
+func (r *Node) observed(n *observe.Node) {
+	r.Accel, r.VHost, r.Starved, r.Panic = n.Accel, n.VHost, n.Starved, n.Panic
+	r.Unlinked, r.Outdated, r.Doubt = n.Unlinked, n.Outdated, n.Doubt
+}
+
 func newRow(maker *spec.Maker, n *site.Node, hostName string, has *observe.Node) Node {
 	r := Node{Node: n.Name, ID: n.FullID(), Release: n.Release, Host: hostName, State: Absent, Health: "-", Roles: n.Roles, Addresses: map[string]string{}}
 	for _, nic := range n.NICs {
@@ -285,7 +293,7 @@ func newRow(maker *spec.Maker, n *site.Node, hostName string, has *observe.Node)
 		return r
 	}
 	r.State = string(has.State)
-	r.Accel, r.VHost, r.Starved, r.Outdated, r.Doubt = has.Accel, has.VHost, has.Starved, has.Outdated, has.Doubt
+	r.observed(has)
 	r.ID, r.Release = has.ID, has.Release // others than declared, if a switch was interrupted
 	if has.Proven != "" {
 		r.ProvenAt = has.ProvenAt

@@ -103,7 +103,7 @@ func end(ctx context.Context, c *control.Session, original *site.Site, name stri
 		c.Know(t.Record) // whose it is
 	}
 	j := &control.Job{Session: c, Site: s, Hosts: f, Plan: func(hosts []observe.Host) (*plan.Plan, error) {
-		return plan.Down(s, hosts, plan.Goal{Volumes: true}), nil
+		return plan.Down(s, hosts, plan.Goal{Volumes: true, Ending: c.Ending}), nil
 	}}
 	if _, err := j.Run(ctx); err != nil {
 		return err

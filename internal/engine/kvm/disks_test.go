@@ -1,6 +1,8 @@
 package kvm
 
 import (
+	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -117,6 +119,22 @@ func TestDisks(t *testing.T) {
 	g.reboot(t, ref)
 	if got := in("cat /etc/told"); got != "third" {
 		t.Errorf("after it has rebooted by itself: %q", got)
+	}
+
+	// One that stands still for want of room goes on when it is to stop, so that it can shut down.
+	must(t, unix.Mount("room", room, "tmpfs", unix.MS_REMOUNT, fmt.Sprintf("size=%d", used(t, room)+20<<20)))
+	in("systemd-run -q --unit=fill sh -c \"head -c 100M /dev/zero | tr '\\\\0' x >/root/full; sync\"")
+	for begun := time.Now(); g.state(t, ref) != observe.Frozen; time.Sleep(100 * time.Millisecond) {
+		if time.Since(begun) > 2*time.Minute {
+			t.Fatalf("on a host that is full again it is %s", g.state(t, ref))
+		}
+	}
+	must(t, unix.Mount("room", room, "tmpfs", unix.MS_REMOUNT, "size=400m"))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	must(t, g.Stop(ctx, ref))
+	if text, err := os.ReadFile(g.machine(ref).console()); err != nil || !strings.Contains(string(text), "Power down") {
+		t.Errorf("it was killed: %v", err)
 	}
 }
 

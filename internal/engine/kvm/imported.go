@@ -70,7 +70,7 @@ func (e *Engine) startDisk(ctx context.Context, m machine, r *nodedir.Record) (e
 		return ctx.Err()
 	}
 	up := func(ctx context.Context) error { return e.awaitLogin(ctx, m, accel) }
-	if err := m.unlessStarved(ctx, &r.Node, up); err != nil {
+	if err := m.unlessHalted(ctx, up); err != nil {
 		return m.StartProblem(err, m.lastWords(printed))
 	}
 	return errors.Join(ctx.Err(), e.visited(ctx, m))

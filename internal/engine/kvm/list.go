@@ -6,12 +6,13 @@ import (
 	"slices"
 
 	"orrery/internal/engine"
+	"orrery/internal/engine/kvm/qmp"
 	"orrery/internal/network/ends"
 	"orrery/internal/observe"
 )
 
-// List gives the nodes of a site. It starts no process and asks no guest, so that a look at many nodes costs little more than their files; QEMU is asked only of
-// machines with disks.
+// List gives the nodes of a site. It starts no process and asks no guest, so that a look at many nodes costs little more than their files; only QEMU
+// is asked whether its machine stands still.
 func (e *Engine) List(_ context.Context, site string) ([]observe.Node, error) {
 	return e.Observe(site, e.look)
 }
@@ -32,8 +33,14 @@ func (e *Engine) glance(n *observe.Node) {
 	if m.still() {
 		n.State = observe.Frozen
 	}
-	if n.State == observe.Running && writes(&n.Node) && m.starved(context.Background()) {
+	if n.State != observe.Running {
+		return
+	}
+	switch m.runState(context.Background()) {
+	case qmp.Starved:
 		n.State, n.Starved = observe.Frozen, true
+	case qmp.Panicked:
+		n.State, n.Panic = observe.Frozen, m.panic()
 	}
 }
 

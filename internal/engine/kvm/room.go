@@ -11,48 +11,59 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// glancing is how long a monitor may take to say whether its machine stands still for want of room.
+// glancing is how long a monitor may take to say why its machine stands still.
 const glancing = time.Second
 
-// starved reports whether a machine stands still because the host had no room for what its guest wrote (query-status of QEMU).
-func (m machine) starved(ctx context.Context) bool {
+// runState returns what QEMU says of a machine (query-status); "": nothing.
+func (m machine) runState(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, glancing)
 	defer cancel()
 	q, err := m.monitor(ctx)
 	if err != nil {
-		return false // it is busy, or has just ended
+		return "" // it is busy, or has just ended
 	}
 	defer q.Close() //nolint:errcheck // it has answered
-	is, err := q.Status(ctx)
-	return err == nil && is == qmp.Starved
+	state, err := q.Status(ctx)
+	if err != nil {
+		return ""
+	}
+	return state
 }
+
+// starved reports whether a machine stands still because the host had no room for what its guest wrote.
+func (m machine) starved(ctx context.Context) bool { return m.runState(ctx) == qmp.Starved }
 
 // writes reports whether a machine writes to disks of which the host may have no room for more.
 func writes(n *spec.Node) bool { return len(n.VM.Drives()) > 0 || n.Imported() }
 
-// starvedInterval is how often QEMU is asked whether a machine that boots stands still.
-const starvedInterval = time.Second
+// haltInterval is how often QEMU is asked whether a machine that boots stands still.
+const haltInterval = time.Second
 
 // errStarved is why nobody waits any longer for a machine that boots.
 var errStarved = problem.New(problem.Failed, "its host has no room for what it writes to its disks").
 	Try("make room there, then run the same command again")
 
-// unlessStarved waits for the guest of a machine that boots, and ends the wait when the machine stands still for want of room.
-func (m machine) unlessStarved(ctx context.Context, n *spec.Node, wait func(context.Context) error) error {
-	if !writes(n) {
-		return wait(ctx)
-	}
+// errPanicked is the same.
+var errPanicked = problem.New(problem.Failed, "its kernel has panicked").
+	Try("orrery console NODE --log shows all that was recorded of its console")
+
+// unlessHalted waits for the guest of a machine that boots, and ends the wait when the machine stands still for want of room
+// or because its kernel has panicked.
+func (m machine) unlessHalted(ctx context.Context, wait func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go func() {
-		for host.Pause(ctx, starvedInterval) == nil {
-			if m.starved(ctx) {
+		for host.Pause(ctx, haltInterval) == nil {
+			switch m.runState(ctx) {
+			case qmp.Starved:
 				cancel(errStarved)
+			case qmp.Panicked:
+				cancel(errPanicked)
 			}
 		}
 	}()
 	err := wait(ctx)
-	if cause := context.Cause(ctx); errors.Is(cause, errStarved) {
+	if cause := context.Cause(ctx); errors.Is(cause, errStarved) || errors.Is(cause, errPanicked) {
 		return cause
 	}
 	return err

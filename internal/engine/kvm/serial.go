@@ -33,6 +33,15 @@ func (s serial) connect(ctx context.Context, by host.Holder) (io.ReadWriteCloser
 	})
 }
 
+// panic returns what the kernel of a machine has printed at last: first the line that names the cause, if that was recorded.
+func (m machine) panic() string {
+	printed, err := serial{m}.Printed()
+	if err != nil {
+		printed = nil // that it has panicked is told all the same
+	}
+	return record.Panic(printed)
+}
+
 // Printed gives what is recorded of it: as long as the machine runs, by QEMU.
 func (s serial) Printed() ([]byte, error) {
 	if !s.m.running() {

@@ -139,7 +139,7 @@ func (e *Engine) start(ctx context.Context, m machine, r *nodedir.Record) (err e
 		return err
 	}
 	up := func(ctx context.Context) error { return e.agents.Await(ctx, m.Machine, patience(accel), m.awaitOff) }
-	if err := m.unlessStarved(ctx, &r.Node, up); err != nil {
+	if err := m.unlessHalted(ctx, up); err != nil {
 		return m.StartProblem(err, m.lastWords(printed))
 	}
 	if r.VM.Disk != "" {

@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"orrery/internal/engine"
+	"orrery/internal/engine/kvm/qmp"
 	"orrery/internal/engine/kvm/record"
 	"orrery/internal/host/cgroup"
 	"orrery/internal/host/pci"
@@ -37,11 +38,12 @@ func (e *Engine) powerOff(ctx context.Context, m machine) error {
 		defer record.Keep(printed, m.console())
 	}
 	err := ctx.Err()
-	if err == nil && m.running() {
-		err = e.askOff(ctx, m)
-	}
-	if err == nil {
-		err = m.awaitOff(ctx)
+	switch {
+	case err != nil:
+	case m.runState(ctx) == qmp.Panicked: // nothing in it can shut down
+	default:
+		_ = m.feed(ctx) // one that stands still for want of room cannot shut down before it goes on
+		err = e.letOff(ctx, m)
 	}
 	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -50,6 +52,16 @@ func (e *Engine) powerOff(ctx context.Context, m machine) error {
 		return err
 	}
 	return os.Remove(m.Stopping())
+}
+
+// letOff asks a machine that runs to shut down, and waits until it has ended.
+func (e *Engine) letOff(ctx context.Context, m machine) error {
+	if m.running() {
+		if err := e.askOff(ctx, m); err != nil {
+			return err
+		}
+	}
+	return m.awaitOff(ctx)
 }
 
 // askOff asks the agent, for as long as the machine runs. A guest whose agent does not answer is waited for all the same, then ended.

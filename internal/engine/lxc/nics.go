@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"orrery/internal/engine"
 	"orrery/internal/engine/nodedir"
@@ -141,7 +143,7 @@ func (c container) observeLinks(n *observe.Node) {
 		switch n.KindOf(*nic) {
 		case site.Macvlan, site.Exclusive:
 			if inside == nil {
-				inside = interfaces(c.init())
+				inside = settled(taken(n), func() map[string]bool { return interfaces(c.init()) })
 			}
 			if !inside[nic.Name] {
 				nic.Bridge = ""
@@ -151,6 +153,34 @@ func (c container) observeLinks(n *observe.Node) {
 			if nic.Bridge == "" && !ends.Exists(nic.HostEnd) {
 				n.Unlinked = append(n.Unlinked, nic.Network)
 			}
+		}
+	}
+}
+
+// taken returns the names of the interfaces that a node takes to itself, so that the host has no end of them.
+func taken(n *observe.Node) (names []string) {
+	for _, nic := range n.NICs {
+		if kind := n.KindOf(nic); kind == site.Macvlan || kind == site.Exclusive {
+			names = append(names, nic.Name)
+		}
+	}
+	return names
+}
+
+// When a node reboots by itself, LXC forks its new init first and then moves the interfaces to it. For so long, one that is not
+// there may only be on its way.
+const (
+	settlingTimeout  = 500 * time.Millisecond
+	settlingInterval = 20 * time.Millisecond
+)
+
+// settled returns the interfaces that look finds: as soon as the named ones are among them, or else when they have had the time to come.
+func settled(names []string, look func() map[string]bool) map[string]bool {
+	for begun := time.Now(); ; time.Sleep(settlingInterval) {
+		found := look()
+		missing := slices.ContainsFunc(names, func(name string) bool { return !found[name] })
+		if !missing || time.Since(begun) > settlingTimeout {
+			return found
 		}
 	}
 }

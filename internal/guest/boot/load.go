@@ -55,7 +55,7 @@ func loadModules(filesystem string, disk bool) error {
 // devices gives the aliases of the devices that are there, as modules name them.
 func devices() ([]string, error) {
 	var all []string
-	for _, bus := range []string{"pci", "virtio", "xen"} {
+	for _, bus := range []string{"pci", "virtio", "xen", "acpi"} {
 		files, err := filepath.Glob("/sys/bus/" + bus + "/devices/*/modalias")
 		if err != nil {
 			return nil, err

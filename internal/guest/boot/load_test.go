@@ -17,6 +17,7 @@ func TestFits(t *testing.T) {
 		{"virtio:d00000001v*", "virtio:d00000001v00001AF4", true},
 		{"virtio:d00000001v*", "virtio:d0000001Av00001AF4", false},
 		{"fs-virtiofs", "fs-virtiofs", true},
+		{"acpi*:QEMU0001:*", "acpi:QEMU0001:", true},
 		{"[", "[", false},
 	} {
 		if got := fits(c.pattern, c.alias); got != c.want {

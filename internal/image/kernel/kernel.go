@@ -92,7 +92,7 @@ const (
 )
 
 // layout is part of the name of each initramfs: another one makes them anew.
-const layout = "2"
+const layout = "3"
 
 const initramfsPrefix = "initramfs-"
 

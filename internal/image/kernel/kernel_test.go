@@ -30,11 +30,12 @@ func aLayer(t *testing.T, files map[string]string) (store *image.Store, guest st
 		"usr/lib/modules/6.1.0-test/kernel/virtio.ko":         "\x7fELF virtio",
 		"usr/lib/modules/6.1.0-test/kernel/virtio_pci.ko.zst": string(packers["zstd"](t, []byte("\x7fELF pci"))),
 		"usr/lib/modules/6.1.0-test/kernel/virtio-rng.ko":     "\x7fELF rng",
+		"usr/lib/modules/6.1.0-test/kernel/pvpanic-mmio.ko":   "\x7fELF panic",
 		"usr/lib/modules/6.1.0-test/kernel/other.ko":          "\x7fELF other",
 		"usr/lib/modules/6.1.0-test/modules.dep": "kernel/virtio.ko: kernel/ring.ko\nkernel/ring.ko:\nkernel/virtio_pci.ko.zst: kernel/virtio.ko kernel/ring.ko\n" +
-			"kernel/virtio-rng.ko: kernel/virtio.ko kernel/ring.ko\nkernel/other.ko:\n",
+			"kernel/virtio-rng.ko: kernel/virtio.ko kernel/ring.ko\nkernel/pvpanic-mmio.ko:\nkernel/other.ko:\n",
 		"usr/lib/modules/6.1.0-test/kernel/ring.ko": "\x7fELF ring",
-		"usr/lib/modules/6.1.0-test/modules.alias":  "# Aliases\nalias pci:v00001AF4d* virtio_pci\nalias virtio:d00000004v* virtio_rng\nalias char-major-10-1 virtio_rng\n",
+		"usr/lib/modules/6.1.0-test/modules.alias":  "# Aliases\nalias pci:v00001AF4d* virtio_pci\nalias virtio:d00000004v* virtio_rng\nalias acpi*:QEMU0001:* pvpanic_mmio\nalias char-major-10-1 virtio_rng\n",
 	}
 	for path, text := range files {
 		all[path] = text
@@ -116,11 +117,12 @@ func TestFiles(t *testing.T) {
 				t.Errorf("%s comes before %s, which it needs", m.Name, need)
 			}
 		}
-		if m.Name == "virtio_rng" && !slices.Equal(m.Aliases, []string{"virtio:d00000004v*"}) {
+		if m.Name == "virtio_rng" && !slices.Equal(m.Aliases, []string{"virtio:d00000004v*"}) ||
+			m.Name == "pvpanic_mmio" && !slices.Equal(m.Aliases, []string{"acpi*:QEMU0001:*"}) {
 			t.Errorf("%+v", m)
 		}
 	}
-	if strings.Join(names, " ") != "ring virtio virtio_pci virtio_rng" {
+	if strings.Join(names, " ") != "ring virtio virtio_pci virtio_rng pvpanic_mmio" {
 		t.Errorf("modules %v", names)
 	}
 }

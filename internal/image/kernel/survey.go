@@ -20,6 +20,7 @@ var (
 	drivers = []string{
 		"virtio_pci", "virtio_console", "virtio_rng", "virtio_net", "virtio_blk", "virtio_scsi", "virtio_balloon", "9pnet_virtio", "e1000", "e1000e", "8139cp",
 		"9pnet_xen", "xen_netfront", "xen_blkfront", boot.Checksums,
+		"pvpanic", "pvpanic_mmio", // by which the host learns that the guest's kernel has panicked; up to Linux 5.12 the former alone
 	}
 	filesystems = []string{"virtiofs", "9p", "overlay", "erofs", "ext4"}
 )
@@ -85,7 +86,7 @@ func readAliases(text string) map[string][]string {
 		if len(words) != 3 || words[0] != "alias" {
 			continue
 		}
-		if kind, _, _ := strings.Cut(words[1], ":"); kind == "pci" || kind == "virtio" || kind == "xen" || strings.HasPrefix(kind, "fs-") {
+		if kind, _, _ := strings.Cut(words[1], ":"); kind == "pci" || kind == "virtio" || kind == "xen" || kind == "acpi*" || strings.HasPrefix(kind, "fs-") {
 			all[words[2]] = append(all[words[2]], words[1])
 		}
 	}

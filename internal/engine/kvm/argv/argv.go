@@ -53,7 +53,7 @@ func (m *Machine) Line() ([]string, *Files, error) {
 func (m *Machine) itself() []string {
 	return []string{
 		"-name", "guest=" + m.Node.Site + "/" + m.Node.Name, "-nodefaults", "-no-user-config", "-display", "none", "-monitor", "none",
-		"-sandbox", confine.Sandbox,
+		"-sandbox", confine.Sandbox, "-device", "pvpanic", "-action", "panic=pause", // a guest whose kernel panics stands still
 		"-machine", cmp.Or(m.Type, "q35") + ",memory-backend=memory,usb=off,vmport=off", "-accel", m.accelerator(), "-cpu", m.processor(),
 		"-smp", strconv.Itoa(m.Node.Limits.VCPUs()),
 	}
@@ -89,7 +89,7 @@ func (m *Machine) kernel() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A kernel that panics begins anew. Names of cards are given by orrery-guest, and so is the shell at the console: nobody logs in there, also when systemd cannot go on.
+	// A kernel that panics before it has the driver of pvpanic begins anew. Names of cards are given by orrery-guest, and so is the shell at the console: nobody logs in there, also when systemd cannot go on.
 	// There is no screen.
 	line := []string{
 		"console=ttyS0", "quiet", "panic=10", "net.ifnames=0", "systemd.getty_auto=no", "systemd.mask=getty@tty1.service", "systemd.setenv=SYSTEMD_SULOGIN_FORCE=1",

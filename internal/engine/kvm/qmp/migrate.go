@@ -14,12 +14,13 @@ import (
 
 // What QEMU says of a machine (RunState of its QMP reference), in so far as somebody decides by it.
 const (
-	Running = "running"
-	Paused  = "paused"
-	Starved = "io-error"       // the host had no room
-	Awaits  = "inmigrate"      // the state of another machine
-	Sends   = "finish-migrate" // the last of its state
-	Sent    = "postmigrate"    // its state: whoever has got that goes on
+	Running  = "running"
+	Paused   = "paused"
+	Starved  = "io-error"       // the host had no room
+	Panicked = "guest-panicked" // its kernel has told pvpanic
+	Awaits   = "inmigrate"      // the state of another machine
+	Sends    = "finish-migrate" // the last of its state
+	Sent     = "postmigrate"    // its state: whoever has got that goes on
 )
 
 // Status tells what the machine does.

@@ -2,12 +2,14 @@
 package record
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -100,6 +102,30 @@ func Keep(record *os.File, path string) []byte {
 	_ = os.WriteFile(path, text, 0o600) // it is only told
 	return text
 }
+
+// panicLine is how Linux begins the line that says why it panics.
+const panicLine = "Kernel panic"
+
+// Panic returns the line by which a guest's kernel has said why it panics, and the last lines that it has printed. It is never
+// empty, and says so if the record has no room for them.
+func Panic(text []byte) string {
+	last := visible.LastLines(text)
+	if last == "" {
+		last = "its console is empty"
+	}
+	at := bytes.LastIndex(text, []byte(panicLine))
+	switch {
+	case at < 0 && len(text) >= Most:
+		return "the record of its console was full before that"
+	case at < 0:
+		return last
+	}
+	cause, _, _ := bytes.Cut(text[at:min(len(text), at+maxCauseBytes)], []byte("\n"))
+	return visible.Line(strings.TrimSpace(string(cause))) + "\n" + last
+}
+
+// maxCauseBytes bounds the line of a guest that says why its kernel panics.
+const maxCauseBytes = 200
 
 // LastWords are the last lines that a guest has printed.
 func LastWords(text []byte) string {

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -48,6 +49,22 @@ func TestLastWords(t *testing.T) {
 	must(t, unix.Mkfifo(pipe, 0o600))
 	if _, err := open(pipe); err == nil {
 		t.Error("a pipe is taken for a record")
+	}
+}
+
+// TestPanic: of a console, what is told of a panic begins with its cause, is bounded, and has no control character.
+func TestPanic(t *testing.T) {
+	told := Panic([]byte("booting\r\n[ 1.2] Kernel panic - not syncing: no\x1b[2J root\r\n" + strings.Repeat("trace\r\n", 300)))
+	if !strings.HasPrefix(told, "Kernel panic - not syncing: no") || strings.ContainsAny(told, "\x1b\r") || strings.Count(told, "trace") != 10 {
+		t.Errorf("%q", told)
+	}
+	if told := Panic(bytes.Repeat([]byte("old\n"), Most/4)); !strings.Contains(told, "was full") {
+		t.Errorf("of a full record: %q", told)
+	}
+	for _, text := range []string{"", "\r\n", "Kernel panic" + strings.Repeat("x", Most)} {
+		if told := Panic([]byte(text)); told == "" || len(told) > 8<<10 {
+			t.Errorf("%d bytes are told of %d", len(told), len(text))
+		}
 	}
 }
 

@@ -1,0 +1,41 @@
+package nodedir
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// Own makes a user the owner of a directory that a node sees, and of all that is directly in it. New files of Orrery inherit
+// the owner (Inherit). The node cannot change them: it sees the directory read-only.
+func Own(dir string, id int) error {
+	if err := os.Chown(dir, id, id); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		// A file may just have got its final name: another node's step writes the names of all nodes.
+		if err := os.Lchown(filepath.Join(dir, e.Name()), id, id); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// Inherit makes the owner of a directory the owner of a file, unless that is the one who runs this program.
+func Inherit(dir, file string) error {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || int(owner.Uid) == os.Geteuid() {
+		return nil
+	}
+	return os.Lchown(file, int(owner.Uid), int(owner.Gid))
+}
