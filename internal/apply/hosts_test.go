@@ -56,7 +56,7 @@ func (s *stub) ReadReleases(context.Context) (observe.Releases, error) { return 
 
 func (s *stub) Nodes(context.Context) ([]observe.Node, error) { return nil, s.failure }
 
-func (s *stub) Hold(_ context.Context, by host.Holder) (func(), error) {
+func (s *stub) Hold(context.Context, host.Holder) (func(), error) {
 	if s.failure != nil {
 		return nil, s.failure
 	}
