@@ -217,7 +217,7 @@ func (j *joiner) spanOf(n *site.Network, hosts []string) (*span, error) {
 			return nil, err
 		}
 		if over != 0 && over != overheadAt(at) {
-			return nil, problem.New(problem.Mistake, "network %s has nodes on hosts %s, of which some are reached by IPv4 and some by IPv6", n.Name, strings.Join(hosts, " and ")).
+			return nil, problem.New(problem.Mistake, "network %s has nodes on hosts %s, of which some are reached by IPv4 and some by IPv6", n.Name, those(hosts)).
 				At("site.toml").Try("say underlay = with them, of one kind")
 		}
 		over = overheadAt(at)
@@ -232,10 +232,10 @@ func (j *joiner) spanOf(n *site.Network, hosts []string) (*span, error) {
 	}
 	switch fits := least - over; {
 	case least > 0 && fits < LeastMTU:
-		return nil, problem.New(problem.Unable, "network %s: hosts %s take only %d bytes at a time from one another", n.Name, strings.Join(hosts, " and "), least).
+		return nil, problem.New(problem.Unable, "network %s: hosts %s take only %d bytes at a time from one another", n.Name, those(hosts), least).
 			Try("give their interfaces a larger MTU: ip link set … mtu 1500")
 	case least > 0 && n.MTU > fits:
-		return nil, problem.New(problem.Mistake, "network %s: mtu %d does not fit between hosts %s, which take %d", n.Name, n.MTU, strings.Join(hosts, " and "), fits).At("site.toml").
+		return nil, problem.New(problem.Mistake, "network %s: mtu %d does not fit between hosts %s, which take %d", n.Name, n.MTU, those(hosts), fits).At("site.toml").
 			Try("mtu = %d, or leave it out; or give the interfaces of the hosts a larger one", fits)
 	case n.MTU > 0:
 		s.mtu = n.MTU
@@ -371,7 +371,7 @@ func (j *joiner) underlay(n *site.Network, name string, hosts []string) (at neti
 		at = j.beside(has, name, hosts)
 	}
 	if !at.IsValid() {
-		return at, 0, problem.New(problem.Mistake, "network %s has nodes on hosts %s, and it is not clear by which of its addresses %s is reached by the others", n.Name, strings.Join(hosts, " and "), name).
+		return at, 0, problem.New(problem.Mistake, "network %s has nodes on hosts %s, and it is not clear by which of its addresses %s is reached by the others", n.Name, those(hosts), name).
 			At("site.toml").Try("say it: underlay = \"10.8.1.1\" in [host.%s]", name)
 	}
 	if o := j.hosts[name]; o != nil && o.Unknown {
@@ -387,7 +387,7 @@ func (j *joiner) underlay(n *site.Network, name string, hosts []string) (at neti
 	}) {
 		return at, 0, nil // it had the address: with a wire that is cut, the host may have lost it for a while
 	}
-	return at, 0, problem.New(problem.Mistake, "network %s has nodes on hosts %s, and none of the interfaces of %s has the address %s", n.Name, strings.Join(hosts, " and "), name, at).
+	return at, 0, problem.New(problem.Mistake, "network %s has nodes on hosts %s, and none of the interfaces of %s has the address %s", n.Name, those(hosts), name, at).
 		At("site.toml").Try("say by which of its addresses the other hosts reach it: underlay = … in [host.%s]", name)
 }
 
@@ -458,4 +458,15 @@ func addresses(h *observe.Host) []address {
 		}
 	}
 	return all
+}
+
+// mostHosts is how many hosts a message names.
+const mostHosts = 4
+
+// those names the hosts of a network in a message.
+func those(hosts []string) string {
+	if len(hosts) > mostHosts {
+		return phrase.List(hosts, mostHosts)
+	}
+	return strings.Join(hosts, " and ")
 }
