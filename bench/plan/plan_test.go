@@ -75,7 +75,9 @@ func large() *site.Site {
 		Volumes: []site.Volume{{Name: "archive", NFS: "nas:/archive", Shared: true}},
 	}
 	for i := range hosts {
-		s.Hosts = append(s.Hosts, site.Host{Name: fmt.Sprintf("sv%03d", i), Cpus: 128, Memory: 512 << 30})
+		s.Hosts = append(s.Hosts, site.Host{
+			Name: fmt.Sprintf("sv%03d", i), Cpus: 128, Memory: 512 << 30, Underlay: netip.AddrFrom4([4]byte{10, 7, 0, byte(i + 1)}),
+		})
 	}
 	s.Roles = append(s.Roles,
 		role("base", "ntp.conf", "server {{(index (peers \"time\") 0).Address}}\n"),
@@ -100,7 +102,7 @@ func large() *site.Site {
 	array := make([]site.Group, 10)
 	for i := range nodes {
 		n := site.Node{
-			Name: fmt.Sprintf("node%05d", i), ID: i + 100, Image: "debian", Engine: "lxc", Autostart: true, Requirements: pins,
+			Name: fmt.Sprintf("node%05d", i), ID: i + 100, Image: "debian", Engine: "fake", Autostart: true, Requirements: pins,
 			Roles: []string{"receptor", fmt.Sprintf("kind%d", i%6)}, Groups: []string{fmt.Sprintf("array%d", i%10), "system"},
 			Limits: site.Limits{Cpus: 0.5, Memory: 512 << 20, Pids: 1000}, Vars: map[string]any{"dish": 13.5},
 		}
@@ -143,13 +145,25 @@ func role(name, template, text string) site.Role {
 func observed(s *site.Site, up int) []observe.Host {
 	empty := make([]observe.Host, hosts)
 	for i := range empty {
-		empty[i] = fake.NewHost(s.Name, s.Hosts[i].Name, 128, 512<<30).Observe()
+		empty[i] = host(s, i).Observe()
 	}
 	placed, err := place.Place(s, empty)
 	if err != nil {
 		panic(err)
 	}
+	fresh, err := plan.Up(s, empty, plan.Goal{})
+	if err != nil {
+		panic(err)
+	}
 	maker := spec.NewMaker(placed)
+	maker.MTUs = map[string]int{}
+	networks := map[string][]spec.Network{} // by host: each has links of its own to the others
+	for _, step := range fresh.Steps {
+		if step.Network != nil {
+			networks[step.Host] = append(networks[step.Host], *step.Network)
+			maker.MTUs[step.Network.Name] = step.Network.MTU
+		}
+	}
 	on := map[string][]*spec.Node{}
 	layers := map[string]bool{}
 	for i := range placed.Nodes[:up] {
@@ -163,15 +177,22 @@ func observed(s *site.Site, up int) []observe.Host {
 	names := spec.Names(placed)
 	seen := make([]observe.Host, hosts)
 	for i := range seen {
-		h := fake.NewHost(s.Name, s.Hosts[i].Name, 128, 512<<30)
+		h := host(s, i)
 		if up > 0 {
-			h.Present(maker.Networks(), layers, on[h.Name]...)
+			h.Present(networks[h.Name], layers, on[h.Name]...)
 		}
 		if seen[i] = h.Observe(); up > 0 {
 			seen[i].Names = names
 		}
 	}
 	return seen
+}
+
+// host returns a host without nodes, at the address by which the others reach it.
+func host(s *site.Site, i int) *fake.Host {
+	h := fake.NewHost(s.Name, s.Hosts[i].Name, 128, 512<<30)
+	h.Addresses = []observe.Address{{Prefix: netip.PrefixFrom(s.Hosts[i].Underlay, 16).String(), Link: "enp0", MTU: 1500}}
+	return h
 }
 
 // spent gives the processor time of this process, which other work on the machine does not make longer.

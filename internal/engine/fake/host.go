@@ -64,7 +64,7 @@ func (h *Host) Observe() observe.Host {
 	defer h.lock.Unlock()
 	return observe.Host{
 		Name: h.Name, Cpus: h.Cpus, Memory: h.Memory, Nodes: nodes, Volumes: volumes, Networks: networks,
-		Layers: maps.Clone(h.layers), Settings: maps.Clone(h.settings),
+		Layers: maps.Clone(h.layers), Settings: maps.Clone(h.settings), Addresses: h.Addresses,
 		Engines: map[string]observe.Capabilities{"fake": h.Can},
 	}
 }
