@@ -55,8 +55,19 @@ func (m *Machine) itself() []string {
 		"-name", "guest=" + m.Node.Site + "/" + m.Node.Name, "-nodefaults", "-no-user-config", "-display", "none", "-monitor", "none",
 		"-sandbox", confine.Sandbox, "-device", "pvpanic", "-action", "panic=pause", // a guest whose kernel panics stands still
 		"-machine", cmp.Or(m.Type, "q35") + ",memory-backend=memory,usb=off,vmport=off", "-accel", m.accelerator(), "-cpu", m.processor(),
-		"-smp", strconv.Itoa(m.Node.Limits.VCPUs()),
+		"-smp", m.processors(),
 	}
+}
+
+// processors is how many the guest has. An emulator with room for one only translates the guest's barriers and atomic operations
+// as if nobody else saw its memory. But virtiofsd does: without barriers, the guest may miss that a request is done, and wait
+// for ever. So the emulator has room for another, which the guest does not get.
+func (m *Machine) processors() string {
+	n := m.Node.Limits.VCPUs()
+	if m.Accel == observe.TCG && n == 1 {
+		return "1,maxcpus=2"
+	}
+	return strconv.Itoa(n)
 }
 
 func (m *Machine) accelerator() string {

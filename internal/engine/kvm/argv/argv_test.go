@@ -77,7 +77,8 @@ func TestLineOf(t *testing.T) {
 	has(n, observe.KVM, "-cpu", "Nehalem")
 	has(n, observe.TCG, "-device", "e1000,id=card-lan,netdev=card-lan,mac=02:00:00:00:00:01,romfile=")
 	n.Limits = site.Limits{}
-	has(n, observe.TCG, "-smp", "1")
+	has(n, observe.TCG, "-smp", "1,maxcpus=2") // virtiofsd sees the memory, too
+	has(n, observe.KVM, "-smp", "1")
 	has(n, observe.TCG, "-m", "524288K")
 }
 
