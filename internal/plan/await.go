@@ -9,7 +9,7 @@ import (
 
 // await makes the configuration of each waiting node need the last steps of the nodes that must be healthy before it.
 func (d *draft) await(all []waiting) error {
-	a := &awaiter{draft: d, configured: map[string]bool{}, matched: map[string][]*site.Node{}, known: map[string][]int{}}
+	a := &awaiter{draft: d, configured: map[string]bool{}, known: map[string][]int{}}
 	for _, w := range all {
 		a.configured[w.node.Name] = true
 	}
@@ -26,9 +26,9 @@ func (d *draft) await(all []waiting) error {
 // An awaiter finds out which steps must be done before a node is configured.
 type awaiter struct {
 	*draft
-	configured map[string]bool         // nodes that wait themselves
-	matched    map[string][]*site.Node // selector -> nodes
-	known      map[string][]int        // node -> result of before
+	configured map[string]bool // nodes that wait themselves
+	peers      selector.Peers
+	known      map[string][]int // node -> result of before
 }
 
 // before returns the last steps of the nodes that must be healthy before a node. A peer that is not configured in this run
@@ -38,7 +38,7 @@ func (a *awaiter) before(n *site.Node) ([]int, error) {
 		return steps, nil
 	}
 	a.known[n.Name] = nil // ends a circle, which two releases of one site may form together
-	peers, err := a.peers(n)
+	peers, err := a.peers.Of(a.site, n, a.makerOf(n).Site.RolesOf(n))
 	if err != nil {
 		return nil, err
 	}
@@ -60,26 +60,4 @@ func (a *awaiter) before(n *site.Node) ([]int, error) {
 	steps = slices.Compact(steps)
 	a.known[n.Name] = steps
 	return steps, nil
-}
-
-// peers returns the other nodes that must be healthy before a node.
-func (a *awaiter) peers(n *site.Node) ([]*site.Node, error) {
-	var peers []*site.Node
-	for _, role := range a.makerOf(n).Site.RolesOf(n) {
-		for _, text := range role.NeedsHealthy {
-			if _, ok := a.matched[text]; !ok {
-				nodes, err := selector.Select(a.site, text)
-				if err != nil {
-					return nil, err
-				}
-				a.matched[text] = nodes
-			}
-			for _, peer := range a.matched[text] {
-				if peer.Name != n.Name {
-					peers = append(peers, peer)
-				}
-			}
-		}
-	}
-	return peers, nil
 }

@@ -10,7 +10,6 @@ import (
 	"orrery/internal/plan/stand"
 	"orrery/internal/problem"
 	"orrery/internal/site"
-	"orrery/internal/site/selector"
 	"orrery/internal/site/spec"
 )
 
@@ -86,7 +85,7 @@ func (d *draft) find(h *observe.Host) error {
 // waits finds out who waits for whom, and orders the members by it.
 func (d *draft) waits() error {
 	for _, m := range d.members {
-		peers, err := d.peers(m.site, m.node)
+		peers, err := d.peers.Of(m.site, m.node, m.site.RolesOf(m.node))
 		if err != nil {
 			return err
 		}
@@ -112,35 +111,6 @@ func (d *draft) waits() error {
 		visit(d.members[name])
 	}
 	return nil
-}
-
-// peers returns the other nodes of a site that must be healthy before a node of it.
-func (d *draft) peers(s *site.Site, n *site.Node) ([]*site.Node, error) {
-	var peers []*site.Node
-	for _, role := range s.RolesOf(n) {
-		for _, text := range role.NeedsHealthy {
-			meant := needed{s, text}
-			if _, ok := d.needed[meant]; !ok {
-				nodes, err := selector.Select(s, text)
-				if err != nil {
-					return nil, err
-				}
-				d.needed[meant] = nodes
-			}
-			for _, peer := range d.needed[meant] {
-				if peer.Name != n.Name {
-					peers = append(peers, peer)
-				}
-			}
-		}
-	}
-	return peers, nil
-}
-
-// needed is the key of the nodes that a selector means in one site.
-type needed struct {
-	site     *site.Site
-	selector string
 }
 
 // staged reports whether the member's instance is wholly in quarantine.

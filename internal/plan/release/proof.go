@@ -4,6 +4,7 @@ import (
 	"orrery/internal/observe"
 	"orrery/internal/plan"
 	"orrery/internal/site"
+	"orrery/internal/site/selector"
 )
 
 // prove plans that instances are healthy in quarantine, before anything is disturbed. Those that must be woken first are proven then.
@@ -59,7 +60,7 @@ func (d *draft) postpone() error {
 // A quarantine is what proofs depend on of one release.
 type quarantine struct {
 	site   *site.Site
-	peers  func(*site.Site, *site.Node) ([]*site.Node, error)
+	peers  *selector.Peers
 	silent map[string]bool // nodes whose instance does not answer there
 	known  map[string]bool // by node: whether it needs one of them
 }
@@ -67,7 +68,7 @@ type quarantine struct {
 // quarantine finds the instances of a release that do not answer. One that was never staged is none of them: what was
 // staged without it was proven without it.
 func (d *draft) quarantine(release int, s *site.Site) *quarantine {
-	q := &quarantine{site: s, peers: d.peers, silent: map[string]bool{}, known: map[string]bool{}}
+	q := &quarantine{site: s, peers: &d.peers, silent: map[string]bool{}, known: map[string]bool{}}
 	for i := range d.spans.hosts {
 		for j := range d.spans.hosts[i].Nodes {
 			if n := &d.spans.hosts[i].Nodes[j]; n.Release == release && !d.answers(n) {
@@ -93,7 +94,7 @@ func (q *quarantine) needsSilent(n *site.Node) (bool, error) {
 		return known, nil
 	}
 	q.known[n.Name] = false // a circle, which check refuses, is cut here
-	peers, err := q.peers(q.site, n)
+	peers, err := q.peers.Of(q.site, n, q.site.RolesOf(n))
 	if err != nil {
 		return false, err
 	}

@@ -8,6 +8,7 @@ import (
 	"orrery/internal/plan"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/site/selector"
 	"orrery/internal/site/spec"
 )
 
@@ -28,7 +29,7 @@ type Goal struct {
 // Switch plans that for each node the instance of the wanted release is live, and no other. All of them are proven in quarantine
 // before anything is disturbed; all links move in one step; and if a step fails, wayback.Undo gives the way back.
 func Switch(s *site.Site, hosts []observe.Host, g Goal) (*plan.Plan, error) {
-	d := &draft{Plan: &plan.Plan{Site: s.Name}, site: s, goal: g, members: map[string]*member{}, needed: map[needed][]*site.Node{}}
+	d := &draft{Plan: &plan.Plan{Site: s.Name}, site: s, goal: g, members: map[string]*member{}}
 	for i := range hosts {
 		if err := d.find(&hosts[i]); err != nil {
 			return nil, err
@@ -81,7 +82,7 @@ type draft struct {
 	order   []*member // those that others wait for come first
 	proofs  []int     // steps after which all of the set is proven
 	makers  map[int]*spec.Maker
-	needed  map[needed][]*site.Node
+	peers   selector.Peers
 	spans   *spans
 }
 

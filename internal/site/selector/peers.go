@@ -1,0 +1,38 @@
+package selector
+
+import "orrery/internal/site"
+
+// Peers finds out which nodes must be healthy before others. It keeps what each selector means.
+type Peers struct{ meant map[meaning][]*site.Node }
+
+// A meaning is the nodes that a selector means in one site.
+type meaning struct {
+	site *site.Site
+	text string
+}
+
+// Of returns the other nodes of a site that must be healthy before a node that has some roles.
+func (p *Peers) Of(s *site.Site, n *site.Node, roles []*site.Role) ([]*site.Node, error) {
+	if p.meant == nil {
+		p.meant = map[meaning][]*site.Node{}
+	}
+	var peers []*site.Node
+	for _, role := range roles {
+		for _, text := range role.NeedsHealthy {
+			key := meaning{s, text}
+			if _, ok := p.meant[key]; !ok {
+				nodes, err := Select(s, text)
+				if err != nil {
+					return nil, err
+				}
+				p.meant[key] = nodes
+			}
+			for _, peer := range p.meant[key] {
+				if peer.Name != n.Name {
+					peers = append(peers, peer)
+				}
+			}
+		}
+	}
+	return peers, nil
+}
