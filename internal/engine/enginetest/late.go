@@ -15,7 +15,8 @@ import (
 func (s *suite) stopLate(n *spec.Node) {
 	s.Helper()
 	if s.Kernel {
-		l, err := host.TryLock("/run/orrery/network.lock", host.Alone)
+		// Tests of other packages may have it now.
+		l, err := host.WaitLock(s.Context(), "/run/orrery/network.lock", host.Alone, "the lock of this machine's networks")
 		s.must(err)
 		time.AfterFunc(500*time.Millisecond, l.Release)
 	}
