@@ -19,14 +19,7 @@ import (
 // volumes, and when the host was booted in between.
 func TestBackAndForth(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld(t)
-		all := map[string]int{}
-		for _, n := range w.site.Nodes {
-			all[n.Name] = 0
-		}
-		w.must(w.up())
-		w.stage(700)
-		w.stage(701)
+		w, all := stagedTwice(t)
 		for range rapid.IntRange(2, 6).Draw(t, "turns") {
 			to := w.anywhere(all)
 			back := map[string]int(nil)
@@ -55,14 +48,7 @@ func TestBackAndForth(t *testing.T) {
 // nodes that it needs answer there. Those that were live have let go of their volumes, and others are live.
 func TestProofsAskNobodyRetired(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld(t)
-		at := map[string]int{}
-		for _, n := range w.site.Nodes {
-			at[n.Name] = 0
-		}
-		w.must(w.up())
-		w.stage(700)
-		w.stage(701)
+		w, at := stagedTwice(t)
 		for range rapid.IntRange(2, 6).Draw(t, "turns") {
 			to := w.set(rapid.SampledFrom([]int{0, 700, 701}).Draw(t, "to"))
 			if w.site.Networks[1].Kind == "" && rapid.IntRange(0, 3).Draw(t, "booted") == 0 {
@@ -85,10 +71,7 @@ func TestProofsAskNobodyRetired(t *testing.T) {
 // TestProvenWhatCanBe: nothing but a peer that does not answer keeps an instance from being proven in quarantine.
 func TestProvenWhatCanBe(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld(t)
-		w.must(w.up())
-		w.stage(700)
-		w.stage(701)
+		w, _ := stagedTwice(t)
 		w.must(w.turn(release.Goal{To: w.set(701)}))
 		w.must(w.turn(release.Goal{To: w.set(0)}))
 		p, err := w.turn(release.Goal{To: w.set(701)})

@@ -17,14 +17,7 @@ import (
 // set at one release, and nothing else is left live in any way.
 func TestHistory(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld(t)
-		at := map[string]int{}
-		for _, n := range w.site.Nodes {
-			at[n.Name] = 0
-		}
-		w.must(w.up())
-		w.stage(700)
-		w.stage(701)
+		w, at := stagedTwice(t)
 		for range rapid.IntRange(1, 6).Draw(t, "turns") {
 			goal := release.Goal{To: w.anywhere(at)}
 			if former, err := release.Former(w.observe()[0].Releases, slices.Collect(maps.Keys(at))); err == nil && rapid.Bool().Draw(t, "rollback") {

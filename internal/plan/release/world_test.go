@@ -53,6 +53,19 @@ func newWorld(t *rapid.T) *world {
 	return w
 }
 
+// stagedTwice returns a world that is up without a release, with 700 and 701 staged beside it, and at which release its nodes are.
+func stagedTwice(t *rapid.T) (*world, map[string]int) {
+	w := newWorld(t)
+	at := map[string]int{}
+	for _, n := range w.site.Nodes {
+		at[n.Name] = 0
+	}
+	w.must(w.up())
+	w.stage(700)
+	w.stage(701)
+	return w, at
+}
+
 // drawSite gives a site whose nodes have volumes for one and for many, do things when they are live, and wait for one another.
 func drawSite(t *rapid.T) *site.Site {
 	yes := func(what string) bool { return rapid.Bool().Draw(t, what) }
