@@ -44,18 +44,21 @@ func (d Dir) Read() (*Record, error) {
 	return r, json.Unmarshal(text, r)
 }
 
-// Write writes the record of a node, whole or not at all. It does not wait for the disk: after a power cut the node is at worst made
-// anew.
-func (d Dir) Write(r *Record) error {
-	text, err := json.MarshalIndent(r, "", "  ")
+// Write writes the record of a node.
+func (d Dir) Write(r *Record) error { return d.write(file, r) }
+
+// write writes a file of a node that holds JSON, whole or not at all. It does not wait for the disk: after a power cut the node is at
+// worst made anew.
+func (d Dir) write(name string, x any) error {
+	text, err := json.MarshalIndent(x, "", "  ")
 	if err != nil {
 		return err
 	}
-	temporary := d.File("." + file)
+	temporary := d.File("." + name)
 	if err := os.WriteFile(temporary, append(text, '\n'), 0o600); err != nil {
 		return err
 	}
-	return os.Rename(temporary, d.File(file))
+	return os.Rename(temporary, d.File(name))
 }
 
 // WriteMounts records which volumes the node sees, or may see while they change.

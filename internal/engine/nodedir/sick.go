@@ -23,15 +23,7 @@ func (d Dir) KeepSick(s *observe.Sickness) error {
 		}
 		return nil
 	}
-	text, err := json.Marshal(s)
-	if err != nil {
-		return err
-	}
-	temporary := d.File("." + sickFile)
-	if err := os.WriteFile(temporary, text, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(temporary, d.File(sickFile))
+	return d.write(sickFile, s)
 }
 
 // sick returns what a look into the node has found, or nil if its health was proven since.
