@@ -133,7 +133,7 @@ func (c *Session) declared(s *site.Site, number int) (*site.Site, error) {
 	return c.AsTwin(s.Original, s.Twin, number)
 }
 
-// quarantine gives the site of a release's quarantine.
+// quarantine returns the site of a release's quarantine.
 func (c *Session) quarantine(s *site.Site, number int) (*site.Site, error) {
 	made, err := c.declared(s, number)
 	if err != nil || number == 0 {

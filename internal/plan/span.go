@@ -460,13 +460,13 @@ func addresses(h *observe.Host) []address {
 	return all
 }
 
-// mostHosts is how many hosts a message names.
-const mostHosts = 4
+// maxHosts is how many hosts a message names.
+const maxHosts = 4
 
 // those names the hosts of a network in a message.
 func those(hosts []string) string {
-	if len(hosts) > mostHosts {
-		return phrase.List(hosts, mostHosts)
+	if len(hosts) > maxHosts {
+		return phrase.List(hosts, maxHosts)
 	}
 	return strings.Join(hosts, " and ")
 }

@@ -10,8 +10,8 @@ import (
 	"orrery/internal/visible"
 )
 
-// mostNamed is how many files a message names that are open below a volume.
-const mostNamed = 3
+// maxNamed is how many files a message names that are open below a volume.
+const maxNamed = 3
 
 // opened returns, for a message, what virtiofsd has open below a mount of the node's root: "" if it has nothing.
 // A guest has chosen the names.
@@ -32,7 +32,7 @@ func (s *remounting) opened(at string) string {
 		if text, err := os.ReadFile(dir + "fdinfo/" + e.Name()); err != nil || !strings.Contains(string(text), mount) {
 			continue
 		}
-		if len(names) == mostNamed {
+		if len(names) == maxNamed {
 			return strings.Join(names, ", ") + " and more"
 		}
 		if name, err := os.Readlink(dir + "fd/" + e.Name()); err == nil {

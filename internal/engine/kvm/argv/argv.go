@@ -61,7 +61,7 @@ func (m *Machine) itself() []string {
 
 // processors is how many the guest has. An emulator with room for one only translates the guest's barriers and atomic operations
 // as if nobody else saw its memory. But virtiofsd does: without barriers, the guest may miss that a request is done, and wait
-// for ever. So the emulator has room for another, which the guest does not get.
+// forever. So the emulator has room for another, which the guest does not get.
 func (m *Machine) processors() string {
 	n := m.Node.Limits.VCPUs()
 	if m.Accel == observe.TCG && n == 1 {
