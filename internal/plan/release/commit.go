@@ -94,9 +94,7 @@ func (d *draft) network(h *observe.Host, wanted spec.Network, steps []int) []int
 func (d *draft) commit(hosts []observe.Host, parts []*part) error {
 	var needs []int
 	for _, m := range d.order {
-		if m.check >= 0 {
-			needs = append(needs, m.check)
-		}
+		needs = append(needs, m.done...)
 		needs = append(needs, m.steps()...)
 	}
 	for i := range d.Steps {

@@ -48,8 +48,10 @@ type member struct {
 
 	postponed bool // it is proven only when it is live
 
-	wake, ready, active, check int   // its steps; -1: none
-	retire                     []int // of each that is live, or half so
+	wake, ready, start int   // its steps; -1: none
+	retire             []int // of each that is live, or half so
+	answers            []int // after which it answers in quarantine
+	done               []int // after which it is healthy where it is live
 }
 
 // find finds the members on a host.
@@ -60,7 +62,7 @@ func (d *draft) find(h *observe.Host) error {
 		if !concerned || n.Release != release || n.State == observe.Broken {
 			continue
 		}
-		m := &member{name: n.Name, host: h, to: n, live: stand.Live(n.Node), wake: -1, ready: -1, active: -1, check: -1}
+		m := &member{name: n.Name, host: h, to: n, live: stand.Live(n.Node), wake: -1, ready: -1, start: -1}
 		if m.site = d.goal.Releases[release]; m.site == nil {
 			return problem.New(problem.Failed, "what release %s was staged from is gone", site.ReleaseName(release)).Try("stage it again")
 		}
@@ -83,17 +85,22 @@ func (d *draft) find(h *observe.Host) error {
 }
 
 // waits finds out who waits for whom, and orders the members by it.
-func (d *draft) waits() error {
-	for _, m := range d.members {
-		peers, err := d.peers.Of(m.site, m.node, m.site.RolesOf(m.node))
-		if err != nil {
-			return err
-		}
-		for _, n := range peers {
-			if peer := d.members[n.Name]; peer != nil {
-				m.peers = append(m.peers, peer)
+func (d *draft) waits(hosts []observe.Host) error {
+	a := &awaiter{draft: d, sites: map[string][]*site.Site{}}
+	for i := range hosts {
+		for j := range hosts[i].Nodes {
+			n := &hosts[i].Nodes[j]
+			if s := d.goal.Releases[n.Release]; s != nil && d.members[n.Name] == nil && standing(n) {
+				a.sites[n.Name] = append(a.sites[n.Name], s)
 			}
 		}
+	}
+	for _, m := range d.members {
+		a.peers, a.seen = nil, map[*site.Node]bool{}
+		if err := a.through(m.site, m.node); err != nil {
+			return err
+		}
+		m.peers = a.peers
 	}
 	seen := map[*member]bool{}
 	var visit func(m *member)
@@ -109,6 +116,44 @@ func (d *draft) waits() error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.members)) {
 		visit(d.members[name])
+	}
+	return nil
+}
+
+// An awaiter finds the members for which a member waits, also through nodes that stay as they are: those work only as well as what they need does.
+type awaiter struct {
+	*draft
+	sites map[string][]*site.Site // by node that is no member, as it is live
+	seen  map[*site.Node]bool
+	peers []*member
+}
+
+func (a *awaiter) through(s *site.Site, n *site.Node) error {
+	if a.seen[n] {
+		return nil
+	}
+	a.seen[n] = true
+	nodes, err := a.draft.peers.Of(s, n, s.RolesOf(n))
+	if err != nil {
+		return err
+	}
+	for _, next := range nodes {
+		if peer := a.members[next.Name]; peer != nil {
+			if !slices.Contains(a.peers, peer) {
+				a.peers = append(a.peers, peer)
+			}
+			continue
+		}
+		if err := a.through(s, next); err != nil { // as it is in quarantine
+			return err
+		}
+		for _, live := range a.sites[next.Name] {
+			if there, ok := live.Node(next.Name); ok {
+				if err := a.through(live, there); err != nil {
+					return err
+				}
+			}
+		}
 	}
 	return nil
 }

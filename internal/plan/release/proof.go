@@ -1,111 +1,46 @@
 package release
 
 import (
-	"orrery/internal/observe"
+	"slices"
+
 	"orrery/internal/plan"
-	"orrery/internal/site"
-	"orrery/internal/site/selector"
 )
 
-// prove plans that instances are healthy in quarantine, before anything is disturbed. Those that must be woken first are proven then.
-func (d *draft) prove() error {
+// prove plans that instances are healthy in quarantine, before anything is disturbed. One that was woken there is configured first, and nobody
+// is asked before those that it needs answer.
+func (d *draft) prove() {
 	if d.goal.Recover {
-		return nil
-	}
-	if err := d.postpone(); err != nil {
-		return err
+		return
 	}
 	for _, m := range d.order {
-		if m.staged() && m.to.Runs() && m.proves() {
-			d.proof(m, "still healthy in quarantine")
+		for _, peer := range m.peers {
+			m.answers = append(m.answers, peer.answers...)
 		}
-	}
-	return nil
-}
-
-// proves reports whether the member's instance is proven in quarantine, and not only when it is live.
-func (m *member) proves() bool { return !m.served() && !m.postponed }
-
-// proof plans that an instance is healthy in quarantine, after other steps.
-func (d *draft) proof(m *member, why string, needs ...int) {
-	if m.to.Config.Health != "" {
-		d.proofs = append(d.proofs, add(d.Plan, plan.Step{
-			Kind: plan.CheckNode, Host: m.host.Name, Subject: m.name, Reason: why, Node: &m.to.Node, Was: &m.to.Node, Needs: needs,
-		}))
+		slices.Sort(m.answers)
+		m.answers = slices.Compact(m.answers)
+		if woken := m.wake >= 0; m.staged() && (woken || m.to.Runs()) {
+			d.proof(m, woken)
+		}
 	}
 }
 
-// postpone finds the members that cannot be healthy in quarantine, because a node that they need, directly or through
-// others, does not answer there: it was live and has let go of its volumes, it is live, or it does not run. Such
-// members are proven when they are live.
-func (d *draft) postpone() error {
-	quarantines := map[int]*quarantine{}
-	for _, m := range d.order {
-		if m.served() {
-			continue
+// proof plans it of one instance that runs in quarantine, or will.
+func (d *draft) proof(m *member, woken bool) {
+	s := plan.Step{Host: m.host.Name, Subject: m.name, Reason: "still healthy in quarantine", Node: &m.to.Node, Was: &m.to.Node, Needs: m.answers}
+	if woken {
+		s.Needs = append(slices.Clone(s.Needs), m.wake)
+		m.answers = s.Needs
+		if d.cutShort(m) { // it is configured when it is live
+			return
 		}
-		q := quarantines[m.to.Release]
-		if q == nil {
-			q = d.quarantine(m.to.Release, m.site)
-			quarantines[m.to.Release] = q
-		}
-		var err error
-		if m.postponed, err = q.needsSilent(m.node); err != nil {
-			return err
-		}
+		s.Kind, s.Reason = plan.ConfigureNode, "boot"
+		m.answers = []int{add(d.Plan, s)}
+		s.Reason, s.Needs = "healthy in quarantine", m.answers
+		d.proofs = append(d.proofs, m.answers...)
 	}
-	return nil
-}
-
-// A quarantine is what proofs depend on of one release.
-type quarantine struct {
-	site   *site.Site
-	peers  *selector.Peers
-	silent map[string]bool // nodes whose instance does not answer there
-	known  map[string]bool // by node: whether it needs one of them
-}
-
-// quarantine finds the instances of a release that do not answer. One that was never staged is none of them: what was
-// staged without it was proven without it.
-func (d *draft) quarantine(release int, s *site.Site) *quarantine {
-	q := &quarantine{site: s, peers: &d.peers, silent: map[string]bool{}, known: map[string]bool{}}
-	for i := range d.spans.hosts {
-		for j := range d.spans.hosts[i].Nodes {
-			if n := &d.spans.hosts[i].Nodes[j]; n.Release == release && !d.answers(n) {
-				q.silent[n.Name] = true
-			}
-		}
+	if m.proves() && m.to.Config.Health != "" {
+		s.Kind = plan.CheckNode
+		m.answers = []int{add(d.Plan, s)}
+		d.proofs = append(d.proofs, m.answers...)
 	}
-	return q
-}
-
-// answers reports whether an instance runs in quarantine with all that it had when it was staged, or is woken there.
-func (d *draft) answers(n *observe.Node) bool {
-	if !n.Staged || active(n) || n.Holds() || bereft(&n.Node) {
-		return false
-	}
-	m := d.members[n.Name]
-	return n.Runs() || m != nil && m.to == n
-}
-
-// needsSilent reports whether a node needs, directly or through others, one that does not answer.
-func (q *quarantine) needsSilent(n *site.Node) (bool, error) {
-	if known, ok := q.known[n.Name]; ok || len(q.silent) == 0 {
-		return known, nil
-	}
-	q.known[n.Name] = false // a circle, which check refuses, is cut here
-	peers, err := q.peers.Of(q.site, n, q.site.RolesOf(n))
-	if err != nil {
-		return false, err
-	}
-	needs := false
-	for _, peer := range peers {
-		silent, err := q.needsSilent(peer)
-		if err != nil {
-			return false, err
-		}
-		needs = needs || silent || q.silent[peer.Name]
-	}
-	q.known[n.Name] = needs
-	return needs, nil
 }

@@ -40,7 +40,6 @@ func (d *draft) halts(p *part) {
 	p.why += ": stopped and started"
 	var still []int
 	for _, m := range slices.Backward(p.changing) {
-		d.retire(m)
 		for _, old := range m.olds {
 			retired := stand.Retired(old.Node)
 			if old.Runs() {
@@ -57,10 +56,9 @@ func (d *draft) halts(p *part) {
 func (d *draft) starts(p *part, ground, moved []int) {
 	for _, m := range p.changing {
 		live := m.live
-		start := add(d.Plan, plan.Step{
+		m.start = add(d.Plan, plan.Step{
 			Kind: plan.StartNode, Host: p.host.Name, Subject: m.name, Reason: p.why, Node: &live, Was: &live, Needs: slices.Concat(ground, moved), Undo: "stop",
 		})
-		d.activate(m, []int{start})
 	}
 }
 

@@ -48,10 +48,10 @@ func Switch(s *site.Site, hosts []observe.Host, g Goal) (*plan.Plan, error) {
 	if d.spans, err = span(s, g.Releases, hosts, d.members); err != nil {
 		return nil, err
 	}
-	if err := d.waits(); err != nil {
+	if err := d.waits(hosts); err != nil {
 		return nil, err
 	}
-	if err := d.prove(); err != nil {
+	if err := d.postpone(); err != nil {
 		return nil, err
 	}
 	return d.Plan, d.all(hosts)
@@ -84,6 +84,8 @@ type draft struct {
 	makers  map[int]*spec.Maker
 	peers   selector.Peers
 	spans   *spans
+
+	quarantines map[int]*quarantine // by release
 }
 
 // A part is what is done on one host.
@@ -122,6 +124,12 @@ func (d *draft) all(hosts []observe.Host) error {
 			return err
 		}
 	}
+	d.prove()
+	for _, m := range slices.Backward(d.order) { // those that wait for others let go first
+		if m.changes() || d.cutShort(m) {
+			d.retire(m)
+		}
+	}
 	var ground []int
 	for _, p := range parts {
 		d.disturb(p)
@@ -140,10 +148,10 @@ func (d *draft) ready(p *part) error {
 	if p.networks, err = d.networks(p.host, p.changing); err != nil {
 		return err
 	}
-	if p.why == "" {
-		d.wake(p.changing, p.networks)
-	} else {
-		d.wake(slices.DeleteFunc(slices.Clone(p.changing), func(m *member) bool { return !m.proves() }), p.networks) // to be proven
+	for _, m := range p.changing {
+		if p.why == "" || m.proves() || d.asked(m) {
+			d.wake(m, p.networks)
+		}
 	}
 	return nil
 }
@@ -168,19 +176,25 @@ func (d *draft) move(parts []*part, ground []int) {
 			}))
 		}
 	}
+	after := map[*member][]int{}
 	for _, p := range parts {
 		if p.why != "" {
 			d.starts(p, ground, moved)
-			continue
-		}
-		needs := moved
-		if len(p.moves) == 0 {
-			needs = slices.Concat(moved, ground)
 		}
 		for _, m := range p.changing {
-			if m.runs() {
-				d.activate(m, needs)
+			switch {
+			case m.start >= 0:
+				after[m] = []int{m.start}
+			case len(p.moves) == 0:
+				after[m] = slices.Concat(moved, ground)
+			default:
+				after[m] = moved
 			}
+		}
+	}
+	for _, m := range d.order {
+		if needs, changes := after[m]; changes && (m.start >= 0 || m.runs()) {
+			d.activate(m, needs)
 		}
 	}
 }

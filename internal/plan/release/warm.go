@@ -11,9 +11,6 @@ import (
 
 // warm plans what goes before links move, where no node is stopped.
 func (d *draft) warm(p *part) {
-	for _, m := range slices.Backward(p.changing) { // those that wait for others let go first
-		d.retire(m)
-	}
 	p.ground = slices.Concat(p.networks, d.proofs)
 	for _, m := range p.changing {
 		d.take(m)
@@ -22,30 +19,16 @@ func (d *draft) warm(p *part) {
 	}
 }
 
-// wake plans that instances which stand still run, in quarantine, before anything is disturbed.
-func (d *draft) wake(set []*member, networks []int) {
-	if d.goal.Recover {
+// wake plans that an instance which stands still runs, in quarantine, before anything is disturbed.
+func (d *draft) wake(m *member, networks []int) {
+	if d.goal.Recover || m.to.Runs() || !m.staged() {
 		return
 	}
-	for _, m := range set {
-		if m.to.Runs() || !m.staged() {
-			continue
-		}
-		s := plan.Step{Host: m.host.Name, Subject: m.name, Node: &m.to.Node, Was: &m.to.Node, Needs: networks}
-		s.Kind, s.Reason, s.Undo = plan.StartNode, "release "+site.ReleaseName(m.to.Release)+" does not run", "stop"
-		m.wake = add(d.Plan, s)
-		d.proofs = append(d.proofs, m.wake)
-		if d.cutShort(m) { // it is configured when it is live
-			continue
-		}
-		s.Needs = []int{m.wake}
-		s.Kind, s.Reason, s.Undo = plan.ConfigureNode, "boot", ""
-		m.wake = add(d.Plan, s)
-		d.proofs = append(d.proofs, m.wake)
-		if m.proves() {
-			d.proof(m, "healthy in quarantine", m.wake)
-		}
-	}
+	m.wake = add(d.Plan, plan.Step{
+		Kind: plan.StartNode, Host: m.host.Name, Subject: m.name, Reason: "release " + site.ReleaseName(m.to.Release) + " does not run",
+		Node: &m.to.Node, Was: &m.to.Node, Needs: networks, Undo: "stop",
+	})
+	d.proofs = append(d.proofs, m.wake)
 }
 
 // retire plans that what is live stops what must not run twice and lets go of its volumes.
@@ -106,30 +89,26 @@ func (d *draft) activate(m *member, moved []int) {
 	live := m.live
 	needs := slices.Clone(moved)
 	for _, peer := range m.peers {
-		if peer.check >= 0 {
-			needs = append(needs, peer.check)
-		}
+		needs = append(needs, peer.done...)
 	}
+	slices.Sort(needs)
+	needs = slices.Compact(needs)
 	if d.cutShort(m) {
 		live.Config.Active = spec.Active(m.site.RolesOf(m.node)) // which it may never have done
-		m.active = add(d.Plan, plan.Step{
+		needs = []int{add(d.Plan, plan.Step{
 			Kind: plan.ConfigureNode, Host: m.host.Name, Subject: m.name, Reason: "not finished before",
 			Node: &live, Was: &live, Needs: needs, Disturbs: []string{m.name},
-		})
-		needs = []int{m.active}
+		})}
 	} else if live.Exclusive() || liveOnly(m.site, m.node) {
-		m.active = add(d.Plan, plan.Step{
+		needs = []int{add(d.Plan, plan.Step{
 			Kind: plan.ActivateNode, Host: m.host.Name, Subject: m.name, Reason: "release " + site.ReleaseName(live.Release) + " is live",
 			Node: &live, Was: &live, Needs: needs, Disturbs: []string{m.name}, Undo: "retire",
-		})
-		needs = []int{m.active}
+		})}
 	}
-	if len(needs) > 0 {
-		m.check = slices.Max(needs)
-	}
+	m.done = needs
 	if live.Config.Health != "" {
-		m.check = add(d.Plan, plan.Step{
+		m.done = []int{add(d.Plan, plan.Step{
 			Kind: plan.CheckNode, Host: m.host.Name, Subject: m.name, Reason: "prove health", Node: &live, Was: &live, Needs: needs,
-		})
+		})}
 	}
 }

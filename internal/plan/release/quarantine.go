@@ -1,0 +1,119 @@
+package release
+
+import (
+	"orrery/internal/observe"
+	"orrery/internal/site"
+	"orrery/internal/site/selector"
+)
+
+// postpone finds the members that cannot be healthy in quarantine, because a node that they need, directly or through
+// others, does not answer there: it was live and has let go of its volumes, it is live, or it does not run. Such
+// members are proven when they are live.
+func (d *draft) postpone() error {
+	d.quarantines = map[int]*quarantine{}
+	if d.goal.Recover {
+		return nil
+	}
+	for _, m := range d.order {
+		if m.served() {
+			continue
+		}
+		q := d.quarantines[m.to.Release]
+		if q == nil {
+			q = d.quarantine(m.to.Release, m.site)
+			d.quarantines[m.to.Release] = q
+		}
+		var err error
+		if m.postponed, err = q.needsSilent(m.node); err != nil {
+			return err
+		}
+		if m.postponed {
+			continue
+		}
+		if err := q.ask(m.node); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// proves reports whether the member's instance is proven in quarantine, and not only when it is live.
+func (m *member) proves() bool { return !m.served() && !m.postponed }
+
+// asked reports whether a proof depends on the member's instance, so that it has to answer in quarantine.
+func (d *draft) asked(m *member) bool {
+	q := d.quarantines[m.to.Release]
+	return q != nil && q.asked[m.name]
+}
+
+// A quarantine is what proofs depend on of one release.
+type quarantine struct {
+	site   *site.Site
+	peers  *selector.Peers
+	silent map[string]bool // nodes whose instance does not answer there
+	known  map[string]bool // by node: whether it needs one of them
+	asked  map[string]bool // nodes on which proofs depend
+}
+
+// quarantine finds the instances of a release that do not answer. One that was never staged is none of them: what was
+// staged without it was proven without it.
+func (d *draft) quarantine(release int, s *site.Site) *quarantine {
+	q := &quarantine{site: s, peers: &d.peers, silent: map[string]bool{}, known: map[string]bool{}, asked: map[string]bool{}}
+	for i := range d.spans.hosts {
+		for j := range d.spans.hosts[i].Nodes {
+			if n := &d.spans.hosts[i].Nodes[j]; n.Release == release && !d.answers(n) {
+				q.silent[n.Name] = true
+			}
+		}
+	}
+	return q
+}
+
+// answers reports whether an instance runs in quarantine with all that it had when it was staged, or is woken there.
+func (d *draft) answers(n *observe.Node) bool {
+	if !n.Staged || active(n) || n.Holds() || bereft(&n.Node) {
+		return false
+	}
+	m := d.members[n.Name]
+	return n.Runs() || m != nil && m.to == n
+}
+
+// needsSilent reports whether a node needs, directly or through others, one that does not answer.
+func (q *quarantine) needsSilent(n *site.Node) (bool, error) {
+	if known, ok := q.known[n.Name]; ok || len(q.silent) == 0 {
+		return known, nil
+	}
+	q.known[n.Name] = false // a circle, which check refuses, is cut here
+	peers, err := q.peers.Of(q.site, n, q.site.RolesOf(n))
+	if err != nil {
+		return false, err
+	}
+	needs := false
+	for _, peer := range peers {
+		silent, err := q.needsSilent(peer)
+		if err != nil {
+			return false, err
+		}
+		needs = needs || silent || q.silent[peer.Name]
+	}
+	q.known[n.Name] = needs
+	return needs, nil
+}
+
+// ask takes down the nodes that a node needs, directly or through others: its proof depends on them.
+func (q *quarantine) ask(n *site.Node) error {
+	peers, err := q.peers.Of(q.site, n, q.site.RolesOf(n))
+	if err != nil {
+		return err
+	}
+	for _, peer := range peers {
+		if q.asked[peer.Name] {
+			continue
+		}
+		q.asked[peer.Name] = true
+		if err := q.ask(peer); err != nil {
+			return err
+		}
+	}
+	return nil
+}
