@@ -67,10 +67,10 @@ func TestFarTwin(t *testing.T) {
 
 	// A program makes the volumes where somebody steers, and each comes to the host of its node.
 	says(1, `printf '#!/bin/sh -e\necho "$1 of $2" >"$3/whose"\nchown 33:33 "$3/whose"\n' >fill.sh && chmod 755 fill.sh`, "status 0")
-	says(1, "orrery twin create . made --volumes ./fill.sh", "sv2", "running", "status 0")
+	says(1, "mkdir /root/work && TMPDIR=/root/work orrery twin create . made --volumes ./fill.sh", "sv2", "running", "status 0")
 	says(1, "orrery --twin made exec all -- cat /data/whose", "a | data of a", "b | data of b", "status 0")
 	says(2, "orrery --twin made exec all -- stat -c %U /data/whose; orrery --twin made plan", "a | www-data", "b | www-data", "nothing to do", "status 0")
-	says(1, "ls -A /var/tmp | grep -c orrery; ls /var/lib/orrery/sites/it-fartw.made/volumes/data", "0\na\n")
+	says(1, "ls -A /root/work | grep -c .; ls /var/lib/orrery/sites/it-fartw.made/volumes/data", "0\na\n")
 	says(2, "orrery twin destroy made --hard && ls /var/lib/orrery/sites", "node a: kill: ok", "Twin made of it-fartw is gone", "status 0")
 	says(1, "orrery down", "status 0")
 }
