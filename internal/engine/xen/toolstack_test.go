@@ -171,7 +171,7 @@ func (d dom0) forget(one guestDomain) error {
 	if now, err := d.domain(one.Name); err != nil || now.ID != one.ID {
 		return fmt.Errorf("libxl: error: libxl_domain.c:1:x: Domain %d:Non-existent domain", one.ID)
 	}
-	ended := filepath.Join(d.dir, "ended")
+	ended := filepath.Join(d.dir, fmt.Sprintf("ended-%d", one.ID)) // another that was killed here may have left its own
 	if err := os.Rename(d.home(one.Name), ended); err != nil {
 		return err
 	}
