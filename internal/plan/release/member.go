@@ -86,21 +86,21 @@ func (d *draft) find(h *observe.Host) error {
 
 // waits finds out who waits for whom, and orders the members by it.
 func (d *draft) waits(hosts []observe.Host) error {
-	a := &awaiter{draft: d, sites: map[string][]*site.Site{}}
+	staying := map[string][]*site.Site{}
 	for i := range hosts {
 		for j := range hosts[i].Nodes {
 			n := &hosts[i].Nodes[j]
 			if s := d.goal.Releases[n.Release]; s != nil && d.members[n.Name] == nil && standing(n) {
-				a.sites[n.Name] = append(a.sites[n.Name], s)
+				staying[n.Name] = append(staying[n.Name], s)
 			}
 		}
 	}
 	for _, m := range d.members {
-		a.peers, a.seen = nil, map[*site.Node]bool{}
-		if err := a.through(m.site, m.node); err != nil {
+		f := &finder{draft: d, staying: staying, seen: map[*site.Node]bool{}}
+		if err := f.through(m.site, m.node); err != nil {
 			return err
 		}
-		m.peers = a.peers
+		m.peers = f.found
 	}
 	seen := map[*member]bool{}
 	var visit func(m *member)
@@ -120,36 +120,38 @@ func (d *draft) waits(hosts []observe.Host) error {
 	return nil
 }
 
-// An awaiter finds the members for which a member waits, also through nodes that stay as they are: those work only as well as what they need does.
-type awaiter struct {
+// A finder finds the members for which one member waits, also through nodes that stay as they are: those work only
+// as well as what they need does.
+type finder struct {
 	*draft
-	sites map[string][]*site.Site // by node that is no member, as it is live
-	seen  map[*site.Node]bool
-	peers []*member
+	staying map[string][]*site.Site // by node that is no member: the site as each of its live instances declares it
+	seen    map[*site.Node]bool
+	found   []*member
 }
 
-func (a *awaiter) through(s *site.Site, n *site.Node) error {
-	if a.seen[n] {
+// through finds them among the nodes that a node of a site needs.
+func (f *finder) through(s *site.Site, n *site.Node) error {
+	if f.seen[n] {
 		return nil
 	}
-	a.seen[n] = true
-	nodes, err := a.draft.peers.Of(s, n, s.RolesOf(n))
+	f.seen[n] = true
+	peers, err := f.peers.Of(s, n, s.RolesOf(n))
 	if err != nil {
 		return err
 	}
-	for _, next := range nodes {
-		if peer := a.members[next.Name]; peer != nil {
-			if !slices.Contains(a.peers, peer) {
-				a.peers = append(a.peers, peer)
+	for _, peer := range peers {
+		if m := f.members[peer.Name]; m != nil {
+			if !slices.Contains(f.found, m) {
+				f.found = append(f.found, m)
 			}
 			continue
 		}
-		if err := a.through(s, next); err != nil { // as it is in quarantine
+		if err := f.through(s, peer); err != nil { // as it is in quarantine
 			return err
 		}
-		for _, live := range a.sites[next.Name] {
-			if there, ok := live.Node(next.Name); ok {
-				if err := a.through(live, there); err != nil {
+		for _, declared := range f.staying[peer.Name] {
+			if as, ok := declared.Node(peer.Name); ok {
+				if err := f.through(declared, as); err != nil {
 					return err
 				}
 			}
@@ -165,6 +167,9 @@ func (m *member) staged() bool { return m.to.Staged && !active(m.to) && !m.to.Ho
 func (m *member) changes() bool {
 	return len(m.olds) > 0 || elsewhere(m.to, &m.live) || !slices.Equal(m.to.Mounts, m.live.Mounts)
 }
+
+// changing reports whether something has to be done for a member, be it that its instance is only configured anew.
+func (d *draft) changing(m *member) bool { return m.changes() || d.cutShort(m) }
 
 // cutShort reports whether a switch was killed while it stopped or started services of the member's instance, so that it has to be configured anew.
 func (d *draft) cutShort(m *member) bool {

@@ -6,8 +6,8 @@ import (
 	"orrery/internal/plan"
 )
 
-// prove plans that instances are healthy in quarantine, before anything is disturbed. One that was woken there is configured first, and nobody
-// is asked before those that it needs answer.
+// prove plans that instances are healthy in quarantine, before anything is disturbed. One that was woken there is
+// configured first, and each is checked after those that it needs.
 func (d *draft) prove() {
 	if d.goal.Recover {
 		return
@@ -24,9 +24,12 @@ func (d *draft) prove() {
 	}
 }
 
-// proof plans it of one instance that runs in quarantine, or will.
+// proof plans that one instance is healthy that runs in quarantine, or will.
 func (d *draft) proof(m *member, woken bool) {
-	s := plan.Step{Host: m.host.Name, Subject: m.name, Reason: "still healthy in quarantine", Node: &m.to.Node, Was: &m.to.Node, Needs: m.answers}
+	s := plan.Step{
+		Host: m.host.Name, Subject: m.name, Reason: "still healthy in quarantine",
+		Node: &m.to.Node, Was: &m.to.Node, Needs: m.answers,
+	}
 	if woken {
 		s.Needs = append(slices.Clone(s.Needs), m.wake)
 		m.answers = s.Needs

@@ -24,13 +24,11 @@ func (d *draft) postpone() error {
 			d.quarantines[m.to.Release] = q
 		}
 		var err error
-		if m.postponed, err = q.needsSilent(m.node); err != nil {
-			return err
+		m.postponed, err = q.needsSilent(m.node)
+		if err == nil && !m.postponed {
+			err = q.ask(m.node)
 		}
-		if m.postponed {
-			continue
-		}
-		if err := q.ask(m.node); err != nil {
+		if err != nil {
 			return err
 		}
 	}
@@ -58,7 +56,9 @@ type quarantine struct {
 // quarantine finds the instances of a release that do not answer. One that was never staged is none of them: what was
 // staged without it was proven without it.
 func (d *draft) quarantine(release int, s *site.Site) *quarantine {
-	q := &quarantine{site: s, peers: &d.peers, silent: map[string]bool{}, known: map[string]bool{}, asked: map[string]bool{}}
+	q := &quarantine{
+		site: s, peers: &d.peers, silent: map[string]bool{}, known: map[string]bool{}, asked: map[string]bool{},
+	}
 	for i := range d.spans.hosts {
 		for j := range d.spans.hosts[i].Nodes {
 			if n := &d.spans.hosts[i].Nodes[j]; n.Release == release && !d.answers(n) {

@@ -110,7 +110,7 @@ func (d *draft) all(hosts []observe.Host) error {
 				p.set = append(p.set, m)
 			}
 		}
-		p.changing = slices.DeleteFunc(slices.Clone(p.set), func(m *member) bool { return !m.changes() && !d.cutShort(m) })
+		p.changing = slices.DeleteFunc(slices.Clone(p.set), func(m *member) bool { return !d.changing(m) })
 		for _, m := range p.changing {
 			if err := d.fit(m); err != nil {
 				return err
@@ -126,7 +126,7 @@ func (d *draft) all(hosts []observe.Host) error {
 	}
 	d.prove()
 	for _, m := range slices.Backward(d.order) { // those that wait for others let go first
-		if m.changes() || d.cutShort(m) {
+		if d.changing(m) {
 			d.retire(m)
 		}
 	}
@@ -176,7 +176,7 @@ func (d *draft) move(parts []*part, ground []int) {
 			}))
 		}
 	}
-	after := map[*member][]int{}
+	after := map[*member][]int{} // of those that run then
 	for _, p := range parts {
 		if p.why != "" {
 			d.starts(p, ground, moved)
@@ -185,6 +185,7 @@ func (d *draft) move(parts []*part, ground []int) {
 			switch {
 			case m.start >= 0:
 				after[m] = []int{m.start}
+			case !m.runs():
 			case len(p.moves) == 0:
 				after[m] = slices.Concat(moved, ground)
 			default:
@@ -193,7 +194,7 @@ func (d *draft) move(parts []*part, ground []int) {
 		}
 	}
 	for _, m := range d.order {
-		if needs, changes := after[m]; changes && (m.start >= 0 || m.runs()) {
+		if needs, runs := after[m]; runs {
 			d.activate(m, needs)
 		}
 	}

@@ -25,8 +25,8 @@ func (d *draft) wake(m *member, networks []int) {
 		return
 	}
 	m.wake = add(d.Plan, plan.Step{
-		Kind: plan.StartNode, Host: m.host.Name, Subject: m.name, Reason: "release " + site.ReleaseName(m.to.Release) + " does not run",
-		Node: &m.to.Node, Was: &m.to.Node, Needs: networks, Undo: "stop",
+		Kind: plan.StartNode, Host: m.host.Name, Subject: m.name,
+		Reason: "release " + site.ReleaseName(m.to.Release) + " does not run", Node: &m.to.Node, Was: &m.to.Node, Needs: networks, Undo: "stop",
 	})
 	d.proofs = append(d.proofs, m.wake)
 }
