@@ -349,7 +349,7 @@ func TestBackup(t *testing.T) {
 	s.picks(repository, file)
 	wantNowhere(t, repository, secrets...)
 	wantNowhere(t, file, secrets...)
-	s.run("exec", "all", "--", "systemctl", "is-system-running").want(0) // they go on
+	s.run("exec", "all", "--", "systemctl", "is-system-running", "--wait").want(0) // they go on
 
 	restored := filepath.Join(at, "restored")
 	s.run("restore", "--yes-paths", s.name, repository, "--dir", restored).want(9, "already", "--replace")
@@ -475,7 +475,7 @@ func wantBack(s *site, outside string) {
 		"ls /usr/share/common-licenses":            "mine",
 		"cat /srv/common/shared":                   "both",
 		"python3 -c 'import os; print(len(os.getxattr(\"/root/kept/setuid\", \"security.capability\")))'": "20",
-		"systemctl is-system-running":                       "running",
+		"systemctl is-system-running --wait":                "running",
 		"stat -c %h /root/kept/text":                        "2",
 		"test -s /etc/ssh/ssh_host_ed25519_key && echo has": "has",
 		"stat -c '%U %a' /etc/ssh/ssh_host_ed25519_key":     "root 600",

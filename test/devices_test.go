@@ -58,7 +58,7 @@ privileged = true
 		if said := s.sh(node, "rm /root/null && rm -r /etc/apt && ls /root /etc/apt 2>&1 || true"); strings.Contains(said, "null") {
 			t.Errorf("what %s removed: %q", node, said)
 		}
-		s.do("exec", node, "--", "systemctl", "is-system-running")
+		s.do("exec", node, "--", "systemctl", "is-system-running", "--wait")
 	}
 	// The root of an unprivileged node makes no device, and cannot have its mounts otherwise.
 	s.run("shell", "plain", "--", "mknod", "/root/made", "c", "1", "3").want(1, "not permitted")

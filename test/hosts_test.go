@@ -56,7 +56,7 @@ func TestHosts(t *testing.T) {
 		return err
 	})
 	each("its node", func(name string) error {
-		out, err := there(name, "orrery", "-C", "/root/site", "status", "&&", "orrery", "-C", "/root/site", "exec", "all", "--", "systemctl", "is-system-running")
+		out, err := there(name, "orrery", "-C", "/root/site", "status", "&&", "orrery", "-C", "/root/site", "exec", "all", "--", "systemctl", "is-system-running", "--wait")
 		if err == nil && !strings.Contains(out, "one | running") {
 			err = fmt.Errorf("it says %s", out)
 		}

@@ -140,7 +140,7 @@ func TestKill(t *testing.T) {
 		s.do("up")
 		s.settled()
 		s.run("status", "--probe").want(0)
-		s.run("exec", "all", "--", "systemctl", "is-system-running").want(0)
+		s.run("exec", "all", "--", "systemctl", "is-system-running", "--wait").want(0)
 		if t.Failed() {
 			t.Fatalf("in round %d", round)
 		}

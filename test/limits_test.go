@@ -79,7 +79,7 @@ id = 11
 	if r.status == 0 {
 		t.Error("400 MiB could be had")
 	}
-	s.run("exec", "all", "--", "systemctl", "is-system-running").want(0)
+	s.run("exec", "all", "--", "systemctl", "is-system-running", "--wait").want(0)
 	if out := s.sh("free", "i=0; while [ $i -lt 200 ]; do sleep 1 & i=$((i+1)); done; echo all"); out != "all" {
 		t.Errorf("free is bounded: %s", out)
 	}

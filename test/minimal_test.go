@@ -23,7 +23,7 @@ func TestMinimal(t *testing.T) {
 	s.run("up").want(0, "it-minimal is up: nothing to do")
 	s.run("plan").want(0, "nothing to do")
 	s.run("status").want(0)
-	s.run("exec", "all", "--", "systemctl", "is-system-running").want(0, `one \| running`, "1 of 1 nodes succeeded")
+	s.run("exec", "all", "--", "systemctl", "is-system-running", "--wait").want(0, `one \| running`, "1 of 1 nodes succeeded")
 	s.run("check").want(0, "1 node.*no mistakes")
 	others := bridges(t)
 	s.run("down").want(0, "1 node taken down")

@@ -73,7 +73,7 @@ command = ["systemctl", "is-active", "feed.service"]
 	s.run("check").want(0, "no mistakes")
 	s.run("up").want(0, `one +10 +local +running +healthy`)
 	s.run("up").want(0, "nothing to do")
-	s.run("exec", "one", "--", "sh", "-c", ". /etc/os-release; echo $ID $VERSION_CODENAME; systemctl is-system-running; tree --noreport /srv/feed; cat /srv/feed/index").
+	s.run("exec", "one", "--", "sh", "-c", ". /etc/os-release; echo $ID $VERSION_CODENAME; systemctl is-system-running --wait; tree --noreport /srv/feed; cat /srv/feed/index").
 		want(0, `ubuntu noble`, `running`, `index`, `from orrery`)
 	s.run("image", "ls").want(0, `noble`)
 
