@@ -30,32 +30,31 @@ func Ports(n *spec.Node) []Port {
 // Guard holds ports to their addresses, unless their network lets nodes send as others. It comes before the ports are there: what is said here of a
 // port holds for its name, whenever the link is made anew and whatever bridge it is moved to. So nothing has to be done at a switch.
 func Guard(ctx context.Context, some []Port) error {
-	unlock, err := lock(ctx)
-	if err != nil {
-		return err
+	if len(some) == 0 {
+		return nil
 	}
-	defer unlock()
-	all, err := bridges()
-	if err != nil {
-		return err
-	}
-	g, err := ports.Open()
-	if err != nil {
-		return err
-	}
-	for _, p := range some {
-		on := networkOf(p.Bridge, all)
-		as, err := ports.Identify(p.Link, ports.Node{MAC: p.MAC, Address: p.Address, IPv6: p.IPv6, Protocols: on.Protocols})
+	return portChanges.do(ctx, func(g *ports.Table, bridges func() ([]bridge, error)) error {
+		all, err := bridges()
 		if err != nil {
 			return err
 		}
-		if on.Spoof {
-			delete(g.Held, p.Link)
-		} else {
-			g.Held[p.Link] = as
+		as := make([]ports.Identity, len(some))
+		for i, p := range some {
+			on := networkOf(p.Bridge, all)
+			as[i], err = ports.Identify(p.Link, ports.Node{MAC: p.MAC, Address: p.Address, IPv6: p.IPv6, Protocols: on.Protocols})
+			if err != nil {
+				return err
+			}
 		}
-	}
-	return g.Commit()
+		for i, p := range some {
+			if networkOf(p.Bridge, all).Spoof {
+				delete(g.Held, p.Link)
+			} else {
+				g.Held[p.Link] = as[i]
+			}
+		}
+		return nil
+	})
 }
 
 // networkOf returns the network whose bridge has a name, or the zero Network.
@@ -70,19 +69,15 @@ func networkOf(name string, all []bridge) spec.Network {
 
 // Unguard forgets ports that are no more.
 func Unguard(ctx context.Context, links []string) error {
-	unlock, err := lock(ctx)
-	if err != nil {
-		return err
+	if len(links) == 0 {
+		return nil
 	}
-	defer unlock()
-	g, err := ports.Open()
-	if err != nil || !g.Existing {
-		return err
-	}
-	for _, link := range links {
-		delete(g.Held, link)
-	}
-	return g.Commit()
+	return portChanges.do(ctx, func(g *ports.Table, _ func() ([]bridge, error)) error {
+		for _, link := range links {
+			delete(g.Held, link)
+		}
+		return nil
+	})
 }
 
 // Unguarded reports whether a port of a network's bridge is not guarded as the network wants it.

@@ -10,11 +10,14 @@ import (
 )
 
 // lockPath is locked while networks are changed.
-const lockPath = "/run/orrery/network.lock"
+const (
+	lockPath = "/run/orrery/network.lock"
+	lockName = "the lock of this machine's networks"
+)
 
 // lock waits until nobody else on this host changes networks.
 func lock(ctx context.Context) (unlock func(), err error) {
-	l, err := host.WaitLock(ctx, lockPath, host.Alone, "the lock of this machine's networks")
+	l, err := host.WaitLock(ctx, lockPath, host.Alone, lockName)
 	if errors.Is(err, fs.ErrPermission) {
 		return nil, problem.New(problem.Unable, "networks can be changed by root only").Because(err).Try("run orrery as root")
 	}
