@@ -14,5 +14,5 @@ def program_of(commit, directory):
     if not os.path.exists(path):
         with tempfile.TemporaryDirectory() as source:
             subprocess.run(f"git -C {ROOT} archive {number} | tar -x -C {source}", shell=True, check=True)
-            subprocess.run(["go", "build", "-trimpath", "-o", path, "./cmd/orrery"], check=True, cwd=source, env={**os.environ, "CGO_ENABLED": "0"})
+            subprocess.run([f"{ROOT}/packaging/go", "build", "-trimpath", "-o", path, "./cmd/orrery"], check=True, cwd=source, env={**os.environ, "CGO_ENABLED": "0"})
     return number, path

@@ -1,0 +1,22 @@
+package test
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+
+	"orrery/test/need"
+)
+
+// TestBenches runs the benchmarks in their smallest size: nobody runs them for weeks, and then they shall run.
+func TestBenches(t *testing.T) {
+	need.Integration(t)
+	t.Parallel()
+	try := exec.Command("../bench/try")
+	try.Env = append(os.Environ(), "ORRERY="+program)
+	if out, err := try.CombinedOutput(); err != nil {
+		t.Errorf("bench/try: %v\n%s", err, out)
+	} else {
+		t.Logf("%s", out)
+	}
+}
