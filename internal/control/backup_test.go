@@ -264,7 +264,7 @@ func TestRestoreInterrupted(t *testing.T) {
 	d := elsewhere(t)
 	d.fault.Fail("build", "", 1, nil)
 	_, err := d.Restore(t.Context(), where, control.RestoreOptions{Dir: d.dir})
-	d.wantExit(err, problem.Left, "13 are not: layer debian")
+	d.wantExit(err, problem.Left, "3 of 16 steps are done; not done: layer debian")
 	from, err := d.Interrupted(d.site())
 	if err != nil || from == nil || !from.Placed() || !from.Waits("db") {
 		t.Fatalf("%+v, %v", from, err)

@@ -251,11 +251,11 @@ func (j *Job) finish(ctx context.Context, record *Account, p *plan.Plan, r *appl
 	if len(p.Batches) > 0 {
 		j.putBack(record, p, r)
 	}
-	kind, left := problem.Left, len(r.Failed)+len(r.Skipped)
+	kind := problem.Left
 	if !slices.ContainsFunc(r.Failed, func(f apply.Failure) bool { return problem.Exit(f.Err) != int(problem.Unable) }) {
 		kind = problem.Unable // whoever tries again gets no further
 	}
-	return problem.New(kind, "%d of %d steps are done; %d are not: %s", len(r.Done), len(p.Steps), left, subjects(r)).
+	return problem.New(kind, "%d of %d steps are done; not done: %s", len(r.Done), len(p.Steps), subjects(r)).
 		Try("fix the cause and run the same command to resume")
 }
 

@@ -1,6 +1,7 @@
 package sitefile
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"strconv"
@@ -67,7 +68,7 @@ func (l *loader) roleContent(r *site.Role, t *fileTable) site.File {
 		f.Content = []byte(*t.Content)
 	}
 	if given != 1 {
-		l.report.wrong(roleFileOf(r.Name), t.At, mistake("the file %s has %d of source, template and content", f.Path, given).
+		l.report.wrong(roleFileOf(r.Name), t.At, mistake("the file %s has %d of source, template and content", cmp.Or(f.Path, "without a path"), given).
 			Try("give one of them"))
 	}
 	return f
