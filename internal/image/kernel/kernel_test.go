@@ -16,6 +16,7 @@ import (
 	"orrery/internal/guest/boot"
 	"orrery/internal/image"
 	"orrery/internal/problem"
+	"orrery/internal/tree"
 )
 
 const digest = "0123abc"
@@ -136,6 +137,13 @@ func TestFilesAreMadeOnce(t *testing.T) {
 	}
 	if err := os.WriteFile(first.Kernel, []byte("kept"), 0o644); err != nil {
 		t.Fatal(err)
+	}
+	lock := filepath.Join(filepath.Dir(first.Kernel), "boot.lock")
+	if err := os.Remove(lock); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := Files(t.Context(), store, digest, guest); err != nil || again.Initramfs != first.Initramfs || tree.Exists(lock) {
+		t.Errorf("what is there is made or locked again: %v", err)
 	}
 	old := filepath.Join(filepath.Dir(first.Kernel), initramfsPrefix+"old")
 	if err := os.WriteFile(old, nil, 0o644); err != nil {
