@@ -52,3 +52,33 @@ exit 7`
 		t.Error("a rehearsal has left its directory")
 	}
 }
+
+// TestRehearseMachine: hosts that are played have virtual machines, too, which share a network with containers. What these boot
+// from is made there, if this machine has not made it.
+func TestRehearseMachine(t *testing.T) {
+	need.Integration(t)
+	t.Parallel()
+	s := newSite(t, "it-rehearsevm", `
+[network.lan]
+subnet  = "10.99.39.0/24"
+gateway = "10.99.39.254"
+[image.debian]
+suite = "bookworm"
+[host.sv1]
+address  = "root@10.8.1.1"
+underlay = "10.8.1.1"
+[host.sv2]
+address  = "root@10.8.1.2"
+underlay = "10.8.1.2"
+[node.c]
+id   = 1
+host = "sv1"
+[node.m]
+id     = 2
+host   = "sv2"
+engine = "kvm"
+memory = "192MiB"
+`, nil)
+	s.run("rehearse", "--", "sh", "-c", "orrery up >/dev/null && orrery exec c -- ping -c 1 -W 30 10.99.39.2 && orrery exec m -- uname -r && orrery down").
+		want(0, "1 received", `m \| .*cloud`, "2 nodes taken down")
+}

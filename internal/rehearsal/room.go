@@ -160,6 +160,17 @@ func bindReadOnly(from, at string) error {
 	if err := bindDir(from, at, 0o755); err != nil {
 		return err
 	}
+	return remountReadOnly(at)
+}
+
+func bindFileReadOnly(from, at string) error {
+	if err := bindFile(from, at); err != nil {
+		return err
+	}
+	return remountReadOnly(at)
+}
+
+func remountReadOnly(at string) error {
 	return unix.Mount("", at, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, "")
 }
 

@@ -114,7 +114,8 @@ func copyLinks(from, at string) error {
 	return nil
 }
 
-// lendLayers shows the layers of the machine's store that are whole in the host's. What it builds itself comes beside them.
+// lendLayers shows the layers of the machine's store that are whole in the host's. What it builds itself comes beside them. Of a
+// layer with a kernel each part is shown, so that the host can put there what its virtual machines boot from.
 func lendLayers(store string) error {
 	entries, err := os.ReadDir(layers)
 	if err != nil || len(entries) == 0 {
@@ -125,11 +126,39 @@ func lendLayers(store string) error {
 		if !tree.Exists(filepath.Join(from, "layer.json")) {
 			continue
 		}
-		if err := bindReadOnly(from, at); err != nil && tree.Exists(from) { // somebody may have removed it just now
+		lend := bindReadOnly
+		if kernels, _ := filepath.Glob(filepath.Join(from, "tree/boot/vmlinuz*")); len(kernels) > 0 {
+			lend = bindParts
+		}
+		if err := lend(from, at); err != nil && tree.Exists(from) { // somebody may have removed it just now
 			return err
 		}
 	}
 	return os.Chmod(store, 0o700)
+}
+
+// bindParts shows what is in a directory in one of the host's own.
+func bindParts(from, at string) error {
+	entries, err := os.ReadDir(from)
+	if err != nil {
+		return err
+	}
+	if err := makeDir(at, 0o755); err != nil {
+		return err
+	}
+	for _, e := range entries {
+		part := filepath.Join(from, e.Name())
+		switch {
+		case e.IsDir():
+			err = bindReadOnly(part, filepath.Join(at, e.Name()))
+		case e.Type().IsRegular() && filepath.Ext(e.Name()) != ".lock":
+			err = bindFileReadOnly(part, filepath.Join(at, e.Name()))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // ofMachine are kernel settings that there are once on a machine, and that orrery raises when a site comes up and puts back when it goes. Each host has its own of
