@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -184,5 +185,39 @@ func TestDataShutsDown(t *testing.T) {
 				t.Errorf("%q is not planned, but %q", want, lines(p))
 			}
 		})
+	}
+}
+
+// TestSmallerDisk: a disk that is to have less room than its node's record says is refused before anything is done, unless the
+// node's disks are made anew.
+func TestSmallerDisk(t *testing.T) {
+	portal := func(s *site.Site) *site.Node { return &s.Nodes[3] }
+	withDisks := func() *site.Site {
+		s := observatory()
+		portal(s).VM = site.VM{Disk: site.QCow2, Size: 2 << 30, Disks: []site.Drive{{Name: "data", Disk: site.RawFile, Size: 1 << 30}}}
+		return s
+	}
+	f := newFleet("sv1")
+	f.reach(t, withDisks())
+	for name, c := range map[string]struct {
+		edit func(s *site.Site)
+		want string
+	}{
+		"its root":          {func(s *site.Site) { portal(s).VM.Size = 1536 << 20 }, `disk orrery-root has 2GiB, and is to have 1536MiB .*write size = "2GiB" or more`},
+		"another":           {func(s *site.Site) { portal(s).VM.Disks[0].Size = 1 << 20 }, `disk data has 1GiB, and is to have 1MiB`},
+		"larger":            {func(s *site.Site) { portal(s).VM.Size = 3 << 30 }, ""},
+		"gone":              {func(s *site.Site) { portal(s).VM.Disks = nil }, ""},
+		"a device now":      {func(s *site.Site) { portal(s).VM.Disks[0] = site.Drive{Name: "data", Disk: "/dev/sdz"} }, ""},
+		"with its root new": {func(s *site.Site) { portal(s).VM.Size, s.Images[0].Packages = 1<<30, []string{"vim"} }, ""},
+	} {
+		is := withDisks()
+		c.edit(is)
+		_, err := plan.Up(is, f.observe(), plan.Goal{})
+		switch {
+		case c.want == "" && err != nil:
+			t.Errorf("%s: %v", name, err)
+		case c.want != "" && (problem.Exit(err) != int(problem.Mistake) || !regexp.MustCompile(c.want).MatchString(err.Error())):
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

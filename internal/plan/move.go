@@ -277,6 +277,9 @@ func (m *mover) may(j *journey) error {
 	if why := stand.LayerChange(&j.has.Node, wanted); why != "" {
 		return no(upFirst, "it is not as it is declared, and would be made anew: %s", why)
 	}
+	if err := stand.DiskChange(&j.has.Node, wanted); err != nil {
+		return err
+	}
 	for _, h := range []*observe.Host{from, to} {
 		if h.Engines != nil && !h.Engines[n.Engine].Move {
 			return no("orrery backup and orrery restore take it there", "the engine %s moves no nodes", n.Engine)

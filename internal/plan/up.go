@@ -116,6 +116,8 @@ func (d *draft) upHost(h *observe.Host, nodes []*site.Node) ([]waiting, error) {
 			if why := u.unfit(); why != "" {
 				u.before = append(u.before, d.removeNode(h, u.has, why, append(d.layer(h, n), ready...)...))
 				u.has = nil
+			} else if err := stand.DiskChange(&u.has.Node, wanted); err != nil {
+				return nil, err
 			}
 		}
 		if step, ok := u.upNode(); ok {

@@ -3,6 +3,7 @@ package site
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -41,6 +42,26 @@ const RootDisk = "orrery-root"
 
 // IsDevice reports whether it is a device of the host, and no file.
 func (d *Drive) IsDevice() bool { return strings.HasPrefix(d.Disk, "/") }
+
+// Smaller returns the disks in files that a machine has and that are to have less room, as they are and as they would be.
+func (v VM) Smaller(is VM) (was, would []Drive) {
+	for _, d := range is.Drives() {
+		for _, had := range v.Drives() {
+			if had.Name == d.Name && had.Disk == d.Disk && !d.IsDevice() && d.Size < had.Size {
+				was, would = append(was, had), append(would, d)
+			}
+		}
+	}
+	return was, would
+}
+
+// SizeText returns a size as a site file has it, in whole MiB that are no less.
+func SizeText(bytes int64) string {
+	if bytes%(1<<30) == 0 {
+		return strconv.FormatInt(bytes>>30, 10) + "GiB"
+	}
+	return strconv.FormatInt((bytes+1<<20-1)>>20, 10) + "MiB"
+}
 
 // Direct reports whether it is read and written past what the host remembers of it.
 func (m Manner) Direct() bool { return m.Cache == "none" || m.Cache == "directsync" }

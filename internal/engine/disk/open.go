@@ -3,7 +3,6 @@ package disk
 import (
 	"errors"
 	"os"
-	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -94,13 +93,6 @@ func (d *Disk) notLess(has int64) error {
 	if has <= d.Drive.Size {
 		return nil
 	}
-	return problem.New(problem.Mistake, "node %s: disk %s has %s, and is to have %s", d.Node, d.Drive.Name, inMiB(has), inMiB(d.Drive.Size)).At(d.Path).
-		Try("a disk does not become smaller: write size = %q or more, or make node %s anew", inMiB(has), d.Node)
-}
-
-func inMiB(n int64) string {
-	if n%(1<<30) == 0 {
-		return strconv.FormatInt(n>>30, 10) + "GiB"
-	}
-	return strconv.FormatInt((n+1<<20-1)>>20, 10) + "MiB"
+	return problem.New(problem.Mistake, "node %s: disk %s has %s, and is to have %s", d.Node, d.Drive.Name, site.SizeText(has), site.SizeText(d.Drive.Size)).At(d.Path).
+		Try("a disk does not become smaller: write size = %q or more, or make node %s anew", site.SizeText(has), d.Node)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
@@ -44,6 +45,20 @@ func LayerChange(was, is *spec.Node) string {
 		return "role layer changed: " + why
 	}
 	return "role layer changed"
+}
+
+// DiskChange refuses to make a disk smaller of a node whose private layer stays: its engine would refuse it too, but only when
+// the node has been stopped.
+func DiskChange(was, is *spec.Node) error {
+	if LayerChange(was, is) != "" {
+		return nil // its disks are made anew
+	}
+	had, would := was.VM.Smaller(is.VM)
+	if len(had) == 0 {
+		return nil
+	}
+	return problem.New(problem.Mistake, "node %s: disk %s has %s, and is to have %s", is.Name, had[0].Name, site.SizeText(had[0].Size), site.SizeText(would[0].Size)).
+		At("site.toml").Try("a disk does not become smaller: write size = %q or more, or make node %s anew", site.SizeText(had[0].Size), is.Name)
 }
 
 // ShapeChange says why a node must be stopped to be changed. Of its interfaces, linked gives what is compared.
