@@ -126,6 +126,7 @@ type Node struct {
 	VHost      bool      `json:"vhost,omitempty"`    // its network cards are served by the host's kernel, and not by QEMU
 	Starved    bool      `json:"starved,omitempty"`  // it is frozen because its host had no room for what it wrote to a disk
 	Panic      string    `json:"panic,omitempty"`    // it is frozen because its kernel has panicked: what that printed at last
+	Rootless   bool      `json:"rootless,omitempty"` // it runs without what shows it its root, and may still write to its disks
 	Outdated   []string  `json:"outdated,omitempty"` // programs that run it and have been replaced on the host since it was started
 	Unlinked   []string  `json:"unlinked,omitempty"` // networks to which it has no link any more although it runs: somebody deleted it
 	Doubt      []string  `json:"doubt,omitempty"`    // networks of which nobody knows whether it has the interface: a run that plugged or unplugged it was killed
@@ -135,6 +136,17 @@ type Node struct {
 
 // Runs reports whether the node does not stand still: it has its links and its mounts.
 func (n *Node) Runs() bool { return n.State == Running || n.State == Frozen }
+
+// Ruined says why a node that runs is of no use before it is started anew; "": it is of use.
+func (n *Node) Ruined() string {
+	switch {
+	case n.Panic != "":
+		return "its kernel has panicked"
+	case n.Rootless:
+		return "what shows it its root has ended"
+	}
+	return ""
+}
 
 // A Volume is persistent data kept with a host's state.
 type Volume struct {

@@ -102,11 +102,11 @@ func Stop(s *site.Site, hosts []observe.Host, goal Goal) *Plan {
 }
 
 // Start plans that nodes that are there run, as they are: nothing is built, changed or configured. A machine that stands
-// still because its host had no room goes on. One whose kernel has panicked starts anew.
+// still because its host had no room goes on. One that is of no use starts anew.
 func Start(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
 	return power(s, hosts, goal, func(d *draft, h *observe.Host, n *observe.Node) error {
-		if n.Panic != "" {
-			return d.start(h, n, []int{d.stop(h, n, panicked)})
+		if why := n.Ruined(); why != "" {
+			return d.start(h, n, []int{d.stop(h, n, why)})
 		}
 		if n.State != observe.Stopped && !n.Starved {
 			return nil
@@ -114,9 +114,6 @@ func Start(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
 		return d.start(h, n, nil)
 	})
 }
-
-// panicked is why a machine is started anew that its own kernel has given up.
-const panicked = "its kernel has panicked"
 
 // Restart plans that nodes that are there start anew, as they are: those that run end first.
 func Restart(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {

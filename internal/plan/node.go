@@ -234,13 +234,13 @@ func (u *nodeDraft) misplaced(wires spec.Rewire) bool {
 }
 
 // relinkReason says why a node that runs has to be started anew, although nothing of its own has changed: for its links, or because
-// its kernel has panicked.
+// it is of no use as it is.
 func (u *nodeDraft) relinkReason() string {
 	if !u.has.Runs() {
 		return ""
 	}
-	if u.has.Panic != "" {
-		return panicked
+	if why := u.has.Ruined(); why != "" {
+		return why
 	}
 	if len(u.has.Unlinked) > 0 {
 		return "its link to network " + strings.Join(u.has.Unlinked, ", ") + " is gone"

@@ -87,3 +87,32 @@ func TestLostLink(t *testing.T) {
 		t.Errorf("off its bridge: %q, %v", lines(up), err)
 	}
 }
+
+// TestRootless: a machine that runs without what shows it its root counts as running, so that it is ended before it runs again,
+// here or elsewhere.
+func TestRootless(t *testing.T) {
+	s := observatory()
+	f := newFleet("sv1")
+	f.reach(t, s)
+	hosts := f.observe()
+	for i := range hosts[0].Nodes {
+		if n := &hosts[0].Nodes[i]; n.Name == "db" {
+			n.Rootless = true
+		}
+	}
+	only := plan.Goal{Nodes: map[string]bool{"db": true}}
+	const why = "what shows it its root has ended"
+	start, err := plan.Start(s, hosts, only)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantLines(t, start, "node db: stop: "+why, "node db: start: asked for", "node db: check: prove health")
+	wantLines(t, plan.Stop(s, hosts, only), "node db: stop: asked for")
+	up, err := plan.Up(s, hosts, only)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := lines(up); !slices.Contains(got, "node db: stop: "+why) {
+		t.Errorf("up does %q", got)
+	}
+}

@@ -52,6 +52,9 @@ func remarks(r status.Node) []string {
 	if r.Panic != "" {
 		all = append(all, "its kernel has panicked (orrery restart "+r.Node+"): "+r.Panic)
 	}
+	if r.Rootless {
+		all = append(all, "what shows it its root has ended, and it may still write to its disks: orrery restart "+r.Node)
+	}
 	if len(r.Unlinked) > 0 {
 		all = append(all, "has lost its link to "+phrase.List(r.Unlinked, 8)+": orrery up "+r.Node)
 	}

@@ -32,6 +32,7 @@ type Node struct {
 	VHost      bool              `json:"vhost,omitempty"`    // its network cards are served by the host's kernel
 	Starved    bool              `json:"starved,omitempty"`  // it stands still because its host had no room for what it wrote to a disk
 	Panic      string            `json:"panic,omitempty"`    // it stands still because its kernel has panicked: what that printed at last
+	Rootless   bool              `json:"rootless,omitempty"` // it runs without what shows it its root
 	Unlinked   []string          `json:"unlinked,omitempty"` // networks to which it has no link any more although it runs
 	Outdated   []string          `json:"outdated,omitempty"` // programs that run it, and that have been replaced on the host
 	Doubt      []string          `json:"doubt,omitempty"`    // networks of which a run that was killed has left open whether it has them
@@ -272,14 +273,14 @@ func (r *Node) recall(s *observe.Sickness) {
 	switch {
 	case s != nil && r.Health == Healthy:
 		r.Health, r.Detail = Unhealthy, "found "+s.At.Format(time.DateTime)+" UTC: "+visible.Line(s.Found)
-	case s == nil && r.Health == Unhealthy:
+	case s == nil && r.Health == Unhealthy && !r.Rootless:
 		r.Health, r.Detail = Healthy, ""
 	}
 }
 
 // observed takes over what a host says of a node that runs.
 func (r *Node) observed(n *observe.Node) {
-	r.Accel, r.VHost, r.Starved, r.Panic = n.Accel, n.VHost, n.Starved, n.Panic
+	r.Accel, r.VHost, r.Starved, r.Panic, r.Rootless = n.Accel, n.VHost, n.Starved, n.Panic, n.Rootless
 	r.Unlinked, r.Outdated, r.Doubt = n.Unlinked, n.Outdated, n.Doubt
 }
 
@@ -303,6 +304,8 @@ func newRow(maker *spec.Maker, n *site.Node, hostName string, has *observe.Node)
 	case has.State == observe.Stopped && !n.Autostart:
 		r.Health = "off"
 	case has.State != observe.Running:
+	case has.Rootless:
+		r.Health = Unhealthy
 	case !has.Configured:
 		r.Health = "not configured"
 	case err == nil && wanted.Config.Health != "" && has.Proven == "":

@@ -22,6 +22,7 @@ import (
 	"orrery/internal/host/qemu"
 	"orrery/internal/image"
 	"orrery/internal/observe"
+	"orrery/internal/problem"
 )
 
 // Engine makes nodes with QEMU. What is done to one that does not run, Nodes do.
@@ -117,5 +118,14 @@ func (e *Engine) Runner(ref engine.Ref) host.Runner {
 	if e.machine(ref).HasDisk() {
 		return vm.By(func(ctx context.Context) (host.Runner, error) { return e.visit(ctx, ref) })
 	}
-	return e.agents.Runner(ref)
+	return vm.By(func(ctx context.Context) (host.Runner, error) {
+		if e.machine(ref).rootless() {
+			return nil, problem.New(problem.Failed, "node %s: virtiofsd, which shows it its root, has ended", ref.Name).At(ref.Site).Try("orrery restart %s", ref.Name)
+		}
+		c, err := e.agents.Of(ctx, ref)
+		if err != nil {
+			return nil, err
+		}
+		return c.Runner(ref.Name), nil
+	})
 }

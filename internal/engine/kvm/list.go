@@ -29,7 +29,7 @@ func (e *Engine) glance(n *observe.Node) {
 		n.Doubt = nil // it has none, and is started with all
 		return
 	}
-	n.State = observe.Running
+	n.State, n.Rootless = observe.Running, m.rootless()
 	if m.still() {
 		n.State = observe.Frozen
 	}

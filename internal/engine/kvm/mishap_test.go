@@ -18,14 +18,20 @@ import (
 
 func (g ground) state(t *testing.T, ref engine.Ref) observe.State {
 	t.Helper()
+	return g.sees(t, ref).State
+}
+
+// sees returns a node as it is seen; its state is "gone" if it is not there.
+func (g ground) sees(t *testing.T, ref engine.Ref) observe.Node {
+	t.Helper()
 	all, err := g.List(t.Context(), ref.Site)
 	must(t, err)
 	for _, n := range all {
 		if n.ID == ref.ID {
-			return n.State
+			return n
 		}
 	}
-	return "gone"
+	return observe.Node{State: "gone"}
 }
 
 // gone waits until nothing runs of a machine.
@@ -63,7 +69,7 @@ func TestMishaps(t *testing.T) {
 	must(t, g.Destroy(t.Context(), ref))
 	must(t, g.Create(t.Context(), n))
 
-	// QEMU or virtiofsd killed: the node is down, and comes up again.
+	// QEMU or virtiofsd killed: the node is down, or runs without its root until it is stopped, and comes up again.
 	for _, comm := range []string{qemuComm, shareComm} {
 		must(t, g.Start(t.Context(), ref))
 		must(t, g.Runner(ref).Run(t.Context(), host.Command{Args: []string{"sh", "-c", "echo " + comm + " >/root/kept"}}))
@@ -72,14 +78,24 @@ func TestMishaps(t *testing.T) {
 				_ = unix.Kill(pid, unix.SIGKILL)
 			}
 		}
-		for begun := time.Now(); g.state(t, ref) != observe.Stopped; time.Sleep(20 * time.Millisecond) {
+		ended := func(n observe.Node) bool { return n.State == observe.Stopped }
+		if comm == shareComm {
+			ended = func(n observe.Node) bool { return n.State == observe.Running && n.Rootless && n.Ruined() != "" }
+		}
+		for begun := time.Now(); !ended(g.sees(t, ref)); time.Sleep(20 * time.Millisecond) {
 			if time.Since(begun) > time.Minute {
-				t.Fatalf("without %s the node is %s", comm, g.state(t, ref))
+				t.Fatalf("without %s the node is %+v", comm, g.sees(t, ref))
 			}
 		}
 		if err := g.Runner(ref).Run(t.Context(), host.Command{Args: []string{"true"}}); err == nil {
 			t.Errorf("without %s, a command runs", comm)
 		}
+	}
+	begun = time.Now()
+	must(t, g.Stop(t.Context(), ref))
+	gone(t, m)
+	if took := time.Since(begun); took > 3*rootlessTimeout {
+		t.Errorf("a machine without its root is ended after %s", took)
 	}
 	must(t, g.Start(t.Context(), ref))
 	if err := g.Runner(ref).Run(t.Context(), host.Command{Args: []string{"grep", "-q", shareComm, "/root/kept"}}); err != nil {

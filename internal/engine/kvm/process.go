@@ -20,27 +20,26 @@ func (m machine) processes() []int {
 	return slices.DeleteFunc(m.Group().Processes(), m.former.Has)
 }
 
-// qemu gives the process of the machine, or 0 if it does not run. Without its root, which virtiofsd gives it if it has no disk, a guest is as good as dead: it
-// waits for ever.
-func (m machine) qemu() (pid int) {
-	shared := false
-	for _, inside := range m.processes() {
-		name, err := os.ReadFile(process.Host.File(inside, "comm"))
-		switch {
-		case err != nil:
-		case strings.HasPrefix(string(name), shareComm):
-			shared = true
-		case strings.HasPrefix(string(name), qemuComm):
-			pid = inside
-		}
-	}
-	if !shared && pid != 0 && !m.HasDisk() {
-		return 0
-	}
-	return pid
-}
+// qemu returns the process of the machine, or 0 if it does not run.
+func (m machine) qemu() int { return m.processOf(qemuComm) }
 
 func (m machine) running() bool { return m.qemu() != 0 }
+
+// rootless reports whether a machine runs without virtiofsd, which shows it its root unless that is a disk of others. Such a
+// guest waits for ever for files, but goes on writing to its disks and answering at its addresses: it counts as running, so
+// that nobody starts it elsewhere.
+func (m machine) rootless() bool {
+	return m.running() && !m.HasDisk() && m.processOf(shareComm) == 0
+}
+
+func (m machine) processOf(comm string) int {
+	for _, pid := range m.processes() {
+		if name, err := os.ReadFile(process.Host.File(pid, "comm")); err == nil && strings.HasPrefix(string(name), comm) {
+			return pid
+		}
+	}
+	return 0
+}
 
 // awaitOff waits until the machine has ended.
 func (m machine) awaitOff(ctx context.Context) error {

@@ -47,8 +47,12 @@ var errStarved = problem.New(problem.Failed, "its host has no room for what it w
 var errPanicked = problem.New(problem.Failed, "its kernel has panicked").
 	Try("orrery console NODE --log shows all that was recorded of its console")
 
+// errRootless is the same.
+var errRootless = problem.New(problem.Failed, "virtiofsd, which shows it its root, has ended").
+	Try("run the same command again; the host's kernel tells whether it was short of memory (dmesg)")
+
 // unlessHalted waits for the guest of a machine that boots, and ends the wait when the machine stands still for want of room
-// or because its kernel has panicked.
+// because its kernel has panicked, or it has no root any more.
 func (m machine) unlessHalted(ctx context.Context, wait func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -60,11 +64,16 @@ func (m machine) unlessHalted(ctx context.Context, wait func(context.Context) er
 			case qmp.Panicked:
 				cancel(errPanicked)
 			}
+			if m.rootless() {
+				cancel(errRootless)
+			}
 		}
 	}()
 	err := wait(ctx)
-	if cause := context.Cause(ctx); errors.Is(cause, errStarved) || errors.Is(cause, errPanicked) {
-		return cause
+	for _, cause := range []error{errStarved, errPanicked, errRootless} {
+		if errors.Is(context.Cause(ctx), cause) {
+			return cause
+		}
 	}
 	return err
 }

@@ -33,7 +33,7 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 	if err != nil {
 		return err
 	}
-	if m.running() {
+	if m.running() && !m.rootless() {
 		if err := m.thaw(); err != nil || !writes(&r.Node) {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"time"
 
 	"orrery/internal/engine"
 	"orrery/internal/engine/kvm/qmp"
@@ -41,6 +42,8 @@ func (e *Engine) powerOff(ctx context.Context, m machine) error {
 	switch {
 	case err != nil:
 	case m.runState(ctx) == qmp.Panicked: // nothing in it can shut down
+	case m.rootless():
+		err = e.letOffRootless(ctx, m)
 	default:
 		_ = m.feed(ctx) // one that stands still for want of room cannot shut down before it goes on
 		err = e.letOff(ctx, m)
@@ -62,6 +65,16 @@ func (e *Engine) letOff(ctx context.Context, m machine) error {
 		}
 	}
 	return m.awaitOff(ctx)
+}
+
+// rootlessTimeout is how long a machine without its root may take to write what its disks have not got yet. It cannot shut down
+// in order, and mostly not at all.
+const rootlessTimeout = 10 * time.Second
+
+func (e *Engine) letOffRootless(ctx context.Context, m machine) error {
+	ctx, cancel := context.WithTimeout(ctx, rootlessTimeout)
+	defer cancel()
+	return e.letOff(ctx, m)
 }
 
 // askOff asks the agent, for as long as the machine runs. A guest whose agent does not answer is waited for all the same, then ended.
