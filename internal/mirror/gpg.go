@@ -3,6 +3,8 @@ package mirror
 import (
 	"context"
 	"io"
+	"strings"
+	"time"
 
 	"orrery/internal/host"
 	"orrery/internal/problem"
@@ -10,11 +12,23 @@ import (
 
 func (m *Mirror) gpg(ctx context.Context, args ...string) error { return m.gpgTo(ctx, nil, args...) }
 
+// An agent that ends, because gpg was run just before or another process pulls, may still take a connection and then drop it.
+const (
+	agentTries = 10
+	agentPause = 100 * time.Millisecond
+)
+
 // gpgTo runs gpg with the mirror's own keys, not the user's. Its agent ends with it: nothing is left running.
 func (m *Mirror) gpgTo(ctx context.Context, out io.Writer, args ...string) error {
 	all := append([]string{"gpg", "--homedir", m.Keys, "--batch", "--quiet", "--yes", "--no-tty", "--pinentry-mode", "loopback"}, args...)
-	err := host.Exec(ctx, "this host", all, host.Command{Args: append([]string{"gpg"}, args...), Stdout: out}, nil)
-	_ = host.Program(context.WithoutCancel(ctx), "gpgconf", "--homedir", m.Keys, "--kill", "all").Run()
+	var err error
+	for range agentTries {
+		err = host.Exec(ctx, "this host", all, host.Command{Args: append([]string{"gpg"}, args...), Env: []string{"LC_ALL=C"}, Stdout: out}, nil)
+		_ = host.Program(context.WithoutCancel(ctx), "gpgconf", "--homedir", m.Keys, "--kill", "all").Run()
+		if err == nil || !strings.Contains(err.Error(), "can't connect to the agent") || host.Pause(ctx, agentPause) != nil {
+			break
+		}
+	}
 	if err != nil {
 		return problem.New(problem.Failed, "the mirror's index could not be signed").At(m.Keys).Because(err)
 	}

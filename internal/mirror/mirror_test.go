@@ -361,3 +361,24 @@ func TestNamesOfPackages(t *testing.T) {
 		t.Errorf("links: %v", all)
 	}
 }
+
+// TestAgentEnds: an agent of gpg that ends while gpg connects to it does not fail a pull.
+func TestAgentEnds(t *testing.T) {
+	dir := t.TempDir()
+	for name, script := range map[string]string{
+		"gpg": `[ -e ` + dir + `/ended ] && exit 0
+: >` + dir + `/ended
+echo "gpg: can't connect to the agent: End of file" >&2
+exit 2`,
+		"gpgconf": "exit 0",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	m := &Mirror{Keys: t.TempDir()}
+	if err := m.gpg(t.Context(), "--clear-sign", "Release"); err != nil {
+		t.Error(err)
+	}
+}
