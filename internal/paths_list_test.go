@@ -351,7 +351,7 @@ var functions = map[string][]string{
 	"internal/backup/stage.go":             {"Restore.Stage", "Restore.note", "Restore.tree", "empty"},
 	"internal/backup/take.go":              {"Backup.atOnce"},
 	"internal/engine/disk/check.go":        {"Disk.Check"},
-	"internal/engine/disk/disk.go":         {"Disk.Make", "Disk.make", "blank"},
+	"internal/engine/disk/disk.go":         {"Disk.Forget", "Disk.make", "Disk.makeWhole", "blank", "exists"},
 	"internal/engine/disk/open.go":         {"Disk.Open"},
 	"internal/engine/kvm/disks.go":         {"Engine.tellStack"},
 	"internal/engine/kvm/freeze.go":        {"machine.pause", "machine.still"},

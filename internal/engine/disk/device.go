@@ -23,7 +23,7 @@ const deviceMark = "device"
 // somebody else stays as it is.
 func (d *Disk) PrepareRoot(ctx context.Context, dir string) error {
 	if !d.Drive.IsDevice() {
-		return d.Make(ctx, true)
+		return d.Provide(ctx, true)
 	}
 	f, err := d.Open() // nobody else has it
 	if err != nil {

@@ -49,14 +49,56 @@ func (d *Disk) refused(format string, args ...any) *problem.Problem {
 	return problem.New(problem.Failed, "node %s: disk %s %s", d.Node, d.Drive.Name, fmt.Sprintf(format, args...)).At(d.Path)
 }
 
-// Make makes a file that is not there, as large as it is to be for the guest, and takes no more of the host than what is in it. A killed run leaves none that is half
-// made.
-func (d *Disk) Make(ctx context.Context, filesystem bool) error {
-	if _, err := os.Lstat(d.Path); err == nil {
-		return nil
-	} else if !errors.Is(err, fs.ErrNotExist) {
+// madeSuffix is that of the empty file which says that a disk has been made. It is beside the disk: whatever takes the disks of
+// a node along, or puts former ones in their place, does so with what is known of them.
+const madeSuffix = ".made"
+
+// Provide makes the file of a disk unless it is there. One that was made before is not made again: to the guest, an empty disk
+// in its place would look as if it had never written anything.
+func (d *Disk) Provide(ctx context.Context, filesystem bool) error {
+	mark := d.Path + madeSuffix
+	there, err := exists(d.Path)
+	if err != nil {
 		return d.failed(err, "cannot be looked at")
 	}
+	made, err := exists(mark)
+	switch {
+	case err != nil:
+		return d.failed(err, "cannot be looked at")
+	case !there && made:
+		return d.refused("is gone, though it was made").Try("put the file back, or orrery snapshot restore; for an empty disk instead, remove %s", mark)
+	case !there:
+		if err := d.makeWhole(ctx, filesystem); err != nil {
+			return err
+		}
+	}
+	if made {
+		return nil
+	}
+	if err := blank(mark, func(*os.File) error { return nil }); err != nil {
+		return d.failed(err, "is there, but that cannot be written down")
+	}
+	return nil
+}
+
+// Forget lets the file of a disk be made anew if it is gone.
+func (d *Disk) Forget() error {
+	if err := os.Remove(d.Path + madeSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return d.failed(err, "cannot be let go")
+	}
+	return nil
+}
+
+func exists(path string) (bool, error) {
+	_, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// makeWhole makes a file, as large as it is to be for the guest, and takes no more of the host than what is in it. A killed run leaves none that is half made.
+func (d *Disk) makeWhole(ctx context.Context, filesystem bool) error {
 	fresh := d.Path + ".new"
 	err := d.make(ctx, fresh, filesystem)
 	if err == nil {

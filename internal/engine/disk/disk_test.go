@@ -42,7 +42,7 @@ func on(t *testing.T, path string) int64 {
 func TestMake(t *testing.T) {
 	for _, kind := range []string{site.QCow2, site.RawFile} {
 		d := some(t, kind, 1<<30)
-		must(t, d.Make(t.Context(), false))
+		must(t, d.Provide(t.Context(), false))
 		f, err := d.Open()
 		must(t, err)
 		must(t, f.Close())
@@ -50,7 +50,7 @@ func TestMake(t *testing.T) {
 			t.Errorf("%s: an empty disk takes %d bytes", kind, takes)
 		}
 		must(t, os.WriteFile(d.Path, []byte("what a guest wrote"), 0o600))
-		must(t, d.Make(t.Context(), false))
+		must(t, d.Provide(t.Context(), false))
 		if text, _ := os.ReadFile(d.Path); string(text) != "what a guest wrote" {
 			t.Errorf("%s: it was made anew", kind)
 		}
@@ -71,7 +71,7 @@ func TestMakeWhereLinksAre(t *testing.T) {
 			for _, name := range []string{".new", ".new.raw"} {
 				must(t, os.Symlink(victim, d.Path+name))
 			}
-			must(t, d.Make(t.Context(), filesystem))
+			must(t, d.Provide(t.Context(), filesystem))
 			if text, _ := os.ReadFile(victim); string(text) != "of the host" {
 				t.Errorf("%s, with a file system %t: a file of the host is written to", kind, filesystem)
 			}
@@ -89,7 +89,7 @@ func TestMakeFilesystem(t *testing.T) {
 	for _, kind := range []string{site.QCow2, site.RawFile} {
 		d := some(t, kind, 1<<30)
 		must(t, os.WriteFile(d.Path+".new", []byte("half"), 0o600))
-		must(t, d.Make(t.Context(), true))
+		must(t, d.Provide(t.Context(), true))
 		if takes := on(t, d.Path); takes > 4<<20 {
 			t.Errorf("%s: an empty file system takes %d bytes", kind, takes)
 		}
@@ -112,11 +112,11 @@ func TestMakeFilesystem(t *testing.T) {
 func TestMissingPrograms(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	d := some(t, site.RawFile, 1<<26)
-	if err := d.Make(t.Context(), true); problem.Exit(err) != int(problem.Unable) || !strings.Contains(err.Error(), "mke2fs") || !strings.Contains(err.Error(), "e2fsprogs") {
+	if err := d.Provide(t.Context(), true); problem.Exit(err) != int(problem.Unable) || !strings.Contains(err.Error(), "mke2fs") || !strings.Contains(err.Error(), "e2fsprogs") {
 		t.Error(err)
 	}
 	d = some(t, site.QCow2, 1<<26)
-	must(t, d.Make(t.Context(), false))
+	must(t, d.Provide(t.Context(), false))
 	if err := d.Check(t.Context(), confine.Cell{}, cgroup.Of("it-disk", 1)); problem.Exit(err) != int(problem.Unable) || !strings.Contains(err.Error(), "qemu-utils") {
 		t.Error(err)
 	}
@@ -155,7 +155,7 @@ func TestRefused(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			d := some(t, try.kind, 1<<26)
-			must(t, d.Make(t.Context(), false))
+			must(t, d.Provide(t.Context(), false))
 			try.harm(t, d)
 			f, err := d.Open()
 			if f != nil || err == nil || !strings.Contains(err.Error(), try.want) || !strings.Contains(err.Error(), "db") {
@@ -168,7 +168,7 @@ func TestRefused(t *testing.T) {
 // TestSizes: a disk becomes larger, never smaller.
 func TestSizes(t *testing.T) {
 	d := some(t, site.RawFile, 1<<26)
-	must(t, d.Make(t.Context(), false))
+	must(t, d.Provide(t.Context(), false))
 	d.Drive.Size = 1 << 27
 	f, err := d.Open()
 	must(t, err)
@@ -178,7 +178,7 @@ func TestSizes(t *testing.T) {
 	}
 	for _, kind := range []string{site.RawFile, site.QCow2} {
 		d = some(t, kind, 1<<27)
-		must(t, d.Make(t.Context(), false))
+		must(t, d.Provide(t.Context(), false))
 		d.Drive.Size = 1 << 26
 		if _, err := d.Open(); problem.Exit(err) != int(problem.Mistake) || !strings.Contains(err.Error(), "128MiB") {
 			t.Errorf("%s: %v", kind, err)
@@ -201,7 +201,7 @@ func TestCheck(t *testing.T) {
 	in := cgroup.Of("it-disk", 1)
 	t.Cleanup(func() { cgroup.Remove(in); cgroup.RemoveEmpty("it-disk") })
 	d := some(t, site.QCow2, 1<<26)
-	must(t, d.Make(t.Context(), false))
+	must(t, d.Provide(t.Context(), false))
 	cell := confine.Cell{At: t.TempDir(), User: 1_900_065_536}
 	must(t, d.Check(t.Context(), cell, in))
 	f, err := os.OpenFile(d.Path, os.O_RDWR, 0)
@@ -256,5 +256,35 @@ func TestDevices(t *testing.T) {
 	must(t, d.Leave(t.Context(), dir))
 	if has, err := d.content(t.Context()); err != nil || len(has) > 0 {
 		t.Errorf("left is %v, %v", has, err)
+	}
+}
+
+// TestGone: the file of a disk that was made is not made again, as its guest would find it empty. Whoever wants that says so.
+func TestGone(t *testing.T) {
+	for _, kind := range []string{site.QCow2, site.RawFile} {
+		d := some(t, kind, 1<<20)
+		must(t, d.Provide(t.Context(), false))
+		must(t, os.Rename(d.Path, d.Path+".aside"))
+		err := d.Provide(t.Context(), false)
+		if problem.Exit(err) != int(problem.Failed) || !strings.Contains(err.Error(), "is gone") || !strings.Contains(err.Error(), d.Path) {
+			t.Errorf("%s: %v", kind, err)
+		}
+		if _, err := os.Lstat(d.Path); err == nil {
+			t.Errorf("%s: it was made anew", kind)
+		}
+		must(t, os.Rename(d.Path+".aside", d.Path))
+		must(t, d.Provide(t.Context(), false))
+		must(t, os.Remove(d.Path))
+		must(t, d.Forget())
+		must(t, d.Forget())
+		must(t, d.Provide(t.Context(), false))
+
+		// One from before there were such marks gets its mark.
+		must(t, d.Forget())
+		must(t, d.Provide(t.Context(), false))
+		must(t, os.Remove(d.Path))
+		if err := d.Provide(t.Context(), false); err == nil {
+			t.Errorf("%s: one of a former version was made anew", kind)
+		}
 	}
 }

@@ -82,6 +82,16 @@ func TestDisks(t *testing.T) {
 	g.unlinked(t, &is)
 	must(t, g.Stop(t.Context(), ref))
 
+	// It does not start on empty disks in the place of its own.
+	for _, name := range []string{"orrery-root.qcow2", "data.raw"} {
+		at := filepath.Join(room, name)
+		must(t, os.Rename(at, at+".aside"))
+		if err := g.Start(t.Context(), ref); err == nil || !strings.Contains(err.Error(), "is gone") || !strings.Contains(err.Error(), at) {
+			t.Errorf("without %s: %v", name, err)
+		}
+		must(t, os.Rename(at+".aside", at))
+	}
+
 	// What it wrote is there again; what the host has written since is newer.
 	must(t, g.Inject(t.Context(), ref, host.File{Path: "/etc/told", Content: []byte("second\n"), Mode: 0o644}))
 	must(t, g.Start(t.Context(), ref))

@@ -52,7 +52,7 @@ func (m Machine) ProvideDisk(ctx context.Context, r *nodedir.Record, drive site.
 	case drive.Name == site.RootDisk:
 		err = d.PrepareRoot(ctx, m.Disks())
 	case !drive.IsDevice():
-		err = d.Make(ctx, false)
+		err = d.Provide(ctx, false)
 	}
 	if err != nil {
 		return err
@@ -131,7 +131,7 @@ func TakeDisks(node, layer string) error {
 		}
 		kind := filepath.Ext(name)
 		switch {
-		case kind != "."+site.QCow2 && kind != "."+site.RawFile && name != SeenFile:
+		case kind != "."+site.QCow2 && kind != "."+site.RawFile && name != SeenFile: // what says that disks were made is written at the next start
 			err = root.RemoveAll(at)
 		case st.Mode&unix.S_IFMT != unix.S_IFREG || st.Nlink != 1 || name == SeenFile && st.Size > mostShown:
 			err = strange(node, layer, at)

@@ -54,7 +54,7 @@ func withDisks(t *testing.T, disks ...site.Drive) (*Engine, machine, *nodedir.Re
 	must(t, m.MakeHold())
 	for _, d := range disks {
 		if !d.IsDevice() {
-			must(t, m.Disk(d).Make(t.Context(), false))
+			must(t, m.Disk(d).Provide(t.Context(), false))
 		}
 	}
 	return e, m, r
