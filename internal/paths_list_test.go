@@ -23,6 +23,7 @@ var paths = map[string]string{
 	"internal/rehearsal/room.go":             ofOwn,
 	"internal/rehearsal/root.go":             ofOwn + "; " + ofHosts,
 	"internal/rehearsal/sweep.go":            ofOwn + "; " + ofKernel,
+	"internal/guest/boot/agent.go":           ofGuest,
 	"internal/guest/boot/init.go":            ofGuest,
 	"internal/guest/boot/drives.go":          ofGuest,
 	"internal/guest/boot/load.go":            ofGuest,

@@ -44,6 +44,36 @@ func gone(t *testing.T, m machine) {
 	}
 }
 
+// short has commands take all memory of a guest: the kernel ends them, and the agent goes on, with the next command in its own
+// control group. It is there again if somebody ends it.
+func (g ground) short(t *testing.T, ref engine.Ref) {
+	t.Helper()
+	in := func(script string) (string, error) {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		defer cancel()
+		out, err := host.Output(ctx, g.Runner(ref), host.Command{Args: []string{"sh", "-c", script}}, 1<<16)
+		return strings.TrimSpace(string(out)), err
+	}
+	for range 2 {
+		if _, err := in("exec tail /dev/zero"); err == nil || !strings.Contains(err.Error(), "killed") {
+			t.Errorf("what takes all memory ends with %v", err)
+		}
+		time.Sleep(time.Second) // for systemd to do something about it
+		if got, err := in("cat /proc/self/oom_score_adj; grep ^0:: /proc/self/cgroup; systemctl is-active init.scope"); got != "0\n0::/orrery-guest\nactive" || err != nil {
+			t.Fatalf("the next command says %q, %v", got, err)
+		}
+	}
+	_, _ = in("for p in /proc/[0-9]*; do tr '\\0' ' ' <$p/cmdline | grep -q '^@orrery-guest agent' && kill -9 ${p#/proc/}; done")
+	for begun := time.Now(); ; time.Sleep(200 * time.Millisecond) {
+		if got, _ := in("echo there"); got == "there" {
+			return
+		}
+		if time.Since(begun) > time.Minute {
+			t.Fatal("an agent that was killed is not there again")
+		}
+	}
+}
+
 // TestMishaps: what becomes of a machine whose programs are killed, whose starter is, whose guest does not come up, and whose guest
 // takes what it can.
 func TestMishaps(t *testing.T) {
@@ -102,6 +132,7 @@ func TestMishaps(t *testing.T) {
 		t.Errorf("what was written before is lost: %v", err)
 	}
 	g.bounded(t, n)
+	g.short(t, ref)
 
 	// A machine whose starter was killed is ended by whoever comes next, one whose stopper was, too.
 	must(t, os.WriteFile(m.Starting(), nil, 0o600))

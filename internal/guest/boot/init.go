@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -103,18 +102,6 @@ func giveUp(err error) {
 	unix.Sync()
 	unix.Reboot(unix.LINUX_REBOOT_CMD_POWER_OFF) //nolint:errcheck // what would be done about it?
 	select {}
-}
-
-// startAgent starts the agent, in the root of the node. A name that begins so is that of a process of the initramfs which the node's init leaves alone
-// until the machine is switched off (https://systemd.io/ROOT_STORAGE_DAEMONS).
-func startAgent() error {
-	_, err := os.StartProcess("/proc/self/exe", []string{"@orrery-guest", "agent"}, &os.ProcAttr{
-		Dir: "/", Env: environ, Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}, Sys: &syscall.SysProcAttr{Setsid: true},
-	})
-	if err != nil {
-		return fmt.Errorf("the agent cannot be started: %w", err)
-	}
-	return nil
 }
 
 var environ = []string{"HOME=/", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "TERM=linux"}

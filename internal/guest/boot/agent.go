@@ -1,0 +1,102 @@
+package boot
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// startAgent starts what keeps the agent, in the root of the node. A name that begins so is that of a process of the initramfs which
+// the node's init leaves alone until the machine is switched off (https://systemd.io/ROOT_STORAGE_DAEMONS).
+func startAgent() error {
+	back, err := enterGroup()
+	if err != nil {
+		say("the agent has no control group of its own: %v", err)
+	}
+	p, err := startProcess("keep")
+	if err == nil {
+		err = p.Release()
+	}
+	if back != nil {
+		back()
+	}
+	if err != nil {
+		return fmt.Errorf("the agent cannot be started: %w", err)
+	}
+	return nil
+}
+
+func startProcess(word string) (*os.Process, error) {
+	return os.StartProcess("/proc/self/exe", []string{"@orrery-guest", word}, &os.ProcAttr{
+		Dir: "/", Env: environ, Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}, Sys: &syscall.SysProcAttr{Setsid: true},
+	})
+}
+
+// agentGroup is the control group of the agent and of all commands that it runs. From its parent, the node's systemd would take
+// them into init.scope, and end the agent when the kernel kills one of its commands for want of memory: it does so with
+// scopes, before version 253 whatever OOMPolicy says.
+const agentGroup = "orrery-guest"
+
+// enterGroup takes this process into that group, and returns what takes it back. The hierarchy is the kernel's, wherever the
+// node's init mounts it later.
+func enterGroup() (back func(), err error) {
+	const at = "/run/orrery-cgroup"
+	if err := os.Mkdir(at, 0o700); err != nil {
+		return nil, err
+	}
+	if err := unix.Mount("cgroup2", at, "cgroup2", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
+		return nil, fmt.Errorf("cgroup2 cannot be mounted: %w", err)
+	}
+	leave := func() {
+		_ = unix.Unmount(at, unix.MNT_DETACH)
+		_ = os.Remove(at)
+	}
+	move := func(group string) error {
+		return os.WriteFile(filepath.Join(at, group, "cgroup.procs"), []byte("0"), 0)
+	}
+	err = os.Mkdir(filepath.Join(at, agentGroup), 0o755)
+	if err == nil {
+		err = move(agentGroup)
+	}
+	if err != nil {
+		leave()
+		return nil, err
+	}
+	return func() {
+		if err := move("."); err != nil {
+			say("init stays in the agent's control group: %v", err)
+		}
+		leave()
+	}, nil
+}
+
+// agentPause is how long the agent is left ended, if it ends.
+const agentPause = time.Second
+
+// Keep starts the agent, and starts it again whenever it has ended. When memory is short, the kernel kills others.
+func Keep() {
+	if err := setOOMScore("-1000"); err != nil {
+		say("the agent's keeper may be killed when memory is short: %v", err)
+	}
+	for {
+		p, err := startProcess("agent")
+		if err == nil {
+			_, err = p.Wait()
+		}
+		if err != nil {
+			say("the agent does not run: %v", err)
+		}
+		time.Sleep(agentPause)
+	}
+}
+
+// Killable lets this process, and what it starts, be killed when memory is short, as any other is.
+func Killable() error { return setOOMScore("0") }
+
+func setOOMScore(score string) error {
+	return os.WriteFile("/proc/self/oom_score_adj", []byte(score), 0)
+}
