@@ -12,7 +12,7 @@ import (
 )
 
 func (a *app) initVerb() *cobra.Command {
-	var from string
+	var from, name string
 	c := &cobra.Command{
 		Use:   "init [DIRECTORY]",
 		Short: "Write a small site with comments to start from",
@@ -26,21 +26,22 @@ format, as "orrery import" reads it, with an empty role for each role that it na
 				dir = args[0]
 			}
 			if from == "" {
-				files, err := draft.Small(dir)
+				files, err := draft.Small(dir, name)
 				if err == nil {
 					fmt.Fprintf(a.out, "wrote %s and %s\n\n  orrery -C %s check\n  sudo orrery -C %s up\n", files[0], files[1], dir, dir)
 				}
 				return err
 			}
-			made, files, err := draft.Imported(dir, from, a.in)
+			made, files, err := draft.Imported(dir, from, a.in, name)
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(a.out, "wrote %s and %s\n\n  orrery -C %s check\n  orrery -C %s graph > site.svg\n", files[0], phrase.Count(len(files)-1, "empty role"), dir, dir)
+			fmt.Fprintf(a.out, "wrote %s, of site %s, and %s\n\n  orrery -C %[4]s check\n  orrery -C %[4]s graph > site.svg\n", files[0], made.Site, phrase.Count(len(files)-1, "empty role"), dir)
 			return a.tellImport(made, from)
 		},
 	}
 	c.Flags().StringVar(&from, "from", "", "make the site of this host database in INI format, a `file`")
+	c.Flags().StringVar(&name, "name", "", "what the `site` is called (default: as the directory or, with --from, as that file)")
 	return c
 }
 

@@ -27,6 +27,28 @@ func TestInitFrom(t *testing.T) {
 	if status, out := run("init", "--from", database, site); status != 0 || !strings.Contains(out, "1 empty role\n") {
 		t.Fatalf("init --from: %d, %s", status, out)
 	}
+	if text, err := os.ReadFile(filepath.Join(site, "site.toml")); err != nil || !strings.Contains(string(text), "name = \"hosts\"") {
+		t.Errorf("the site is not called as its database: %s, %v", text, err)
+	}
+	small := filepath.Join(dir, "small")
+	if status, out := run("init", "--name", "lab", small); status != 0 {
+		t.Errorf("init --name: %d, %s", status, out)
+	}
+	if text, err := os.ReadFile(filepath.Join(small, "site.toml")); err != nil || !strings.Contains(string(text), "lab") {
+		t.Errorf("a small site is not called as --name says: %s, %v", text, err)
+	}
+	for _, from := range [][]string{nil, {"--from", database}} {
+		if status, out := run(append([]string{"init", "--name", "No \"name", filepath.Join(dir, "none")}, from...)...); status != 2 || !strings.Contains(out, "--name no-name") {
+			t.Errorf("init --name with what is none: %d, %s", status, out)
+		}
+	}
+	named := filepath.Join(dir, "named")
+	if status, out := run("init", "--from", database, "--name", "karoo", named); status != 0 || !strings.Contains(out, "of site karoo") {
+		t.Errorf("init --from --name: %d, %s", status, out)
+	}
+	if text, err := os.ReadFile(filepath.Join(named, "site.toml")); err != nil || !strings.Contains(string(text), "name = \"karoo\"") {
+		t.Errorf("the site is not called as --name says: %s, %v", text, err)
+	}
 	if status, out := run("-C", site, "check"); status != 0 || !strings.Contains(out, "2 nodes, 2 roles") {
 		t.Errorf("check: %d, %s", status, out)
 	}

@@ -23,9 +23,14 @@ var smallRole string
 
 const emptyRole = "# What nodes of this role are for: packages, files, services, health. See docs/roles.md.\ndescription = \"\"\n"
 
-// Small writes a small site with comments: two nodes and a role. It gives the paths of its files.
-func Small(dir string) (paths []string, err error) {
-	name, err := nameFor(dir)
+// Small writes a small site with comments: two nodes and a role. It returns the paths of its files. A site that is not named is
+// called as its directory.
+func Small(dir, name string) (paths []string, err error) {
+	if name == "" {
+		name, err = nameFor(dir)
+	} else {
+		err = legal(name)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -35,9 +40,19 @@ func Small(dir string) (paths []string, err error) {
 	})
 }
 
-// Imported writes the site of a host database, with roles that do nothing yet. It gives the paths of its files.
-func Imported(dir, database string, in io.Reader) (made *sitefile.Imported, paths []string, err error) {
-	name, err := nameFor(dir)
+// Imported writes the site of a host database, with roles that do nothing yet. It returns the paths of its files. A site that is
+// not named is called as the database or, if that is a stream, as its directory.
+func Imported(dir, database string, in io.Reader, name string) (made *sitefile.Imported, paths []string, err error) {
+	ofDir, err := nameFor(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	switch {
+	case name != "":
+		err = legal(name)
+	case database == stream:
+		name = ofDir
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -56,9 +71,14 @@ func Imported(dir, database string, in io.Reader) (made *sitefile.Imported, path
 	return made, paths, err
 }
 
+// stream is the name of the database that is read from a stream.
+const stream = "-"
+
 // Import reads a host database; "-" is the stream. A site that is not named is called as the file.
 func Import(database string, in io.Reader, name string) (*sitefile.Imported, error) {
-	if database != "-" {
+	file := "standard input"
+	if database != stream {
+		file = filepath.Base(database)
 		f, err := os.Open(database)
 		if err != nil {
 			return nil, problem.New(problem.Usage, "the host database cannot be read").At(database).Because(problem.Reason(err))
@@ -67,9 +87,10 @@ func Import(database string, in io.Reader, name string) (*sitefile.Imported, err
 		in = f
 	}
 	if name == "" {
-		name = strings.TrimSuffix(filepath.Base(database), filepath.Ext(database))
+		base, _, _ := strings.Cut(file, ".")
+		name = siteName(base)
 	}
-	return sitefile.ImportINI(in, name)
+	return sitefile.ImportINI(in, file, name)
 }
 
 func write(files []host.File) (paths []string, err error) {
@@ -91,11 +112,24 @@ func nameFor(dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	name := strings.Trim(regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(strings.ToLower(filepath.Base(absolute)), "-"), "-")
+	return siteName(filepath.Base(absolute)), nil
+}
+
+// legal refuses what cannot be the name of a site.
+func legal(name string) error {
+	if siteName(name) == name {
+		return nil
+	}
+	return problem.New(problem.Usage, "a site cannot be called %q", name).Try("--name %s", siteName(name))
+}
+
+// siteName makes a name for a site out of that of a file.
+func siteName(file string) string {
+	name := strings.Trim(regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(strings.ToLower(file), "-"), "-")
 	if name == "" || name[0] < 'a' {
 		name = strings.Trim("site-"+name, "-")
 	}
-	return name[:min(len(name), 32)], nil
+	return strings.TrimRight(name[:min(len(name), 32)], "-")
 }
 
 func isThere(path string) bool {

@@ -63,7 +63,7 @@ func FuzzImportINI(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		// The fuzzer takes no notice of a loop without end.
 		defer time.AfterFunc(10*time.Second, func() { panic("no end with " + strconv.Quote(text)) }).Stop()
-		made, err := ImportINI(strings.NewReader(text), "hosts.ini")
+		made, err := ImportINI(strings.NewReader(text), "hosts.ini", "")
 		if err != nil {
 			return
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"path"
 	"slices"
 	"strings"
 
@@ -15,9 +16,9 @@ import (
 )
 
 // ImportINI reads a host database in the INI style of KAT-7, where a section describes the machine it is named
-// after, and gives the site file that says the same. What it could not place, and what is left to do, it tells in
-// lines that begin with the name and line of the database.
-func ImportINI(r io.Reader, name string) (i *Imported, err error) {
+// after, and returns the site file that says the same. The site is called siteName or, if that is "", as the database.
+// What it could not place, and what is left to do, it tells in lines that begin with the name and line of the database.
+func ImportINI(r io.Reader, name, siteName string) (i *Imported, err error) {
 	text, err := io.ReadAll(io.LimitReader(r, maxFile+1))
 	if err != nil {
 		return nil, problem.New(problem.Failed, "cannot be read").At(name).Because(err)
@@ -46,6 +47,10 @@ func ImportINI(r io.Reader, name string) (i *Imported, err error) {
 	if p := m.read(file); p != nil {
 		return nil, p
 	}
+	if siteName == "" {
+		siteName, _, _ = strings.Cut(path.Base(name), ".")
+	}
+	m.Site = legalName(siteName, names{})
 	m.hostsOf()
 	m.networksOf()
 	m.idsOf()
@@ -56,6 +61,7 @@ func ImportINI(r io.Reader, name string) (i *Imported, err error) {
 
 // Imported is what became of a database.
 type Imported struct {
+	Site    string   // its name
 	Content []byte   // the site file
 	Lost    []string // what the database says and the site file does not
 	ToDo    []string // what the database leaves open

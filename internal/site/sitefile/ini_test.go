@@ -16,7 +16,7 @@ func TestImportINI(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer in.Close()
-	made, err := ImportINI(in, "karoo.ini")
+	made, err := ImportINI(in, "karoo.ini", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func TestImportedValues(t *testing.T) {
 		doubled + "k60 = x\n":                        "has no end, or one of more than 65536 bytes",
 		"[DEFAULT]\nnet=10.0.0\n[a]\nip=%(net)s.7\n": "",
 	} {
-		made, err := ImportINI(strings.NewReader(text), "hosts.ini")
+		made, err := ImportINI(strings.NewReader(text), "hosts.ini", "")
 		content := ""
 		if err == nil {
 			content = string(made.Content)
@@ -83,7 +83,7 @@ func TestImportedValues(t *testing.T) {
 // TestImportTaken: of an id, an address or a name that is taken it is said by whom.
 func TestImportTaken(t *testing.T) {
 	text := "[one.karoo]\nctid = 700101\nip = 10.0.0.1\n[two]\nctid = 701101\nip = 10.0.0.1\n[three]\nctid = many\ngateway = 10.0.0.254\nip = 10.0.0.254\n"
-	made, err := ImportINI(strings.NewReader(text), "hosts.ini")
+	made, err := ImportINI(strings.NewReader(text), "hosts.ini", "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,8 +14,7 @@ func (m *iniImport) write() []byte {
 	var b bytes.Buffer
 	out := func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }
 	out("# Made by orrery import from %s. Please read it: comments tell what was guessed or has no place here.\n", oneLine(path.Base(m.name)))
-	base, _, _ := strings.Cut(path.Base(m.name), ".")
-	out("\n[site]\nname = %s\n", tomlString(legalName(base, names{})))
+	out("\n[site]\nname = %s\n", tomlString(m.Site))
 	m.production(out)
 	for _, h := range m.hosts {
 		m.writeHost(out, h)

@@ -55,7 +55,7 @@ func importTime(t *testing.T, sections int, section func(int) string) time.Durat
 		b.WriteString(section(i))
 	}
 	began := processor(t)
-	if _, err := ImportINI(strings.NewReader(b.String()), "hosts.ini"); err != nil {
+	if _, err := ImportINI(strings.NewReader(b.String()), "hosts.ini", ""); err != nil {
 		t.Fatal(err)
 	}
 	return processor(t) - began
@@ -91,7 +91,7 @@ func TestImportIsBounded(t *testing.T) {
 		"no section":    {strings.Repeat("k=1\n", 2000), "[DEFAULT] has more than 1000 lines"},
 		"with defaults": {"[DEFAULT]\n" + keys("k", 900) + sections(2000), "values are no host database"},
 	} {
-		_, err := ImportINI(strings.NewReader(c.text), "hosts.ini")
+		_, err := ImportINI(strings.NewReader(c.text), "hosts.ini", "")
 		var p *problem.Problem
 		if !errors.As(err, &p) || p.Kind != problem.Mistake || !strings.Contains(err.Error(), c.want) ||
 			!strings.HasPrefix(err.Error(), "hosts.ini") {
@@ -108,7 +108,7 @@ func TestImportRefuses(t *testing.T) {
 		"[DEFAULT]\nnetmask = 24\n[a]\nip = 10.0.0.2\n":     `hosts.ini:2: [a] netmask: "24" is no netmask`,
 		"[a]\nip_x = 10.0.0.2\nnetmask_x = 255.255.255.1\n": `hosts.ini:3: [a] netmask_x: "255.255.255.1" is no netmask`,
 	} {
-		_, err := ImportINI(strings.NewReader(text), "hosts.ini")
+		_, err := ImportINI(strings.NewReader(text), "hosts.ini", "")
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", text, err)
 		}
@@ -126,7 +126,7 @@ func TestImportOfGateways(t *testing.T) {
 		"[a]\nip = 10.0.0.2\nnetmask = 255.255.0.0\ngateway = 10.0.9.1\n":            "",
 		"[a]\nip = 10.0.0.2\nnetmask = 255.255.255.128\ngateway = 10.0.0.200\n[b]\n": "hosts.ini:4: [a] gateway = 10.0.0.200: no network of this section can have such a gateway",
 	} {
-		made, err := ImportINI(strings.NewReader(text), "hosts.ini")
+		made, err := ImportINI(strings.NewReader(text), "hosts.ini", "")
 		if err != nil {
 			t.Errorf("%q: %v", text, err)
 		} else if got := strings.Join(made.Lost, "\n"); got != want {

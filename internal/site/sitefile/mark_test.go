@@ -30,7 +30,7 @@ func TestMark(t *testing.T) {
 	if !errors.As(err, &list) || !strings.Contains(err.Error(), "site.toml:11: ") || !strings.Contains(err.Error(), "roles/web/role.toml:1: this is not TOML: it is encoded as UTF-16; save it as UTF-8") {
 		t.Errorf("%v", err)
 	}
-	made, err := ImportINI(strings.NewReader(mark+"[a]\nctid = x\n"), "hosts.ini")
+	made, err := ImportINI(strings.NewReader(mark+"[a]\nctid = x\n"), "hosts.ini", "")
 	if err != nil || !strings.Contains(strings.Join(made.Lost, "\n"), "hosts.ini:2: [a] ctid") {
 		t.Errorf("%v, %v", made, err)
 	}
