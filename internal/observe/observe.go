@@ -42,7 +42,6 @@ type Host struct {
 
 	Addresses []Address `json:"addresses,omitempty"`
 	Key       string    `json:"key,omitempty"` // public, of its encrypted networks; "": nobody has asked
-	Around    Around    `json:"around,omitzero"`
 
 	Disk    *Disk  `json:"disk,omitempty"`    // where nodes are kept; nil: nobody has looked
 	Drained *Drain `json:"drained,omitempty"` // no node of the site comes to it any more; nil: they may
@@ -72,7 +71,7 @@ type Drain struct {
 func Lasting(hosts []Host) []Host {
 	all := slices.Clone(hosts)
 	for i := range all {
-		all[i].Disk, all[i].Around = nil, Around{}
+		all[i].Disk = nil
 	}
 	return all
 }

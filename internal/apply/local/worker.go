@@ -78,9 +78,6 @@ func (w *Worker) Observe(ctx context.Context, wanted []string) (observe.Host, er
 	if seen.Addresses, err = w.Ground.Networks.Addresses(); err != nil {
 		return seen, err
 	}
-	if seen.Around, err = w.Ground.Networks.Around(w.Key); err != nil {
-		return seen, err
-	}
 	if seen.Layers, err = w.Ground.Layers.Layers(); err != nil {
 		return seen, err
 	}
