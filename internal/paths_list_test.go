@@ -361,7 +361,7 @@ var functions = map[string][]string{
 	"internal/engine/kvm/launch.go":        {"Engine.launch"},
 	"internal/engine/kvm/memory.go":        {"Engine.Recall", "machine.goOn", "machine.halt", "machine.remembered", "remember"},
 	"internal/engine/kvm/opened.go":        {"remounting.opened"},
-	"internal/engine/kvm/process.go":       {"machine.processOf", "machine.runs"},
+	"internal/engine/kvm/process.go":       {"machine.programs", "machine.runs"},
 	"internal/engine/kvm/record/record.go": {"Keep", "Of", "create", "open"},
 	"internal/engine/kvm/serial.go":        {"serial.Printed"},
 	"internal/engine/kvm/share.go":         {"machine.listen"},

@@ -118,14 +118,11 @@ func (e *Engine) Runner(ref engine.Ref) host.Runner {
 	if e.machine(ref).HasDisk() {
 		return vm.By(func(ctx context.Context) (host.Runner, error) { return e.visit(ctx, ref) })
 	}
-	return vm.By(func(ctx context.Context) (host.Runner, error) {
+	return vm.By(func(context.Context) (host.Runner, error) {
 		if e.machine(ref).rootless() {
-			return nil, problem.New(problem.Failed, "node %s: virtiofsd, which shows it its root, has ended", ref.Name).At(ref.Site).Try("orrery restart %s", ref.Name)
+			return nil, problem.New(problem.Failed, "node %s: virtiofsd, which shows it its root, has ended", ref.Name).
+				At(ref.Site).Try("orrery restart %s", ref.Name)
 		}
-		c, err := e.agents.Of(ctx, ref)
-		if err != nil {
-			return nil, err
-		}
-		return c.Runner(ref.Name), nil
+		return e.agents.Runner(ref), nil
 	})
 }

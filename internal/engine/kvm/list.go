@@ -25,11 +25,12 @@ func (e *Engine) Glance(_ context.Context, site string) ([]observe.Node, error) 
 // glance sees whether a node runs.
 func (e *Engine) glance(n *observe.Node) {
 	m := e.machine(engine.RefOf(&n.Node))
-	if !m.running() {
+	pid, shared := m.programs()
+	if pid == 0 {
 		n.Doubt = nil // it has none, and is started with all
 		return
 	}
-	n.State, n.Rootless = observe.Running, m.rootless()
+	n.State, n.Rootless = observe.Running, !shared && !m.HasDisk()
 	if m.still() {
 		n.State = observe.Frozen
 	}

@@ -21,24 +21,34 @@ func (m machine) processes() []int {
 }
 
 // qemu returns the process of the machine, or 0 if it does not run.
-func (m machine) qemu() int { return m.processOf(qemuComm) }
+func (m machine) qemu() int {
+	pid, _ := m.programs()
+	return pid
+}
 
 func (m machine) running() bool { return m.qemu() != 0 }
 
 // rootless reports whether a machine runs without virtiofsd, which shows it its root unless that is a disk of others. Such a
 // guest waits for ever for files, but goes on writing to its disks and answering at its addresses: it counts as running, so
-// that nobody starts it elsewhere.
+// that it is not started elsewhere.
 func (m machine) rootless() bool {
-	return m.running() && !m.HasDisk() && m.processOf(shareComm) == 0
+	pid, shared := m.programs()
+	return pid != 0 && !shared && !m.HasDisk()
 }
 
-func (m machine) processOf(comm string) int {
-	for _, pid := range m.processes() {
-		if name, err := os.ReadFile(process.Host.File(pid, "comm")); err == nil && strings.HasPrefix(string(name), comm) {
-			return pid
+// programs returns the process of QEMU, or 0 if there is none, and whether virtiofsd runs.
+func (m machine) programs() (pid int, shared bool) {
+	for _, inside := range m.processes() {
+		name, err := os.ReadFile(process.Host.File(inside, "comm"))
+		switch {
+		case err != nil:
+		case strings.HasPrefix(string(name), shareComm):
+			shared = true
+		case strings.HasPrefix(string(name), qemuComm):
+			pid = inside
 		}
 	}
-	return 0
+	return pid, shared
 }
 
 // awaitOff waits until the machine has ended.
