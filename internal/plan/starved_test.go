@@ -7,6 +7,7 @@ import (
 
 	"orrery/internal/observe"
 	"orrery/internal/plan"
+	"orrery/internal/site"
 )
 
 // TestStarved: a machine that stands still because its host had no room goes on when it is started. One that a snapshot has
@@ -27,18 +28,21 @@ func TestStarved(t *testing.T) {
 	wantLines(t, start, "node db: start: asked for", "node db: check: prove health")
 }
 
-// TestPanicked: a machine whose kernel has panicked is started anew by start and by up, and says why.
-func TestPanicked(t *testing.T) {
-	s := observatory()
+// withDB returns the host of a site that is up, whose node db is as edit makes it, and a goal that concerns this node alone.
+func withDB(t *testing.T, s *site.Site, edit func(*observe.Node)) ([]observe.Host, plan.Goal) {
+	t.Helper()
 	f := newFleet("sv1")
 	f.reach(t, s)
 	hosts := f.observe()
-	for i := range hosts[0].Nodes {
-		if n := &hosts[0].Nodes[i]; n.Name == "db" {
-			n.State, n.Panic = observe.Frozen, "Kernel panic - not syncing: no root"
-		}
-	}
-	only := plan.Goal{Nodes: map[string]bool{"db": true}}
+	i := slices.IndexFunc(hosts[0].Nodes, func(n observe.Node) bool { return n.Name == "db" })
+	edit(&hosts[0].Nodes[i])
+	return hosts, plan.Goal{Nodes: map[string]bool{"db": true}}
+}
+
+// TestPanicked: a machine whose kernel has panicked is started anew by start and by up, and says why.
+func TestPanicked(t *testing.T) {
+	s := observatory()
+	hosts, only := withDB(t, s, func(n *observe.Node) { n.State, n.Panic = observe.Frozen, "Kernel panic - not syncing: no root" })
 	start, err := plan.Start(s, hosts, only)
 	if err != nil {
 		t.Fatal(err)
@@ -92,15 +96,7 @@ func TestLostLink(t *testing.T) {
 // here or elsewhere.
 func TestRootless(t *testing.T) {
 	s := observatory()
-	f := newFleet("sv1")
-	f.reach(t, s)
-	hosts := f.observe()
-	for i := range hosts[0].Nodes {
-		if n := &hosts[0].Nodes[i]; n.Name == "db" {
-			n.Rootless = true
-		}
-	}
-	only := plan.Goal{Nodes: map[string]bool{"db": true}}
+	hosts, only := withDB(t, s, func(n *observe.Node) { n.Rootless = true })
 	const why = "what shows it its root has ended"
 	start, err := plan.Start(s, hosts, only)
 	if err != nil {

@@ -2,6 +2,7 @@ package site
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,20 +44,28 @@ const RootDisk = "orrery-root"
 // IsDevice reports whether it is a device of the host, and no file.
 func (d *Drive) IsDevice() bool { return strings.HasPrefix(d.Disk, "/") }
 
-// Smaller returns the disks in files that a machine has and that are to have less room, as they are and as they would be.
-func (v VM) Smaller(is VM) (was, would []Drive) {
+// Smaller returns the first disk in a file that a machine would have with less room than before, and how many bytes it had.
+func (v VM) Smaller(is VM) (d Drive, had int64, found bool) {
+	sizes := map[string]int64{}
+	for _, d := range v.Drives() {
+		sizes[d.Name+"."+d.Disk] = d.Size
+	}
 	for _, d := range is.Drives() {
-		for _, had := range v.Drives() {
-			if had.Name == d.Name && had.Disk == d.Disk && !d.IsDevice() && d.Size < had.Size {
-				was, would = append(was, had), append(would, d)
-			}
+		if had := sizes[d.Name+"."+d.Disk]; !d.IsDevice() && d.Size < had {
+			return d, had, true
 		}
 	}
-	return was, would
+	return d, 0, false
 }
 
-// SizeText returns a size as a site file has it, in whole MiB that are no less.
-func SizeText(bytes int64) string {
+// NoSmaller says that a disk of a node cannot become smaller than the bytes that it has, and what can be done about it.
+func (d *Drive) NoSmaller(node string, has int64) (what, cure string) {
+	return fmt.Sprintf("node %s: disk %s has %s, and is to have %s", node, d.Name, sizeText(has), sizeText(d.Size)),
+		fmt.Sprintf("a disk does not become smaller: write size = %q or more, or make node %s anew", sizeText(has), node)
+}
+
+// sizeText returns a size as a site file has it, in whole MiB that are no less.
+func sizeText(bytes int64) string {
 	if bytes%(1<<30) == 0 {
 		return strconv.FormatInt(bytes>>30, 10) + "GiB"
 	}

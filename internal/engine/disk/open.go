@@ -93,6 +93,6 @@ func (d *Disk) notLess(has int64) error {
 	if has <= d.Drive.Size {
 		return nil
 	}
-	return problem.New(problem.Mistake, "node %s: disk %s has %s, and is to have %s", d.Node, d.Drive.Name, site.SizeText(has), site.SizeText(d.Drive.Size)).At(d.Path).
-		Try("a disk does not become smaller: write size = %q or more, or make node %s anew", site.SizeText(has), d.Node)
+	what, cure := d.Drive.NoSmaller(d.Node, has)
+	return problem.New(problem.Mistake, "%s", what).At(d.Path).Try("%s", cure)
 }

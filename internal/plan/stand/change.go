@@ -53,12 +53,12 @@ func DiskChange(was, is *spec.Node) error {
 	if LayerChange(was, is) != "" {
 		return nil // its disks are made anew
 	}
-	had, would := was.VM.Smaller(is.VM)
-	if len(had) == 0 {
+	d, had, found := was.VM.Smaller(is.VM)
+	if !found {
 		return nil
 	}
-	return problem.New(problem.Mistake, "node %s: disk %s has %s, and is to have %s", is.Name, had[0].Name, site.SizeText(had[0].Size), site.SizeText(would[0].Size)).
-		At("site.toml").Try("a disk does not become smaller: write size = %q or more, or make node %s anew", site.SizeText(had[0].Size), is.Name)
+	what, cure := d.NoSmaller(is.Name, had)
+	return problem.New(problem.Mistake, "%s", what).At("site.toml").Try("%s", cure)
 }
 
 // ShapeChange says why a node must be stopped to be changed. Of its interfaces, linked gives what is compared.
