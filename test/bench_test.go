@@ -8,7 +8,7 @@ import (
 	"orrery/test/need"
 )
 
-// TestBenches runs the benchmarks in their smallest size: nobody runs them for weeks, and then they shall run.
+// TestBenches runs the benchmarks in their smallest size, so that one that no longer runs is noticed before its figures are needed.
 func TestBenches(t *testing.T) {
 	need.Integration(t)
 	t.Parallel()

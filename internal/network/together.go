@@ -15,11 +15,11 @@ import (
 // changed anything, or not at all.
 type portChange func(g *ports.Table, all func() ([]bridge, error)) error
 
-// A portQueue makes changes of the table of ports. Those that this process asks for while another one is made are made together:
-// each transaction reads the whole table, and the kernel ends none before all processors have let go of the former rules. So
-// nodes that start at once wait for two of them, and not for one each.
+// A portQueue makes changes of the table of ports. Those that this process asks for while another one is made are made
+// together: each transaction reads the whole table, and the kernel ends none before all processors have let go of the
+// former rules. So nodes that start at once wait for two of them, and not for one each.
 type portQueue struct {
-	turn    chan struct{} // has one element while somebody makes changes
+	turn    chan struct{} // has one element while changes are made
 	mutex   sync.Mutex
 	waiting []*queuedChange
 }
@@ -92,7 +92,7 @@ func (q *portQueue) waits(c *queuedChange) bool {
 	return slices.Contains(q.waiting, c)
 }
 
-// withdraw takes back a change that nobody has made.
+// withdraw takes back a change that has not been made.
 func (q *portQueue) withdraw(c *queuedChange) {
 	q.mutex.Lock()
 	defer q.mutex.Unlock()

@@ -9,7 +9,7 @@ import (
 	"orrery/internal/network/ports"
 )
 
-// TestPortsTogether has nodes start while somebody else has the lock of the networks: they are guarded in one transaction. One
+// TestPortsTogether has nodes start while the lock of the networks is held: they are guarded in one transaction. One
 // whose address is none fails alone, and one that gives up is not guarded.
 func TestPortsTogether(t *testing.T) {
 	if !sandbox(t) {
@@ -22,7 +22,8 @@ func TestPortsTogether(t *testing.T) {
 	ended := make(chan error)
 	for i := range count {
 		go func() {
-			ended <- Guard(t.Context(), []Port{{fmt.Sprint("orv", i), closed.Bridge, fmt.Sprintf("02:00:00:00:00:%02x", i), fmt.Sprintf("10.8.69.%d/24", i+1), ""}})
+			mac, address := fmt.Sprintf("02:00:00:00:00:%02x", i), fmt.Sprintf("10.8.69.%d/24", i+1)
+			ended <- Guard(t.Context(), []Port{{fmt.Sprint("orv", i), closed.Bridge, mac, address, ""}})
 		}()
 	}
 	bad, hasty := make(chan error), make(chan error)

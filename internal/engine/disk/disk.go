@@ -97,7 +97,8 @@ func exists(path string) (bool, error) {
 	return err == nil, err
 }
 
-// makeWhole makes a file, as large as it is to be for the guest, and takes no more of the host than what is in it. A killed run leaves none that is half made.
+// makeWhole makes a file, as large as it is to be for the guest, and takes no more of the host than what is in it. A killed
+// run leaves none that is half made.
 func (d *Disk) makeWhole(ctx context.Context, filesystem bool) error {
 	fresh := d.Path + ".new"
 	err := d.make(ctx, fresh, filesystem)

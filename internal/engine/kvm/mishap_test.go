@@ -45,7 +45,7 @@ func gone(t *testing.T, m machine) {
 }
 
 // short has commands take all memory of a guest: the kernel ends them, and the agent goes on, with the next command in its own
-// control group. It is there again if somebody ends it.
+// control group. It is there again after it was killed.
 func (g ground) short(t *testing.T, ref engine.Ref) {
 	t.Helper()
 	in := func(script string) (string, error) {

@@ -64,7 +64,7 @@ func (e *Engine) plug(ctx context.Context, q *qmp.Client, r *nodedir.Record, dri
 	if at == "" {
 		return m.DiskProblem(drive, "finds no free slot", errors.New("all are taken")).Try("orrery restart %s: the machine then has as many as it needs", r.Name)
 	}
-	if err := m.Disk(drive).Forget(); err != nil { // the machine had none of that name, or somebody took it away from it
+	if err := m.Disk(drive).Forget(); err != nil { // the machine has no disk of that name yet, or no longer
 		return err
 	}
 	if err := m.ProvideDisk(ctx, r, drive); err != nil {

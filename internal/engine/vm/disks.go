@@ -131,7 +131,7 @@ func TakeDisks(node, layer string) error {
 		}
 		kind := filepath.Ext(name)
 		switch {
-		case kind != "."+site.QCow2 && kind != "."+site.RawFile && name != SeenFile: // what says that disks were made is written at the next start
+		case kind != "."+site.QCow2 && kind != "."+site.RawFile && name != SeenFile: // marks of disks are made at the next start
 			err = root.RemoveAll(at)
 		case st.Mode&unix.S_IFMT != unix.S_IFREG || st.Nlink != 1 || name == SeenFile && st.Size > mostShown:
 			err = strange(node, layer, at)
