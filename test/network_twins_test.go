@@ -146,7 +146,7 @@ func (s *site) capture(ofSite, network string) func() [][]byte {
 		s.Fatal(err)
 	}
 	for _, err := range []error{
-		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 1<<24),
+		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 1<<27), // what comes when it is full is lost
 		unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: all, Ifindex: bridge.Index}),
 		unix.SetsockoptPacketMreq(fd, unix.SOL_PACKET, unix.PACKET_ADD_MEMBERSHIP, &unix.PacketMreq{Ifindex: int32(bridge.Index), Type: unix.PACKET_MR_PROMISC}),
 		unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Usec: 50_000}),
@@ -164,6 +164,9 @@ func (s *site) capture(ofSite, network string) func() [][]byte {
 				break
 			}
 			frames = append(frames, frame[:n])
+		}
+		if lost, err := unix.GetsockoptTpacketStats(fd, unix.SOL_PACKET, unix.PACKET_STATISTICS); err != nil || lost.Drops > 0 {
+			s.Errorf("of what was said on network %s of %s, %+v were lost: %v", network, ofSite, lost, err)
 		}
 		return frames
 	}
