@@ -33,7 +33,7 @@ func Guard(ctx context.Context, some []Port) error {
 	if len(some) == 0 {
 		return nil
 	}
-	return portChanges.do(ctx, func(g *ports.Table, bridges func() ([]bridge, error)) error {
+	return portChanges.do(ctx, len(some), func(g *ports.Table, bridges func() ([]bridge, error)) error {
 		all, err := bridges()
 		if err != nil {
 			return err
@@ -72,7 +72,7 @@ func Unguard(ctx context.Context, links []string) error {
 	if len(links) == 0 {
 		return nil
 	}
-	return portChanges.do(ctx, func(g *ports.Table, _ func() ([]bridge, error)) error {
+	return portChanges.do(ctx, len(links), func(g *ports.Table, _ func() ([]bridge, error)) error {
 		for _, link := range links {
 			delete(g.Held, link)
 		}

@@ -217,6 +217,8 @@ func TestGuardsOfMany(t *testing.T) {
 	}
 	makeAll(t, closed)
 	const sides, each = 4, 300
+	unlock, err := lock(t.Context())
+	must(t, err)
 	var wait sync.WaitGroup
 	var links [sides][]string
 	for side := range sides {
@@ -233,6 +235,8 @@ func TestGuardsOfMany(t *testing.T) {
 			}
 		})
 	}
+	awaitChanges(t, sides) // so that they could all be made together
+	unlock()
 	wait.Wait()
 	g, err := ports.Open()
 	must(t, err)

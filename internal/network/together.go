@@ -25,15 +25,19 @@ type portQueue struct {
 }
 
 type queuedChange struct {
-	make portChange
-	done chan error // buffered
+	make  portChange
+	ports int        // that it changes
+	done  chan error // buffered
 }
+
+// maxPortsTogether bounds the ports of changes that are made together: the kernel takes a transaction in one message.
+const maxPortsTogether = 256
 
 var portChanges = portQueue{turn: make(chan struct{}, 1)}
 
-// do makes a change, together with those of others, and returns when it is made. It returns early if ctx ends.
-func (q *portQueue) do(ctx context.Context, change portChange) error {
-	c := &queuedChange{make: change, done: make(chan error, 1)}
+// do makes a change of some ports, together with those of others, and returns when it is made. It returns early if ctx ends.
+func (q *portQueue) do(ctx context.Context, ports int, change portChange) error {
+	c := &queuedChange{make: change, ports: ports, done: make(chan error, 1)}
 	q.mutex.Lock()
 	q.waiting = append(q.waiting, c)
 	q.mutex.Unlock()
@@ -62,16 +66,15 @@ func (q *portQueue) do(ctx context.Context, change portChange) error {
 		return err
 	}
 	defer unlock()
-	q.makeAll()
+	for q.waits(c) {
+		q.makeSome()
+	}
 	return <-c.done
 }
 
-// makeAll makes the changes that wait, in one transaction.
-func (q *portQueue) makeAll() {
-	q.mutex.Lock()
-	some := q.waiting
-	q.waiting = nil
-	q.mutex.Unlock()
+// makeSome makes the changes that have waited longest, as many as fit into one transaction.
+func (q *portQueue) makeSome() {
+	some := q.next()
 	failed := make([]error, len(some))
 	g, err := ports.Open()
 	if err == nil {
@@ -84,6 +87,22 @@ func (q *portQueue) makeAll() {
 	for i, c := range some {
 		c.done <- cmp.Or(failed[i], err)
 	}
+}
+
+// next takes them from those that wait.
+func (q *portQueue) next() []*queuedChange {
+	q.mutex.Lock()
+	defer q.mutex.Unlock()
+	count, ports := 0, 0
+	for _, c := range q.waiting {
+		if ports += c.ports; count > 0 && ports > maxPortsTogether {
+			break
+		}
+		count++
+	}
+	some := q.waiting[:count:count]
+	q.waiting = slices.Clone(q.waiting[count:])
+	return some
 }
 
 func (q *portQueue) waits(c *queuedChange) bool {

@@ -9,6 +9,22 @@ import (
 	"orrery/internal/network/ports"
 )
 
+// awaitChanges waits until so many changes of ports wait.
+func awaitChanges(t *testing.T, want int) {
+	t.Helper()
+	for until := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		portChanges.mutex.Lock()
+		have := len(portChanges.waiting)
+		portChanges.mutex.Unlock()
+		if have == want {
+			return
+		}
+		if time.Now().After(until) {
+			t.Fatalf("%d changes wait, want %d", have, want)
+		}
+	}
+}
+
 // TestPortsTogether has nodes start while the lock of the networks is held: they are guarded in one transaction. One
 // whose address is none fails alone, and one that gives up is not guarded.
 func TestPortsTogether(t *testing.T) {
@@ -34,26 +50,12 @@ func TestPortsTogether(t *testing.T) {
 	go func() {
 		hasty <- Guard(ctx, []Port{{"orvhasty", closed.Bridge, "02:00:00:00:01:01", "10.8.69.99/24", ""}})
 	}()
-	waiting := func(want int) {
-		t.Helper()
-		for until := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
-			portChanges.mutex.Lock()
-			have := len(portChanges.waiting)
-			portChanges.mutex.Unlock()
-			if have == want {
-				return
-			}
-			if time.Now().After(until) {
-				t.Fatalf("%d changes wait, want %d", have, want)
-			}
-		}
-	}
-	waiting(count + 2)
+	awaitChanges(t, count+2)
 	cancel()
 	if err := <-hasty; err == nil {
 		t.Error("one that gave up was told that its port is guarded")
 	}
-	waiting(count + 1)
+	awaitChanges(t, count+1)
 	unlock()
 	must(t, <-ended)
 	g, err := ports.Open()
