@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -26,19 +27,23 @@ func (f *far) along(ctx context.Context, about string, q question, way io.ReadWr
 				if errors.Is(err, io.EOF) {
 					_ = t.Say(part{End: true})
 				} else {
-					t.Close()
+					t.quit()
 				}
 				return
 			}
 		}
 	}()
-	return t.result(ctx, func(_ *wire.Talk, w *word) error {
-		if len(w.Bytes) == 0 {
+	var failed error // of the way: nothing but the end of the call is waited for since
+	err = t.result(ctx, func(_ *wire.Talk, w *word) error {
+		if len(w.Bytes) == 0 || failed != nil {
 			return nil
 		}
-		_, err := way.Write(w.Bytes)
-		return err
+		if _, failed = way.Write(w.Bytes); failed != nil {
+			t.quit()
+		}
+		return nil
 	}, nil)
+	return cmp.Or(failed, err)
 }
 
 // wayOf gives the stream that goes along with a talk.

@@ -33,10 +33,11 @@ var lengthy = set(
 )
 
 // abandoned calls are not waited for once their caller has gone: they change nothing on the host, or what comes of
-// half of them counts for nothing. All others may be doing something by then, and say what came of it.
+// half of them counts for nothing. All others may be doing something by then, and say what came of it: whoever removes
+// what has been laid down must not do so beside the call that still lays it down.
 var abandoned = set(
 	toGreet, toHold, toObserve, toLook, toNodes, toProbe, toDescribe, toList, toRecall, toRead, toCompare, toFetch, toKeep, toReceive, toReveal,
-	toTell, toLay, toShelve, toWeigh, toFindCut, toGiveBackup, toFindBackup, toLayBackup, toSeePart, toMeasureAll, toVerify, toInherit,
+	toTell, toShelve, toWeigh, toFindCut, toGiveBackup, toFindBackup, toSeePart, toMeasureAll, toVerify, toInherit,
 	toStock, toProve, toRecount, toShow, toMeasure, toSample, toInspect, toTry, toWord,
 )
 
@@ -137,8 +138,13 @@ func (t *talk) wait() {
 
 // giveUp ends a call whose context has ended.
 func (t *talk) giveUp() {
+	t.closed.Store(abandoned[t.about])
+	t.quit()
+}
+
+// quit ends a call whose result is no longer wanted: what the host may be doing comes to its end first.
+func (t *talk) quit() {
 	if abandoned[t.about] {
-		t.closed.Store(true)
 		t.Talk.Close()
 		return
 	}

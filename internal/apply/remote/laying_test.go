@@ -1,0 +1,78 @@
+package remote_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"orrery/internal/apply"
+	"orrery/internal/backup/ferry"
+)
+
+// A laying host is at work for a while after its caller wants no more.
+type laying struct {
+	apply.Host
+	begun chan bool
+	over  atomic.Bool
+}
+
+func (l *laying) lay(way io.Reader) error {
+	l.begun <- true
+	_, err := io.Copy(io.Discard, way)
+	time.Sleep(50 * time.Millisecond)
+	l.over.Store(true)
+	return err
+}
+
+func (l *laying) LayBackup(_ context.Context, way io.ReadWriter) error { return l.lay(way) }
+
+func (l *laying) LayVolume(_ context.Context, _ apply.Directory, way io.ReadWriter) error {
+	return l.lay(way)
+}
+
+type layingMachine struct {
+	*machine
+	of laying
+}
+
+func (m *layingMachine) Host(_, key string, secrets apply.Secrets) apply.Host {
+	m.of.Host = m.machine.Host("", key, secrets)
+	return &m.of
+}
+
+// TestLayingEnds: what is laid down on a host is at rest when the call is over, also if the caller has interrupted it, or has nothing more to
+// send because the backup is damaged: what the caller removes then does not come back.
+func TestLayingEnds(t *testing.T) {
+	calls := map[string]func(ctx context.Context, h apply.Host, way io.ReadWriter) error{
+		"backup": func(ctx context.Context, h apply.Host, way io.ReadWriter) error { return h.LayBackup(ctx, way) },
+		"volume": func(ctx context.Context, h apply.Host, way io.ReadWriter) error {
+			return h.LayVolume(ctx, apply.Directory{}, way)
+		},
+	}
+	for name, call := range calls {
+		for _, damaged := range []bool{false, true} {
+			p := newPair(t)
+			m := &layingMachine{machine: p.machine, of: laying{begun: make(chan bool, 1)}}
+			h := p.to(m, "1").Host("toykat", p.keyring())
+			ctx, cancel := context.WithCancel(t.Context())
+			err := ferry.Across(ctx, func(io.ReadWriter) error {
+				<-m.of.begun
+				if damaged {
+					return io.ErrNoProgress
+				}
+				cancel()
+				return ctx.Err()
+			}, func(way io.ReadWriter) error { return call(ctx, h, way) })
+			cancel()
+			if wants := map[bool]error{false: context.Canceled, true: io.ErrNoProgress}[damaged]; !errors.Is(err, wants) {
+				t.Errorf("%s, damaged %v: %v", name, damaged, err)
+			}
+			if !m.of.over.Load() {
+				t.Errorf("%s, damaged %v: the host is still at it", name, damaged)
+			}
+		}
+	}
+}
