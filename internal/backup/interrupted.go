@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"path/filepath"
@@ -17,6 +18,11 @@ import (
 
 // manifestAside is the manifest of the backup, beside what was laid down of it.
 const manifestAside = "manifest.json"
+
+// TakeLock lets one restore of a site be at work at a time, also while the site's own lock is not held.
+func TakeLock(ctx context.Context, dirs host.Dirs, key string, by host.Holder) (*host.Lock, error) {
+	return host.TakeLock(ctx, filepath.Join(dirs.Site(key), "restore.lock"), by)
+}
 
 // Interrupted gives the restore of a site that was interrupted; nil: none was, or it is of several hosts, and whoever steers them goes on with it.
 func Interrupted(dirs host.Dirs, store *image.Store, key string) (*Restore, error) {

@@ -2,7 +2,6 @@ package control
 
 import (
 	"context"
-	"os"
 	"time"
 
 	"orrery/internal/apply"
@@ -70,7 +69,7 @@ func (c *Session) Hold(ctx context.Context, s *site.Site, f *apply.Fleet) (letGo
 
 // Holder says who holds what the session holds.
 func (c *Session) Holder() host.Holder {
-	return host.Holder{Who: Who(), Pid: os.Getpid(), Since: time.Now(), Command: c.Command}
+	return host.NewHolder(Who(), c.Command)
 }
 
 // Patiently gives a session that waits for whoever else is at work.

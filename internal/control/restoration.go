@@ -16,7 +16,6 @@ import (
 	"orrery/internal/control/hosts"
 	"orrery/internal/control/register"
 	"orrery/internal/engine/nodedir"
-	"orrery/internal/host"
 	"orrery/internal/observe"
 	"orrery/internal/phrase"
 	"orrery/internal/plan"
@@ -89,17 +88,12 @@ func (c *Session) Restore(ctx context.Context, text string, o RestoreOptions) (*
 	return r.run(ctx)
 }
 
-// takeRestoreLock lets one restore of a site be at work at a time, also while the site's own lock is not held.
-func (c *Session) takeRestoreLock(ctx context.Context, key string) (*host.Lock, error) {
-	return host.TakeLock(ctx, filepath.Join(c.Dirs.Site(key), "restore.lock"), c.Holder())
-}
-
 // clearRestore removes what a restore of a site has left that was interrupted.
 func (c *Session) clearRestore(ctx context.Context, s *site.Site) error {
 	if _, err := os.Stat(backup.Aside(c.Dirs, s.Key())); err != nil {
 		return nil
 	}
-	lock, err := c.takeRestoreLock(ctx, s.Key())
+	lock, err := backup.TakeLock(ctx, c.Dirs, s.Key(), c.Holder())
 	if err != nil {
 		return err
 	}
@@ -141,7 +135,7 @@ func (r *restoration) site() *site.Site {
 
 // run restores: whatever can be wrong is looked at first, then all is laid down aside, then put in place.
 func (r *restoration) run(ctx context.Context) (*Restored, error) {
-	lock, err := r.takeRestoreLock(ctx, r.from.Key)
+	lock, err := backup.TakeLock(ctx, r.Dirs, r.from.Key, r.Holder())
 	if err != nil {
 		return nil, err
 	}
@@ -390,7 +384,7 @@ func (c *Session) finishRestore(ctx context.Context, s *site.Site) (*backup.Rest
 	if err != nil || from == nil {
 		return nil, err
 	}
-	lock, err := c.takeRestoreLock(ctx, s.Key())
+	lock, err := backup.TakeLock(ctx, c.Dirs, s.Key(), c.Holder())
 	if err != nil {
 		return nil, err
 	}

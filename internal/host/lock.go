@@ -167,6 +167,11 @@ type Holder struct {
 	Command string    `json:"command"`
 }
 
+// NewHolder is this process, which runs a command for somebody.
+func NewHolder(who, command string) Holder {
+	return Holder{Who: who, Pid: os.Getpid(), Since: time.Now(), Command: command}
+}
+
 // TakeLock takes the lock at path, which then says who has it, or says who does.
 func TakeLock(ctx context.Context, path string, h Holder) (l *Lock, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

@@ -8,6 +8,8 @@ import (
 
 	"orrery/internal/apply"
 	"orrery/internal/apply/filling"
+	"orrery/internal/backup"
+	"orrery/internal/host"
 	"orrery/internal/host/later"
 	"orrery/internal/host/twins"
 	"orrery/internal/site/twin"
@@ -44,11 +46,16 @@ func (w *Worker) LayVolume(_ context.Context, of apply.Directory, way io.ReadWri
 	return filling.Lay(w.Dirs, w.Key, of, way)
 }
 
-// ForgetTwin removes all that is kept of a twin that has ended.
-func (w *Worker) ForgetTwin(context.Context) error {
+// ForgetTwin removes all that is kept of a twin that has ended, once nothing is laid down for it any more.
+func (w *Worker) ForgetTwin(ctx context.Context) error {
 	if !strings.Contains(w.Key, ".") {
 		return fmt.Errorf("%s is no twin", w.Key)
 	}
+	lock, err := backup.TakeLock(ctx, w.Dirs, w.Key, host.NewHolder("root", "orrery twin destroy"))
+	if err != nil {
+		return err
+	}
+	defer lock.Release()
 	if err := w.Waiter.Cancel(twins.ExpiryName(w.Key)); err != nil {
 		return err
 	}

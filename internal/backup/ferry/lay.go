@@ -133,7 +133,7 @@ func Lay(ctx context.Context, at Place, way io.ReadWriter) error {
 	if p.Node != "" {
 		return l.layNode(ctx, at, &p)
 	}
-	lock, err := host.TakeLock(ctx, at.Dirs.Site(at.Key)+"/restore.lock", host.Holder{Command: "orrery restore"})
+	lock, err := backup.TakeLock(ctx, at.Dirs, at.Key, host.NewHolder("root", "orrery restore"))
 	if err != nil {
 		return err
 	}

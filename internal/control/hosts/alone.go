@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -122,7 +121,7 @@ func (a *Alone) watchLock(ctx context.Context) (*host.Lock, error) {
 }
 
 func (a *Alone) holder() host.Holder {
-	return host.Holder{Who: "root", Pid: os.Getpid(), Since: time.Now(), Command: cmp.Or(a.command, "orrery trial --key "+a.Key)}
+	return host.NewHolder("root", cmp.Or(a.command, "orrery trial --key "+a.Key))
 }
 
 // instead gives the verb that does the same from where the secrets are.

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"orrery/internal/host"
 	"orrery/internal/lab/test"
@@ -72,7 +71,7 @@ func Open(ctx context.Context, dir, who string) (*Writer, *Contents, error) {
 // open takes the lock and opens what is appended to.
 func open(ctx context.Context, dir, who string) (*Writer, error) {
 	command := strings.Join(append([]string{filepath.Base(os.Args[0])}, os.Args[1:]...), " ")
-	lock, err := host.TakeLock(ctx, filepath.Join(dir, lockFile), host.Holder{Who: who, Pid: os.Getpid(), Since: time.Now(), Command: command})
+	lock, err := host.TakeLock(ctx, filepath.Join(dir, lockFile), host.NewHolder(who, command))
 	if err != nil {
 		return nil, writing(dir, err)
 	}
