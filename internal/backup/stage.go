@@ -322,8 +322,7 @@ func Clear(dirs host.Dirs, key string) error {
 }
 
 // Names gives the nodes in the backup.
-func (r *Restore) Names() []string {
-	var names []string
+func (r *Restore) Names() (names []string) {
 	for i := range r.Manifest.Nodes {
 		names = append(names, r.Manifest.Nodes[i].Name)
 	}
@@ -331,9 +330,8 @@ func (r *Restore) Names() []string {
 }
 
 // Lacks gives the nodes of a site that are not in the backup.
-func (r *Restore) Lacks(s *site.Site) []string {
+func (r *Restore) Lacks(s *site.Site) (names []string) {
 	in := r.Names()
-	var names []string
 	for i := range s.Nodes {
 		if !slices.Contains(in, s.Nodes[i].Name) {
 			names = append(names, s.Nodes[i].Name)
