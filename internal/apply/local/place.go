@@ -51,8 +51,7 @@ func (p *Place) recorded(n *spec.Node) (*nodedir.Record, error) {
 }
 
 // trees gives the file trees of a node's layers, the topmost first.
-func (p *Place) trees(n *spec.Node) []string {
-	var trees []string
+func (p *Place) trees(n *spec.Node) (trees []string) {
 	for _, digest := range n.Layers() {
 		trees = append(trees, p.Ground.Layers.Tree(digest))
 	}

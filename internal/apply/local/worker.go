@@ -167,8 +167,7 @@ func tellAccel(ctx context.Context, e engine.Engine, nodes []observe.Node) {
 	}
 }
 
-func settingNames() []string {
-	var names []string
+func settingNames() (names []string) {
 	for name := range kernel.Settings {
 		names = append(names, name)
 	}
