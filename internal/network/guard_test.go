@@ -179,6 +179,7 @@ func TestGuardsAreObserved(t *testing.T) {
 		"no rules":   func(c *nftables.Conn) { c.FlushTable(table) },
 		"no port":    func(c *nftables.Conn) { c.FlushSet(&nftables.Set{Table: table, Name: "held"}) },
 		"no address": func(c *nftables.Conn) { c.FlushSet(&nftables.Set{Table: table, Name: "addresses"}) },
+		"no MAC":     func(c *nftables.Conn) { c.FlushSet(&nftables.Set{Table: table, Name: "macs"}) },
 		"no IPv6":    func(c *nftables.Conn) { c.FlushSet(&nftables.Set{Table: table, Name: "own6"}) },
 		"another MAC": func(c *nftables.Conn) {
 			key := append(make([]byte, 16), 2, 0, 0, 0, 0, 9, 0, 0)

@@ -5,6 +5,7 @@ package ports
 
 import (
 	"bytes"
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"github.com/google/nftables"
 	"github.com/google/nftables/binaryutil"
 	"github.com/google/nftables/userdata"
+	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/problem"
@@ -22,8 +24,14 @@ type Table struct {
 	Held     map[string]Identity        // ports that are held to what they may send as
 	Existing bool                       // the table
 	Whole    bool                       // and all that shall be in it
+	sized    bool                       // its sets are bounded by maxElements
 	was      map[string]map[string]bool // keys in the table, by set
 }
+
+// maxElements bounds each set. The kernel keeps a set that says how large it may become in a table of fixed size, which it
+// lists as it is. One without bounds grows and is rearranged later, and what is listed meanwhile lacks elements and repeats
+// others (nft_rhash and nft_hash, net/netfilter/nft_set_hash.c).
+var maxElements uint32 = 16384 // a variable, so that tests can change it
 
 var table = &nftables.Table{Name: "orrery-ports", Family: nftables.TableFamilyBridge}
 
@@ -44,6 +52,7 @@ func (s set) kernelSet() *nftables.Set {
 	return &nftables.Set{
 		Table: table, Name: s.name, Concatenation: len(s.fields) > 1, KeyType: s.keyType(),
 		KeyByteOrder: binaryutil.NativeEndian, // by which nft(8) shows names
+		Size:         maxElements,
 	}
 }
 
@@ -65,7 +74,7 @@ func readOnce() (*Table, error) {
 		return g, nil
 	}
 	g.Existing = true
-	g.Whole = slices.Equal(comments(c), allComments())
+	g.Whole, g.sized = slices.Equal(comments(c), allComments()), sized(c)
 	for _, s := range sets {
 		elements, err := c.GetSetElements(s.kernelSet())
 		if err != nil {
@@ -84,6 +93,12 @@ func readOnce() (*Table, error) {
 		g.Whole = g.Whole && maps.Equal(keys, g.was[name])
 	}
 	return g, nil
+}
+
+// sized reports whether the sets are bounded. Those of former versions are not.
+func sized(c *nftables.Conn) bool {
+	existing, err := c.GetSets(table)
+	return err == nil && !slices.ContainsFunc(existing, func(s *nftables.Set) bool { return !s.Anonymous && s.Size != maxElements })
 }
 
 // allComments returns those that the rules shall have, each behind its chain.
@@ -152,6 +167,9 @@ func (g *Table) keys() map[string]map[string]bool {
 	for port, as := range g.Held {
 		add := func(s set, with ...string) { all[s.name][portKey(port, with...)] = true }
 		add(held)
+		if as.mac == "" || as.address == "" {
+			continue // somebody has changed the sets: the port stays shut until it is guarded again
+		}
 		add(macs, as.mac)
 		add(addresses, as.address)
 		add(own, as.mac, as.address)
@@ -171,17 +189,18 @@ func (g *Table) Commit() error {
 	if len(g.Held) == 0 && !g.Existing {
 		return nil
 	}
-	c, err := nftables.New()
+	c, err := nftables.New(nftables.WithSockOptions(enlarge))
 	if err != nil {
 		return unusable(err)
 	}
 	keys := g.keys()
-	if len(g.Held) == 0 || !g.Whole {
+	anew := !g.Whole || !g.sized
+	if len(g.Held) == 0 || anew {
 		c.AddTable(table) // so that there is one to delete
 		c.DelTable(table)
 		g.was = nil
 	}
-	if len(g.Held) > 0 && !g.Whole {
+	if len(g.Held) > 0 && anew {
 		if err := create(c); err != nil {
 			return err
 		}
@@ -201,6 +220,9 @@ func (g *Table) Commit() error {
 	}
 	return nil
 }
+
+// enlarge lets a transaction be as large as all ports of a host need: the kernel takes it in one message.
+func enlarge(c *netlink.Conn) error { return c.SetWriteBuffer(16 << 20) }
 
 // create makes the table anew, with empty sets.
 func create(c *nftables.Conn) error {
@@ -251,6 +273,10 @@ func portKey(port string, with ...string) string {
 }
 
 func unusable(err error) error {
-	return problem.New(problem.Unable, "the ports of bridges cannot be guarded: nf_tables of this kernel does not know bridges").Because(err).
-		Try("modprobe nf_tables_bridge; or let the nodes of a network send as others, with spoof = true")
+	if errors.Is(err, unix.ENFILE) {
+		return problem.New(problem.Unable, "the ports of bridges cannot be guarded: this host has too many (at most %d, and %d IPv6 addresses)", maxElements, maxElements).
+			Try("move nodes to other hosts")
+	}
+	return problem.New(problem.Unable, "the ports of bridges cannot be guarded").Because(err).
+		Try("modprobe nf_tables_bridge, if nf_tables of this kernel does not know bridges; or let the nodes of a network send as others, with spoof = true")
 }

@@ -1,0 +1,90 @@
+package ports
+
+import (
+	"fmt"
+	"testing"
+
+	"orrery/test/need"
+)
+
+// many returns what so many ports may send as.
+func many(t *testing.T, count int) map[string]Identity {
+	t.Helper()
+	all := map[string]Identity{}
+	for i := range count {
+		port := fmt.Sprintf("orv%d", i)
+		is, err := Identify(port, Node{MAC: fmt.Sprintf("02:00:00:00:%02x:%02x", i>>8, i&255), Address: fmt.Sprintf("10.9.%d.%d/16", i>>8, i&255)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[port] = is
+	}
+	return all
+}
+
+func open(t *testing.T) *Table {
+	t.Helper()
+	g, err := Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func commit(t *testing.T, g *Table) {
+	t.Helper()
+	if err := g.Commit(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestFormerTable: the sets of former versions, which the kernel may list wrongly while they grow, are replaced with what they hold.
+func TestFormerTable(t *testing.T) {
+	if !need.Alone(t, "--net") {
+		return
+	}
+	ports := many(t, 20)
+	bound := maxElements
+	maxElements = 0
+	g := open(t)
+	g.Held = ports
+	commit(t, g)
+	maxElements = bound
+	g = open(t)
+	if g.sized || !g.Whole {
+		t.Errorf("a former version's: sized %t, whole %t", g.sized, g.Whole)
+	}
+	delete(g.Held, "orv3")
+	commit(t, g)
+	g = open(t)
+	if !g.sized || !g.Whole || len(g.Held) != 19 {
+		t.Errorf("after a change: sized %t, whole %t, %d ports", g.sized, g.Whole, len(g.Held))
+	}
+}
+
+// TestManyPorts: the table is read as it was written, however often it grows, and can be made anew as a whole.
+func TestManyPorts(t *testing.T) {
+	need.Integration(t) // only root can send that much in one message
+	if !need.Alone(t, "--net") {
+		return
+	}
+	ports := many(t, 3000)
+	for count := 250; count <= len(ports); count += 250 {
+		g := open(t)
+		for i := range count {
+			name := fmt.Sprintf("orv%d", i)
+			g.Held[name] = ports[name]
+		}
+		commit(t, g)
+		g = open(t)
+		if !g.Whole || len(g.Held) != count {
+			t.Fatalf("of %d ports %d were read, whole %t", count, len(g.Held), g.Whole)
+		}
+	}
+	g := open(t)
+	g.Whole = false
+	commit(t, g)
+	if g = open(t); !g.Whole || len(g.Held) != len(ports) {
+		t.Errorf("made anew, %d ports were read, whole %t", len(g.Held), g.Whole)
+	}
+}
