@@ -96,6 +96,7 @@ func say(format string, args ...any) {
 
 // giveUp says why there will be no node, and switches the machine off.
 func giveUp(err error) {
+	unix.Kill(-1, unix.SIGKILL) //nolint:errcheck // the agent's complaints about devices that go would follow the reason, and hide it
 	say("%v", err)
 	const drain = 1
 	unix.IoctlSetInt(1, unix.TCSBRK, drain) //nolint:errcheck // the console may be none that can be waited for
