@@ -22,7 +22,7 @@ var layers = [][]string{
 	{"site"},
 	{"distro"},
 	{"site/selector", "site/check", "site/render", "site/spec", "site/sitefile", "site/inventory", "site/graph", "site/twin", "observe"},
-	{"plan/kernel", "plan/stand", "plan/place", "plan/handover", "plan/orphan", "plan", "plan/wayback", "plan/pack", "plan/boot", "plan/release"},
+	{"plan/kernel", "plan/stand", "plan/place", "plan/handover", "plan/orphan", "plan/clash", "plan", "plan/wayback", "plan/pack", "plan/boot", "plan/release"},
 	{"host"},
 	{"host/pci", "host/numa", "host/qemu", "host/xl", "host/kept", "host/fork", "aside"},
 	{"host/cgroup", "host/seccomp", "host/doctor", "host/outfit", "host/later", "host/login", "host/path", "host/reach", "host/runnertest", "cargo", "wire", "lane"},
@@ -74,7 +74,7 @@ var within = [][]string{
 	{"site/spec", "observe"},
 	{"engine", "engine/nodedir", "engine/vm"},
 	{"engine/confine", "engine/disk", "engine/vm"},
-	{"plan/kernel", "plan/stand", "plan/place", "plan/handover", "plan/orphan", "plan", "plan/wayback", "plan/pack", "plan/boot", "plan/release"},
+	{"plan/kernel", "plan/stand", "plan/place", "plan/handover", "plan/orphan", "plan/clash", "plan", "plan/wayback", "plan/pack", "plan/boot", "plan/release"},
 }
 
 // pure packages decide; what they must not import would let them do.

@@ -90,18 +90,10 @@ func raiseLink(n spec.Network, link netlink.Link) error {
 	if err := answerForItself(n.Bridge); err != nil {
 		return err
 	}
-	if err := setAddress(link, hostAddress(n)); err != nil {
+	if err := setAddress(link, n.HostAddress()); err != nil {
 		return err
 	}
 	return netlink.LinkSetUp(link)
-}
-
-// hostAddress gives the address that the host has on a network, with prefix length, or "".
-func hostAddress(n spec.Network) string {
-	if n.Router {
-		return "" // its router has the gateway's
-	}
-	return n.Gateway
 }
 
 // forwardAtOnce turns off the spanning tree protocol, and the delay with which a new port begins to forward: a bridge

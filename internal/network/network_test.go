@@ -20,6 +20,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"orrery/internal/observe"
+	"orrery/internal/plan/clash"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
@@ -360,6 +361,12 @@ func TestMakeRefuses(t *testing.T) {
 	} {
 		t.Run(want, func(t *testing.T) {
 			err := Make(context.Background(), n)
+			_, seen, seeErr := Around("karoo") // by which a plan says the same before anything is done
+			must(t, seeErr)
+			h := &observe.Host{Name: "sv1", Around: seen}
+			if p := clash.Planned(h, &n, nil); check(n) == nil && (p == nil || !strings.Contains(p.Error(), want)) {
+				t.Errorf("a plan says %v", p)
+			}
 			var p *problem.Problem
 			if !errors.As(err, &p) || p.Kind != problem.Unable || !strings.Contains(err.Error(), want) {
 				t.Errorf("got %v", err)

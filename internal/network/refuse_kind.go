@@ -6,6 +6,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"orrery/internal/network/ends"
+	"orrery/internal/plan/clash"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
@@ -13,25 +14,21 @@ import (
 
 // refuseKind says why a network of another kind than a bridge must not be made: its interface cannot carry it, or others have that.
 func refuseKind(n spec.Network, all []bridge) error {
+	var marked []spec.Network
 	for _, b := range all {
-		if !b.marked || b.mark.Bridge == n.Bridge {
-			continue
+		if b.marked {
+			marked = append(marked, b.mark)
 		}
-		if n.Kind == site.Macvlan && b.mark.Kind == site.Macvlan && b.mark.Parent == n.Parent {
-			return problem.New(problem.Unable, "network %s: interface %s is that of network %s of site %s already", n.Name, n.Parent, b.mark.Name, b.mark.Site).
-				Try("give it another interface: two networks on one would be one")
-		}
-		if n.Kind == site.Routed && b.mark.Kind == site.Routed && routedPrefix(b.mark) == routedPrefix(n) {
-			return problem.New(problem.Unable, "network %s: its links would be taken for those of network %s of site %s", n.Name, b.mark.Name, b.mark.Site).
-				Try("give the network another name: a digest of this one happens to be the same")
-		}
+	}
+	if p := clash.Kind(&n, marked); p != nil {
+		return p
 	}
 	if n.Kind != site.Macvlan {
 		return nil
 	}
 	parent, err := netlink.LinkByName(n.Parent)
 	if ends.Missing(err) {
-		return problem.New(problem.Unable, "network %s: the host has no interface %s", n.Name, n.Parent).Try("ip link lists those that it has")
+		return clash.Parent(&n)
 	}
 	if err != nil {
 		return failed(n, "look at interface "+n.Parent, err)

@@ -83,7 +83,7 @@ var (
 // unseenRules keep what is on a bridge where the host has no address from being tracked as connections. Its nodes may have the
 // addresses of nodes elsewhere, and what they say must not count for those, nor end connections of theirs.
 func unseenRules(n spec.Network) []rule {
-	if hostAddress(n) != "" {
+	if n.HostAddress() != "" {
 		return nil
 	}
 	return []rule{{network: n.Name, chain: prerouting, why: "unseen", in: on(n), verdict: untracked}}
@@ -142,7 +142,7 @@ func wireRules(n spec.Network) []rule {
 // and leave untracked what needs no connection: what asks whether the gateway is there, and, where br_netfilter or a routed network shows it
 // here, what nodes say to one another.
 func seenRules(n spec.Network) []rule {
-	if hostAddress(n) == "" {
+	if n.HostAddress() == "" {
 		return nil
 	}
 	var all []rule
@@ -252,7 +252,7 @@ func uplinkRules(n spec.Network) []rule {
 // gatewayRules let the network's own nodes ask their gateway whether it is there, answer it and use what of the host is open to them, and those of
 // no other network.
 func gatewayRules(n spec.Network) []rule {
-	if hostAddress(n) == "" {
+	if n.HostAddress() == "" {
 		return nil
 	}
 	gateway := gateway(n)

@@ -9,6 +9,7 @@ import (
 	"orrery/internal/network/ends"
 	"orrery/internal/network/passthrough"
 	"orrery/internal/observe"
+	"orrery/internal/plan/clash"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
 )
@@ -130,8 +131,7 @@ func refuseVethPair(n spec.Network) error {
 		} else if own {
 			return problem.New(problem.Unable, "network %s: %s is an end of another veth pair (%s)", n.Name, name, alias).Try("give the end another name")
 		}
-		return problem.New(problem.Unable, "network %s: the host has an interface %s that is not Orrery's", n.Name, name).
-			Try("give the end another name; ip link lists those that are taken")
+		return clash.End(&n, name)
 	}
 	return nil
 }

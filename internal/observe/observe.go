@@ -42,6 +42,7 @@ type Host struct {
 
 	Addresses []Address `json:"addresses,omitempty"`
 	Key       string    `json:"key,omitempty"` // public, of its encrypted networks; "": nobody has asked
+	Around    Around    `json:"around,omitzero"`
 
 	Disk    *Disk  `json:"disk,omitempty"`    // where nodes are kept; nil: nobody has looked
 	Drained *Drain `json:"drained,omitempty"` // no node of the site comes to it any more; nil: they may
@@ -71,7 +72,7 @@ type Drain struct {
 func Lasting(hosts []Host) []Host {
 	all := slices.Clone(hosts)
 	for i := range all {
-		all[i].Disk = nil
+		all[i].Disk, all[i].Around = nil, Around{}
 	}
 	return all
 }

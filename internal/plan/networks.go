@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"orrery/internal/observe"
+	"orrery/internal/plan/clash"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
@@ -43,6 +44,9 @@ func (d *draft) makeNetworks(h *observe.Host, nodes []*site.Node, ready []int) (
 			} else {
 				s.WasNetwork, s.Undo, s.Disturbs = &was.Network, "make network "+wanted.Name+" as it was", cutOff(h, &was.Network, &wanted)
 			}
+		}
+		if p := clash.Planned(h, &wanted, d.networks); p != nil {
+			d.refused = append(d.refused, p)
 		}
 		if anew {
 			s.Needs = append(slices.Clone(s.Needs), veth)

@@ -15,6 +15,7 @@ import (
 	"orrery/internal/observe"
 	"orrery/internal/plan/orphan"
 	"orrery/internal/plan/place"
+	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
@@ -119,6 +120,7 @@ type draft struct {
 	frees    map[claim]int             // what a step sets free, for those that claim it
 	relinked map[claim]bool            // networks whose links are made anew
 	names    string                    // digest of what nodes know of one another
+	refused  problem.List              // networks that hosts cannot have
 
 	// Of moves from host to host, by nodes or hosts:
 	homes    map[string]string // hosts of nodes before, by their names: what is there was made by that

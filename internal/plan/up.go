@@ -57,6 +57,9 @@ func Up(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
 		}
 		waiting = append(waiting, w...)
 	}
+	if err := d.refused.OrNil(); err != nil {
+		return nil, err
+	}
 	if err := d.await(waiting); err != nil {
 		return nil, err
 	}

@@ -177,18 +177,18 @@ func (l *look) files(ctx context.Context) ([]observe.Drift, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, readPatience, fmt.Errorf("what it has changed cannot be read within %s", readPatience))
 	defer cancel()
 	var all []observe.Drift
+	keep := func(some []observe.Drift, err error) error {
+		all = append(all, some...)
+		return err
+	}
 	err := l.inside(l.engine, &l.node.Node, func(in inner) error {
-		some, err := drift.Programs(ctx, l.node.Name, in.private, in.layers, slices.Concat(l.free, l.answered))
-		all = append(all, some...)
-		if err != nil {
-			return err
+		err := keep(drift.Programs(ctx, l.node.Name, in.private, in.layers, slices.Concat(l.free, l.answered)))
+		if err == nil {
+			err = keep(drift.Laid(ctx, l.node.Name, in.root, in.first, in.layers, l.laid, l.free))
 		}
-		if some, err = drift.Laid(ctx, l.node.Name, in.root, in.first, in.layers, l.laid, l.free); err != nil {
-			return err
+		if err == nil {
+			err = keep(drift.Files(l.node.Name, in.root, in.first, l.rendered, l.free))
 		}
-		all = append(all, some...)
-		some, err = drift.Files(l.node.Name, in.root, in.first, l.rendered, l.free)
-		all = append(all, some...)
 		return err
 	})
 	return all, err

@@ -45,7 +45,7 @@ type Networks interface {
 	Unguarded(n spec.Network) (bool, error)
 	Guard(ctx context.Context, ports []network.Port) error
 	Sweep(ctx context.Context) error
-	Addresses() ([]observe.Address, error)
+	Around(key string) ([]observe.Address, observe.Around, error)
 	// Encrypts returns an Unable problem if the kernel cannot; Prime gives what encrypts a network the host's private key, before Make.
 	Encrypts() error
 	Prime(n spec.Network, private string) error
@@ -125,7 +125,9 @@ func (bridges) Guard(ctx context.Context, ports []network.Port) error {
 func (bridges) Sweep(ctx context.Context) error            { return network.Sweep(ctx) }
 func (bridges) Encrypts() error                            { return wireguard.Supported() }
 func (bridges) Prime(n spec.Network, private string) error { return wireguard.Prime(n, private) }
-func (bridges) Addresses() ([]observe.Address, error)      { return network.Addresses() }
+func (bridges) Around(key string) ([]observe.Address, observe.Around, error) {
+	return network.Around(key)
+}
 
 func (d disks) List(key string) ([]observe.Volume, error) { return volume.List(d.dirs, key) }
 func (d disks) Provide(n *spec.Node, m spec.Mount, account volume.Account) error {

@@ -63,10 +63,9 @@ func (w *Worker) ofAllSites(ctx context.Context) ([]observe.Node, error) {
 }
 
 // Observe looks at what is there of the site. An engine is put on trial only if the site has nodes of it, or is wanted to.
-func (w *Worker) Observe(ctx context.Context, wanted []string) (observe.Host, error) {
-	seen := observe.Host{Name: w.Name, Cpus: runtime.NumCPU(), Online: host.Online(), Memory: host.TotalMemory()}
-	err := w.Ground.Claims.Elsewhere(w.Key)
-	if err != nil {
+func (w *Worker) Observe(ctx context.Context, wanted []string) (seen observe.Host, err error) {
+	seen = observe.Host{Name: w.Name, Cpus: runtime.NumCPU(), Online: host.Online(), Memory: host.TotalMemory()}
+	if err = w.Ground.Claims.Elsewhere(w.Key); err != nil {
 		return seen, err
 	}
 	if seen.Nodes, err = w.Nodes(ctx); err != nil {
@@ -75,7 +74,7 @@ func (w *Worker) Observe(ctx context.Context, wanted []string) (observe.Host, er
 	if seen.Networks, err = w.Ground.Networks.Observe(w.Key); err != nil {
 		return seen, fmt.Errorf("networks of this host: %w", err)
 	}
-	if seen.Addresses, err = w.Ground.Networks.Addresses(); err != nil {
+	if seen.Addresses, seen.Around, err = w.Ground.Networks.Around(w.Key); err != nil {
 		return seen, err
 	}
 	if seen.Layers, err = w.Ground.Layers.Layers(); err != nil {

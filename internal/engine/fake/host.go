@@ -25,7 +25,9 @@ type Host struct {
 	Interfaces []string
 	// Addresses are those by which other hosts may reach it.
 	Addresses []observe.Address
-	Encrypts  error // why its kernel cannot
+	// Around is what it has besides the site.
+	Around   observe.Around
+	Encrypts error // why its kernel cannot
 	// Named says whether nodes of the host have been told of one another.
 	Named func() bool
 
@@ -64,7 +66,7 @@ func (h *Host) Observe() observe.Host {
 	defer h.lock.Unlock()
 	return observe.Host{
 		Name: h.Name, Cpus: h.Cpus, Memory: h.Memory, Nodes: nodes, Volumes: volumes, Networks: networks,
-		Layers: maps.Clone(h.layers), Settings: maps.Clone(h.settings), Addresses: h.Addresses,
+		Layers: maps.Clone(h.layers), Settings: maps.Clone(h.settings), Addresses: h.Addresses, Around: h.Around,
 		Engines: map[string]observe.Capabilities{"fake": h.Can},
 	}
 }

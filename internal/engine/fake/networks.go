@@ -46,8 +46,10 @@ func (w Networks) Encrypts() error { return w.h.Encrypts }
 // Prime has nothing to encrypt.
 func (w Networks) Prime(spec.Network, string) error { return nil }
 
-// Addresses gives those that the host is said to have.
-func (w Networks) Addresses() ([]observe.Address, error) { return w.h.Addresses, nil }
+// Around returns what the host is said to have.
+func (w Networks) Around(string) ([]observe.Address, observe.Around, error) {
+	return w.h.Addresses, w.h.Around, nil
+}
 
 // Make makes a network, or makes it as specified.
 func (w Networks) Make(ctx context.Context, made spec.Network) error {

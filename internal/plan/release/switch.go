@@ -6,6 +6,7 @@ import (
 
 	"orrery/internal/observe"
 	"orrery/internal/plan"
+	"orrery/internal/plan/clash"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/selector"
@@ -54,7 +55,30 @@ func Switch(s *site.Site, hosts []observe.Host, g Goal) (*plan.Plan, error) {
 	if err := d.postpone(); err != nil {
 		return nil, err
 	}
-	return d.Plan, d.all(hosts)
+	if err := d.all(hosts); err != nil {
+		return nil, err
+	}
+	return d.Plan, d.refuse(hosts)
+}
+
+// refuse returns what keeps the plan's networks from being made. A way back, and the end of a switch that was interrupted, are
+// not refused: they do what they can.
+func (d *draft) refuse(hosts []observe.Host) error {
+	if d.goal.Back || d.goal.Recover {
+		return nil
+	}
+	networks := spec.NewMaker(d.site).Networks()
+	var refused problem.List
+	for _, s := range d.Steps {
+		at := slices.IndexFunc(hosts, func(h observe.Host) bool { return h.Name == s.Host })
+		if s.Kind != plan.MakeNetwork || at < 0 {
+			continue
+		}
+		if p := clash.Planned(&hosts[at], s.Network, networks); p != nil {
+			refused = append(refused, p)
+		}
+	}
+	return refused.OrNil()
 }
 
 // stay refuses that a node is live on another host than before, of which its volumes and links are.

@@ -69,6 +69,15 @@ func (n *Network) Joins(name string) bool {
 	return n.Kind == VethPair && name != "" && (n.Ends[0] == name || n.Ends[1] == name)
 }
 
+// HostAddress returns the address of the host on the network, with prefix length, or "" if the host has none: a router has the
+// gateway's then.
+func (n *Network) HostAddress() string {
+	if n.Router {
+		return ""
+	}
+	return n.Gateway
+}
+
 // Quarantined gives a site's network as the quarantine of a release has it: apart, and with no way out.
 func (n Network) Quarantined(release int) Network {
 	n.Site = site.Quarantine(n.Site, release)

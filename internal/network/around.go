@@ -1,0 +1,102 @@
+package network
+
+import (
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+
+	"orrery/internal/network/ends"
+	"orrery/internal/network/passthrough"
+	"orrery/internal/observe"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// Around returns by which addresses other machines may reach the host, and what it has besides a site's networks and nodes.
+func Around(siteName string) ([]observe.Address, observe.Around, error) {
+	reached, err := Addresses()
+	if err != nil {
+		return nil, observe.Around{}, err
+	}
+	all, err := bridges()
+	if err != nil {
+		return nil, observe.Around{}, problem.New(problem.Failed, "list the host's links").Because(err)
+	}
+	found, err := around(siteName, all)
+	if err != nil {
+		return nil, observe.Around{}, problem.New(problem.Failed, "list the host's addresses and routes").Because(err)
+	}
+	found.Networks, found.Leads, found.Interfaces = upTo(found.Networks), upTo(found.Leads), upTo(found.Interfaces)
+	return reached, found, nil
+}
+
+func upTo[T any](list []T) []T { return list[:min(len(list), observe.MaxAround)] }
+
+func around(siteName string, all []bridge) (observe.Around, error) {
+	var found observe.Around
+	own := map[int]bool{}
+	for _, b := range all {
+		own[b.link.Attrs().Index] = true
+		if b.marked && b.mark.Site != siteName {
+			found.Networks = append(found.Networks, b.mark)
+		}
+	}
+	links, err := ends.Whole(netlink.LinkList)
+	if err != nil {
+		return found, err
+	}
+	names := map[int]string{}
+	for _, link := range links {
+		attrs := link.Attrs()
+		names[attrs.Index] = attrs.Name
+		if site.IsRouted(attrs.Name) { // of nodes on routed networks, whose subnets are compared
+			own[attrs.Index] = true
+		}
+		if !own[attrs.Index] && !isEndOf(siteName, link) {
+			found.Interfaces = append(found.Interfaces, attrs.Name)
+		}
+	}
+	nameOf := func(index int) string {
+		if name, ok := names[index]; ok {
+			return name
+		}
+		return ends.NameOf(index)
+	}
+	addresses, err := ends.Whole(func() ([]netlink.Addr, error) { return netlink.AddrList(nil, netlink.FAMILY_V4) })
+	if err != nil {
+		return found, err
+	}
+	for _, a := range addresses {
+		if to, err := netip.ParsePrefix(a.IPNet.String()); err == nil && !own[a.LinkIndex] {
+			found.Leads = append(found.Leads, observe.Lead{To: to.String(), Link: nameOf(a.LinkIndex)})
+		}
+	}
+	routes, err := hostRoutes()
+	if err != nil {
+		return found, err
+	}
+	for _, r := range routes {
+		if !own[r.link] {
+			found.Leads = append(found.Leads, observe.Lead{To: r.to.String(), Link: nameOf(r.link), Route: true})
+		}
+	}
+	return found, nil
+}
+
+// isEndOf reports whether a link is an end of a veth pair of a site, or one that a killed run could not mark.
+func isEndOf(siteName string, link netlink.Link) bool {
+	if !isVethEnd(link) {
+		return false
+	}
+	alias := passthrough.Alias(link)
+	if alias == "" {
+		return true
+	}
+	for _, prefix := range []string{vethPairAlias(spec.Network{Site: siteName}), "orrery cable " + siteName + " "} {
+		if len(alias) > len(prefix) && alias[:len(prefix)] == prefix {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,134 @@
+// Package clash finds what keeps a network from being made on a host: a network of another site, or an interface or a route of the
+// host. Plans ask before anything is done; package network asks again when it makes the network, because the host may have changed.
+package clash
+
+import (
+	"net/netip"
+	"slices"
+
+	"orrery/internal/observe"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// Planned returns why a plan must not make a network on a host, or nil. The networks of the site are those that the plan wants.
+func Planned(h *observe.Host, n *spec.Network, ofSite []spec.Network) *problem.Problem {
+	p := planned(h, n, ofSite)
+	if p == nil {
+		return nil
+	}
+	p.What = "host " + h.Name + ": " + p.What
+	return p.At("site.toml")
+}
+
+func planned(h *observe.Host, n *spec.Network, ofSite []spec.Network) *problem.Problem {
+	has := func(name string) bool { return slices.Contains(h.Around.Interfaces, name) }
+	if has(n.Bridge) {
+		return Named(n)
+	}
+	if n.Kind == spec.VethPair {
+		for _, end := range n.Ends {
+			if has(end) && !wasMade(h, end) {
+				return End(n, end)
+			}
+		}
+		return nil
+	}
+	if p := Kind(n, h.Around.Networks); p != nil {
+		return p
+	}
+	if n.Kind == site.Macvlan && !has(n.Parent) && len(h.Around.Interfaces) > 0 && len(h.Around.Interfaces) < observe.MaxAround &&
+		!comes(h, n.Parent, ofSite) {
+		return Parent(n)
+	}
+	return Subnet(n, &h.Around)
+}
+
+// comes reports whether an interface that is not on the host may be there once the network is made: it is, or will be, an end of
+// a veth pair of the site, or a node has it, which may be about to return it.
+func comes(h *observe.Host, name string, ofSite []spec.Network) bool {
+	joins := func(n spec.Network) bool { return n.Joins(name) }
+	return slices.ContainsFunc(ofSite, joins) || wasMade(h, name) ||
+		slices.ContainsFunc(h.Nodes, func(n observe.Node) bool {
+			return slices.ContainsFunc(n.NICs, func(nic spec.NIC) bool { return nic.Parent == name && n.Takes(nic) })
+		})
+}
+
+// wasMade reports whether a veth pair of the site on the host has such an end. What a node has made of an end that it had, whoever makes
+// the network sees, who can restore it.
+func wasMade(h *observe.Host, end string) bool {
+	return slices.ContainsFunc(h.Networks, func(n observe.Network) bool { return n.Joins(end) })
+}
+
+// Named says that the name of a network's bridge is taken.
+func Named(n *spec.Network) *problem.Problem {
+	return problem.New(problem.Unable, "network %s: the host has an interface %s that is not Orrery's", n.Name, n.Bridge).
+		Try("rename it or remove it: ip link delete %s", n.Bridge)
+}
+
+// End says that the name of an end of a veth pair is taken.
+func End(n *spec.Network, end string) *problem.Problem {
+	return problem.New(problem.Unable, "network %s: the host has an interface %s that is not Orrery's", n.Name, end).
+		Try("give the end another name; ip link lists those that are taken")
+}
+
+// Parent says that the interface of a macvlan network is missing.
+func Parent(n *spec.Network) *problem.Problem {
+	return problem.New(problem.Unable, "network %s: the host has no interface %s", n.Name, n.Parent).
+		Try("ip link lists those that it has")
+}
+
+// Kind returns why a network cannot be beside other networks of the host, whatever its subnet, or nil.
+func Kind(n *spec.Network, others []spec.Network) *problem.Problem {
+	for i := range others {
+		o := &others[i]
+		if o.Bridge == n.Bridge {
+			continue
+		}
+		if n.Kind == site.Macvlan && o.Kind == site.Macvlan && o.Parent == n.Parent {
+			return problem.New(problem.Unable, "network %s: interface %s is that of network %s of site %s already",
+				n.Name, n.Parent, o.Name, o.Site).Try("give it another interface: two networks on one would be one")
+		}
+		if n.Kind == site.Routed && o.Kind == site.Routed && site.RoutedPrefix(o.Site, o.Name) == site.RoutedPrefix(n.Site, n.Name) {
+			return problem.New(problem.Unable, "network %s: its links would be taken for those of network %s of site %s",
+				n.Name, o.Name, o.Site).Try("give the network another name: a digest of this one happens to be the same")
+		}
+	}
+	return nil
+}
+
+// Subnet returns with what of the host the subnet of a network overlaps, or nil.
+//
+// Where the host has no address it has no route either. Such a network may have any addresses, even those of production:
+// that of a twin or a quarantine has.
+func Subnet(n *spec.Network, around *observe.Around) *problem.Problem {
+	subnet, err := netip.ParsePrefix(n.Subnet)
+	if err != nil || n.HostAddress() == "" {
+		return nil // the subnet is checked elsewhere
+	}
+	overlaps := func(text string) bool {
+		other, err := netip.ParsePrefix(text)
+		return err == nil && other.Overlaps(subnet)
+	}
+	overlap := func(what, other string) *problem.Problem {
+		return problem.New(problem.Unable, "network %s: subnet %s overlaps %s, %s", n.Name, n.Subnet, other, what)
+	}
+	for i := range around.Networks {
+		o := &around.Networks[i]
+		if o.Site != n.Site && o.HostAddress() != "" && o.Kind != spec.VethPair && overlaps(o.Subnet) {
+			return overlap("network "+o.Name+" of site "+o.Site, o.Subnet).
+				Try("give one of them another subnet, or take site %s down first, under that name if the site was renamed", o.Site)
+		}
+	}
+	for _, l := range around.Leads {
+		switch {
+		case !overlaps(l.To):
+		case l.Route:
+			return overlap("a route of the host by "+l.Link, l.To).Try("give the network another subnet, or remove the route")
+		default:
+			return overlap("the host's interface "+l.Link, l.To).Try("give the network a subnet that the host is not on")
+		}
+	}
+	return nil
+}
