@@ -362,14 +362,13 @@ func TestNamesOfPackages(t *testing.T) {
 	}
 }
 
-// TestAgentEnds: an agent of gpg that ends while gpg connects to it does not fail a pull.
+// TestAgentEnds: an agent of gpg that ends while gpg talks with it does not fail a pull.
 func TestAgentEnds(t *testing.T) {
 	dir := t.TempDir()
 	for name, script := range map[string]string{
-		"gpg": `[ -e ` + dir + `/ended ] && exit 0
-: >` + dir + `/ended
-echo "gpg: can't connect to the agent: End of file" >&2
-exit 2`,
+		"gpg": `cd ` + dir + `
+if [ ! -e first ]; then : >first; echo "gpg: can't connect to the agent: End of file" >&2; exit 2; fi
+if [ ! -e second ]; then : >second; echo "gpg: signing failed: Broken pipe" >&2; exit 2; fi`,
 		"gpgconf": "exit 0",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {

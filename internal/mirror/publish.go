@@ -227,6 +227,11 @@ func (i in) Run(ctx context.Context, c host.Command) error {
 
 // sign signs a Release with the mirror's own key, in both forms that apt reads.
 func (m *Mirror) sign(ctx context.Context, dir string) error {
+	lock, err := m.lockKeys(ctx)
+	if err != nil {
+		return err
+	}
+	defer lock.Release()
 	if err := m.gpg(ctx, "--output", filepath.Join(dir, "InRelease"), "--clear-sign", filepath.Join(dir, "Release")); err != nil {
 		return err
 	}
@@ -238,6 +243,11 @@ func (m *Mirror) writeKey(ctx context.Context) error {
 	if _, err := exec.LookPath("gpg"); err != nil {
 		return problem.New(problem.Unable, "gpg is not installed on this host").Try("apt-get install gpg")
 	}
+	lock, err := m.lockKeys(ctx)
+	if err != nil {
+		return err
+	}
+	defer lock.Release()
 	made := filepath.Join(m.Keys, "made")
 	if _, err := os.Stat(made); err != nil {
 		// One that was half made is of no use.
