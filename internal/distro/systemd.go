@@ -77,7 +77,10 @@ var notInContainers = []string{
 	"systemd-pcrphase-sysinit.service", "systemd-pcrphase.service", "systemd-pstore.service", "systemd-network-generator.service",
 	// Disks, random numbers, audit: the host's.
 	"systemd-remount-fs.service", "systemd-random-seed.service", "systemd-journald-audit.socket", "e2scrub_reap.service",
-	// Terminals: a container has its console.
+	// Terminals: what a container prints on its console is recorded, and nobody can log in there. The terminal of an unprivileged
+	// container belongs to the host, and systemd 258 cannot open it: console-getty would fail, and each node would be degraded
+	// (systemd issue 39036). systemd-getty-generator(8) pulls both of these in, so that they cannot just be disabled.
+	"console-getty.service", "container-getty@.service",
 	"getty-static.service", "getty@.service", "serial-getty@.service",
 	"systemd-ask-password-console.path", "systemd-ask-password-wall.path",
 }

@@ -3,6 +3,8 @@ package distro
 import (
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"orrery/internal/tree"
@@ -43,4 +45,17 @@ func TestDisable(t *testing.T) {
 	must(t, err)
 	defer bare.Close()
 	must(t, systemd.Disable(bare, "feed"))
+}
+
+// TestNoGettyInContainers: whatever systemd-getty-generator(8) pulls in is started in machines and not in containers, whose
+// terminals nobody uses and some versions of systemd cannot open.
+func TestNoGettyInContainers(t *testing.T) {
+	for _, unit := range []string{"console-getty.service", "container-getty@.service", "serial-getty@.service", "getty@.service"} {
+		path := "/etc/systemd/system/" + unit + ".d/orrery.conf"
+		if !slices.ContainsFunc(systemd.Fittings, func(f File) bool {
+			return f.Path == path && strings.Contains(f.Text, "ConditionVirtualization=!container")
+		}) {
+			t.Errorf("%s would be started in a container", unit)
+		}
+	}
 }

@@ -12,7 +12,7 @@ import (
 
 // fit is the version of what the image builder itself does to a base image or role layer (package image);
 // changing that makes new layers.
-const fit = "6"
+const fit = "7"
 
 // A Layer is the recipe of a read-only file tree.
 type Layer struct {
