@@ -109,7 +109,7 @@ install: bin/orrery bin/orrery-micro bin/orrery-guest ## install program, comple
 	bin/orrery completion bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/orrery
 	bin/orrery completion zsh  > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_orrery
 	bin/orrery completion fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/orrery.fish
-	bin/orrery man $(DESTDIR)$(PREFIX)/share/man/man1
+	$(GO) run ./packaging/man $(DESTDIR)$(PREFIX)/share/man/man1 $(VERSION)
 	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
 	sed 's|@BIN@|$(PREFIX)/bin|' packaging/orrery.service > $(DESTDIR)$(PREFIX)/lib/systemd/system/orrery.service
 	@DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) packaging/unit enable

@@ -62,7 +62,7 @@ var layers = [][]string{
 	{"control/releases", "control/ci", "control/lab", "control/nodes", "control/members", "control/draft", "control/picture", "control/sites"},
 	{"control/roster", "control/volumes", "control/layers", "control/snapshots", "control/logs"},
 	{"control/backups", "control/rehearsals"},
-	{"cli/backlog", "cli/screen", "cli/reply", "cli/value", "cli/man", "cli/bounded", "cli/trace", "cli/heaps"},
+	{"cli/backlog", "cli/screen", "cli/reply", "cli/value", "cli/bounded", "cli/trace", "cli/heaps"},
 	{"cli/table", "cli/speech", "cli/completion"},
 	{"cli/rehearse", "cli/hostverb", "cli/imageverb"},
 	{"cli"},

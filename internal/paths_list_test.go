@@ -146,7 +146,6 @@ var paths = map[string]string{
 	"internal/control/lab/run.go":            ofNamed,
 	"internal/control/lab/stand.go":          ofNamed,
 	"internal/cargo/load.go":                 ofNamed,
-	"internal/cli/man/man.go":                ofNamed,
 	"internal/control/register/release.go":   ofOwn,
 	"internal/control/restoration.go":        ofOwn,
 	"internal/control/register/up.go":        ofOwn,

@@ -19,7 +19,6 @@ import (
 	"orrery/internal/cli/bounded"
 	"orrery/internal/cli/completion"
 	"orrery/internal/cli/hostverb"
-	"orrery/internal/cli/man"
 	"orrery/internal/cli/rehearse"
 	"orrery/internal/cli/reply"
 	"orrery/internal/cli/screen"
@@ -131,6 +130,9 @@ func printError(w io.Writer, err error) {
 	fmt.Fprintf(w, "orrery: %v\n", err)
 }
 
+// Verbs returns the root of all verbs, for programs that describe them.
+func Verbs() *cobra.Command { return newApp(strings.NewReader(""), io.Discard, io.Discard, nil).root() }
+
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "orrery",
@@ -181,9 +183,8 @@ Start with "orrery init", or with one of the examples.`,
 	add("site", append([]*cobra.Command{a.initVerb()}, reading...)...)
 	add("life", append(a.stateVerbs(), a.planVerb(), a.upVerb(), a.downVerb(), a.resumeVerb(), a.hostFace().Rebalance(), a.backupVerb(), a.restoreVerb(), a.thawVerb())...)
 	add("releases", a.stageVerb(), a.switchVerb(), a.confirmVerb(), a.rollbackVerb(), a.releaseVerb(), a.twinVerb(), a.ciVerb(), a.trialVerb())
-	add("nodes", a.snapshotVerb(), a.volumeVerb())
-	add("nodes", a.statusVerb(), a.shellVerb(), a.consoleVerb(), a.screenVerb(), a.execVerb(), a.cpVerb(), a.forwardVerb(), a.logsVerb(), a.journalVerb())
-	add("host", a.hostVerb(), rehearse.Verb(&a.Session, a.in, a.out, a.err), rehearse.Witness(&a.Session, a.in, a.out), a.labVerb(), a.imageFace().Image(), a.imageFace().Mirror(), a.doctorVerb(), a.lsVerb(), a.versionVerb(), man.Verb(root, Version), a.speadVerb(), a.hookVerb())
+	add("nodes", a.snapshotVerb(), a.volumeVerb(), a.statusVerb(), a.shellVerb(), a.consoleVerb(), a.screenVerb(), a.execVerb(), a.cpVerb(), a.forwardVerb(), a.logsVerb(), a.journalVerb())
+	add("host", a.hostVerb(), rehearse.Verb(&a.Session, a.in, a.out, a.err), rehearse.Witness(&a.Session, a.in, a.out), a.labVerb(), a.imageFace().Image(), a.imageFace().Mirror(), a.doctorVerb(), a.lsVerb(), a.versionVerb(), a.speadVerb(), a.hookVerb())
 	add("host", hostverb.Inner(&a.Session)...)
 	return root
 }
@@ -194,13 +195,10 @@ func usageErrors(c *cobra.Command) {
 		c.Args = func(c *cobra.Command, args []string) error {
 			err := rule(c, args)
 			var said *problem.Problem
-			if errors.As(err, &said) {
+			if err == nil || errors.As(err, &said) {
 				return err
 			}
-			if err != nil {
-				return problem.New(problem.Usage, "too few or too many arguments").Try("usage: %s", c.UseLine())
-			}
-			return nil
+			return problem.New(problem.Usage, "too few or too many arguments").Try("usage: %s", c.UseLine())
 		}
 	}
 	for _, inner := range c.Commands() {

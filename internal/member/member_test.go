@@ -47,7 +47,7 @@ func TestMay(t *testing.T) {
 		{ada, call("up"), "of site karoo is for root only"}, {ada, call("stop"), "root only"}, {ada, call("down"), "root only"}, {ada, twin(call("down"), "ada"), "root only"},
 		{ada, call("cp"), "root only"}, {ada, call("backup"), "root only"}, {ada, call("restore"), "root only"}, {ada, call("resume"), "root only"}, {ada, call("trial"), "root only"},
 		{ada, call("snapshot restore"), "root only"}, {ada, call("volume mirror"), "root only"}, {ada, call("image import"), "root only"}, {ada, call("lab run"), "root only"},
-		{ada, call("ci"), "root only"}, {ada, call("init"), "root only"}, {ada, call("man"), "root only"}, {ada, call("check"), "root only"}, {ada, call("release prune"), "root only"},
+		{ada, call("ci"), "root only"}, {ada, call("init"), "root only"}, {ada, call("check"), "root only"}, {ada, call("release prune"), "root only"},
 		{ada, call("__complete"), "root only"}, {ada, call("completion bash"), "root only"}, {ada, call("forward"), "root only"},
 		// Flags that would lead further.
 		{ada, call("logs", "layer"), "--layer of orrery logs is for root only"}, {ada, call("stage", "force"), "--force"}, {ada, twin(call("exec", "force"), "bob"), "--force"},

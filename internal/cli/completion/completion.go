@@ -53,7 +53,7 @@ var Places = map[string][]Offer{
 	"volume mirror": {words.mirrored}, "volume verify": {words.mirrored}, "volume adopt": {words.formers, words.nodes, words.nothing},
 	"image build": {words.selectors}, "image verify": {words.layers},
 	"backup": {words.selectorsOrFiles}, "backup ls": {words.files}, "backup verify": {words.files}, "backup prune": {words.directories}, "backup repair": {words.directories},
-	"restore": {words.files}, "import": {words.files}, "init": {words.directories}, "mirror pull": {words.directories}, "man": {words.directories},
+	"restore": {words.files}, "import": {words.files}, "init": {words.directories}, "mirror pull": {words.directories},
 	"host facts": {words.hosts}, "host drain": {words.hosts}, "host undrain": {words.hosts}, "host remove": {words.hosts}, "host add": {words.nothing, oneOf("local")},
 
 	"rehearse":        {words.nothing},
