@@ -10,20 +10,13 @@ package remote
 
 import (
 	"encoding/json"
-	"errors"
-	"io/fs"
-	"slices"
-	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
 
 	"orrery/internal/apply"
 	"orrery/internal/host"
 	"orrery/internal/host/path"
-	"orrery/internal/lane"
 	"orrery/internal/observe"
-	"orrery/internal/problem"
 	"orrery/internal/site/spec"
 	"orrery/internal/site/twin"
 )
@@ -187,134 +180,4 @@ type Greeting struct {
 	Machine  string    `json:"machine"` // the same for any two names of one machine, and no two machines
 	Hostname string    `json:"hostname"`
 	Time     time.Time `json:"time"`
-}
-
-// A fault is an error on its way.
-type fault struct {
-	Problems []trouble `json:"problems,omitempty"`
-	Run      *mishap   `json:"run,omitempty"`
-	Gone     bool      `json:"gone,omitempty"` // fs.ErrNotExist
-	Cut      bool      `json:"cut,omitempty"`  // lane.ErrCut
-}
-
-type trouble struct {
-	Kind  problem.Kind `json:"kind"`
-	What  string       `json:"what"`
-	Where string       `json:"where,omitempty"`
-	Cure  string       `json:"cure,omitempty"`
-	Cause string       `json:"cause,omitempty"`
-}
-
-// A mishap is a command that has not succeeded.
-type mishap struct {
-	Place   string   `json:"place"`
-	Command []string `json:"command"`
-	Status  int      `json:"status"`
-	Output  string   `json:"output,omitempty"`
-	Cause   string   `json:"cause,omitempty"`
-}
-
-// faultOf takes an error apart.
-func faultOf(err error) *fault {
-	if err == nil {
-		return nil
-	}
-	f := &fault{Gone: errors.Is(err, fs.ErrNotExist), Cut: errors.Is(err, lane.ErrCut)}
-	var run *host.RunError
-	var p *problem.Problem
-	if errors.As(err, &run) && !errors.As(err, &p) {
-		f.Run = &mishap{run.Place, run.Command, run.Status, run.Output, text(run.Err)}
-		return f
-	}
-	for _, p := range problem.All(err) {
-		t := trouble{p.Kind, p.What, p.Where, p.Cure, text(p.Err)}
-		if full := unix.ENOSPC.Error(); p.Cure == "" && problem.DiskFull(err) && (strings.Contains(t.What, full) || strings.Contains(t.Cause, full)) {
-			t.fill()
-		}
-		f.Problems = append(f.Problems, t)
-	}
-	return f
-}
-
-// fill says of the trouble that it comes from a full disk, which at the other end is another's.
-func (t *trouble) fill() {
-	if t.Cause != "" {
-		t.What += ": " + t.Cause
-	}
-	t.Kind, t.What, t.Cause = problem.Unable, "its disk is full", t.What
-	t.Cure = "make room there, such as by orrery snapshot rm, orrery release prune or orrery image gc, and run the same command again"
-}
-
-// known gives a kind that a helper has said, if it is one of those with which something ends that did not succeed. It becomes an exit status, of which 0 would be success.
-func known(k problem.Kind) problem.Kind {
-	if k >= problem.Failed && k <= problem.Refused || k == problem.Reverted || k == problem.HalfWay || k == problem.Interrupted {
-		return k
-	}
-	return problem.Failed
-}
-
-func text(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
-}
-
-// err puts it together again: with all that was said of it, and what callers tell it by.
-func (f *fault) err() error {
-	if f == nil {
-		return nil
-	}
-	err := f.told()
-	var marks []error
-	if f.Gone {
-		marks = append(marks, fs.ErrNotExist)
-	}
-	if f.Cut {
-		marks = append(marks, lane.ErrCut)
-	}
-	switch {
-	case len(marks) == 0 && err == nil:
-		return problem.New(problem.Failed, "it failed, and does not say why")
-	case len(marks) == 0:
-		return err
-	case err == nil:
-		return marks[0]
-	}
-	return &marked{err, marks}
-}
-
-// A marked error is one that has come from elsewhere and is still what it was there, for errors.Is.
-type marked struct {
-	error
-	is []error
-}
-
-func (m *marked) Unwrap() error        { return m.error }
-func (m *marked) Is(target error) bool { return slices.Contains(m.is, target) }
-
-// told gives what was said, or nil.
-func (f *fault) told() error {
-	if f.Run != nil {
-		e := &host.RunError{Place: f.Run.Place, Command: slices.Clone(f.Run.Command), Status: f.Run.Status, Output: f.Run.Output}
-		if f.Run.Cause != "" {
-			e.Err = errors.New(f.Run.Cause)
-		}
-		return e
-	}
-	var all problem.List
-	for _, t := range f.Problems {
-		p := problem.New(known(t.Kind), "%s", t.What).At(t.Where)
-		if t.Cause != "" {
-			p = p.Because(errors.New(t.Cause))
-		}
-		if t.Cure != "" {
-			p = p.Try("%s", t.Cure)
-		}
-		all = append(all, p)
-	}
-	if len(all) == 1 {
-		return all[0]
-	}
-	return all.OrNil()
 }
