@@ -5,31 +5,58 @@ import (
 	"io"
 
 	"orrery/internal/observe"
-	"orrery/internal/wire"
 )
 
 // GiveBackup lets the host give what it has.
 func (f *far) GiveBackup(ctx context.Context, way io.ReadWriter) error {
-	return f.along(ctx, toGiveBackup, f.q(), way)
+	return giveBackupMethod.along(ctx, f, none{}, way)
+}
+
+var giveBackupMethod = method[none, none]{
+	name: "give backup", traits: traits{long: true, abandoned: true, displayed: true},
+	answer: func(ctx context.Context, c *received, _ none) (none, error) {
+		return none{}, c.host().GiveBackup(ctx, c.stream())
+	},
 }
 
 // FindBackup lets the host look for what backups have lost of what it gave.
 func (f *far) FindBackup(ctx context.Context, way io.ReadWriter) error {
-	return f.along(ctx, toFindBackup, f.q(), way)
+	return findBackupMethod.along(ctx, f, none{}, way)
+}
+
+var findBackupMethod = method[none, none]{
+	name: "find of backup", traits: traits{long: true, abandoned: true, displayed: true},
+	answer: func(ctx context.Context, c *received, _ none) (none, error) {
+		return none{}, c.host().FindBackup(ctx, c.stream())
+	},
 }
 
 // LayBackup lets the host lay down what comes for it.
 func (f *far) LayBackup(ctx context.Context, way io.ReadWriter) error {
-	return f.along(ctx, toLayBackup, f.q(), way)
+	return layBackupMethod.along(ctx, f, none{}, way)
+}
+
+var layBackupMethod = method[none, none]{
+	name: "lay down backup", traits: traits{long: true, displayed: true},
+	answer: func(ctx context.Context, c *received, _ none) (none, error) {
+		return none{}, c.host().LayBackup(ctx, c.stream())
+	},
 }
 
 // RestorePart tells how far the part of a restore has come that the host has.
 func (f *far) RestorePart(ctx context.Context) (s *observe.Restoring, err error) {
-	err = f.ask(ctx, toSeePart, f.q(), nil, &s)
+	s, err = restorePartMethod.call(ctx, f, none{})
 	if s != nil {
 		shownPart(s)
 	}
 	return s, err
+}
+
+var restorePartMethod = method[none, *observe.Restoring]{
+	name: "part of restore", traits: traits{maxBytes: listMaxBytes, abandoned: true},
+	answer: func(ctx context.Context, c *received, _ none) (*observe.Restoring, error) {
+		return c.host().RestorePart(ctx)
+	},
 }
 
 // shownPart makes what a host says of a restore fit to be shown.
@@ -40,10 +67,21 @@ func shownPart(s *observe.Restoring) {
 
 // AdvanceRestore lets the host do a step of it.
 func (f *far) AdvanceRestore(ctx context.Context, id, to string) (told []string, err error) {
-	q := f.q()
-	q.Names = []string{id, to}
-	err = f.ask(ctx, toAdvance, q, nil, &told)
+	told, err = advanceRestoreMethod.call(ctx, f, restoreStep{id, to})
 	return shownAll(told), err
+}
+
+// A restoreStep is which restore a host is to bring how far.
+type restoreStep struct {
+	ID string `json:"id"`
+	To string `json:"to"`
+}
+
+var advanceRestoreMethod = method[restoreStep, []string]{
+	name: "advance restore", traits: traits{maxBytes: listMaxBytes, long: true},
+	answer: func(ctx context.Context, c *received, step restoreStep) ([]string, error) {
+		return c.host().AdvanceRestore(ctx, step.ID, step.To)
+	},
 }
 
 // shownAll makes of a list what is fit to be shown.
@@ -53,23 +91,4 @@ func shownAll(all []string) []string {
 		all[i] = shown(all[i])
 	}
 	return all
-}
-
-// ferry does what is about backups.
-func (on *lent) ferry(ctx context.Context, about string, q *question, with *wire.Caller) (any, error) {
-	switch about {
-	case toGiveBackup:
-		return nil, on.GiveBackup(ctx, wayOf(with))
-	case toFindBackup:
-		return nil, on.FindBackup(ctx, wayOf(with))
-	case toLayBackup:
-		return nil, on.LayBackup(ctx, wayOf(with))
-	case toSeePart:
-		return on.RestorePart(ctx)
-	case toAdvance:
-		if len(q.Names) == 2 {
-			return on.AdvanceRestore(ctx, q.Names[0], q.Names[1])
-		}
-	}
-	return nil, unknown(about)
 }

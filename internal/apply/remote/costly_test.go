@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,69 +12,93 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"reflect"
 	"runtime"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"orrery/internal/apply"
 	"orrery/internal/host"
-	"orrery/internal/host/doctor"
-	"orrery/internal/image"
 	"orrery/internal/jsonlimit"
 	"orrery/internal/jsonlimit/jsonattack"
 	"orrery/internal/observe"
-	"orrery/internal/site/twin"
-	"orrery/internal/volume"
 	"orrery/internal/wire"
 )
 
-// answers are the types of what a helper answers, by what it is asked about; nil is an answer that says nothing.
-var answers = map[string]any{
-	toGreet: Greeting{}, toHold: nil, toSweep: nil, toObserve: observe.Host{}, toDrain: nil, toLook: &observe.Drain{}, toClear: []string{}, toMark: nil,
-	toOutfit: []string{}, toNodes: counted{}, toProbe: [][]observe.Drift{}, toDescribe: []image.Record{}, toDo: nil, toSettle: nil, toList: []string{},
-	toRecall: time.Duration(0), toReturn: nil, toBoot: nil, toRead: observe.Releases{}, toWrite: nil, toCopy: nil, toCompare: map[int]string{},
-	toFetch: nil, toKeep: nil, toReceive: nil, toReveal: "", toSeal: nil, toTell: []twin.Record{}, toRegister: nil, toForget: nil, toFill: filled{},
-	toLay: nil, toShelve: shelf{}, toWeigh: volume.Size{}, toFindCut: cut{}, toCapture: shelf{}.Kept, toShelveIt: nil, toDiscard: nil, toPutBack: nil,
-	toGiveBackup: nil, toFindBackup: nil, toLayBackup: nil, toSeePart: &observe.Restoring{}, toAdvance: []string{}, toMeasureAll: []apply.Contents{},
-	toMirror: nil, toVerify: [][]volume.Deviation{}, toInherit: []apply.Adoption{}, toAdopt: inheritance{}, toSchedule: []string{}, toTryOut: nil,
-	toStock: []image.Kept{}, toProve: nil, toClean: nil, toNote: nil, toRecount: []int{}, toShow: nil, toMeasure: &apply.Usage{}, toSample: host.Sample{},
-	toInspect: doctor.Facts{}, toTry: []int{}, toKey: "", toWord: image.Word{}, toPassOut: "", toPassIn: nil,
+// answerOf returns the type that a method answers with.
+func answerOf(m asked) reflect.Type {
+	f, _ := reflect.TypeOf(m).Elem().FieldByName("answer")
+	return f.Type.Out(0)
 }
 
-// TestAnswersListed: the list above has all that a helper can be asked about.
-func TestAnswersListed(t *testing.T) {
-	for _, path := range []string{"remote.go", "passage.go"} {
+// TestMethodsListed: each declared method is in the list of them, once, and no two have the same name.
+func TestMethodsListed(t *testing.T) {
+	declared, listed := map[string]bool{}, map[string]bool{}
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range files {
 		f, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
 		ast.Inspect(f, func(n ast.Node) bool {
-			v, ok := n.(*ast.ValueSpec)
-			if !ok || len(v.Values) != 1 {
-				return true
-			}
-			if text, ok := v.Values[0].(*ast.BasicLit); ok && text.Kind == token.STRING {
-				about, _ := strconv.Unquote(text.Value)
-				if _, ok := answers[about]; !ok {
-					t.Errorf("%s: %q is not listed", v.Names[0].Name, about)
+			switch n := n.(type) {
+			case *ast.ValueSpec:
+				for i, value := range n.Values {
+					if literal, ok := value.(*ast.CompositeLit); ok && isMethod(literal.Type) {
+						declared[n.Names[i].Name] = true
+					}
+				}
+			case *ast.UnaryExpr:
+				if name, ok := n.X.(*ast.Ident); ok && path == "method.go" {
+					if listed[name.Name] {
+						t.Errorf("%s is listed twice", name.Name)
+					}
+					listed[name.Name] = true
 				}
 			}
 			return true
 		})
 	}
+	for name := range declared {
+		if !listed[name] {
+			t.Errorf("%s is not listed in methods", name)
+		}
+	}
+	if len(declared) < 60 {
+		t.Errorf("there are %d methods: are they declared in another form?", len(declared))
+	}
+	names := map[string]bool{}
+	for _, m := range methods() {
+		name, _ := m.about()
+		if names[name] {
+			t.Errorf("two methods are called %q", name)
+		}
+		names[name] = true
+	}
+}
+
+func isMethod(of ast.Expr) bool {
+	generic, ok := of.(*ast.IndexListExpr)
+	if !ok {
+		return false
+	}
+	name, ok := generic.X.(*ast.Ident)
+	return ok && name.Name == "method"
 }
 
 // TestCostlyAnswers: whatever an answer of the allowed length has most of, it takes no more memory than that length
 // allows. That holds for what is said on the way, too.
 func TestCostlyAnswers(t *testing.T) {
 	tried := map[reflect.Type]int{reflect.TypeFor[word](): 256 << 10, reflect.TypeFor[given](): 256 << 10}
-	for about, answer := range answers {
-		if answer != nil {
-			of := reflect.TypeOf(answer)
-			tried[of] = max(tried[of], min(mostToSay(about), 256<<10))
+	for _, m := range methods() {
+		if of := answerOf(m); of != reflect.TypeFor[none]() {
+			_, how := m.about()
+			tried[of] = max(tried[of], min(cmp.Or(how.maxBytes, defaultMaxBytes), 256<<10))
 		}
 	}
 	for of, size := range tried {
@@ -161,13 +186,13 @@ func askCostly() {
 	}
 	h := l.Host("s", nil)
 	switch about {
-	case toObserve:
+	case observeMethod.name:
 		_, err = h.Observe(context.Background(), nil)
-	case toNodes:
+	case nodesMethod.name:
 		_, err = h.Present(context.Background(), apply.Closely)
-	case toStock:
+	case layersMethod.name:
 		_, err = h.Layers(context.Background())
-	case toProbe:
+	case probeMethod.name:
 		err = h.Probe(context.Background(), make([]observe.Node, 1), make([]apply.Want, 1))
 	}
 	fmt.Println(err)

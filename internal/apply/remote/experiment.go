@@ -32,12 +32,7 @@ var lettingGo = 5 * time.Minute // but in tests
 
 // Measure lets the host do an experiment. When ctx ends, the host is to end the run, and what was measured still comes. An error of tell, or of whoever is written to, ends the talk.
 func (l *Link) Measure(ctx context.Context, x Experiment, tell func(string) error, to io.Writer) error {
-	t, err := l.begin(ctx, toTryOut, question{Experiment: &x})
-	if err != nil {
-		return err
-	}
-	defer t.Close()
-	err = t.result(ctx, func(_ *wire.Talk, w *word) error {
+	_, err := experimentMethod.ask(ctx, l, place{}, x, func(_ *wire.Talk, w *word) error {
 		if w.Detail != "" {
 			if err := tell(w.Detail); err != nil {
 				return err
@@ -48,21 +43,20 @@ func (l *Link) Measure(ctx context.Context, x Experiment, tell func(string) erro
 		}
 		_, err := to.Write(w.Bytes)
 		return err
-	}, nil)
+	})
 	if m := (*mute)(nil); errors.As(err, &m) && ctx.Err() != nil {
 		return problem.New(problem.Interrupted, "interrupted; within %v the host has not said that the run is over", lettingGo).At("host " + l.name).Try("orrery ls on that host shows whether orrery-lab is still there")
 	}
 	return err
 }
 
-// measure does what was asked for, if this machine has a bench.
-func (h *helper) measure(ctx context.Context, x *Experiment, with *wire.Caller) error {
-	bench, ok := h.machine.(Bench)
-	if !ok {
-		return problem.New(problem.Unable, "experiments are not done on this host")
-	}
-	if x == nil {
-		return errors.New("no experiment is said")
-	}
-	return bench.Measure(ctx, *x, func(text string) { _ = with.Say(word{Detail: text}) }, sliced{with})
+var experimentMethod = method[Experiment, none]{
+	name: "experiment", traits: traits{long: true, displayed: true, stop: &lettingGo},
+	answer: func(ctx context.Context, c *received, x Experiment) (none, error) {
+		bench, ok := c.helper.machine.(Bench)
+		if !ok {
+			return none{}, problem.New(problem.Unable, "experiments are not done on this host")
+		}
+		return none{}, bench.Measure(ctx, x, c.detail, sliced{c.Caller})
+	},
 }

@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -29,24 +30,31 @@ type far struct {
 
 var _ apply.Host = (*far)(nil)
 
-// q gives a question about this host.
-func (f *far) q() question { return question{place: f.at} }
-
 // Do does a step. Of what the helper asks for meanwhile, it gets no more than the step needs.
 func (f *far) Do(ctx context.Context, s *plan.Step, say func(string)) error {
 	text, err := plan.Encode(s)
 	if err != nil {
 		return err
 	}
-	q := f.q()
-	q.Step = text
-	return f.ask(ctx, toDo, q, func(t *wire.Talk, w *word) error {
+	_, err = stepMethod.ask(ctx, f.Link, f.at, text, func(t *wire.Talk, w *word) error {
 		if w.Want != nil {
 			return t.Say(f.give(ctx, s, w.Want))
 		}
 		say(w.Detail)
 		return nil
-	}, nil)
+	})
+	return err
+}
+
+var stepMethod = method[json.RawMessage, none]{
+	name: "do", traits: traits{long: true, displayed: true},
+	answer: func(ctx context.Context, c *received, step json.RawMessage) (none, error) {
+		s, err := plan.Decode(step)
+		if err != nil {
+			return none{}, err
+		}
+		return none{}, c.host().Do(ctx, s, c.detail)
+	},
 }
 
 // Hold takes the lock. It is the helper that has it.
@@ -54,9 +62,7 @@ func (f *far) Hold(ctx context.Context, by host.Holder) (letGo func(), err error
 	if name, err := os.Hostname(); err == nil {
 		by.Who += " at " + name
 	}
-	q := f.q()
-	q.By = &by
-	t, err := f.begin(ctx, toHold, q)
+	t, err := holdMethod.begin(ctx, f.Link, f.at, by)
 	if err != nil {
 		return nil, err
 	}
@@ -81,50 +87,113 @@ func (f *far) Hold(ctx context.Context, by host.Holder) (letGo func(), err error
 	}, nil
 }
 
+// holdMethod keeps the site's lock until the caller releases it or is gone.
+var holdMethod = method[host.Holder, none]{
+	name: "hold", traits: traits{abandoned: true},
+	answer: func(ctx context.Context, c *received, by host.Holder) (none, error) {
+		by.Pid = os.Getpid() // that of the caller means nothing here
+		release, err := c.host().Hold(ctx, by)
+		if err != nil {
+			return none{}, err
+		}
+		defer release()
+		if err := c.Say(word{Detail: "held"}); err != nil {
+			return none{}, err
+		}
+		<-ctx.Done()
+		return none{}, nil
+	},
+}
+
 // Sweep ends and removes what runs that were killed left behind.
-func (f *far) Sweep(ctx context.Context) error { return f.ask(ctx, toSweep, f.q(), nil, nil) }
+func (f *far) Sweep(ctx context.Context) error {
+	_, err := sweepMethod.call(ctx, f, none{})
+	return err
+}
+
+var sweepMethod = method[none, none]{
+	name: "sweep", traits: traits{long: true},
+	answer: func(ctx context.Context, c *received, _ none) (none, error) {
+		return none{}, c.host().Sweep(ctx)
+	},
+}
 
 // PublicKey gives the key of the host.
 func (f *far) PublicKey(ctx context.Context) (key string, err error) {
-	err = f.ask(ctx, toKey, f.q(), nil, &key)
-	return key, err
+	return publicKeyMethod.call(ctx, f, none{})
+}
+
+var publicKeyMethod = method[none, string]{
+	name: "public key",
+	answer: func(ctx context.Context, c *received, _ none) (string, error) {
+		return c.host().PublicKey(ctx)
+	},
 }
 
 // Observe looks at what is there.
 func (f *far) Observe(ctx context.Context, engines []string) (seen observe.Host, err error) {
-	q := f.q()
-	q.Engines = engines
-	err = f.ask(ctx, toObserve, q, nil, &seen)
+	seen, err = observeMethod.call(ctx, f, engines)
 	if seen.Restoring != nil {
 		shownPart(seen.Restoring)
 	}
 	return seen, err
 }
 
+var observeMethod = method[[]string, observe.Host]{
+	name: "observe", traits: traits{maxBytes: listMaxBytes, abandoned: true},
+	answer: func(ctx context.Context, c *received, ask []string) (observe.Host, error) {
+		return c.host().Observe(ctx, ask)
+	},
+}
+
 // Mark takes down over there of which site the nodes are.
 func (f *far) Mark(ctx context.Context, origin string) error {
-	q := f.q()
-	q.Origin = origin
-	return f.ask(ctx, toMark, q, nil, nil)
+	_, err := markMethod.call(ctx, f, origin)
+	return err
+}
+
+var markMethod = method[string, none]{
+	name: "mark",
+	answer: func(ctx context.Context, c *received, ask string) (none, error) {
+		return none{}, c.host().Mark(ctx, ask)
+	},
 }
 
 // Drained gives the mark on the host.
 func (f *far) Drained(ctx context.Context) (mark *observe.Drain, err error) {
-	err = f.ask(ctx, toLook, f.q(), nil, &mark)
-	return mark, err
+	return drainedMethod.call(ctx, f, none{})
+}
+
+var drainedMethod = method[none, *observe.Drain]{
+	name: "drained", traits: traits{abandoned: true},
+	answer: func(ctx context.Context, c *received, _ none) (*observe.Drain, error) {
+		return c.host().Drained(ctx)
+	},
 }
 
 // SetDrained puts the mark on the host, or takes it away.
 func (f *far) SetDrained(ctx context.Context, mark *observe.Drain) error {
-	q := f.q()
-	q.Drain = mark
-	return f.ask(ctx, toDrain, q, nil, nil)
+	_, err := setDrainedMethod.call(ctx, f, mark)
+	return err
+}
+
+var setDrainedMethod = method[*observe.Drain, none]{
+	name: "drain",
+	answer: func(ctx context.Context, c *received, ask *observe.Drain) (none, error) {
+		return none{}, c.host().SetDrained(ctx, ask)
+	},
 }
 
 // Forget removes all that the host keeps of the site.
 func (f *far) Forget(ctx context.Context) (left []string, err error) {
-	err = f.ask(ctx, toClear, f.q(), nil, &left)
-	return left, err
+	return forgetMethod.call(ctx, f, none{})
+}
+
+var forgetMethod = method[none, []string]{
+	name: "clear", traits: traits{long: true},
+	answer: func(ctx context.Context, c *received, _ none) ([]string, error) {
+		return c.host().Forget(ctx)
+	},
 }
 
 // Nodes gives the nodes that are there.
@@ -135,21 +204,31 @@ func (f *far) Nodes(ctx context.Context) ([]observe.Node, error) {
 
 // Present gives them with whose they are, which the host says along with them.
 func (f *far) Present(ctx context.Context, look apply.Look) (apply.Present, error) {
-	var all counted
-	q := f.q()
-	q.Look = look
-	if err := f.ask(ctx, toNodes, q, nil, &all); err != nil {
+	all, err := nodesMethod.call(ctx, f, look)
+	if err != nil {
 		return apply.Present{}, err
 	}
 	return all.Present, f.there(all.Fault.err())
 }
 
+// counted are nodes, and what is wrong with the rest.
+type counted struct {
+	apply.Present
+	Fault *fault `json:"fault,omitempty"`
+}
+
+var nodesMethod = method[apply.Look, counted]{
+	name: "nodes", traits: traits{maxBytes: listMaxBytes, abandoned: true},
+	answer: func(ctx context.Context, c *received, ask apply.Look) (counted, error) {
+		present, err := c.host().Present(ctx, ask)
+		return counted{present, faultOf(err)}, nil
+	},
+}
+
 // Probe looks into nodes.
 func (f *far) Probe(ctx context.Context, nodes []observe.Node, wants []apply.Want) error {
-	q := f.q()
-	q.Nodes, q.Wants = nodes, wants
-	var drift [][]observe.Drift
-	if err := f.ask(ctx, toProbe, q, nil, &drift); err != nil {
+	drift, err := probeMethod.call(ctx, f, probed{nodes, wants})
+	if err != nil {
 		return err
 	}
 	if len(drift) != len(nodes) {
@@ -161,11 +240,28 @@ func (f *far) Probe(ctx context.Context, nodes []observe.Node, wants []apply.Wan
 	return nil
 }
 
+// probed are nodes to look into, and what each of them is to be.
+type probed struct {
+	Nodes []observe.Node `json:"nodes"`
+	Wants []apply.Want   `json:"wants"`
+}
+
+var probeMethod = method[probed, [][]observe.Drift]{
+	name: "probe", traits: traits{maxBytes: listMaxBytes, long: true, abandoned: true},
+	answer: func(ctx context.Context, c *received, ask probed) ([][]observe.Drift, error) {
+		err := c.host().Probe(ctx, ask.Nodes, ask.Wants)
+		drift := make([][]observe.Drift, len(ask.Nodes))
+		for i := range ask.Nodes {
+			drift[i] = ask.Nodes[i].Drift
+		}
+		return drift, err
+	},
+}
+
 // Describe gives what is on record of layers in the store over there.
 func (f *far) Describe(ctx context.Context, layers []string) (all []image.Record, err error) {
-	q := f.q()
-	q.Layers = layers
-	if err := f.ask(ctx, toDescribe, q, nil, &all); err != nil {
+	all, err = describeMethod.call(ctx, f, layers)
+	if err != nil {
 		return nil, err
 	}
 	if len(all) != len(layers) {
@@ -174,66 +270,117 @@ func (f *far) Describe(ctx context.Context, layers []string) (all []image.Record
 	return all, nil
 }
 
+var describeMethod = method[[]string, []image.Record]{
+	name: "describe", traits: traits{abandoned: true},
+	answer: func(ctx context.Context, c *received, ask []string) ([]image.Record, error) {
+		return c.host().Describe(ctx, ask)
+	},
+}
+
 // Settle removes what was kept for undoing.
 func (f *far) Settle(ctx context.Context, done []*plan.Step) error {
-	q := f.q()
+	var steps []json.RawMessage
 	for _, s := range done {
 		text, err := plan.Encode(s)
 		if err != nil {
 			return err
 		}
-		q.Done = append(q.Done, text)
+		steps = append(steps, text)
 	}
-	return f.ask(ctx, toSettle, q, nil, nil)
+	_, err := settleMethod.call(ctx, f, steps)
+	return err
+}
+
+var settleMethod = method[[]json.RawMessage, none]{
+	name: "settle", traits: traits{long: true},
+	answer: func(ctx context.Context, c *received, ask []json.RawMessage) (none, error) {
+		done, err := apply.Decoded(ask)
+		if err != nil {
+			return none{}, err
+		}
+		return none{}, c.host().Settle(ctx, done)
+	},
 }
 
 // quickly is how long something is waited for that does without an answer.
 const quickly = 10 * time.Second
 
 // Left gives what is not in the copies of volumes.
-func (f *far) Left() (left []string) {
+func (f *far) Left() []string {
 	ctx, cancel := context.WithTimeout(context.Background(), quickly)
 	defer cancel()
-	if err := f.ask(ctx, toList, f.q(), nil, &left); err != nil {
+	left, err := leftMethod.call(ctx, f, none{})
+	if err != nil {
 		return []string{err.Error()}
 	}
 	return left
 }
 
+var leftMethod = method[none, []string]{
+	name: "left", traits: traits{abandoned: true},
+	answer: func(_ context.Context, c *received, _ none) ([]string, error) { return c.host().Left(), nil },
+}
+
 // Took tells how long a step took that was like this one.
-func (f *far) Took(s *plan.Step) (took time.Duration) {
+func (f *far) Took(s *plan.Step) time.Duration {
 	if s.Kind != plan.BuildLayer {
 		return 0
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), quickly)
 	defer cancel()
-	q := f.q()
-	var err error
-	if q.Step, err = plan.Encode(s); err != nil || f.ask(ctx, toRecall, q, nil, &took) != nil {
+	step, err := plan.Encode(s)
+	if err != nil {
+		return 0
+	}
+	took, err := tookMethod.call(ctx, f, step)
+	if err != nil {
 		return 0
 	}
 	return took
 }
 
+var tookMethod = method[json.RawMessage, time.Duration]{
+	name: "took", traits: traits{abandoned: true},
+	answer: func(_ context.Context, c *received, step json.RawMessage) (time.Duration, error) {
+		s, err := plan.Decode(step)
+		if err != nil {
+			return 0, err
+		}
+		return c.host().Took(s), nil
+	},
+}
+
 // ReadReleases tells which releases are live.
 func (f *far) ReadReleases(ctx context.Context) (r observe.Releases, err error) {
-	err = f.ask(ctx, toRead, f.q(), nil, &r)
-	return r, err
+	return releasesMethod.call(ctx, f, none{})
+}
+
+var releasesMethod = method[none, observe.Releases]{
+	name: "releases", traits: traits{abandoned: true},
+	answer: func(ctx context.Context, c *received, _ none) (observe.Releases, error) {
+		return c.host().ReadReleases(ctx)
+	},
 }
 
 // WriteReleases takes down which are live.
 func (f *far) WriteReleases(r observe.Releases) error {
-	q := f.q()
-	q.Release = &r
-	return f.ask(context.Background(), toWrite, q, nil, nil)
+	_, err := writeReleasesMethod.call(context.Background(), f, r)
+	return err
+}
+
+var writeReleasesMethod = method[observe.Releases, none]{
+	name: "set releases",
+	answer: func(_ context.Context, c *received, r observe.Releases) (none, error) {
+		return none{}, c.host().WriteReleases(r)
+	},
 }
 
 // Clock tells how far the clock over there is ahead: by the quickest of some answers.
 func (f *far) Clock(ctx context.Context) (ahead, took time.Duration, err error) {
 	for i := range 5 {
-		var g Greeting
 		asked := time.Now()
-		if err := f.Link.ask(ctx, toGreet, question{}, nil, &g); err != nil {
+		g, err := greetMethod.ask(ctx, f.Link, place{}, none{}, nil)
+		if err != nil {
 			return 0, 0, err
 		}
 		if now := time.Since(asked); i == 0 || now < took {
@@ -245,37 +392,54 @@ func (f *far) Clock(ctx context.Context) (ahead, took time.Duration, err error) 
 
 // CopyReleases takes down what another host has on record.
 func (f *far) CopyReleases(r observe.Releases) error {
-	q := f.q()
-	q.Release = &r
-	return f.ask(context.Background(), toCopy, q, nil, nil)
+	_, err := copyReleasesMethod.call(context.Background(), f, r)
+	return err
+}
+
+var copyReleasesMethod = method[observe.Releases, none]{
+	name: "copy releases",
+	answer: func(_ context.Context, c *received, r observe.Releases) (none, error) {
+		return none{}, c.host().CopyReleases(r)
+	},
 }
 
 // Editions tells of which of some releases the host keeps a copy.
 func (f *far) Editions(ctx context.Context, of []int) (all map[int]string, err error) {
-	q := f.q()
-	q.Editions = of
-	err = f.ask(ctx, toCompare, q, nil, &all)
-	return all, err
+	return editionsMethod.call(ctx, f, of)
+}
+
+var editionsMethod = method[[]int, map[int]string]{
+	name: "editions", traits: traits{abandoned: true},
+	answer: func(ctx context.Context, c *received, ask []int) (map[int]string, error) {
+		return c.host().Editions(ctx, ask)
+	},
 }
 
 // Edition opens the copy of the site directory from which a release was staged.
 func (f *far) Edition(ctx context.Context, release int) (io.ReadCloser, error) {
-	q := f.q()
-	q.Edition = release
-	return f.stream(ctx, toFetch, q)
+	return editionMethod.stream(ctx, f, release)
+}
+
+var editionMethod = method[int, none]{
+	name: "edition", traits: traits{long: true, abandoned: true},
+	answer: func(ctx context.Context, c *received, ask int) (none, error) {
+		in, err := c.host().Edition(ctx, ask)
+		if err != nil {
+			return none{}, err
+		}
+		return none{}, c.send(in)
+	},
 }
 
 // KeepEdition stores one.
 func (f *far) KeepEdition(ctx context.Context, release int, digest string, from io.Reader) error {
-	q := f.q()
-	q.Edition, q.Content = release, digest
-	t, err := f.begin(ctx, toKeep, q)
+	t, err := keepEditionMethod.begin(ctx, f.Link, f.at, edition{release, digest})
 	if err != nil {
 		return err
 	}
 	defer t.Close()
 	t.reminded()
-	piece := make([]byte, mostOfALog)
+	piece := make([]byte, maxPieceBytes)
 	for {
 		n, err := from.Read(piece)
 		if n > 0 {
@@ -296,6 +460,19 @@ func (f *far) KeepEdition(ctx context.Context, release int, digest string, from 
 	return t.result(ctx, nil, nil)
 }
 
+// An edition is the copy of a site directory that is about to be sent.
+type edition struct {
+	Release int    `json:"release"`
+	Digest  string `json:"digest"`
+}
+
+var keepEditionMethod = method[edition, none]{
+	name: "keep edition", traits: traits{long: true, abandoned: true},
+	answer: func(ctx context.Context, c *received, ask edition) (none, error) {
+		return none{}, c.host().KeepEdition(ctx, ask.Release, ask.Digest, c.parts())
+	},
+}
+
 // A part is a piece of an edition that is sent to be kept.
 type part struct {
 	Bytes []byte `json:"bytes,omitempty"`
@@ -304,33 +481,67 @@ type part struct {
 
 // KeepWayBack keeps over there how the host goes back from a trial.
 func (f *far) KeepWayBack(ctx context.Context, w apply.WayBack) error {
-	q := f.q()
-	q.Back = &w
-	return f.ask(ctx, toReturn, q, nil, nil)
+	_, err := keepWayBackMethod.call(ctx, f, w)
+	return err
+}
+
+var keepWayBackMethod = method[apply.WayBack, none]{
+	name: "keep way back",
+	answer: func(ctx context.Context, c *received, ask apply.WayBack) (none, error) {
+		return none{}, c.host().KeepWayBack(ctx, ask)
+	},
 }
 
 // KeepBoot keeps over there what the host does after a reboot.
 func (f *far) KeepBoot(ctx context.Context, b apply.Boot) error {
-	q := f.q()
-	q.Boot = &b
-	return f.ask(ctx, toBoot, q, nil, nil)
+	_, err := keepBootMethod.call(ctx, f, b)
+	return err
+}
+
+var keepBootMethod = method[apply.Boot, none]{
+	name: "keep boot",
+	answer: func(ctx context.Context, c *received, ask apply.Boot) (none, error) {
+		return none{}, c.host().KeepBoot(ctx, ask)
+	},
 }
 
 // Twins gives the records of twins over there.
 func (f *far) Twins(ctx context.Context) (all []twin.Record, err error) {
-	err = f.ask(ctx, toTell, f.q(), nil, &all)
-	return all, err
+	return twinsMethod.call(ctx, f, none{})
+}
+
+var twinsMethod = method[none, []twin.Record]{
+	name: "twins", traits: traits{abandoned: true},
+	answer: func(ctx context.Context, c *received, _ none) ([]twin.Record, error) {
+		return c.host().Twins(ctx)
+	},
 }
 
 // KeepTwin keeps the record of a twin over there.
 func (f *far) KeepTwin(ctx context.Context, r twin.Record) error {
-	q := f.q()
-	q.Twin = &r
-	return f.ask(ctx, toRegister, q, nil, nil)
+	_, err := keepTwinMethod.call(ctx, f, r)
+	return err
+}
+
+var keepTwinMethod = method[twin.Record, none]{
+	name: "keep twin",
+	answer: func(ctx context.Context, c *received, ask twin.Record) (none, error) {
+		return none{}, c.host().KeepTwin(ctx, ask)
+	},
 }
 
 // ForgetTwin removes what is kept of a twin over there.
-func (f *far) ForgetTwin(ctx context.Context) error { return f.ask(ctx, toForget, f.q(), nil, nil) }
+func (f *far) ForgetTwin(ctx context.Context) error {
+	_, err := forgetTwinMethod.call(ctx, f, none{})
+	return err
+}
+
+var forgetTwinMethod = method[none, none]{
+	name: "forget twin", traits: traits{long: true},
+	answer: func(ctx context.Context, c *received, _ none) (none, error) {
+		return none{}, c.host().ForgetTwin(ctx)
+	},
+}
 
 // Redact hides the values of secrets, of which this end knows.
 func (f *far) Redact(text string) string { return f.secrets.Redact(text) }
@@ -381,22 +592,39 @@ func (f *far) Sample(n *spec.Node) host.Sample {
 	nothing := host.Sample{At: time.Now(), CPU: -1, Memory: -1, Pids: -1}
 	ctx, cancel := context.WithTimeout(context.Background(), quickly)
 	defer cancel()
-	q := f.q()
-	q.Nodes = []observe.Node{{Node: *n}}
-	var s host.Sample
-	if err := f.ask(ctx, toSample, q, nil, &s); err != nil {
+	s, err := sampleMethod.call(ctx, f, *n)
+	if err != nil {
 		return nothing
 	}
 	return s
 }
 
+var sampleMethod = method[spec.Node, host.Sample]{
+	name: "sample", traits: traits{abandoned: true},
+	answer: func(_ context.Context, c *received, n spec.Node) (host.Sample, error) {
+		return c.host().Sample(&n), nil
+	},
+}
+
 // Usage tells what a node uses.
 func (f *far) Usage(ctx context.Context, n *observe.Node, before, now host.Sample) *apply.Usage {
-	q := f.q()
-	q.Nodes, q.Before, q.Now = []observe.Node{*n}, &before, &now
-	var u *apply.Usage
-	if err := f.ask(ctx, toMeasure, q, nil, &u); err != nil || u == nil {
+	u, err := usageMethod.call(ctx, f, used{*n, before, now})
+	if err != nil || u == nil {
 		return &apply.Usage{Processors: -1, Memory: -1, Pids: -1, Disk: -1, Volumes: -1, Limits: n.Limits}
 	}
 	return u
+}
+
+// A used node is one whose usage is worked out from two samples.
+type used struct {
+	Node   observe.Node `json:"node"`
+	Before host.Sample  `json:"before"`
+	Now    host.Sample  `json:"now"`
+}
+
+var usageMethod = method[used, *apply.Usage]{
+	name: "usage", traits: traits{long: true, abandoned: true},
+	answer: func(ctx context.Context, c *received, ask used) (*apply.Usage, error) {
+		return c.host().Usage(ctx, &ask.Node, ask.Before, ask.Now), nil
+	},
 }

@@ -9,16 +9,21 @@ import (
 
 // Receive sends a file over there, from which a layer is built.
 func (f *far) Receive(ctx context.Context, digest string, from io.Reader) error {
-	q := f.q()
-	q.Content = digest
-	is := &source{from: from}
-	err := f.along(ctx, toReceive, q, is)
-	is.mutex.Lock()
-	defer is.mutex.Unlock()
-	if err != nil && is.wrong != nil { // that is why the talk has ended
-		return is.wrong
+	sent := &source{from: from}
+	err := receiveMethod.along(ctx, f, digest, sent)
+	sent.mutex.Lock()
+	defer sent.mutex.Unlock()
+	if err != nil && sent.wrong != nil { // that is why the talk has ended
+		return sent.wrong
 	}
 	return err
+}
+
+var receiveMethod = method[string, none]{
+	name: "receive", traits: traits{long: true, abandoned: true, displayed: true},
+	answer: func(ctx context.Context, c *received, digest string) (none, error) {
+		return none{}, c.host().Receive(ctx, digest, c.parts())
+	},
 }
 
 // A source is read while it is sent. Nothing comes back.

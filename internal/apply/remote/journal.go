@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -9,18 +10,17 @@ import (
 	"orrery/internal/journal"
 	"orrery/internal/jsonlimit"
 	"orrery/internal/problem"
+	"orrery/internal/wire"
 )
 
 // Entries gives what the journal has. It comes as lines, which are read as those of a file that anybody may have written.
 func (f *far) Entries(ctx context.Context, runs int) (all []journal.Entry, damaged []int, err error) {
-	q := f.q()
-	q.Runs = runs
-	l, err := f.stream(ctx, toRecount, q)
+	l, err := entriesMethod.stream(ctx, f, runs)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer l.Close() //nolint:errcheck // it was only read
-	all, wrong, _, err := journal.Scan(io.LimitReader(l, mostOfAJournal))
+	all, wrong, _, err := journal.Scan(io.LimitReader(l, maxJournalBytes))
 	if err == nil && (len(wrong) > 0 || jsonlimit.Unmarshal(l.result, &damaged) != nil) { // if it was cut off, there is no result
 		err = errors.New("it sends what is none")
 	}
@@ -32,6 +32,30 @@ func (f *far) Entries(ctx context.Context, runs int) (all []journal.Entry, damag
 	}
 	return nil, nil, problem.New(problem.Failed, "the journal of host %s cannot be read", f.at.Host).Because(err)
 }
+
+// entriesMethod sends the entries as lines, and then returns the numbers of the lines that cannot be read.
+var entriesMethod = method[int, []int]{
+	name: "entries", traits: traits{long: true, abandoned: true},
+	answer: func(ctx context.Context, c *received, runs int) ([]int, error) {
+		all, damaged, err := c.host().Entries(ctx, runs)
+		if err != nil {
+			return nil, err
+		}
+		lines := bufio.NewWriterSize(pieces{c.Caller}, maxPieceBytes)
+		if err := journal.Print(lines, all); err != nil {
+			return nil, err
+		}
+		if damaged == nil {
+			damaged = []int{}
+		}
+		return damaged, lines.Flush()
+	},
+}
+
+// pieces sends what is written.
+type pieces struct{ with *wire.Caller }
+
+func (p pieces) Write(b []byte) (int, error) { return len(b), p.with.Say(word{Bytes: b}) }
 
 // entry is one of a journal, on its way.
 type entry struct {
@@ -47,7 +71,7 @@ type record struct {
 
 // Journal opens the journal.
 func (f *far) Journal() (apply.Journal, error) {
-	t, err := f.begin(context.Background(), toNote, f.q())
+	t, err := journalMethod.begin(context.Background(), f.Link, f.at, none{})
 	if err != nil {
 		return nil, err
 	}
@@ -57,6 +81,30 @@ func (f *far) Journal() (apply.Journal, error) {
 		return nil, err
 	}
 	return r, nil
+}
+
+// journalMethod writes entries of the journal as they come, and says of each that it is written.
+var journalMethod = method[none, none]{
+	name: "journal",
+	answer: func(_ context.Context, c *received, _ none) (none, error) {
+		j, err := c.host().Journal()
+		if err != nil {
+			return none{}, err
+		}
+		defer j.Close() //nolint:errcheck // every entry has been written by then
+		if err := c.Say(word{Detail: "open"}); err != nil {
+			return none{}, err
+		}
+		for {
+			var e entry
+			if err := c.Hear(&e); err != nil {
+				return none{}, nil //nolint:nilerr // no more come
+			}
+			if err := c.Say(word{Fault: faultOf(j.Add(e.Entry)), Detail: "noted"}); err != nil {
+				return none{}, err
+			}
+		}
+	},
 }
 
 // heard waits until something has been done.

@@ -52,7 +52,7 @@ func Open(ctx context.Context, name string, conn io.ReadWriteCloser, version str
 	client.Demand(pulse, patience)
 	l := &Link{name: name, client: client, why: why}
 	asked := time.Now()
-	if err := l.ask(ctx, toGreet, question{Version: version}, nil, &l.Greeting); err != nil {
+	if l.Greeting, err = greetMethod.ask(ctx, l, place{}, none{}, nil); err != nil {
 		_ = client.Close()
 		return nil, err
 	}
@@ -87,13 +87,19 @@ func (l *Link) Parting(do func()) { l.part = do }
 
 // Inspect gives what the host has that nodes need.
 func (l *Link) Inspect(ctx context.Context) (facts doctor.Facts, err error) {
-	err = l.ask(ctx, toInspect, question{}, nil, &facts)
-	return facts, err
+	return inspectMethod.ask(ctx, l, place{}, none{}, nil)
+}
+
+var inspectMethod = method[none, doctor.Facts]{
+	name: "facts", traits: traits{abandoned: true},
+	answer: func(_ context.Context, c *received, _ none) (doctor.Facts, error) {
+		return c.helper.machine.Inspect(), nil
+	},
 }
 
 // Try gives, for each way from the host to another, the size of the largest packet that came back from there: no larger than what was asked for, whatever the host says.
 func (l *Link) Try(ctx context.Context, ways []path.Way) (sizes []int, err error) {
-	if err = l.ask(ctx, toTry, question{Ways: ways}, nil, &sizes); err == nil && len(sizes) != len(ways) {
+	if sizes, err = pathsMethod.ask(ctx, l, place{}, ways, nil); err == nil && len(sizes) != len(ways) {
 		err = problem.New(problem.Failed, "host %s: it was asked for %d ways, and tells of %d", l.name, len(ways), len(sizes))
 	}
 	for i := range sizes {
@@ -104,29 +110,34 @@ func (l *Link) Try(ctx context.Context, ways []path.Way) (sizes []int, err error
 	return sizes, err
 }
 
-// Outfit installs on the host what nodes of some engines need, and says what is done there.
-func (l *Link) Outfit(ctx context.Context, engines []string, say func(string)) (packages []string, err error) {
-	err = l.ask(ctx, toOutfit, question{Engines: engines}, func(_ *wire.Talk, w *word) error {
-		say(visible.Line(w.Detail))
-		return nil
-	}, &packages)
-	return packages, err
+var pathsMethod = method[[]path.Way, []int]{
+	name: "ways", traits: traits{long: true, abandoned: true},
+	answer: func(ctx context.Context, c *received, ways []path.Way) ([]int, error) {
+		return c.helper.machine.Try(ctx, ways[:min(len(ways), maxWays)]), nil
+	},
 }
 
-// ask asks something, and waits for the result. When ctx ends, the helper is to come to an end with it, which is waited for, but no longer than stopTimeout: what it did until then
-// counts. Hear, if it is set, gets what is said on the way.
-func (l *Link) ask(ctx context.Context, about string, q question, hear func(*wire.Talk, *word) error, into any) error {
-	t, err := l.begin(ctx, about, q)
-	if err != nil {
-		return err
-	}
-	defer t.Close()
-	return t.result(ctx, hear, into)
+// maxWays is how many ways to other hosts one question may be about.
+const maxWays = 1024
+
+// Outfit installs on the host what nodes of some engines need, and says what is done there.
+func (l *Link) Outfit(ctx context.Context, engines []string, say func(string)) (packages []string, err error) {
+	return outfitMethod.ask(ctx, l, place{}, engines, func(_ *wire.Talk, w *word) error {
+		say(visible.Line(w.Detail))
+		return nil
+	})
+}
+
+var outfitMethod = method[[]string, []string]{
+	name: "outfit", traits: traits{long: true, displayed: true},
+	answer: func(ctx context.Context, c *received, engines []string) ([]string, error) {
+		return c.helper.machine.Outfit(ctx, engines, c.detail)
+	},
 }
 
 // result hears a talk to its end.
 func (t *talk) result(ctx context.Context, hear func(*wire.Talk, *word) error, into any) error {
-	if !displayed[t.about] {
+	if !t.displayed {
 		t.reminded()
 	}
 	for {

@@ -10,14 +10,23 @@ import (
 
 // Log opens what the roles of a node printed.
 func (f *far) Log(ctx context.Context, node string) (io.ReadCloser, error) {
-	q := f.q()
-	q.Log = node
-	return f.stream(ctx, toShow, q)
+	return logMethod.stream(ctx, f, node)
+}
+
+var logMethod = method[string, none]{
+	name: "log", traits: traits{long: true, abandoned: true},
+	answer: func(ctx context.Context, c *received, node string) (none, error) {
+		log, err := c.host().Log(ctx, node)
+		if err != nil {
+			return none{}, err
+		}
+		return none{}, c.send(log)
+	},
 }
 
 // stream asks for what comes in pieces.
-func (f *far) stream(ctx context.Context, about string, q question) (*log, error) {
-	t, err := f.begin(ctx, about, q)
+func (m *method[Q, A]) stream(ctx context.Context, f *far, ask Q) (*log, error) {
+	t, err := m.begin(ctx, f.Link, f.at, ask)
 	if err != nil {
 		return nil, err
 	}

@@ -37,7 +37,7 @@ func (d deaf) Talk(_ context.Context, about string, with *wire.Caller) error {
 	if err := with.Hear(&q); err != nil {
 		return err
 	}
-	if about == toGreet {
+	if about == greetMethod.name {
 		return with.Say(map[string]any{"result": Greeting{Version: "1"}})
 	}
 	d.asked <- about
@@ -45,6 +45,16 @@ func (d deaf) Talk(_ context.Context, about string, with *wire.Caller) error {
 		d.says(about, with)
 	}
 	select {} // whatever becomes of its caller
+}
+
+// traitsOf returns those of the method called name.
+func traitsOf(name string) traits {
+	for _, m := range methods() {
+		if about, how := m.about(); about == name {
+			return how
+		}
+	}
+	return traits{}
 }
 
 // toDeaf connects to such a helper. What the user is told goes to told.
@@ -207,7 +217,7 @@ func TestAnswersInTime(t *testing.T) {
 			if name == "Left" || name == "Sample" { // they have a time of their own
 				return
 			}
-			if !displayed[about] {
+			if !traitsOf(about).displayed {
 				select {
 				case text := <-told:
 					if !strings.Contains(text, "still waiting for host sv2: "+about+", ") {
@@ -217,7 +227,7 @@ func TestAnswersInTime(t *testing.T) {
 					t.Errorf("nobody is told that %q is waited for", about)
 				}
 			}
-			if lengthy[about] {
+			if traitsOf(about).long {
 				return
 			}
 			select {
@@ -283,7 +293,7 @@ func TestHalfCalls(t *testing.T) {
 	shorten(t, 150*time.Millisecond, 150*time.Millisecond, 10*time.Millisecond)
 	begins := func(about string, with *wire.Caller) {
 		w := word{Detail: "held"}
-		if about == toFetch || about == toShow || about == toRecount {
+		if about == editionMethod.name || about == logMethod.name || about == entriesMethod.name {
 			w = word{Bytes: []byte("x")}
 		}
 		_ = with.Say(w)

@@ -2,7 +2,6 @@ package remote
 
 import (
 	"context"
-	"errors"
 	"net"
 	"net/netip"
 	"sync"
@@ -13,26 +12,12 @@ import (
 	"orrery/internal/wire"
 )
 
-// What talks are about that have to do with what hosts take from one another.
-const (
-	toWord    = "layer"
-	toPassOut = "give"
-	toPassIn  = "take"
-)
-
-// pass is what their questions have, and passed what is said on the way.
-type (
-	pass struct {
-		Layer  string        `json:"layer,omitempty"`
-		Errand *apply.Errand `json:"errand,omitempty"`
-		At     *apply.Spot   `json:"at,omitempty"`
-	}
-	passed struct {
-		Meet  *meeting `json:"meet,omitempty"`
-		Doubt string   `json:"doubt,omitempty"`
-		Moved int64    `json:"moved,omitempty"`
-	}
-)
+// passed is what is said on the way when hosts receive something from one another.
+type passed struct {
+	Meet  *meeting `json:"meet,omitempty"`
+	Doubt string   `json:"doubt,omitempty"`
+	Moved int64    `json:"moved,omitempty"`
+}
 
 // A meeting is what a helper says of its end of a lane: that it is open for one who comes, or that it is to meet another host, or that the two do not reach one another.
 type meeting struct {
@@ -49,17 +34,19 @@ type reply struct {
 
 // Word says what is in a layer over there.
 func (f *far) Word(ctx context.Context, layer string) (w image.Word, err error) {
-	q := f.q()
-	q.Layer = layer
-	err = f.ask(ctx, toWord, q, nil, &w)
-	return w, err
+	return layerMethod.call(ctx, f, layer)
+}
+
+var layerMethod = method[string, image.Word]{
+	name: "layer", traits: traits{long: true, abandoned: true},
+	answer: func(ctx context.Context, c *received, layer string) (image.Word, error) {
+		return c.host().Word(ctx, layer)
+	},
 }
 
 // Give does what a host that gives does.
 func (f *far) Give(ctx context.Context, e apply.Errand, at apply.Spot, meet func(lane.Card) (lane.Card, error), say func(string)) (sum string, err error) {
-	q := f.q()
-	q.Errand, q.At = &e, &at
-	err = f.ask(ctx, toPassOut, q, func(t *wire.Talk, w *word) error {
+	return giveMethod.ask(ctx, f.Link, f.at, gift{e, at}, func(t *wire.Talk, w *word) error {
 		if w.Meet == nil {
 			say(w.Detail)
 			return nil
@@ -68,15 +55,26 @@ func (f *far) Give(ctx context.Context, e apply.Errand, at apply.Spot, meet func
 		theirs, err := meet(w.Meet.Card)
 		r.Card, r.Fault = theirs, faultOf(err)
 		return t.Say(r)
-	}, &sum)
-	return sum, err
+	})
+}
+
+// A gift is what a host is to give, and what has to be there for it.
+type gift struct {
+	Errand apply.Errand `json:"errand"`
+	At     apply.Spot   `json:"at,omitzero"`
+}
+
+var giveMethod = method[gift, string]{
+	name: "give", traits: traits{long: true, displayed: true},
+	answer: func(ctx context.Context, c *received, g gift) (string, error) {
+		steers := &caller{with: c.Caller}
+		return c.host().Give(ctx, g.Errand, g.At, func(mine lane.Card) (lane.Card, error) { return steers.ask(meeting{Card: mine}) }, c.detail)
+	},
 }
 
 // Take does what a host that takes does. It may meet several others at the same time, and asks one after the other.
 func (f *far) Take(ctx context.Context, e apply.Errand, with apply.Meeting, say func(string)) error {
-	q := f.q()
-	q.Errand = &e
-	return f.ask(ctx, toPassIn, q, func(t *wire.Talk, w *word) error {
+	_, err := takeMethod.ask(ctx, f.Link, f.at, e, func(t *wire.Talk, w *word) error {
 		switch {
 		case w.Doubt != "":
 			with.Doubt(w.Doubt)
@@ -96,31 +94,21 @@ func (f *far) Take(ctx context.Context, e apply.Errand, with apply.Meeting, say 
 			return t.Say(r)
 		}
 		return nil
-	}, nil)
+	})
+	return err
+}
+
+var takeMethod = method[apply.Errand, none]{
+	name: "take", traits: traits{long: true, displayed: true},
+	answer: func(ctx context.Context, c *received, e apply.Errand) (none, error) {
+		return none{}, c.host().Take(ctx, e, &caller{with: c.Caller}, c.detail)
+	},
 }
 
 // Dial connects on the host itself.
 func (f *far) Dial(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
 	c, err := f.client.Runner(f.at.Host).Dial(ctx, "tcp", to.String())
 	return c, f.unlessLost(ctx, err)
-}
-
-// pass does what is about layers and lanes.
-func (on *lent) pass(ctx context.Context, about string, q *question, with *wire.Caller) (any, error) {
-	if about == toWord {
-		return on.Word(ctx, q.Layer)
-	}
-	if q.Errand == nil {
-		return nil, errors.New("no errand is said")
-	}
-	steers, say := &caller{with: with}, func(text string) { _ = with.Say(word{Detail: text}) }
-	if about == toPassIn {
-		return nil, on.Take(ctx, *q.Errand, steers, say)
-	}
-	if q.At == nil {
-		q.At = &apply.Spot{}
-	}
-	return on.Give(ctx, *q.Errand, *q.At, func(mine lane.Card) (lane.Card, error) { return steers.ask(meeting{Card: mine}) }, say)
 }
 
 // caller is whoever steers, as a helper sees him.

@@ -12,141 +12,20 @@ import (
 	"encoding/json"
 	"time"
 
-
-	"orrery/internal/apply"
-	"orrery/internal/host"
-	"orrery/internal/host/path"
-	"orrery/internal/observe"
 	"orrery/internal/site/spec"
-	"orrery/internal/site/twin"
 )
 
-// What talks are about: one for each method of apply.Host that is asked over there, and the first one of a session.
+// maxPieceBytes bounds a piece of a stream in one message, and maxJournalBytes a journal, of which less is kept.
 const (
-	toGreet    = "greet"
-	toHold     = "hold"
-	toSweep    = "sweep"
-	toObserve  = "observe"
-	toDrain    = "drain"
-	toLook     = "drained"
-	toClear    = "clear"
-	toMark     = "mark"
-	toOutfit   = "outfit"
-	toNodes    = "nodes"
-	toProbe    = "probe"
-	toDescribe = "describe"
-	toDo       = "do"
-	toSettle   = "settle"
-	toList     = "left"
-	toRecall   = "took"
-	toReturn   = "keep way back"
-	toBoot     = "keep boot"
-	toRead     = "releases"
-	toWrite    = "set releases"
-	toCopy     = "copy releases"
-	toCompare  = "editions"
-	toFetch    = "edition"
-	toKeep     = "keep edition"
-	toReceive  = "receive"
-	toReveal   = "secret"
-	toSeal     = "keep secret"
-	toTell     = "twins"
-	toRegister = "keep twin"
-	toForget   = "forget twin"
-	toFill     = "fill twin"
-	toLay      = "lay volume"
-
-	toShelve   = "snapshots"
-	toWeigh    = "size of snapshot"
-	toFindCut  = "restoring"
-	toCapture  = "capture"
-	toShelveIt = "keep snapshot"
-	toDiscard  = "remove snapshot"
-	toPutBack  = "put back"
-
-	toGiveBackup = "give backup"
-	toFindBackup = "find of backup"
-	toLayBackup  = "lay down backup"
-	toSeePart    = "part of restore"
-	toAdvance    = "advance restore"
-
-	toMeasureAll = "volumes"
-	toMirror     = "mirror"
-	toVerify     = "verify"
-	toInherit    = "adoptions"
-	toAdopt      = "adopt"
-	toSchedule   = "keep mirrors"
-
-	toTryOut = "experiment"
-
-	toStock = "layers"
-	toProve = "verify layer"
-	toClean = "remove layers"
-
-	toNote     = "journal"
-	toRecount  = "entries"
-	toShow     = "log"
-	toMeasure  = "usage"
-	toSample   = "sample"
-	toInspect  = "facts"
-	toTry      = "ways"
-	toKey      = "public key"
-	mostOfALog = 64 << 10 // in one message
-
-	mostOfAJournal = 64 << 20 // more than is kept of one
+	maxPieceBytes   = 64 << 10
+	maxJournalBytes = 64 << 20
 )
-
-// mostToSay is how many bytes a host may say at once when it is asked about something: more than one has that keeps thousands of nodes, and what is not about all of its nodes is short.
-func mostToSay(about string) int {
-	switch about {
-	case toObserve, toNodes, toProbe, toAdvance, toSeePart, toStock:
-		return 16 << 20
-	}
-	return 1 << 20
-}
 
 // A place is which host of which site a call is about, and for the way into a node, which.
 type place struct {
 	Host string     `json:"host"`
 	Key  string     `json:"key"`
 	Node *spec.Node `json:"node,omitempty"`
-}
-
-// A question is the first message of a talk.
-type question struct {
-	place
-	pass
-	By      *host.Holder      `json:"by,omitempty"`
-	Engines []string          `json:"engines,omitempty"`
-	Nodes   []observe.Node    `json:"nodes,omitempty"`
-	Look    apply.Look        `json:"look,omitempty"`
-	Wants   []apply.Want      `json:"wants,omitempty"`
-	Step    json.RawMessage   `json:"step,omitempty"`
-	Done    []json.RawMessage `json:"done,omitempty"`
-	Release *observe.Releases `json:"releases,omitempty"`
-	Layers  []string          `json:"layers,omitempty"`
-	Log     string            `json:"log,omitempty"`
-	Back    *apply.WayBack    `json:"back,omitempty"`
-	Boot    *apply.Boot       `json:"boot,omitempty"`
-	Runs    int               `json:"runs,omitempty"`
-	Edition int               `json:"edition,omitempty"`
-	Secret  string            `json:"secret,omitempty"`
-	Value   string            `json:"value,omitempty"` // of a secret
-	Twin    *twin.Record      `json:"twin,omitempty"`
-	Capture *apply.Capture    `json:"capture,omitempty"`
-	Names   []string          `json:"names,omitempty"`
-	Volumes *cellar           `json:"volumes,omitempty"`
-	Before  *host.Sample      `json:"before,omitempty"`
-	Ways    []path.Way        `json:"ways,omitempty"`
-	Now     *host.Sample      `json:"now,omitempty"`
-	Version string            `json:"version,omitempty"`
-	Drain   *observe.Drain    `json:"drain,omitempty"`
-	Origin  string            `json:"origin,omitempty"`
-	Content string            `json:"content,omitempty"` // digest of a file, or of an edition
-
-	Experiment *Experiment `json:"experiment,omitempty"`
-
-	Editions []int `json:"editions,omitempty"`
 }
 
 // A word is a message of the helper: something on the way, or the result, or why there is none.

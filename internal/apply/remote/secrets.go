@@ -17,9 +17,8 @@ import (
 
 // Secret gives the host's copy of a generated secret. A host may say anything, and what it says comes to nodes of other hosts.
 func (f *far) Secret(ctx context.Context, name string) (value string, err error) {
-	q := f.q()
-	q.Secret = name
-	if err := f.ask(ctx, toReveal, q, nil, &value); err != nil {
+	value, err = secretMethod.call(ctx, f, name)
+	if err != nil {
 		return "", err
 	}
 	if !secret.Made(value) {
@@ -31,9 +30,26 @@ func (f *far) Secret(ctx context.Context, name string) (value string, err error)
 
 // KeepSecret lets the host keep one.
 func (f *far) KeepSecret(ctx context.Context, name, value string) error {
-	q := f.q()
-	q.Secret, q.Value = name, value
-	return f.ask(ctx, toSeal, q, nil, nil)
+	_, err := keepSecretMethod.call(ctx, f, namedSecret{name, value})
+	return err
+}
+
+var secretMethod = method[string, string]{
+	name: "secret", traits: traits{abandoned: true},
+	answer: func(ctx context.Context, c *received, name string) (string, error) { return c.host().Secret(ctx, name) },
+}
+
+// A namedSecret is a secret on its way.
+type namedSecret struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+var keepSecretMethod = method[namedSecret, none]{
+	name: "keep secret",
+	answer: func(ctx context.Context, c *received, s namedSecret) (none, error) {
+		return none{}, c.host().KeepSecret(ctx, s.Name, s.Value)
+	},
 }
 
 // give gives what a step refers to, and nothing else: a host is to know those secrets only that its nodes need.

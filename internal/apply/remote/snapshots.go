@@ -46,8 +46,8 @@ const (
 
 // Snapshots gives the parts that the host has.
 func (f *far) Snapshots(ctx context.Context) ([]*snapshot.Snapshot, []string, error) {
-	var has shelf
-	if err := f.ask(ctx, toShelve, f.q(), nil, &has); err != nil {
+	has, err := snapshotsMethod.call(ctx, f, none{})
+	if err != nil {
 		return nil, nil, err
 	}
 	if len(has.Kept) > mostSnapshots || len(has.Ready) > mostSnapshots {
@@ -64,6 +64,14 @@ func (f *far) Snapshots(ctx context.Context) ([]*snapshot.Snapshot, []string, er
 		}
 	}
 	return has.Kept, has.Ready, nil
+}
+
+var snapshotsMethod = method[none, shelf]{
+	name: "snapshots", traits: traits{abandoned: true},
+	answer: func(ctx context.Context, c *received, _ none) (shelf, error) {
+		kept, ready, err := c.host().Snapshots(ctx)
+		return shelf{kept, ready}, err
+	},
 }
 
 func (f *far) no(what string) error {
@@ -99,20 +107,19 @@ func shown(text string) string { return visible.Line(text[:min(len(text), mostTe
 
 // SnapshotSize gives how large a part is.
 func (f *far) SnapshotSize(ctx context.Context, id string) (size volume.Size, err error) {
-	err = f.ask(ctx, toWeigh, f.ofSnapshot(id), nil, &size)
-	return size, err
+	return snapshotSizeMethod.call(ctx, f, id)
 }
 
-func (f *far) ofSnapshot(id string) question {
-	q := f.q()
-	q.Capture = &apply.Capture{ID: id}
-	return q
+var snapshotSizeMethod = method[string, volume.Size]{
+	name: "size of snapshot", traits: traits{long: true, abandoned: true},
+	answer: func(ctx context.Context, c *received, ask string) (volume.Size, error) {
+		return c.host().SnapshotSize(ctx, ask)
+	},
 }
 
 // Restoring gives the snapshot whose restoring was cut short.
 func (f *far) Restoring(ctx context.Context) (string, []string, error) {
-	var c cut
-	err := f.ask(ctx, toFindCut, f.q(), nil, &c)
+	c, err := restoringMethod.call(ctx, f, none{})
 	if err == nil && (c.ID != "" && !snapshot.FitID(c.ID) || len(c.Nodes) > mostInOne) {
 		err = f.no("has restored a snapshot of a name that none has")
 	}
@@ -128,12 +135,17 @@ type cut struct {
 	Nodes []string `json:"nodes"`
 }
 
+var restoringMethod = method[none, cut]{
+	name: "restoring", traits: traits{abandoned: true},
+	answer: func(ctx context.Context, c *received, _ none) (cut, error) {
+		id, nodes, err := c.host().Restoring(ctx)
+		return cut{id, nodes}, err
+	},
+}
+
 // Capture makes a part ready. If the others fail, the helper is told, and has removed its part when this returns.
 func (f *far) Capture(ctx context.Context, of apply.Capture, with snapshot.Pace) (*snapshot.Snapshot, error) {
-	q := f.q()
-	q.Capture = &of
-	var taken *snapshot.Snapshot
-	err := f.ask(ctx, toCapture, q, func(t *wire.Talk, w *word) error {
+	taken, err := captureMethod.ask(ctx, f.Link, f.at, of, func(t *wire.Talk, w *word) error {
 		var next goOn
 		var err error
 		switch p := w.Progress; {
@@ -148,29 +160,50 @@ func (f *far) Capture(ctx context.Context, of apply.Capture, with snapshot.Pace)
 		}
 		next.Fault = faultOf(err)
 		return t.Say(next)
-	}, &taken)
+	})
 	if err == nil {
 		err = f.fit(taken)
 	}
 	return taken, err
 }
 
+var captureMethod = method[apply.Capture, *snapshot.Snapshot]{
+	name: "capture", traits: traits{long: true},
+	answer: func(ctx context.Context, c *received, ask apply.Capture) (*snapshot.Snapshot, error) {
+		return c.host().Capture(ctx, ask, pace{c.Caller})
+	},
+}
+
 // KeepSnapshot keeps a part.
 func (f *far) KeepSnapshot(ctx context.Context, id string) error {
-	return f.ask(ctx, toShelveIt, f.ofSnapshot(id), nil, nil)
+	_, err := keepSnapshotMethod.call(ctx, f, id)
+	return err
+}
+
+var keepSnapshotMethod = method[string, none]{
+	name: "keep snapshot", traits: traits{long: true},
+	answer: func(ctx context.Context, c *received, ask string) (none, error) {
+		return none{}, c.host().KeepSnapshot(ctx, ask)
+	},
 }
 
 // RemoveSnapshot removes one.
 func (f *far) RemoveSnapshot(ctx context.Context, id string) error {
-	return f.ask(ctx, toDiscard, f.ofSnapshot(id), nil, nil)
+	_, err := removeSnapshotMethod.call(ctx, f, id)
+	return err
+}
+
+var removeSnapshotMethod = method[string, none]{
+	name: "remove snapshot", traits: traits{long: true},
+	answer: func(ctx context.Context, c *received, ask string) (none, error) {
+		return none{}, c.host().RemoveSnapshot(ctx, ask)
+	},
 }
 
 // PutBack puts nodes back as they were.
 func (f *far) PutBack(ctx context.Context, id string, nodes []string, then func(apply.Back) error) error {
-	q := f.ofSnapshot(id)
-	q.Names = nodes
 	asked := false
-	err := f.ask(ctx, toPutBack, q, func(t *wire.Talk, w *word) error {
+	_, err := putBackMethod.ask(ctx, f.Link, f.at, putBack{id, nodes}, func(t *wire.Talk, w *word) error {
 		if w.Progress == nil || w.Progress.Back == nil || asked {
 			return nil
 		}
@@ -185,42 +218,27 @@ func (f *far) PutBack(ctx context.Context, id string, nodes []string, then func(
 			}
 		}
 		return t.Say(goOn{Fault: faultOf(then(b))})
-	}, nil)
+	})
 	if err == nil && !asked {
 		return f.no("says that it has put nodes back, and has not asked whether they stay")
 	}
 	return err
 }
 
-// shelve does what is about snapshots.
-func (on *lent) shelve(ctx context.Context, about string, q *question, with *wire.Caller) (any, error) {
-	switch about {
-	case toShelve:
-		kept, ready, err := on.Snapshots(ctx)
-		return shelf{kept, ready}, err
-	case toFindCut:
-		id, nodes, err := on.Restoring(ctx)
-		return cut{id, nodes}, err
-	}
-	if q.Capture == nil {
-		return nil, problem.New(problem.Failed, "no snapshot is meant")
-	}
-	switch id := q.Capture.ID; about {
-	case toWeigh:
-		return on.SnapshotSize(ctx, id)
-	case toCapture:
-		return on.Capture(ctx, *q.Capture, pace{with})
-	case toShelveIt:
-		return nil, on.KeepSnapshot(ctx, id)
-	case toDiscard:
-		return nil, on.RemoveSnapshot(ctx, id)
-	case toPutBack:
-		return nil, on.PutBack(ctx, id, q.Names, func(b apply.Back) error {
-			_, err := pace{with}.say(progress{Back: &b})
+// A putBack is which nodes go back to which snapshot.
+type putBack struct {
+	ID    string   `json:"id"`
+	Nodes []string `json:"nodes"`
+}
+
+var putBackMethod = method[putBack, none]{
+	name: "put back", traits: traits{long: true},
+	answer: func(ctx context.Context, c *received, ask putBack) (none, error) {
+		return none{}, c.host().PutBack(ctx, ask.ID, ask.Nodes, func(b apply.Back) error {
+			_, err := pace{c.Caller}.say(progress{Back: &b})
 			return err
 		})
-	}
-	return nil, unknown(about)
+	},
 }
 
 // A pace is that of whoever steers.

@@ -9,36 +9,56 @@ import (
 
 // Layers gives the layers over there.
 func (f *far) Layers(ctx context.Context) (all []image.Kept, err error) {
-	err = f.ask(ctx, toStock, f.q(), nil, &all)
+	all, err = layersMethod.call(ctx, f, none{})
 	for i := range all {
 		all[i].Info = layerSaid(all[i].Info)
 	}
 	return all, err
 }
 
+var layersMethod = method[none, []image.Kept]{
+	name: "layers", traits: traits{maxBytes: listMaxBytes, long: true, abandoned: true},
+	answer: func(ctx context.Context, c *received, _ none) ([]image.Kept, error) { return c.host().Layers(ctx) },
+}
+
 // VerifyLayer lets the host read a layer.
 func (f *far) VerifyLayer(ctx context.Context, digest string) error {
-	q := f.q()
-	q.Layers = []string{digest}
-	return f.ask(ctx, toProve, q, nil, nil)
+	_, err := verifyLayerMethod.call(ctx, f, digest)
+	return err
+}
+
+var verifyLayerMethod = method[string, none]{
+	name: "verify layer", traits: traits{long: true, abandoned: true},
+	answer: func(ctx context.Context, c *received, digest string) (none, error) {
+		return none{}, c.host().VerifyLayer(ctx, digest)
+	},
 }
 
 // RemoveLayers removes what nobody uses over there. What it has removed, it says even if it could not remove all.
 func (f *far) RemoveLayers(ctx context.Context) ([]image.Info, error) {
 	var gone []image.Info
-	if err := f.ask(ctx, toClean, f.q(), func(_ *wire.Talk, w *word) error {
-		if p := w.Progress; p != nil && p.Removed != nil && len(gone) < mostRemoved {
+	_, err := removeLayersMethod.ask(ctx, f.Link, f.at, none{}, func(_ *wire.Talk, w *word) error {
+		if p := w.Progress; p != nil && p.Removed != nil && len(gone) < maxRemoved {
 			gone = append(gone, layerSaid(*p.Removed))
 		}
 		return nil
-	}, nil); err != nil {
-		return gone, err
-	}
-	return gone, nil
+	})
+	return gone, err
 }
 
-// mostRemoved is how many layers a host may say at once that it has removed.
-const mostRemoved = 10000
+var removeLayersMethod = method[none, none]{
+	name: "remove layers", traits: traits{long: true},
+	answer: func(ctx context.Context, c *received, _ none) (none, error) {
+		gone, err := c.host().RemoveLayers(ctx)
+		for i := range gone {
+			_ = c.Say(word{Progress: &progress{Removed: &gone[i]}})
+		}
+		return none{}, err
+	},
+}
+
+// maxRemoved is how many layers a host may say at once that it has removed.
+const maxRemoved = 10000
 
 // layerSaid makes what a host says of a layer fit to be shown.
 func layerSaid(i image.Info) image.Info {
@@ -49,26 +69,4 @@ func layerSaid(i image.Info) image.Info {
 		}
 	}
 	return i
-}
-
-// stock does what is about the store.
-func (on *lent) stock(ctx context.Context, about string, q *question, with *wire.Caller) (any, error) {
-	switch about {
-	case toStock:
-		return on.Layers(ctx)
-	case toProve:
-		for _, digest := range q.Layers {
-			if err := on.VerifyLayer(ctx, digest); err != nil {
-				return nil, err
-			}
-		}
-		return nil, nil
-	case toClean:
-		gone, err := on.RemoveLayers(ctx)
-		for i := range gone {
-			_ = with.Say(word{Progress: &progress{Removed: &gone[i]}})
-		}
-		return nil, err
-	}
-	return nil, unknown(about)
 }

@@ -9,15 +9,15 @@ import (
 	"orrery/internal/wire"
 )
 
-// along has a talk in which a stream goes to and fro.
-func (f *far) along(ctx context.Context, about string, q question, way io.ReadWriter) error {
-	t, err := f.begin(ctx, about, q)
+// along asks a host for something during which a stream goes in both directions.
+func (m *method[Q, A]) along(ctx context.Context, f *far, ask Q, way io.ReadWriter) error {
+	t, err := m.begin(ctx, f.Link, f.at, ask)
 	if err != nil {
 		return err
 	}
 	defer t.Close()
 	go func() { // it ends with the stream, or with the talk
-		piece := make([]byte, mostOfALog)
+		piece := make([]byte, maxPieceBytes)
 		for {
 			n, err := way.Read(piece)
 			if n > 0 && t.Say(part{Bytes: piece[:n]}) != nil {
@@ -46,12 +46,12 @@ func (f *far) along(ctx context.Context, about string, q question, way io.ReadWr
 	return cmp.Or(failed, err)
 }
 
-// wayOf gives the stream that goes along with a talk.
-func wayOf(with *wire.Caller) io.ReadWriter {
+// stream returns the stream that goes along with a call.
+func (c *received) stream() io.ReadWriter {
 	return struct {
 		io.Reader
 		io.Writer
-	}{&parts{with: with}, sliced{with}}
+	}{c.parts(), sliced{c.Caller}}
 }
 
 // sliced sends what is written, in pieces that one message may have.
@@ -59,7 +59,7 @@ type sliced struct{ with *wire.Caller }
 
 func (s sliced) Write(b []byte) (n int, err error) {
 	for n < len(b) && err == nil {
-		next := b[n:min(n+mostOfALog, len(b))]
+		next := b[n:min(n+maxPieceBytes, len(b))]
 		if err = s.with.Say(word{Bytes: next}); err == nil {
 			n += len(next)
 		}

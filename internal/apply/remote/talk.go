@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,38 +26,12 @@ var ( // variables, so that tests can change them
 // maxNoticeInterval is how long a user is told nothing at most.
 const maxNoticeInterval = time.Minute
 
-// lengthy calls may take as long as they like. The user sees how they get on, or is told that they are waited for.
-var lengthy = set(
-	toSweep, toOutfit, toProbe, toDo, toSettle, toClear, toForget, toFetch, toKeep, toReceive, toFill, toLay, toWeigh, toCapture, toShelveIt,
-	toDiscard, toPutBack, toGiveBackup, toFindBackup, toLayBackup, toAdvance, toMeasureAll, toMirror, toVerify, toAdopt, toTryOut,
-	toStock, toProve, toClean, toRecount, toShow, toMeasure, toTry, toWord, toPassOut, toPassIn,
-)
-
-// abandoned calls are not waited for once their caller has gone: they change nothing on the host, or what comes of
-// half of them counts for nothing. All others may be doing something by then, and say what came of it: whoever removes
-// what has been laid down must not do so beside the call that still lays it down.
-var abandoned = set(
-	toGreet, toHold, toObserve, toLook, toNodes, toProbe, toDescribe, toList, toRecall, toRead, toCompare, toFetch, toKeep, toReceive, toReveal,
-	toTell, toShelve, toWeigh, toFindCut, toGiveBackup, toFindBackup, toSeePart, toMeasureAll, toVerify, toInherit,
-	toStock, toProve, toRecount, toShow, toMeasure, toSample, toInspect, toTry, toWord,
-)
-
-// displayed calls have their progress shown by their callers.
-var displayed = set(toDo, toPassOut, toPassIn, toTryOut, toOutfit, toGiveBackup, toFindBackup, toLayBackup, toLay, toReceive)
-
-func set(all ...string) map[string]bool {
-	s := map[string]bool{}
-	for _, each := range all {
-		s[each] = true
-	}
-	return s
-}
-
 // A talk is a call of a host. It ends with its context, and with its time if it has one.
 type talk struct {
 	*wire.Talk
+	traits
 	link  *Link
-	about string
+	about string // the name of its method
 
 	unwatch func() bool
 	closed  atomic.Bool // because its context has ended
@@ -68,19 +43,19 @@ type talk struct {
 	reminder *reminder   // nil: there is none
 }
 
-// begin asks a host something. Whoever got the talk closes it.
-func (l *Link) begin(ctx context.Context, about string, q question) (*talk, error) {
+// begin asks a host something. The caller closes the talk.
+func (l *Link) begin(ctx context.Context, about string, how traits, question any) (*talk, error) {
 	in, err := l.client.Talk(ctx, about)
 	if err != nil {
 		return nil, l.lost(err)
 	}
-	in.Most = mostToSay(about)
-	t := &talk{Talk: in, link: l, about: about}
-	if !lengthy[about] {
+	in.Most = cmp.Or(how.maxBytes, defaultMaxBytes)
+	t := &talk{Talk: in, traits: how, link: l, about: about}
+	if !t.long {
 		t.expect(answerTimeout, "has not answered")
 	}
 	t.unwatch = context.AfterFunc(ctx, t.giveUp)
-	if err := t.Say(q); err != nil {
+	if err := t.Say(question); err != nil {
 		err = t.failed(ctx, err)
 		t.Close()
 		return nil, err
@@ -138,21 +113,17 @@ func (t *talk) wait() {
 
 // giveUp ends a call whose context has ended.
 func (t *talk) giveUp() {
-	t.closed.Store(abandoned[t.about])
+	t.closed.Store(t.abandoned)
 	t.quit()
 }
 
 // quit ends a call whose result is no longer wanted: what the host may be doing comes to its end first.
 func (t *talk) quit() {
-	if abandoned[t.about] {
+	if t.abandoned {
 		t.Talk.Close()
 		return
 	}
-	within := stopTimeout
-	if t.about == toTryOut {
-		within = lettingGo
-	}
-	t.stopWithin(within)
+	t.stopWithin(*cmp.Or(t.stop, &stopTimeout))
 	t.reminded()
 	t.Stop()
 }

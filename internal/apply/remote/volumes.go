@@ -6,32 +6,14 @@ import (
 	"os"
 
 	"orrery/internal/apply"
-	"orrery/internal/problem"
 	"orrery/internal/volume"
 	"orrery/internal/wire"
 )
 
-// A cellar is what is asked about directories of volumes.
-type cellar struct {
-	Of   []apply.Directory `json:"of"`
-	With apply.MirrorRun   `json:"with,omitzero"`
-	Heir *apply.Heritage   `json:"heir,omitempty"`
-	Keep apply.Mirrors     `json:"keep,omitzero"`
-
-	Twin   string        `json:"twin,omitempty"`
-	Shares []apply.Share `json:"shares,omitempty"`
-}
-
-func (f *far) ofVolumes(of []apply.Directory) question {
-	q := f.q()
-	q.Volumes = &cellar{Of: of}
-	return q
-}
-
 // Volumes tells of directories.
 func (f *far) Volumes(ctx context.Context, of []apply.Directory) ([]apply.Contents, error) {
-	var all []apply.Contents
-	if err := f.ask(ctx, toMeasureAll, f.ofVolumes(of), nil, &all); err != nil {
+	all, err := volumesMethod.call(ctx, f, of)
+	if err != nil {
 		return nil, err
 	}
 	if len(all) != len(of) {
@@ -46,6 +28,13 @@ func (f *far) Volumes(ctx context.Context, of []apply.Directory) ([]apply.Conten
 	return all, nil
 }
 
+var volumesMethod = method[[]apply.Directory, []apply.Contents]{
+	name: "volumes", traits: traits{long: true, abandoned: true},
+	answer: func(ctx context.Context, c *received, ask []apply.Directory) ([]apply.Contents, error) {
+		return c.host().Volumes(ctx, ask)
+	},
+}
+
 // said makes what a host says of a mirror fit to be shown.
 func said(w volume.Mirrored) volume.Mirrored {
 	w.Volume, w.Node, w.To, w.Problem = shown(w.Volume), shown(w.Node), shown(w.To), shown(w.Problem)
@@ -54,39 +43,59 @@ func said(w volume.Mirrored) volume.Mirrored {
 
 // MirrorVolumes brings mirrors up to date.
 func (f *far) MirrorVolumes(ctx context.Context, of []apply.Directory, with apply.MirrorRun, each func(volume.Mirrored)) error {
-	q := f.ofVolumes(of)
-	q.Volumes.With = with
 	if name, err := os.Hostname(); err == nil {
-		q.Volumes.With.By.Who += " at " + name
+		with.By.Who += " at " + name
 	}
 	told := 0
-	return f.ask(ctx, toMirror, q, func(_ *wire.Talk, w *word) error {
+	_, err := mirrorVolumesMethod.ask(ctx, f.Link, f.at, mirrorRun{of, with}, func(_ *wire.Talk, w *word) error {
 		if p := w.Progress; p != nil && p.Mirrored != nil && told < len(of) {
 			told++
 			each(said(*p.Mirrored))
 		}
 		return nil
-	}, nil)
+	})
+	return err
+}
+
+// A mirrorRun is which volumes are brought to their mirrors, and how.
+type mirrorRun struct {
+	Of   []apply.Directory `json:"of"`
+	With apply.MirrorRun   `json:"with"`
+}
+
+var mirrorVolumesMethod = method[mirrorRun, none]{
+	name: "mirror", traits: traits{long: true},
+	answer: func(ctx context.Context, c *received, ask mirrorRun) (none, error) {
+		ask.With.By.Pid = os.Getpid() // that of the caller means nothing here
+		return none{}, c.host().MirrorVolumes(ctx, ask.Of, ask.With, func(m volume.Mirrored) {
+			_ = c.Say(word{Progress: &progress{Mirrored: &m}})
+		})
+	},
 }
 
 // KeepMirrors lets the host do that by itself.
 func (f *far) KeepMirrors(ctx context.Context, m apply.Mirrors) (notes []string, err error) {
-	q := f.q()
-	q.Volumes = &cellar{Keep: m}
-	err = f.ask(ctx, toSchedule, q, nil, &notes)
+	notes, err = keepMirrorsMethod.call(ctx, f, m)
 	for i := range notes {
 		notes[i] = shown(notes[i])
 	}
-	return notes[:min(len(notes), mostNotes)], err
+	return notes[:min(len(notes), maxNotes)], err
 }
 
-// mostNotes is how many things a host may have to say of its timers, or of copies.
-const mostNotes = 100
+var keepMirrorsMethod = method[apply.Mirrors, []string]{
+	name: "keep mirrors",
+	answer: func(ctx context.Context, c *received, ask apply.Mirrors) ([]string, error) {
+		return c.host().KeepMirrors(ctx, ask)
+	},
+}
+
+// maxNotes is how many things a host may have to say of its timers, or of copies.
+const maxNotes = 100
 
 // VerifyVolumes compares directories with their mirrors.
 func (f *far) VerifyVolumes(ctx context.Context, of []apply.Directory) ([][]volume.Deviation, error) {
-	var all [][]volume.Deviation
-	if err := f.ask(ctx, toVerify, f.ofVolumes(of), nil, &all); err != nil {
+	all, err := verifyVolumesMethod.call(ctx, f, of)
+	if err != nil {
 		return nil, err
 	}
 	if len(all) != len(of) {
@@ -100,33 +109,11 @@ func (f *far) VerifyVolumes(ctx context.Context, of []apply.Directory) ([][]volu
 	return all, nil
 }
 
-// store does what is about volumes.
-func (on *lent) store(ctx context.Context, about string, q *question, with *wire.Caller) (any, error) {
-	if q.Volumes == nil {
-		return nil, problem.New(problem.Failed, "no volumes are meant")
-	}
-	if heir := q.Volumes.Heir; heir != nil {
-		return on.adopt(ctx, about, *heir)
-	}
-	switch v := q.Volumes; about {
-	case toMeasureAll:
-		return on.Volumes(ctx, v.Of)
-	case toMirror:
-		v.With.By.Pid = os.Getpid() // that of the caller means nothing here
-		return nil, on.MirrorVolumes(ctx, v.Of, v.With, func(m volume.Mirrored) { _ = with.Say(word{Progress: &progress{Mirrored: &m}}) })
-	case toLay:
-		if len(v.Of) != 1 {
-			return nil, problem.New(problem.Failed, "not one volume is meant")
-		}
-		return nil, on.LayVolume(ctx, v.Of[0], wayOf(with))
-	case toFill:
-		return on.filled(ctx, v)
-	case toSchedule:
-		return on.KeepMirrors(ctx, v.Keep)
-	case toVerify:
-		return on.VerifyVolumes(ctx, v.Of)
-	}
-	return nil, unknown(about)
+var verifyVolumesMethod = method[[]apply.Directory, [][]volume.Deviation]{
+	name: "verify", traits: traits{long: true, abandoned: true},
+	answer: func(ctx context.Context, c *received, ask []apply.Directory) ([][]volume.Deviation, error) {
+		return c.host().VerifyVolumes(ctx, ask)
+	},
 }
 
 // A filled twin is what is not in its volumes, and why they are not all there.
@@ -137,27 +124,41 @@ type filled struct {
 
 // FillTwin lets the host fill the volumes of a twin.
 func (f *far) FillTwin(ctx context.Context, name string, of []apply.Share) ([]string, error) {
-	q := f.q()
-	q.Volumes = &cellar{Twin: name, Shares: of}
-	var got filled
-	if err := f.ask(ctx, toFill, q, nil, &got); err != nil {
+	got, err := fillTwinMethod.call(ctx, f, filling{name, of})
+	if err != nil {
 		return nil, err
 	}
-	left := got.Left[:min(len(got.Left), mostNotes)]
+	left := got.Left[:min(len(got.Left), maxNotes)]
 	for i := range left {
 		left[i] = shown(left[i])
 	}
 	return left, f.there(got.Fault.err())
 }
 
-func (on *lent) filled(ctx context.Context, v *cellar) (any, error) {
-	left, err := on.FillTwin(ctx, v.Twin, v.Shares)
-	return filled{left[:min(len(left), mostNotes)], faultOf(err)}, nil
+// A filling is which twin gets copies of which volumes.
+type filling struct {
+	Twin   string        `json:"twin"`
+	Shares []apply.Share `json:"shares"`
+}
+
+var fillTwinMethod = method[filling, filled]{
+	name: "fill twin", traits: traits{long: true},
+	answer: func(ctx context.Context, c *received, ask filling) (filled, error) {
+		left, err := c.host().FillTwin(ctx, ask.Twin, ask.Shares)
+		return filled{left[:min(len(left), maxNotes)], faultOf(err)}, nil
+	},
 }
 
 // LayVolume lets the host take in a volume.
 func (f *far) LayVolume(ctx context.Context, of apply.Directory, way io.ReadWriter) error {
-	return f.along(ctx, toLay, f.ofVolumes([]apply.Directory{of}), way)
+	return layVolumeMethod.along(ctx, f, of, way)
+}
+
+var layVolumeMethod = method[apply.Directory, none]{
+	name: "lay volume", traits: traits{long: true, displayed: true},
+	answer: func(ctx context.Context, c *received, ask apply.Directory) (none, error) {
+		return none{}, c.host().LayVolume(ctx, ask, c.stream())
+	},
 }
 
 // An inheritance is volumes that a node was given, and why not the rest.
@@ -166,15 +167,9 @@ type inheritance struct {
 	Fault *fault          `json:"fault,omitempty"`
 }
 
-func (f *far) ofHeritage(of apply.Heritage) question {
-	q := f.q()
-	q.Volumes = &cellar{Heir: &of}
-	return q
-}
-
 // Adoptions gives what a node is to take over there.
 func (f *far) Adoptions(ctx context.Context, of apply.Heritage) (all []apply.Adoption, err error) {
-	err = f.ask(ctx, toInherit, f.ofHeritage(of), nil, &all)
+	all, err = adoptionsMethod.call(ctx, f, of)
 	for i := range all {
 		a := &all[i]
 		a.Volume, a.As = shown(a.Volume), shown(a.As)
@@ -185,10 +180,17 @@ func (f *far) Adoptions(ctx context.Context, of apply.Heritage) (all []apply.Ado
 	return all, err
 }
 
+var adoptionsMethod = method[apply.Heritage, []apply.Adoption]{
+	name: "adoptions", traits: traits{abandoned: true},
+	answer: func(ctx context.Context, c *received, ask apply.Heritage) ([]apply.Adoption, error) {
+		return c.host().Adoptions(ctx, ask)
+	},
+}
+
 // AdoptVolumes lets the host give it that.
 func (f *far) AdoptVolumes(ctx context.Context, of apply.Heritage) ([]apply.Adopted, error) {
-	var g inheritance
-	if err := f.ask(ctx, toAdopt, f.ofHeritage(of), nil, &g); err != nil {
+	g, err := adoptVolumesMethod.call(ctx, f, of)
+	if err != nil {
 		return nil, err
 	}
 	for i := range g.Done {
@@ -198,14 +200,10 @@ func (f *far) AdoptVolumes(ctx context.Context, of apply.Heritage) ([]apply.Adop
 	return g.Done, f.there(g.Fault.err())
 }
 
-// adopt does what is about volumes that another node gets.
-func (on *lent) adopt(ctx context.Context, about string, of apply.Heritage) (any, error) {
-	switch about {
-	case toInherit:
-		return on.Adoptions(ctx, of)
-	case toAdopt:
-		done, err := on.AdoptVolumes(ctx, of)
+var adoptVolumesMethod = method[apply.Heritage, inheritance]{
+	name: "adopt", traits: traits{long: true},
+	answer: func(ctx context.Context, c *received, ask apply.Heritage) (inheritance, error) {
+		done, err := c.host().AdoptVolumes(ctx, ask)
 		return inheritance{done, faultOf(err)}, nil
-	}
-	return nil, unknown(about)
+	},
 }
