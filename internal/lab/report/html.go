@@ -53,9 +53,6 @@ func (p *page) Cell(f *Figure, setting string) answerCell {
 		cell.Range = s.Number(c.Summary.Low) + " to " + s.Number(c.Summary.High)
 	case c.Ratio != nil:
 		cell.change = changed(c.Ratio, f.Effect(c))
-		if cell.Range += " %"; cell.Effect == Disturbed {
-			cell.Change, cell.Range = string(Disturbed), "" // the number would be taken for one
-		}
 	}
 	return cell
 }
