@@ -8,6 +8,7 @@
 //	probes.jsonl     a Second on each line: what the host did meanwhile
 //	output/          what tools printed
 //	report.{html,md,csv,json}
+//	samples.csv      trials.jsonl as a table
 //
 // All of it is written so that a run that is killed loses no more than the trial under way.
 package bundle
