@@ -39,7 +39,8 @@ type Head struct {
 	Experiment string    `json:"experiment"`
 	Title      string    `json:"title"`
 	Source     string    `json:"source,omitempty"`
-	Digest     string    `json:"digest"` // SHA-256 of the experiment's file
+	Digest     string    `json:"digest"`         // SHA-256 of the experiment's file
+	Part       []string  `json:"part,omitempty"` // the tests of the file to which the run was confined; none: all
 	Host       string    `json:"host"`
 	From       string    `json:"from,omitempty"` // the host of a site that sent it, by its name there; "": this machine measured
 	Who        string    `json:"who"`

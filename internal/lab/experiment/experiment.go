@@ -27,7 +27,8 @@ type Experiment struct {
 	Dir         string        // on the disk that is measured; "": with the host's state
 	Settings    []Setting
 	Tests       []Test
-	Text        []byte // the file
+	Text        []byte   // the file
+	Part        []string // the tests to which this is confined of those in the file; nil: all of them
 }
 
 // The settings that always are there. Control is bare once more: what a comparison of the same with the same gives.

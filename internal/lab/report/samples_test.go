@@ -53,3 +53,18 @@ func TestSamples(t *testing.T) {
 		t.Errorf("%d kinds of rows, not %d", len(got), len(want))
 	}
 }
+
+// TestPart: a report of a part of an experiment says so, and how it is run again; what may be a word of a shell is not in the command.
+func TestPart(t *testing.T) {
+	r := Analyse(&bundle.Contents{Head: bundle.Head{ID: "x", Part: []string{"net", "disk"}}})
+	if got := r.Circumstances(); !strings.Contains(got, "only the tests net, disk") {
+		t.Error(got)
+	}
+	if got := strings.Join(r.Reproduce(), "\n"); !strings.Contains(got, "experiment.toml --only net,disk ") {
+		t.Error(got)
+	}
+	r.Bundle.Part = []string{"net; rm -r x"}
+	if got := strings.Join(r.Reproduce(), "\n"); strings.Contains(got, "rm -r") {
+		t.Error(got)
+	}
+}
