@@ -73,7 +73,7 @@ const rowHeight = 24
 // row draws the interval of one cell over the bands.
 func (r *ruler) row(f *Figure, c *Cell) template.HTML {
 	effect := f.Effect(c)
-	class := string(effect)
+	class := effect.Class()
 	if c.Again != "" {
 		class = "control"
 	}
@@ -97,7 +97,7 @@ func (r *ruler) interval(x *Ratio, control *Band, effect Effect, class string) t
 	case x == nil:
 		return d.svg("")
 	case effect == Disturbed:
-		d.line("iv disturbed", 0, middle, 100, middle)
+		d.line("iv "+Disturbed.Class(), 0, middle, 100, middle)
 		return d.svg("")
 	}
 	low, high := r.at(x.Low), r.at(x.High)

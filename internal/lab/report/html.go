@@ -135,7 +135,7 @@ func (c *Comparison) page() *comparePage {
 			f := compareFigure{Name: rows[0].Figure, Way: way(rows[0].Better)}
 			for _, r := range rows {
 				row := r.shown(c.scaleFor(r))
-				row.Plot = ruler.interval(r.Value, nil, row.Value.Effect, string(row.Value.Effect))
+				row.Plot = ruler.interval(r.Value, nil, row.Value.Effect, row.Value.Effect.Class())
 				f.Rows = append(f.Rows, row)
 			}
 			g.Figures = append(g.Figures, f)

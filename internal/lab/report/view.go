@@ -2,6 +2,7 @@ package report
 
 import (
 	"slices"
+	"strings"
 
 	"orrery/internal/lab/bundle"
 	"orrery/internal/lab/report/quantity"
@@ -53,13 +54,8 @@ func (f *Figure) Effect(c *Cell) Effect {
 	return effectOf(c.Ratio, f.Better)
 }
 
-// Class is the effect as a class of the page.
-func (e Effect) Class() string {
-	if e == Disturbed {
-		return "disturbed"
-	}
-	return string(e)
-}
+// Class is the effect as one class of the page, not several: page.css has a colour for each.
+func (e Effect) Class() string { return strings.ReplaceAll(string(e), " ", "-") }
 
 // A change is how a ratio is shown.
 type change struct {
