@@ -17,6 +17,7 @@ func (a *app) labRunVerb() *cobra.Command {
 	var to, on string
 	var rounds int
 	var fresh, show bool
+	var only []string
 	c := &cobra.Command{
 		Use:   "run [EXPERIMENT]",
 		Short: "Run an experiment; without a file, compare a container with the bare host",
@@ -36,6 +37,10 @@ If a run was interrupted or killed, run the same command to resume.`,
 				_, err := a.out.Write(e.Text)
 				return err
 			}
+			e, err := e.Of(only)
+			if err != nil {
+				return err
+			}
 			if c.Flags().Changed("rounds") && rounds < 5 {
 				return problem.New(problem.Usage, "--rounds %d: fewer than 5 rounds prove nothing", rounds)
 			}
@@ -46,6 +51,7 @@ If a run was interrupted or killed, run the same command to resume.`,
 	}
 	c.Flags().StringVar(&to, "to", "", "the `directory` of the bundle (default: one of its own where orrery lab ls looks)")
 	c.Flags().StringVar(&on, "host", "", "run it on this `host` of the site; the bundle comes here")
+	c.Flags().StringSliceVar(&only, "only", nil, "run only these `tests` of the experiment")
 	c.Flags().IntVar(&rounds, "rounds", 0, "keep at least this many rounds")
 	c.Flags().BoolVar(&fresh, "fresh", false, "start again, even if a run of this experiment was interrupted")
 	c.Flags().BoolVar(&show, "show", false, "print the experiment instead of running it")

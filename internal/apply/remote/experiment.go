@@ -14,6 +14,7 @@ import (
 type Experiment struct {
 	Name     string            `json:"name"`
 	Text     []byte            `json:"text"`               // the file
+	Only     []string          `json:"only,omitempty"`     // tests to which it is confined; none: all of them
 	Rounds   int               `json:"rounds,omitempty"`   // kept, at least; 0: as the file says
 	Fresh    bool              `json:"fresh,omitempty"`    // begin anew, even if a run of it was interrupted over there
 	Arch     string            `json:"arch"`               // of the programs

@@ -24,6 +24,9 @@ func (b Bench) Measure(ctx context.Context, x remote.Experiment, tell func(strin
 	if err != nil {
 		return err
 	}
+	if e, err = e.Of(x.Only); err != nil {
+		return err
+	}
 	t := teller{tell}
 	c := *b.Session
 	c.Asker, c.Watcher = control.Agreed{}, steps{t.line}

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -55,7 +56,7 @@ func State(h bundle.Head, dir string) string {
 func openBundle(ctx context.Context, c *control.Session, told Watcher, o Options) (*bundle.Writer, *bundle.Contents, error) {
 	e := o.Experiment
 	h := bundle.Head{
-		Format: bundle.Format, Orrery: o.Orrery, Experiment: e.Name, Title: e.Title, Source: e.Source, Digest: bundle.Digest(e.Text), Who: control.Who(),
+		Format: bundle.Format, Orrery: o.Orrery, Experiment: e.Name, Title: e.Title, Source: e.Source, Digest: bundle.Digest(e.Text), Part: e.Part, Who: control.Who(),
 		Began: time.Now(), State: bundle.Running, Seed: rand.Uint64() >> 11, Width: e.Width, Disturbed: e.Disturbed,
 		Settings: settings(e), Tests: tests(e),
 	}
@@ -99,7 +100,8 @@ func unfinished(c *control.Session, h bundle.Head, to string) string {
 	return last
 }
 
-// resumable reports whether a run that is to be may go on with a former one. What another host has sent is its own, and goes on there.
+// resumable reports whether a run that is to be may go on with a former one. What another host has sent is its own, and goes on there. Of another
+// part of the experiment it would be another table.
 func resumable(former, h bundle.Head) bool {
-	return former.Digest == h.Digest && former.State != bundle.Done && former.From == ""
+	return former.Digest == h.Digest && slices.Equal(former.Part, h.Part) && former.State != bundle.Done && former.From == ""
 }

@@ -50,7 +50,11 @@ func TestOpenBundle(t *testing.T) {
 	if State(bundle.Head{State: bundle.Running}, dir) != "killed" {
 		t.Error("nobody runs it, and it is not said to be killed")
 	}
-	for what, o := range map[string]Options{"fresh": {Experiment: o.Experiment, Orrery: "1", Fresh: true}, "of another version": {Experiment: o.Experiment, Orrery: "2"}} {
+	part, err := o.Experiment.Of([]string{"cpu"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, o := range map[string]Options{"of a part": {Experiment: part, Orrery: "1"}, "fresh": {Experiment: o.Experiment, Orrery: "1", Fresh: true}, "of another version": {Experiment: o.Experiment, Orrery: "2"}} {
 		made, goesOn := open(o)
 		if goesOn || made == dir {
 			t.Errorf("one that is %s goes on", what)

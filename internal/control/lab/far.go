@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 
 	"orrery/internal/apply/remote"
 	"orrery/internal/aside"
@@ -72,7 +73,7 @@ func (f *far) run(ctx context.Context) (made *Written, err error) {
 	if err != nil {
 		return nil, err
 	}
-	x := remote.Experiment{Name: f.Experiment.Name, Text: f.Experiment.Text, Rounds: f.Keep, Fresh: f.Fresh, By: control.Who(), Arch: runtime.GOARCH}
+	x := remote.Experiment{Name: f.Experiment.Name, Text: f.Experiment.Text, Only: f.Experiment.Part, Rounds: f.Keep, Fresh: f.Fresh, By: control.Who(), Arch: runtime.GOARCH}
 	if name, err := os.Hostname(); err == nil {
 		x.By += " at " + name
 	}
@@ -128,7 +129,7 @@ func (f *far) take(ctx context.Context, came string) (string, error) {
 		return "", f.refuse(err)
 	}
 	h := c.Head
-	if h.Digest != bundle.Digest(f.Experiment.Text) {
+	if h.Digest != bundle.Digest(f.Experiment.Text) || !slices.Equal(h.Part, f.Experiment.Part) {
 		err = f.refuse(errors.New("it is of another experiment"))
 		return "", errors.Join(err, w.Close())
 	}
@@ -162,7 +163,8 @@ func (f *far) vacant(dir string) error {
 	}
 	if err == nil {
 		old, bad := bundle.Read(dir)
-		if bad == nil && old.Head.From == f.host.Name && old.Head.State != bundle.Done && old.Head.Digest == bundle.Digest(f.Experiment.Text) {
+		if bad == nil && old.Head.From == f.host.Name && old.Head.State != bundle.Done && old.Head.Digest == bundle.Digest(f.Experiment.Text) &&
+			slices.Equal(old.Head.Part, f.Experiment.Part) {
 			return nil
 		}
 	}

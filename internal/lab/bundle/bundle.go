@@ -8,6 +8,7 @@
 //	probes.jsonl     a Second on each line: what the host did meanwhile
 //	output/          what tools printed
 //	report.{html,md,csv,json}
+//	samples.csv      trials.jsonl as a table
 //
 // All of it is written so that a run that is killed loses no more than the trial under way.
 package bundle
@@ -38,7 +39,8 @@ type Head struct {
 	Experiment string    `json:"experiment"`
 	Title      string    `json:"title"`
 	Source     string    `json:"source,omitempty"`
-	Digest     string    `json:"digest"` // SHA-256 of the experiment's file
+	Digest     string    `json:"digest"`         // SHA-256 of the experiment's file
+	Part       []string  `json:"part,omitempty"` // the tests of the file to which the run was confined; none: all
 	Host       string    `json:"host"`
 	From       string    `json:"from,omitempty"` // the host of a site that sent it, by its name there; "": this machine measured
 	Who        string    `json:"who"`

@@ -24,10 +24,13 @@ type Experiment struct {
 	Disturbed   float64       // share of the rounds of a figure that others may disturb; with more it is not measurable
 	Width       float64       // of the 95 % interval of a ratio, above which there are more rounds; 0.1: from 0.95 to 1.05
 	Suite       string        // of the image of nodes
+	Components  []string      // of the suite; none: as in a site file
+	Packages    []string      // that the image has besides those that tests need
 	Dir         string        // on the disk that is measured; "": with the host's state
 	Settings    []Setting
 	Tests       []Test
-	Text        []byte // the file
+	Text        []byte   // the file
+	Part        []string // the tests to which this is confined of those in the file; nil: all of them
 }
 
 // The settings that always are there. Control is bare once more: what a comparison of the same with the same gives.

@@ -21,6 +21,8 @@ type file struct {
 	Again       *string      `toml:"again"`
 	Width       *float64     `toml:"width"`
 	Suite       *string      `toml:"suite"`
+	Components  []string     `toml:"components"`
+	Packages    []string     `toml:"packages"`
 	Dir         string       `toml:"dir"`
 	Settings    *strict.Node `toml:"setting"`
 	Tests       *strict.Node `toml:"test"`

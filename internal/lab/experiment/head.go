@@ -39,6 +39,7 @@ func (r *reading) head() {
 	}
 	e.Title, e.Source, e.Dir = cmp.Or(f.Title, e.Name), f.Source, f.Dir
 	e.Rounds, e.Width, e.Suite = valueOf(f.Rounds, defaultRounds), valueOf(f.Width, defaultWidth), valueOf(f.Suite, defaultSuite)
+	e.Components, e.Packages = f.Components, f.Packages
 	e.Most = valueOf(f.Most, max(defaultMost, e.Rounds))
 	e.PerInstance = int(valueOf(f.PerInstance, 0))
 	e.Quiet, e.Disturbed = time.Duration(valueOf(f.Quiet, patience(defaultQuiet))), valueOf(f.Disturbed, DefaultDisturbed)

@@ -28,6 +28,7 @@ func TestModel(t *testing.T) {
 	none := int64(0)
 	want := &Experiment{
 		Name: "valid-full", Title: "All keys", Source: "A paper, table 1", Rounds: 12, Most: 40, PerInstance: 3, Quiet: 30 * time.Second, Disturbed: 0.1, Width: 0.05, Suite: "bookworm", Dir: "/srv/lab",
+		Components: []string{"main", "non-free"}, Packages: []string{"iozone3"},
 		Text: text,
 		Settings: []Setting{
 			{Name: "veth", Engine: "lxc", Network: Veth},

@@ -174,18 +174,22 @@ func engineOf(s Setting) string {
 	return site.LXC
 }
 
-// limits has the rules of sites look at the nodes that settings will be.
+// limits has the rules of sites look at the nodes that settings will be, and at their image.
 func (r *reading) limits() {
-	s := &site.Site{Name: "lab", Hosts: []site.Host{{Name: "local", Address: "local"}}, Images: []site.Image{{Name: "debian", Suite: defaultSuite}}}
+	s := &site.Site{Name: "lab", Hosts: []site.Host{{Name: "local", Address: "local"}}, Images: []site.Image{
+		{Name: "debian", Suite: defaultSuite, Components: r.experiment.Components, Packages: r.experiment.Packages}}}
 	for i, one := range r.experiment.Settings {
 		s.Nodes = append(s.Nodes, site.Node{Name: "s-" + one.Name, ID: i + 1, Image: "debian", Engine: engineOf(one), Privileged: one.Privileged, Limits: one.Limits, VM: one.shown()})
 	}
 	for _, m := range check.Check(s) {
 		at := r.root
-		if len(m.Key) > 1 && m.Key[0] == "node" {
+		switch {
+		case len(m.Key) > 2 && m.Key[0] == "image":
+			at = r.root.At(m.Key[2])
+		case len(m.Key) > 1 && m.Key[0] == "node":
 			at = r.file.Settings.Keys[strings.TrimPrefix(m.Key[1], "s-")]
 		}
-		if len(m.Key) > 2 {
+		if len(m.Key) > 2 && m.Key[0] == "node" {
 			key := m.Key[len(m.Key)-1]
 			if key == "vm" { // of which a setting has one key
 				key = "cpu"

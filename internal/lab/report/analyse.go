@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 
@@ -28,12 +29,16 @@ func Analyse(c *bundle.Contents) *Report {
 	}
 	for _, all := range s.trials {
 		r.Trials += len(all)
+		r.samples = append(r.samples, all...)
 		for _, t := range all {
 			if t.Error != "" {
 				r.Failed++
 			}
 		}
 	}
+	slices.SortFunc(r.samples, func(a, b bundle.Trial) int {
+		return cmp.Or(a.Round-b.Round, a.Began.Compare(b.Began), cmp.Compare(a.Test, b.Test), cmp.Compare(a.Setting, b.Setting), a.Copy-b.Copy)
+	})
 	judge(r)
 	r.notable()
 	r.Suspects = suspects(r, s)

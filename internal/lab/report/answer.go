@@ -46,7 +46,7 @@ func (r *Report) brief(f *Figure, c *Cell, s quantity.Scale) string {
 	text := shown.Change
 	switch {
 	case shown.Effect == Disturbed:
-		text = shown.Sign // the number would be taken for one
+		text = shown.Sign // the legend has the words
 	case shown.Sign != "":
 		text += " " + shown.Sign
 	}

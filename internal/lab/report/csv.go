@@ -45,8 +45,12 @@ func record(t *Test, f *Figure, c *Cell) []string {
 	}
 	verdict, spread := "", []string{"0", "", ""}
 	if r := c.Ratio; r != nil {
+		verdict = string(r.Verdict)
+		spread[0] = strconv.Itoa(r.Instances)
+	}
+	if r := f.shown(c); r != nil {
 		ratio = []string{exact(r.Value), exact(r.Low), exact(r.High), exact(r.Value * 100), exact(r.P), exact(r.Adjusted)}
-		verdict, spread = string(r.Verdict), []string{strconv.Itoa(r.Instances), exact(float64(r.Between)), exact(float64(r.Within))}
+		spread[1], spread[2] = exact(float64(r.Between)), exact(float64(r.Within))
 	}
 	if f.Control != nil {
 		band = []string{exact(f.Control.Low), exact(f.Control.High)}

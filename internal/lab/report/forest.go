@@ -33,8 +33,8 @@ func rulerOf(t *Test) *ruler {
 	r := newRuler()
 	for _, f := range t.Figures {
 		for _, c := range f.Cells {
-			if c.Ratio != nil {
-				r.take(c.Ratio.Value, c.Ratio.Low, c.Ratio.High)
+			if x := f.shown(c); x != nil {
+				r.take(x.Value, x.Low, x.High)
 			}
 		}
 		if f.Control != nil {
@@ -73,14 +73,15 @@ const rowHeight = 24
 // row draws the interval of one cell over the bands.
 func (r *ruler) row(f *Figure, c *Cell) template.HTML {
 	effect := f.Effect(c)
-	class := string(effect)
+	class := effect.Class()
 	if c.Again != "" {
 		class = "control"
 	}
 	return r.interval(c.Ratio, f.Control, effect, class)
 }
 
-// interval draws a ratio. What differs is a square, the rest is round: the shape tells what the colour tells, too.
+// interval draws a ratio. What differs is a square, the rest is round: the shape tells what the colour tells, too. What is not measurable now
+// is a dotted line from edge to edge: it may be anywhere.
 func (r *ruler) interval(x *Ratio, control *Band, effect Effect, class string) template.HTML {
 	d := &drawing{height: rowHeight}
 	const top, middle, bottom = 0, rowHeight / 2, rowHeight
@@ -92,7 +93,11 @@ func (r *ruler) interval(x *Ratio, control *Band, effect Effect, class string) t
 		d.line("grid", r.at(t), top, r.at(t), bottom)
 	}
 	d.line("one", r.at(1), top, r.at(1), bottom)
-	if x == nil {
+	switch {
+	case x == nil:
+		return d.svg("")
+	case effect == Disturbed:
+		d.line("iv "+Disturbed.Class(), 0, middle, 100, middle)
 		return d.svg("")
 	}
 	low, high := r.at(x.Low), r.at(x.High)
@@ -107,18 +112,34 @@ func (r *ruler) interval(x *Ratio, control *Band, effect Effect, class string) t
 	return d.svg("")
 }
 
-// axis draws the ticks' text.
+// axis draws the ticks' text. What is minor is left out where the plot is narrow: then only equal and the outermost ticks have room.
 func (r *ruler) axis() template.HTML {
 	d := &drawing{height: 18}
-	ticks := r.ticks()
-	for _, t := range ticks {
+	major := r.major()
+	for _, t := range r.ticks() {
 		class := "tick"
-		if t != 1 && t != slices.Min(ticks) && t != slices.Max(ticks) {
-			class = "tick minor" // a narrow screen has no room for it
+		if !slices.Contains(major, t) {
+			class = "tick minor"
 		}
 		d.text(class, "middle", r.at(t), 13, tick(t))
 	}
 	return d.svg("")
+}
+
+// major are the ticks for which a narrow plot has room.
+func (r *ruler) major() (all []float64) {
+	const apart = 28 // per cent of its width
+	ticks := r.ticks()
+	slices.Sort(ticks)
+	if len(ticks) == 0 {
+		return nil
+	}
+	for _, t := range []float64{1, ticks[len(ticks)-1], ticks[0]} {
+		if slices.Contains(ticks, t) && !slices.ContainsFunc(all, func(other float64) bool { return math.Abs(r.at(t)-r.at(other)) < apart }) {
+			all = append(all, t)
+		}
+	}
+	return all
 }
 
 // tick writes a ratio short: equal, −25 %, × 4.

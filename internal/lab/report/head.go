@@ -21,6 +21,9 @@ func (r *Report) Circumstances() string {
 	if took := h.Ended.Sub(h.Began); took > 0 {
 		parts = append(parts, "took "+lasting(took))
 	}
+	if len(h.Part) > 0 {
+		parts = append(parts, "only the tests "+strings.Join(h.Part, ", "))
+	}
 	parts = append(parts, phrase.Count(r.Kept, "round")+" kept", phrase.Count(r.instances(), "instance"), phrase.Count(r.Trials, "trial"))
 	if r.Failed > 0 {
 		parts = append(parts, fmt.Sprintf("%d failed", r.Failed))

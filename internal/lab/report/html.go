@@ -53,9 +53,6 @@ func (p *page) Cell(f *Figure, setting string) answerCell {
 		cell.Range = s.Number(c.Summary.Low) + " to " + s.Number(c.Summary.High)
 	case c.Ratio != nil:
 		cell.change = changed(c.Ratio, f.Effect(c))
-		if cell.Range += " %"; cell.Effect == Disturbed {
-			cell.Change, cell.Range = string(Disturbed), "" // the number would be taken for one
-		}
 	}
 	return cell
 }
@@ -138,7 +135,7 @@ func (c *Comparison) page() *comparePage {
 			f := compareFigure{Name: rows[0].Figure, Way: way(rows[0].Better)}
 			for _, r := range rows {
 				row := r.shown(c.scaleFor(r))
-				row.Plot = ruler.interval(r.Value, nil, row.Value.Effect, string(row.Value.Effect))
+				row.Plot = ruler.interval(r.Value, nil, row.Value.Effect, row.Value.Effect.Class())
 				f.Rows = append(f.Rows, row)
 			}
 			g.Figures = append(g.Figures, f)

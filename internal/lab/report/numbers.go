@@ -10,9 +10,10 @@ import (
 
 // A line is what is known of one cell.
 type line struct {
-	Setting, Why                                      string // Why instead of all others
-	Value, Median, Interval, Reach, N, Relative       string
-	Change, Range, Spread, Probability, Verdict, Bear string
+	Setting, Why                                string // Why instead of all others
+	Value, Median, Interval, Reach, N, Relative string
+	Change, Range, Spread, Probability, Bear    string
+	Verdict                                     Effect
 }
 
 // Lines are those of all cells, but for settings that could not be had.
@@ -32,10 +33,12 @@ func (f *Figure) line(c *Cell, s quantity.Scale) line {
 	}
 	sum := c.Summary
 	l := line{Setting: c.Setting, Value: s.Value(sum.Median), Median: s.Number(sum.Median), Interval: s.Number(sum.Low) + " to " + s.Number(sum.High),
-		Reach: s.Number(sum.Least) + " to " + s.Number(sum.Most), N: fmt.Sprint(sum.N), Verdict: string(f.Effect(c)), Bear: strings.Join(c.suspect(), ", ")}
+		Reach: s.Number(sum.Least) + " to " + s.Number(sum.Most), N: fmt.Sprint(sum.N), Verdict: f.Effect(c), Bear: strings.Join(c.suspect(), ", ")}
 	switch x := c.Ratio; {
 	case c.Setting == experiment.Bare:
 		l.Relative = "100"
+	case f.Effect(c) == Disturbed:
+		l.Relative, l.Change, l.Range, l.Spread, l.Probability = "–", "–", "–", "–", "–"
 	case x != nil:
 		l.Relative, l.Change, l.Range, l.Spread = quantity.Percent(x.Value), quantity.Change(x.Value), quantity.Between(x.Low, x.High), x.spread()
 		if judged(f.Better) && c.Again == "" {
@@ -50,10 +53,11 @@ func (f *Figure) Numbers() *grid {
 	median := unitHead("median", f.Scale())
 	g := &grid{Head: []string{"setting", median, "95 %", "n", "% of bare", "change", "95 %", "instances, rounds add", "verdict", "suspect"}}
 	for _, l := range f.Lines() {
+		verdict := string(l.Verdict)
 		if l.Why != "" {
-			l.Median, l.Verdict = "–", l.Why
+			l.Median, verdict = "–", l.Why
 		}
-		g.add(l.Setting, l.Median, l.Interval, l.N, l.Relative, l.Change, l.Range, l.Spread, l.Verdict, l.Bear)
+		g.add(l.Setting, l.Median, l.Interval, l.N, l.Relative, l.Change, l.Range, l.Spread, verdict, l.Bear)
 	}
 	return g
 }

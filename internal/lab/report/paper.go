@@ -30,6 +30,8 @@ func (t *Test) Paper() *grid {
 				switch {
 				case name == experiment.Bare:
 					relative = "100"
+				case f.Effect(c) == Disturbed:
+					relative = signs[Disturbed]
 				case c.Ratio != nil:
 					relative = quantity.Percent(c.Ratio.Value)
 				}

@@ -37,6 +37,8 @@ type Report struct {
 	Facts    json.RawMessage `json:"facts,omitempty"`
 	Traces   []trace.Trace   `json:"-"` // of the whole run: they are in probes.jsonl
 	Round    []trace.Trace   `json:"-"` // of one round
+
+	samples []bundle.Trial // as they were measured, round by round
 }
 
 // A Test is what one test gave in all settings.

@@ -27,6 +27,7 @@ type simulation struct {
 	noise  *rand.Rand
 	head   bundle.Head
 	facts  string
+	more   func(round int, setting, of string) []test.Label // besides those of every simulation; nil: none
 }
 
 const suiteText = "name = \"cost\"\n"
@@ -165,6 +166,9 @@ func (s *simulation) trial(round, slot int, setting string, of bundle.Test, c in
 		t.Samples = append(t.Samples, test.Sample{Figure: f.Name, Value: value})
 	}
 	t.Labels = s.labels(round, setting, of.Name)
+	if s.more != nil {
+		t.Labels = append(t.Labels, s.more(round, setting, of.Name)...)
+	}
 	if of.Name == "capture" {
 		t.Detail = s.search(setting, t.Samples[0].Value)
 	}

@@ -2,6 +2,7 @@ package report
 
 import (
 	"slices"
+	"strings"
 
 	"orrery/internal/lab/bundle"
 	"orrery/internal/lab/report/quantity"
@@ -53,18 +54,41 @@ func (f *Figure) Effect(c *Cell) Effect {
 	return effectOf(c.Ratio, f.Better)
 }
 
+// Class is the effect as one class of the page, not several: page.css has a colour for each.
+func (e Effect) Class() string { return strings.ReplaceAll(string(e), " ", "-") }
+
 // A change is how a ratio is shown.
 type change struct {
 	Effect              Effect
 	Change, Range, Sign string
 }
 
-// changed shows a ratio; without one there is nothing to show.
-func changed(r *Ratio, e Effect) change {
-	if r == nil {
-		return change{Change: "–"}
+// Said is the effect in words for people who see neither its sign nor its colour, or "" if Change already has these words.
+func (c change) Said() string {
+	if c.Change == string(c.Effect) {
+		return ""
 	}
-	return change{e, quantity.Change(r.Value), quantity.Between(r.Low, r.High), signs[e]}
+	return string(c.Effect)
+}
+
+// changed shows a ratio; without one there is nothing to show. What is not measurable now has no number wherever people read, for it would be
+// taken for one: neither in a table nor in a plot, nor in report.csv. Only report.json has it, with its verdict beside it.
+func changed(r *Ratio, e Effect) change {
+	switch {
+	case r == nil:
+		return change{Change: "–"}
+	case e == Disturbed:
+		return change{Effect: e, Change: string(e), Sign: signs[e]}
+	}
+	return change{e, quantity.Change(r.Value), quantity.Interval(r.Low, r.High), signs[e]}
+}
+
+// shown is the ratio of a cell if it is shown as a number.
+func (f *Figure) shown(c *Cell) *Ratio {
+	if f.Effect(c) == Disturbed {
+		return nil
+	}
+	return c.Ratio
 }
 
 // Scale of all medians of the figure.
@@ -127,5 +151,6 @@ func (r *Report) notes(c *Cell) (all []note) {
 			all = append(all, note{i + 1, m.Name})
 		}
 	}
+	slices.SortFunc(all, func(a, b note) int { return a.Number - b.Number })
 	return all
 }

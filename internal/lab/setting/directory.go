@@ -57,6 +57,8 @@ type plan struct {
 	Experiment string
 	Site       string
 	Suite      string
+	Components []string
+	Packages   []string
 	Work       string
 	Networks   []network
 	VethPairs  []vethPair
@@ -108,6 +110,7 @@ func execute(name, text string, data any) ([]byte, error) {
 func (s *Stand) plan() *plan {
 	p := &plan{
 		Experiment: s.Experiment.Name, Site: SiteName, Suite: s.Experiment.Suite, Work: s.Work,
+		Components: s.Experiment.Components, Packages: s.Experiment.Packages,
 		Networks: []network{{Name: lan, Prefix: s.Subnets[0]}},
 	}
 	far := node{Name: Far, ID: farID, NICs: []nic{{Network: lan, Address: s.Subnets[0] + ".2"}}}

@@ -2,6 +2,7 @@ package setting
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 
 	"orrery/internal/lab/experiment"
@@ -11,7 +12,7 @@ import (
 
 // TestMachines: a setting that is a virtual machine becomes one on the bridge on which the host and the other end are, with the network card that it names.
 func TestMachines(t *testing.T) {
-	e := &experiment.Experiment{Name: "x", Suite: "bookworm", Settings: []experiment.Setting{
+	e := &experiment.Experiment{Name: "x", Suite: "bookworm", Components: []string{"main", "non-free"}, Packages: []string{"iozone3"}, Settings: []experiment.Setting{
 		{Name: "veth", Engine: site.LXC, Network: experiment.Veth, Limits: site.Limits{Pids: 100}},
 		{Name: "virtio", Engine: site.KVM, Network: site.Virtio, Limits: site.Limits{Memory: site.DefaultVMMemory, Cpus: 2}, Emulated: true},
 		{Name: "e1000", Engine: site.KVM, Network: site.E1000, CPU: "qemu64", Limits: site.Limits{Memory: 1 << 30}},
@@ -26,6 +27,9 @@ func TestMachines(t *testing.T) {
 	s, err := sitefile.Load(dir)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if i := s.Images[0]; !slices.Equal(i.Components, e.Components) || !slices.Equal(i.Packages, e.Packages) {
+		t.Errorf("the image is %+v", i)
 	}
 	want := map[string]site.Node{
 		Far:        {Engine: site.LXC, Limits: site.Limits{Pids: site.DefaultPids}},

@@ -123,6 +123,14 @@ func signed(ratio float64) string {
 	return text
 }
 
+// Interval shows the interval of a change with its unit: −10.1 to −8.2 %, or × 19.1 to × 20.3.
+func Interval(low, high float64) string {
+	if high >= 10 {
+		return Between(low, high)
+	}
+	return Between(low, high) + " %"
+}
+
 // Between shows the interval of a change: −10.1 to −8.2.
 func Between(low, high float64) string {
 	if high >= 10 {

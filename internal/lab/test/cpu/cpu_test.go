@@ -36,7 +36,7 @@ func TestNew(t *testing.T) {
 	for _, f := range c.Figures() {
 		names = append(names, f.Name+" "+f.Unit+" "+string(f.Aggregate))
 	}
-	if want := []string{"score 1/s sum", "wall clock s mean", "int64 1/s sum", "fft 1/s sum"}; !slices.Equal(names, want) {
+	if want := []string{"geometric mean of stress-ng 1/s sum", "wall clock s mean", "int64 1/s sum", "fft 1/s sum"}; !slices.Equal(names, want) {
 		t.Errorf("figures %q, want %q", names, want)
 	}
 	if got := c.Time(); got != 600*time.Millisecond {

@@ -17,7 +17,8 @@ type column struct {
 
 // The columns of format 1.98 (bon_csv2html(1)), which is that of bonnie++ 1.98 and of 2.00 and 2.00a (Debian 11 and 12): rates of blocks in KiB/s, seeks and files in 1/s. After each one stands the processor's share.
 var (
-	blockColumns = []column{
+	characterColumns = []column{{9, "character write", bytesPerSecond, 1024}, {15, "character read", bytesPerSecond, 1024}}
+	blockColumns     = []column{
 		{11, "block write", bytesPerSecond, 1024}, {13, "block rewrite", bytesPerSecond, 1024}, {17, "block read", bytesPerSecond, 1024},
 		{19, "seeks", perSecond, 1},
 	}

@@ -23,6 +23,8 @@ type options struct {
 	Engine   string       `toml:"engine"`   // fio: "": psync, or libaio where a job is deeper than one
 	Records  []test.Bytes `toml:"records"`  // iozone: record sizes
 	Files    int          `toml:"files"`    // bonnie++: files to create, in 1024; 0: none
+
+	Characters bool `toml:"characters"` // bonnie++: also by single characters, its put_c and get_c
 }
 
 // The programs.
@@ -105,6 +107,7 @@ func (o *options) foreign(wrong test.Wrong) {
 		{"matrices", byFio, o.Matrices != nil}, {"jobs", byFio, o.Jobs != nil}, {"seconds", byFio, o.Seconds != 0},
 		{"latency", byFio, o.Latency}, {"engine", byFio, o.Engine != ""},
 		{"records", byIozone, o.Records != nil}, {"files", byBonnie, o.Files != 0},
+		{"characters", byBonnie, o.Characters},
 	} {
 		if key.given && key.of != o.Program {
 			wrong("leave it out", "%s is an option of program = %q, not of %q", key.name, key.of, o.Program)

@@ -38,7 +38,9 @@ func TestFigures(t *testing.T) {
 		"matrices = [\"sequential write by depth\"]":                                {"write 1M [B/s]", "write 1M depth 4 [B/s]", "write 1M depth 16 [B/s]", "write 1M depth 32 [B/s]"},
 		"latency = true\n[[jobs]]\nrw = \"randwrite\"\nblock = \"8KiB\"\ndepth = 2": {"randwrite 8k depth 2 1 thread [1/s]", "randwrite 8k depth 2 1 thread p50 [s]", "randwrite 8k depth 2 1 thread p99 [s]"},
 		"program = \"iozone\"\nrecords = [\"4KiB\"]":                                {"write 4k [B/s]", "rewrite 4k [B/s]", "read 4k [B/s]", "reread 4k [B/s]", "random read 4k [B/s]", "random write 4k [B/s]"},
-		"program = \"bonnie++\"":                                                    {"block write [B/s]", "block rewrite [B/s]", "block read [B/s]", "seeks [1/s]"},
+		"program = \"bonnie++\"\ncharacters = true": {"character write [B/s]", "character read [B/s]", "block write [B/s]", "block rewrite [B/s]",
+			"block read [B/s]", "seeks [1/s]"},
+		"program = \"bonnie++\"": {"block write [B/s]", "block rewrite [B/s]", "block read [B/s]", "seeks [1/s]"},
 	} {
 		if got := figures(t, text); !slices.Equal(got, want) {
 			t.Errorf("%s:\ngot  %q\nwant %q", text, got, want)

@@ -50,7 +50,8 @@ func (o *options) checkIozone(wrong test.Wrong) {
 }
 
 func (z *iozone) Check(ctx context.Context, t *test.Trial) error {
-	const cure = "iozone, which is Debian's package iozone3 in the part non-free: let the image have it, or use program = \"fio\""
+	const cure = "iozone, which is Debian's package iozone3 in the part non-free: components = [\"main\", \"non-free\"] and " +
+		"packages = [\"iozone3\"] at the head of the experiment, or program = \"fio\""
 	if _, err := test.Known(ctx, t.Near, regexp.MustCompile("Iozone"), cure, "iozone", "-v"); err != nil {
 		return err
 	}

@@ -75,6 +75,10 @@ func TestParseBonnie(t *testing.T) {
 	if !maps.Equal(m.rates, want) || m.version != "2.00" || !slices.Equal(m.fast, []string{"block read", "stat sequential", "stat random"}) {
 		t.Errorf("%+v", *m)
 	}
+	m, err = parseBonnie(string(read(t, "bonnie-characters.csv")), (&bonnie{&ground{options: options{Characters: true}}}).columns())
+	if err != nil || m.rates["character write"] != 255<<10 || m.rates["character read"] != 357<<10 || len(m.rates) != 2 || len(m.fast) != 4 {
+		t.Errorf("%+v, %v", m, err)
+	}
 	full := strings.ReplaceAll(string(read(t, "bonnie.csv")), "+++++", "123.5")
 	if m, err = parseBonnie(full, all); err != nil || len(m.rates) != len(all) || m.rates["seeks"] != 123.5 || m.rates["delete random"] != 123.5 {
 		t.Errorf("%+v, %v", m, err)

@@ -3,6 +3,7 @@ package mpi
 import (
 	"context"
 	"net/netip"
+	"strconv"
 
 	"orrery/internal/lab/place"
 	"orrery/internal/lab/test"
@@ -45,7 +46,7 @@ func version(ctx context.Context, p *place.Place) error {
 	return nil
 }
 
-// orterun gives the arguments of the program that starts both ranks, as mpirun(1) of Open MPI 4.1 tells them. Nothing but TCP is used, not
+// orterun gives the arguments of the program that starts all ranks, as mpirun(1) of Open MPI 4.1 tells them. Nothing but TCP is used, not
 // shared memory either: two places of one host would have that, and two hosts would not.
 func (m *mpi) orterun(t *test.Trial, w work, rows []row, seconds float64) []string {
 	near, far := pinned(t.Near, t.Far), pinned(t.Far, t.Near)
@@ -55,20 +56,21 @@ func (m *mpi) orterun(t *test.Trial, w work, rows []row, seconds float64) []stri
 		{"orte_launch_agent", launcher}, {"orte_leave_session_attached", "1"}, // it stays in the foreground, so that it can be ended
 		{"oob_tcp_if_include", near},
 		{"pml", "ob1"}, {"btl", "tcp,self"},
-		{"mpi_yield_when_idle", yields(t.Of)},
+		{"mpi_yield_when_idle", m.yields(t.Of)},
 	} {
 		args = append(args, "--mca", p[0], p[1])
 	}
 	rank := func(p *place.Place, by string) []string {
-		words := []string{"-np", "1", "--host", p.Address.Unmap().String() + ":1", "-wdir", "/", "env", "OMPI_MCA_btl_tcp_if_include=" + by}
+		half := strconv.Itoa(m.asked.Ranks / 2)
+		words := []string{"-np", half, "--host", p.Address.Unmap().String() + ":" + half, "-wdir", "/", "env", "OMPI_MCA_btl_tcp_if_include=" + by}
 		return append(words, p.Command(m.tool.name(), m.tool.args(rows, seconds)...)...)
 	}
 	return append(append(append(args, rank(t.Near, near)...), ":"), rank(t.Far, far)...)
 }
 
-// yields: ranks wait by turning round and round, which is quickest. Copies at once have fewer processors than ranks, and must give way.
-func yields(copies int) string {
-	if copies > 1 {
+// yields: ranks wait by turning round and round, which is quickest. Copies at once, and many ranks, have fewer processors than ranks, and must give way.
+func (m *mpi) yields(copies int) string {
+	if copies > 1 || m.asked.Ranks > 2 {
 		return "1"
 	}
 	return "0"

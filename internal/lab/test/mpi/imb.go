@@ -13,10 +13,11 @@ import (
 )
 
 // imb is Intel's IMB-MPI1, if the user's image has it.
-type imb struct{}
+type imb struct{ ranks int }
 
 // imbNames are Intel's names of the benchmarks.
-var imbNames = map[string]string{"PingPong": pingpong, "Bcast": bcast, "Allreduce": allreduce, "Alltoall": alltoall}
+var imbNames = map[string]string{"PingPong": pingpong, "Sendrecv": sendrecv, "Exchange": exchange, "Bcast": bcast, "Reduce": reduce,
+	"Allreduce": allreduce, "Allgather": allgather, "Alltoall": alltoall}
 
 // An IMBLine is a line of one of IMB's tables.
 type IMBLine struct {
@@ -29,12 +30,17 @@ type IMBLine struct {
 func (imb) name() string { return "IMB-MPI1" }
 
 // args ask for the tables that have the rows: "Intel MPI Benchmarks User Guide", command-line control. -time bounds each size of a benchmark.
-func (imb) args(rows []row, seconds float64) []string {
+func (i imb) args(rows []row, seconds float64) []string {
 	var args []string
 	least, most := 63, 0
-	for _, name := range []string{"PingPong", "Bcast", "Allreduce", "Alltoall"} {
-		if slices.ContainsFunc(rows, func(r row) bool { return r.benchmark == imbNames[name] }) {
-			args = append(args, name)
+	for _, benchmark := range benchmarks {
+		if !slices.ContainsFunc(rows, func(r row) bool { return r.benchmark == benchmark }) {
+			continue
+		}
+		for name, ours := range imbNames {
+			if ours == benchmark {
+				args = append(args, name)
+			}
 		}
 	}
 	for _, r := range rows {
@@ -45,12 +51,12 @@ func (imb) args(rows []row, seconds float64) []string {
 	}
 	least = min(least, most)
 	each := seconds / float64(len(args)*(most-least+2))
-	return append(args, "-npmin", "2", "-msglog", fmt.Sprintf("%d:%d", least, most), "-time", strconv.FormatFloat(each, 'g', 3, 64))
+	return append(args, "-npmin", strconv.Itoa(i.ranks), "-msglog", fmt.Sprintf("%d:%d", least, most), "-time", strconv.FormatFloat(each, 'g', 3, 64))
 }
 
 // parse reads the tables. Each begins with "# Benchmarking NAME" and has a line of column names before its numbers ("Intel MPI Benchmarks User
 // Guide", sample outputs).
-func (imb) parse(out []byte) (measured, error) {
+func (i imb) parse(out []byte) (measured, error) {
 	m := measured{seconds: map[row]float64{}}
 	var lines []IMBLine
 	benchmark, columns := "", []string(nil)
@@ -71,7 +77,7 @@ func (imb) parse(out []byte) (measured, error) {
 				return m, imbBroken(n, text, err.Error())
 			}
 			lines = append(lines, l)
-			m.add(l)
+			m.add(l, i.ranks/2)
 		}
 	}
 	if len(lines) == 0 {
@@ -106,13 +112,22 @@ func imbLine(benchmark string, columns, values []string) (IMBLine, error) {
 	return l, nil
 }
 
-// add takes a line into account, with what its repetitions moved at least: of a Bcast rank 0 is the root half of the times.
-func (m *measured) add(l IMBLine) {
+// add takes a line into account, with what its repetitions moved at least from each end to the other, which has half of the ranks, whatever the
+// algorithm: see orrery-mpi.c. The root of Bcast and Reduce is at each end half of the times, but for what is left of ranks by turns.
+func (m *measured) add(l IMBLine, half int) {
 	m.seconds[row{l.Benchmark, l.Bytes}] = l.Seconds
-	moved := uint64(l.Bytes) * uint64(l.Repetitions)
-	if l.Benchmark == bcast {
-		moved = uint64(l.Bytes) * uint64(l.Repetitions/2)
+	times, each := uint64(l.Repetitions), uint64(max(1, half)) //nolint:gosec // imbLine wants one or more, and half is an option
+	switch l.Benchmark {
+	case bcast, reduce:
+		times = times / (2 * each) * each
+	case exchange:
+		times *= 2
+	case allgather:
+		times *= each
+	case alltoall:
+		times *= each * each
 	}
+	moved := uint64(l.Bytes) * times
 	m.sent += moved
 	m.received += moved
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -117,8 +118,8 @@ func complete(ctx context.Context, t *testing.T, m *mpi, trial *test.Trial) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(result.Labels) != 0 {
-		t.Errorf("labels: %v", result.Labels)
+	if all := strange(result.Labels); len(all) != 0 {
+		t.Errorf("labels: %v", all)
 	}
 	if len(result.Samples) != len(m.Figures()) {
 		t.Fatalf("%d samples for %d figures", len(result.Samples), len(m.Figures()))
@@ -134,6 +135,34 @@ func complete(ctx context.Context, t *testing.T, m *mpi, trial *test.Trial) {
 	if v := value["pingpong bandwidth 1 MiB"]; v < 1e5 || v > 1e12 {
 		t.Errorf("bandwidth %g B/s", v)
 	}
+}
+
+// strange are labels but the one that tells of a machine with fewer processors than ranks.
+func strange(all []test.Label) []test.Label {
+	return slices.DeleteFunc(all, func(l test.Label) bool { return l.Name == "ranks" })
+}
+
+// TestFourRanks: all benchmarks with two ranks at each end, whose payload is seen at the interface between the ends.
+func TestFourRanks(t *testing.T) {
+	g := newGround(t)
+	m := made(t, func(o *Options) { quick(o); o.Ranks, o.Benchmarks, o.Time = 4, benchmarks, 2 })
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	result, err := m.Run(ctx, g.trial(map[string][]byte{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(result.Samples) != len(m.Figures()) {
+		t.Errorf("%d samples for %d figures", len(result.Samples), len(m.Figures()))
+	}
+	if all := strange(result.Labels); len(all) != 0 {
+		t.Errorf("labels: %v", all)
+	}
+	d := result.Detail.(Detail)
+	if d.Sent == 0 || d.Received == 0 || d.Interfaces["here"].Sent < d.Sent {
+		t.Errorf("%d bytes of payload, and %+v at the interface", d.Sent, d.Interfaces["here"])
+	}
+	gone(t, g)
 }
 
 // gone checks that no process of a trial is left, nor a file.

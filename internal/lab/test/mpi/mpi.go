@@ -1,15 +1,18 @@
 // Package mpi measures messages of MPI between the place under test and the far end, over TCP by one interface: PingPong over message sizes,
-// Bcast, Allreduce, Alltoall.
+// and Sendrecv, Exchange, Bcast, Reduce, Allreduce, Allgather and Alltoall of all ranks.
 //
 // The rows follow the MPI figures of M. Aldinucci and others, "VirtuaLinux: virtualized high-density clusters with no single point of failure"
 // (ParCo 2007), which were had by Intel's MPI Benchmarks. The program is Orrery's own (program/orrery-mpi.c), or Intel's IMB-MPI1 where the user
-// has put it into the image. Rank 0 is in the place under test, rank 1 at the far end. The lab itself is the launch agent, so that no SSH is needed:
+// has put it into the image. The first half of the ranks is in the place under test, the rest at the far end. The lab itself is the launch agent, so that no SSH is needed:
 // see launch.go.
 package mpi
 
 import (
 	"context"
 	_ "embed" // the program
+	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"orrery/internal/lab/test"
@@ -28,10 +31,13 @@ type Options struct {
 	Time       float64 `toml:"time"`       // seconds of measuring in a trial
 	Sizes      []int   `toml:"sizes"`      // bytes of the messages of PingPong
 	Collective []int   `toml:"collective"` // bytes of the messages of the others
+
+	Benchmarks []string `toml:"benchmarks"` // which of them
+	Ranks      int      `toml:"ranks"`      // half of them at each end
 }
 
 func defaults() Options {
-	return Options{Program: "orrery", Time: 4,
+	return Options{Program: "orrery", Time: 4, Ranks: 2, Benchmarks: []string{pingpong, bcast, allreduce, alltoall},
 		Sizes:      []int{0, 4, 16, 64, 256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20},
 		Collective: []int{64, 16 << 10, 1 << 20},
 	}
@@ -68,7 +74,7 @@ func New(decode func(options any) error) (test.Test, error) {
 	m.rows = m.asked.rows()
 	m.tool = orrery{}
 	if m.asked.Program == "imb" {
-		m.tool = imb{}
+		m.tool = imb{m.asked.Ranks}
 	}
 	return m, nil
 }
@@ -94,7 +100,19 @@ func (m *mpi) Figures() []test.Figure {
 
 // Time is about how long a trial takes: starting and ending two ranks takes less than a second.
 func (m *mpi) Time() time.Duration {
-	return time.Duration((m.asked.Time*1.2 + 1) * float64(time.Second))
+	return time.Duration((m.asked.Time*1.2 + 0.5*float64(m.asked.Ranks)) * float64(time.Second))
+}
+
+// crowded labels a trial whose ranks have to share processors: MPI waits by turning round, and a rank that has none delays all others.
+func (m *mpi) crowded(ctx context.Context, t *test.Trial) []test.Label {
+	out, err := t.Near.Output(ctx, "nproc")
+	processors, bad := strconv.Atoi(strings.TrimSpace(string(out)))
+	all := m.asked.Ranks * max(1, t.Of)
+	if err != nil || bad != nil || all <= processors {
+		return nil
+	}
+	return []test.Label{{Name: "ranks", Why: fmt.Sprintf("%d ranks share %d processors", all, processors),
+		Cure: "fewer ranks or copies, or a host with more processors"}}
 }
 
 // Check starts both ranks and lets them exchange a few messages.
@@ -109,7 +127,7 @@ func (m *mpi) Check(ctx context.Context, t *test.Trial) error {
 	try.Barrier = func(context.Context) error { return nil }
 	out, err := m.launch(ctx, &try, m.rows[:1], 0.01)
 	if err != nil {
-		return problem.New(problem.Unable, "two ranks of MPI, one here and one at %s, cannot be run", t.Far.Name).At(t.Near.Name).Because(err).
+		return problem.New(problem.Unable, "%d ranks of MPI, half of them here and half at %s, cannot be run", m.asked.Ranks, t.Far.Name).At(t.Near.Name).Because(err).
 			Try("see what mpirun says; both ends need %s and openmpi-bin, and a network between them without a firewall", m.tool.name())
 	}
 	_, err = m.tool.parse(out)
@@ -142,8 +160,9 @@ func (m *mpi) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
 	}
 	samples, err := m.samples(got)
 	seen := tally(after).since(before)
+	labels := append(proof(t.Near.Interface, seen, got), m.crowded(ctx, t)...)
 	detail := Detail{Lines: got.detail, Sent: got.sent, Received: got.received, Interfaces: seen}
-	return test.Result{Samples: samples, Labels: proof(t.Near.Interface, seen, got), Detail: detail}, err
+	return test.Result{Samples: samples, Labels: labels, Detail: detail}, err
 }
 
 // A Detail is kept beside the samples.

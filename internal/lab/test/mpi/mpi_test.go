@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"orrery/internal/host"
 	"orrery/internal/lab/place"
 	"orrery/internal/lab/test"
 )
@@ -36,6 +37,12 @@ func TestNewMistakes(t *testing.T) {
 		"no multiple":   {func(o *Options) { o.Collective = []int{6} }, "is not a multiple"},
 		"power":         {func(o *Options) { o.Program, o.Sizes = "imb", []int{12} }, "12 is none"},
 		"too short":     {func(o *Options) { o.Time = 0.1 }, "time = 0.1"},
+		"odd":           {func(o *Options) { o.Ranks = 3 }, "an even number from 2 to 64"},
+		"one rank":      {func(o *Options) { o.Ranks = 0 }, "ranks = 0"},
+		"benchmark":     {func(o *Options) { o.Benchmarks = []string{"scatter"} }, `there is no "scatter" (known: pingpong, sendrecv,`},
+		"benchmark 2":   {func(o *Options) { o.Benchmarks = []string{bcast, bcast} }, "benchmarks: bcast is there twice"},
+		"no benchmark":  {func(o *Options) { o.Benchmarks = nil }, "nothing to measure"},
+		"same end":      {func(o *Options) { o.Program, o.Ranks = "imb", 4 }, "would both be at this end"},
 		"empty message": {func(o *Options) { o.Collective = []int{0} }, "0"},
 	} {
 		_, err := New(func(options any) error { one.set(options.(*Options)); return nil })
@@ -66,6 +73,31 @@ func TestIMBArguments(t *testing.T) {
 	got := strings.Join(m.tool.args(m.rows, 3.2), " ")
 	if want := "PingPong -npmin 2 -msglog 6:20 -time 0.2"; got != want {
 		t.Errorf("IMB-MPI1 %s, not %s", got, want)
+	}
+}
+
+// TestRanks: half of the ranks are started at each end, and where there are more than processors a label says so.
+func TestRanks(t *testing.T) {
+	m := made(t, func(o *Options) { o.Ranks, o.Benchmarks, o.Sizes = 6, benchmarks, []int{0} })
+	near := &place.Place{Name: "veth", Address: netip.MustParseAddr("10.1.1.1")}
+	far := &place.Place{Name: "far", Address: netip.MustParseAddr("10.1.1.2")}
+	words := strings.Join(m.orterun(&test.Trial{Near: near, Far: far, Of: 1}, work{"/a", "/b"}, m.rows, 1), " ")
+	for _, want := range []string{"-np 3 --host 10.1.1.1:3 ", " : -np 3 --host 10.1.1.2:3 ", "mpi_yield_when_idle 1", "sendrecv:64", "exchange:64", "reduce:64", "allgather:64"} {
+		if !strings.Contains(words, want) {
+			t.Errorf("%q is not in %s", want, words)
+		}
+	}
+	near.Runner = host.Local{Name: "veth"}
+	if labels := m.crowded(t.Context(), &test.Trial{Near: near, Of: 1000}); len(labels) != 1 || !strings.Contains(labels[0].Why, "6000 ranks share") {
+		t.Errorf("%v", labels)
+	}
+	m.asked.Ranks = 1
+	if labels := m.crowded(t.Context(), &test.Trial{Near: near, Of: 1}); len(labels) != 0 {
+		t.Errorf("%v", labels)
+	}
+	four := made(t, func(o *Options) { o.Program, o.Ranks, o.Benchmarks = "imb", 4, []string{sendrecv, allgather} })
+	if got := strings.Join(four.tool.args(four.rows, 1), " "); !strings.HasPrefix(got, "Sendrecv Allgather -npmin 4 ") {
+		t.Error(got)
 	}
 }
 

@@ -92,6 +92,30 @@ func TestParseIMB(t *testing.T) {
 	}
 }
 
+// TestParseIMBRanks: of four ranks, what went over the network at the least is as much as each benchmark must move from two of them to the others.
+func TestParseIMBRanks(t *testing.T) {
+	const head = "#bytes #repetitions t_min[usec] t_max[usec] t_avg[usec]"
+	out := ""
+	for _, name := range []string{"Sendrecv", "Exchange", "Bcast", "Reduce", "Allreduce", "Allgather", "Alltoall"} {
+		columns, line := head, "64 10 1.0 2.0 1.5"
+		if name == "Sendrecv" || name == "Exchange" { // which tell their bandwidth, too
+			columns, line = head+" Mbytes/sec", line+" 64.0"
+		}
+		out += "# Benchmarking " + name + "\n# #processes = 4\n" + columns + "\n" + line + "\n\n"
+	}
+	m := made(t, func(o *Options) { o.Program, o.Ranks, o.Benchmarks, o.Collective = "imb", 4, benchmarks[1:], []int{64} })
+	got, err := m.tool.parse([]byte(out))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if samples, err := m.samples(got); err != nil || len(samples) != 7 {
+		t.Errorf("%v %v", samples, err)
+	}
+	if want := uint64(64 * (10 + 20 + 4 + 4 + 10 + 20 + 40)); got.sent != want || got.received != want {
+		t.Errorf("payload %d and %d, not %d", got.sent, got.received, want)
+	}
+}
+
 func TestParseIMBBroken(t *testing.T) {
 	good := string(read(t, "imb.txt"))
 	for what, one := range map[string]struct{ out, says string }{

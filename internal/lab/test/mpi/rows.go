@@ -2,6 +2,8 @@ package mpi
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"orrery/internal/lab/test"
 )
@@ -9,10 +11,17 @@ import (
 // The benchmarks, as orrery-mpi calls them.
 const (
 	pingpong  = "pingpong"
+	sendrecv  = "sendrecv"
+	exchange  = "exchange"
 	bcast     = "bcast"
+	reduce    = "reduce"
 	allreduce = "allreduce"
+	allgather = "allgather"
 	alltoall  = "alltoall"
 )
+
+// benchmarks are all of them, in the order of the table. All but PingPong are of all ranks, and have the sizes of collective.
+var benchmarks = []string{pingpong, sendrecv, exchange, bcast, reduce, allreduce, allgather, alltoall}
 
 // A row is one benchmark with messages of one size.
 type row struct {
@@ -23,16 +32,23 @@ type row struct {
 // large is the size of message above which PingPong tells bandwidth instead of latency: it no longer fits into a page.
 const large = 4 << 10
 
+// maxRanks bounds the ranks of a trial, as orrery-mpi does.
+const maxRanks = 64
+
 // mostBytes of a message are what orrery-mpi has memory for.
 const mostBytes = 1 << 28
 
 func (o Options) rows() []row {
 	var all []row
-	for _, n := range o.Sizes {
-		all = append(all, row{pingpong, n})
-	}
-	for _, benchmark := range []string{bcast, allreduce, alltoall} {
-		for _, n := range o.Collective {
+	for _, benchmark := range benchmarks {
+		sizes := o.Collective
+		if benchmark == pingpong {
+			sizes = o.Sizes
+		}
+		if !slices.Contains(o.Benchmarks, benchmark) {
+			continue
+		}
+		for _, n := range sizes {
 			all = append(all, row{benchmark, n})
 		}
 	}
@@ -43,6 +59,18 @@ func (o *Options) check(wrong test.Wrong) {
 	if o.Program != "orrery" && o.Program != "imb" {
 		wrong(`say "orrery" or "imb"`, "program = %q is not known", o.Program)
 	}
+	if o.Ranks < 2 || o.Ranks > maxRanks || o.Ranks%2 != 0 {
+		wrong(fmt.Sprintf("half of them are at each end: give an even number from 2 to %d", maxRanks), "ranks = %d", o.Ranks)
+	}
+	for _, name := range o.Benchmarks {
+		if !slices.Contains(benchmarks, name) {
+			wrong("known: "+strings.Join(benchmarks, ", "), "benchmarks: there is no %q", name)
+		}
+	}
+	if o.Program == "imb" && o.Ranks > 2 && slices.Contains(o.Benchmarks, pingpong) {
+		wrong(`name others in benchmarks, such as "alltoall"`, "ranks = %d: PingPong of IMB-MPI1 is of ranks 0 and 1, which would both be at this end", o.Ranks)
+	}
+	test.Twice("benchmarks", o.Benchmarks, wrong)
 	test.Twice("sizes", o.Sizes, wrong)
 	test.Twice("collective", o.Collective, wrong)
 	for _, n := range o.Sizes {
@@ -50,12 +78,12 @@ func (o *Options) check(wrong test.Wrong) {
 	}
 	for _, n := range o.Collective {
 		if o.checkSize("collective", n, wrong); n%4 != 0 || n == 0 {
-			wrong("give multiples of 4", "collective: allreduce sums numbers of 4 bytes, and %d is not a multiple", n)
+			wrong("give multiples of 4", "collective: reduce and allreduce sum numbers of 4 bytes, and %d is not a multiple", n)
 		}
 	}
 	switch n := len(o.rows()); {
 	case n == 0:
-		wrong("leave out sizes or collective", "neither sizes nor collective has a size")
+		wrong("leave out sizes, collective or benchmarks", "there is nothing to measure: neither sizes nor collective has a size of the benchmarks")
 	case !(o.Time >= 0.02*float64(n) && o.Time <= 600):
 		wrong("name fewer sizes, or another time", "time = %g: %d measurements take from %.2g to 600 seconds", o.Time, n, 0.02*float64(n))
 	}

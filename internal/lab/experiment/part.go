@@ -1,0 +1,54 @@
+package experiment
+
+import (
+	"slices"
+	"strings"
+
+	"orrery/internal/problem"
+)
+
+// Of returns the part of the experiment that has only the tests with these names, in the order of the file, and only the settings that these
+// tests measure; without names, the experiment itself.
+func (e *Experiment) Of(names []string) (*Experiment, error) {
+	if len(names) == 0 {
+		return e, nil
+	}
+	var known []string
+	for i := range e.Tests {
+		known = append(known, e.Tests[i].Name)
+	}
+	for _, name := range names {
+		if slices.Contains(known, name) {
+			continue
+		}
+		p := problem.New(problem.Usage, "--only %s: the experiment has no such test", name)
+		if near := problem.Nearest(name, known); near != "" {
+			return nil, p.Try("did you mean %s?", near)
+		}
+		return nil, p.Try("its tests: %s", strings.Join(known, ", "))
+	}
+	part := *e
+	part.Part = nil
+	part.Tests = slices.DeleteFunc(slices.Clone(e.Tests), func(t Test) bool { return !slices.Contains(names, t.Name) })
+	for i := range part.Tests {
+		part.Part = append(part.Part, part.Tests[i].Name)
+	}
+	if len(part.Part) == len(known) {
+		return e, nil
+	}
+	part.Settings = slices.DeleteFunc(slices.Clone(e.Settings), func(s Setting) bool { return !part.measures(s.Name) })
+	if twin := (Setting).isTwin; slices.ContainsFunc(e.Settings, twin) && !slices.ContainsFunc(part.Settings, twin) {
+		part.addTwin(part.firstTwice())
+	}
+	return &part, nil
+}
+
+// measures reports whether some test is done in a setting.
+func (e *Experiment) measures(setting string) bool {
+	for i := range e.Tests {
+		if e.Tests[i].In(setting) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,104 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"orrery/internal/lab/experiment"
+	"orrery/internal/lab/report/quantity"
+)
+
+// leastCopies is of how many numbers of copies a test must be for a plot: two are told by a table.
+const leastCopies = 3
+
+// A copiesChart is a figure of a test by how many copies of it ran at once, setting by setting, as Rx-OSD has throughput by clients.
+type copiesChart struct {
+	Name   string // test and figure
+	Charts []chart
+}
+
+// ByCopies draws the tests that were done with several numbers of copies.
+func (r *Report) ByCopies() (all []copiesChart) {
+	var names []string
+	of := map[string][]*Test{}
+	for _, t := range r.Tests {
+		name := strings.TrimSuffix(t.Name, fmt.Sprintf(" x%d", t.Copies))
+		if of[name] == nil {
+			names = append(names, name)
+		}
+		of[name] = append(of[name], t)
+	}
+	for _, name := range names {
+		tests := of[name]
+		if len(tests) < leastCopies {
+			continue
+		}
+		slices.SortFunc(tests, func(a, b *Test) int { return cmp.Compare(a.Copies, b.Copies) })
+		for _, f := range tests[0].Figures {
+			if c := copiesOf(name, f.Name, tests); len(c.Charts) > 0 {
+				all = append(all, c)
+			}
+		}
+	}
+	return all
+}
+
+// copiesOf draws one figure.
+func copiesOf(name, figure string, tests []*Test) copiesChart {
+	var order []string
+	lines := map[string][]spot{}
+	var medians []float64
+	unit, plot := "", xyPlot{left: float64(tests[0].Copies), right: float64(tests[0].Copies)}
+	for _, t := range tests {
+		plot.marks = append(plot.marks, across{float64(t.Copies), strconv.Itoa(t.Copies)})
+		for _, f := range t.Figures {
+			if f.Name != figure {
+				continue
+			}
+			unit = f.Unit
+			for _, c := range f.Cells {
+				if c.Summary == nil || c.Again != "" || !quantity.Number(c.Summary.Median).Is() {
+					continue
+				}
+				if lines[c.Setting] == nil {
+					order = append(order, c.Setting)
+				}
+				lines[c.Setting] = append(lines[c.Setting], spot{float64(t.Copies), c.Summary.Median, c.Summary.Low, c.Summary.High})
+				medians = append(medians, c.Summary.Median)
+			}
+		}
+	}
+	for _, line := range lines {
+		plot.reach(line)
+	}
+	plot.scale, plot.marks = short(figure, unit, medians), thinned(plot.marks)
+	all := copiesChart{Name: name + ", " + figure}
+	for _, setting := range order {
+		behind := lines[experiment.Bare]
+		if setting == experiment.Bare {
+			behind = nil
+		}
+		label := fmt.Sprintf("%s by the number of copies at once, %s", figure, setting)
+		all.Charts = append(all.Charts, chart{setting, plot.plot(label, lines[setting], behind)})
+	}
+	return all
+}
+
+// short is a scale with as few digits as an axis needs.
+func short(figure, unit string, values []float64) quantity.Scale {
+	s := quantity.ScaleOfFigure(figure, unit, slices.Clone(values))
+	largest := 0.0
+	for _, v := range values {
+		largest = max(largest, v*s.Factor)
+	}
+	switch {
+	case largest >= 10:
+		s.Digits = 0
+	case largest >= 1:
+		s.Digits = 1
+	}
+	return s
+}

@@ -1,0 +1,151 @@
+package report
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"orrery/internal/lab/report/quantity"
+	"orrery/internal/lab/suspect"
+	"orrery/internal/lab/test"
+)
+
+// busy is a run in which others used the host while veth was at the network, whose figures also have several notes, and in which macvlan costs
+// twenty times as much.
+func busy() *simulation {
+	s := simulate(7)
+	s.cost["veth"]["net"] = 0.4321
+	s.cost["macvlan"]["micro"] = 20
+	s.head.ID = "cost-busy"
+	s.more = func(_ int, setting, of string) (all []test.Label) {
+		if setting == "veth" && of == "net" {
+			all = append(all, test.Label{Name: suspect.Load, Why: "others took 80 % of a processor", Cure: "stop them"},
+				test.Label{Name: "mtu", Why: "1500 and 9000", Cure: "make them the same"})
+		}
+		return all
+	}
+	return s
+}
+
+// TestNotMeasurableNow: what is not measurable now has a mark of its own and no number: in no table, no plot and not in report.csv.
+func TestNotMeasurableNow(t *testing.T) {
+	r := analysed(t, busy())
+	page := text(t, r.HTML)
+	if *look != "" {
+		if err := os.WriteFile(filepath.Join(*look, "busy.html"), []byte(page), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wellFormed(t, "busy.html", page)
+	f := r.figure("net", "tcp forward 1 stream")
+	c := f.cell("veth")
+	if f.Effect(c) != Disturbed || f.Effect(f.cell("routed")) == Disturbed {
+		t.Fatalf("veth is %q and routed %q", f.Effect(c), f.Effect(f.cell("routed")))
+	}
+	for name, got := range map[string]string{"page": page, "text": text(t, r.Text), "Markdown": text(t, r.Markdown), "CSV": text(t, r.CSV)} {
+		for _, number := range []string{quantity.Change(c.Ratio.Value), quantity.Interval(c.Ratio.Low, c.Ratio.High), exact(c.Ratio.Value)} {
+			if strings.Contains(got, number) {
+				t.Errorf("the %s has %s, which is not measurable now", name, number)
+			}
+		}
+		if !strings.Contains(got, string(Disturbed)) {
+			t.Errorf("the %s does not say %q", name, Disturbed)
+		}
+	}
+	for _, row := range [][]string{*row(f.Numbers(), "veth"), *row(r.tested("net").Paper(), "veth")} {
+		if strings.Contains(strings.Join(row, " "), quantity.Percent(c.Ratio.Value)) {
+			t.Errorf("a table has it as a share of bare: %q", row)
+		}
+	}
+	if plot := string(rulerOf(r.tested("net")).row(f, c)); !strings.Contains(plot, "iv not-measurable-now") || strings.Contains(plot, "mark") {
+		t.Errorf("its plot: %s", plot)
+	}
+	if low := rulerOf(r.tested("net")).low; low < -0.7 {
+		t.Errorf("the ruler makes room for it, down to %g", low)
+	}
+}
+
+func row(g *grid, name string) *[]string {
+	for i := range g.Rows {
+		if g.Rows[i][0] == name {
+			return &g.Rows[i]
+		}
+	}
+	return &[]string{}
+}
+
+func (r *Report) tested(name string) *Test {
+	for _, t := range r.Tests {
+		if t.Name == name {
+			return t
+		}
+	}
+	return nil
+}
+
+// TestColours: every effect that is drawn has a colour of its own in the style, so that none falls back to black.
+func TestColours(t *testing.T) {
+	all := []Effect{Told}
+	for e := range signs {
+		all = append(all, e)
+	}
+	for _, e := range all {
+		if !strings.Contains(style, ".iv."+e.Class()) {
+			t.Errorf("the interval of what is %q has no style", e)
+		}
+		if e != Disturbed && !strings.Contains(style, ".mark."+e.Class()) {
+			t.Errorf("the mark of what is %q has no style", e)
+		}
+		if strings.Contains(e.Class(), " ") {
+			t.Errorf("%q is several classes", e.Class())
+		}
+	}
+}
+
+// TestFactors: what is told as a factor is not told in per cent as well.
+func TestFactors(t *testing.T) {
+	r := analysed(t, busy())
+	page := text(t, r.HTML)
+	if !strings.Contains(page, "× 2") {
+		t.Fatal("the page has no factor")
+	}
+	if found := regexp.MustCompile(`× [0-9.]+\s*%`).FindString(page); found != "" {
+		t.Errorf("the page says %s", found)
+	}
+}
+
+// TestNotes: the numbers of a cell's notes stand one after another.
+func TestNotes(t *testing.T) {
+	page := text(t, analysed(t, busy()).HTML)
+	if !regexp.MustCompile(`class="notes">\[<a [^>]*>\d+</a>, <a [^>]*>\d+</a>`).MatchString(page) {
+		t.Error("no cell has two notes beside each other")
+	}
+	if strings.Contains(page, "<sup>") || strings.Contains(style, "sup{position:absolute") {
+		t.Error("notes are printed over one another")
+	}
+}
+
+// TestAxis: the texts of an axis do not overlap in a plot as narrow as that of a comparison: 12 rem, of which a letter takes about half of one.
+func TestAxis(t *testing.T) {
+	for _, reach := range [][2]float64{{0.7, 4}, {0.94, 1.05}, {0.99, 1.5}, {0.01, 1.02}, {0.5, 1.08}, {0.9, 30}} {
+		r := newRuler()
+		r.take(reach[0], reach[1])
+		major := r.major()
+		if len(major) == 0 || major[0] != 1 {
+			t.Errorf("%v: equal is not on the axis: %v", reach, major)
+		}
+		for i, a := range major {
+			for _, b := range major[:i] {
+				const plot, letter = 192, 6.3 // pixels
+				apart := abs(r.at(a)-r.at(b)) / 100 * plot
+				if needed := letter * float64(len([]rune(tick(a)))+len([]rune(tick(b)))) / 2; apart < needed {
+					t.Errorf("%v: %s and %s are %.0f px apart and need %.0f", reach, tick(a), tick(b), apart, needed)
+				}
+			}
+		}
+	}
+}
+
+func abs(x float64) float64 { return max(x, -x) }

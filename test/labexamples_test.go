@@ -1,0 +1,105 @@
+package test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// smaller makes of an example one that this machine can begin at once: without virtual machines, which TestLabMachines has, with few copies, and
+// without waiting for a quiet host. Settings and tests stay what they are, so all that they need is built, and every test is tried in every place.
+func smaller(text string) string {
+	for _, change := range [][2]string{
+		{`(?m)^title .*$`, "$0\nquiet = \"none\"\ndisturbed = 1\nagain = \"none\""},
+		{`(?m)^engine  *= "(kvm|xen)"$`, "$0\nmissing = \"this test makes no machines\""},
+		{`(?m)^copies( *)= \[.*\]`, "copies$1= [1, 2]"},
+		{`(?m)^size( *)= "1GiB"`, `size$1= "64MiB"`},
+	} {
+		text = regexp.MustCompile(change[0]).ReplaceAllString(text, strings.ReplaceAll(change[1], "$0", "${0}"))
+	}
+	return text
+}
+
+// TestLabExamples begins each experiment of examples/lab: its nodes and layer are made, all of its tests are tried in all of its places, and the
+// first trial gives its figures. Then it is interrupted, and nothing is left.
+func TestLabExamples(t *testing.T) {
+	s := newLab(t)
+	paths, err := filepath.Glob("../examples/lab/*.toml")
+	if err != nil || len(paths) < 8 {
+		t.Fatalf("%d examples: %v", len(paths), err)
+	}
+	for _, path := range paths {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".toml"), func(t *testing.T) {
+			began := time.Now()
+			s.of(t).beginExample(path)
+			t.Logf("it took %v", time.Since(began).Round(time.Second))
+		})
+	}
+}
+
+func (s *site) beginExample(path string) {
+	s.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		s.Fatal(err)
+	}
+	name := filepath.Base(path)
+	s.write("lab/"+name, smaller(string(text)))
+	bundle := filepath.Join(s.dir, "of-"+name)
+	cmd, _, errs := s.command("lab", "run", filepath.Join(s.dir, "lab", name), "--to", bundle)
+	wait, err := begin(cmd)
+	if err != nil {
+		s.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- wait() }()
+	s.eventually(4*time.Minute, func() error {
+		select {
+		case err := <-ended:
+			s.Fatalf("it ended by itself: %v\n%s", err, errs)
+		default:
+		}
+		if s.trials(bundle) == 0 {
+			return errors.New("no trial yet")
+		}
+		return nil
+	})
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		s.Fatal(err)
+	}
+	<-ended
+	if status := cmd.ProcessState.ExitCode(); status != 130 {
+		s.Errorf("interrupted, it ends with %d\n%s", status, errs)
+	}
+	if err := firstTrial(bundle); err != nil {
+		s.Errorf("%v\n%s", err, errs)
+	}
+	s.wantNoTrace()
+}
+
+// firstTrial wants that the first trial of a bundle gave figures.
+func firstTrial(bundle string) error {
+	text, err := os.ReadFile(filepath.Join(bundle, "trials.jsonl"))
+	if err != nil {
+		return err
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	var trial struct {
+		Test, Setting, Error string
+		Samples              []struct{ Value float64 }
+	}
+	if err := json.Unmarshal([]byte(line), &trial); err != nil {
+		return err
+	}
+	if trial.Error != "" || len(trial.Samples) == 0 {
+		return fmt.Errorf("test %s in setting %s gave %d figures: %s", trial.Test, trial.Setting, len(trial.Samples), trial.Error)
+	}
+	return nil
+}
