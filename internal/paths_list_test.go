@@ -219,7 +219,7 @@ var paths = map[string]string{
 	"internal/host/doctor/cgroup.go":         ofKernel,
 	"internal/host/doctor/kernel.go":         ofKernel,
 	"internal/host/doctor/programs.go":       ofHosts,
-	"internal/host/file.go":                  ofOwn,
+	"internal/host/file.go":                  ofOwn + "; WriteNamed: " + ofNamed,
 	"internal/host/later/later.go":           ofOwn,
 	"internal/host/later/process.go":         ofOwn,
 	"internal/host/systemd.go":               ofKernel,

@@ -36,7 +36,7 @@ shows what the site file declares. Nodes of other hosts are in the box of the ho
 				fmt.Fprintln(a.err, "orrery: only root can see the state of nodes: the picture shows what is declared.")
 			}
 			if file != "" {
-				return host.WriteFile(host.File{Path: file, Content: graph.Draw(p), Mode: 0o644})
+				return host.WriteNamed(file, graph.Draw(p), 0o644)
 			}
 			_, err = a.out.Write(graph.Draw(p))
 			return err

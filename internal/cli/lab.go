@@ -94,7 +94,7 @@ func (a *app) labCompareVerb() *cobra.Command {
 				if err := compared.HTML(&page); err != nil {
 					return err
 				}
-				if err := host.WriteFile(host.File{Path: html, Content: page.Bytes(), Mode: 0o644}); err != nil {
+				if err := host.WriteNamed(html, page.Bytes(), 0o644); err != nil {
 					return err
 				}
 			}

@@ -66,5 +66,5 @@ func (a *app) paint(ctx context.Context, of host.Screen, file string) error {
 		_, err = screen.Unshown(a.out).Write(picture)
 		return err
 	}
-	return host.WriteFile(host.File{Path: file, Content: picture, Mode: 0o600})
+	return host.WriteNamed(file, picture, 0o600)
 }

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -121,4 +122,19 @@ func WriteFile(f File) error {
 		tree.UntilClosed(unix.AT_FDCWD, f.Path)
 	}
 	return err
+}
+
+// WriteNamed writes a file that the user has named. A regular file is replaced, whole or not at all. Into what is not, such as a device or
+// a named pipe, the content is written, and links are followed, as a shell does: /dev/stdout is a link.
+func WriteNamed(path string, content []byte, mode os.FileMode) error {
+	info, err := os.Lstat(path)
+	if err != nil || info.Mode().IsRegular() || info.IsDir() { // of which the error says what it is
+		return WriteFile(File{Path: path, Content: content, Mode: uint32(mode)})
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	return cmp.Or(err, f.Close())
 }

@@ -1,9 +1,13 @@
 package host
 
 import (
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestReplace: what was there goes once the new one is in its place, and stays if that cannot be.
@@ -46,5 +50,61 @@ func TestReplace(t *testing.T) {
 	}
 	if err := Replace(filepath.Join(dir, "fresh"), filepath.Join(dir, "to")); err != nil {
 		t.Errorf("where nothing was: %v", err)
+	}
+}
+
+// TestWriteNamed: only regular files are replaced. Into anything else that a user names the content is written, also by a link.
+func TestWriteNamed(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	write := func(name, text string) {
+		t.Helper()
+		if err := WriteNamed(at(name), []byte(text), 0o600); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	write("file", "former, and longer")
+	former, err := os.Open(at("file"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer former.Close()
+	write("file", "new")
+	if text, _ := io.ReadAll(former); string(text) != "former, and longer" {
+		t.Errorf("who had the file open reads %q", text)
+	}
+	for link, to := range map[string]string{"link": "file", "to pipe": "pipe", "to nothing": "fresh"} {
+		if err := os.Symlink(to, at(link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("link", "more")
+	write("to nothing", "first")
+	for name, want := range map[string]string{"file": "more", "fresh": "first"} {
+		if text, err := os.ReadFile(at(name)); string(text) != want {
+			t.Errorf("%s has %q, %v", name, text, err)
+		}
+	}
+	if err := unix.Mkfifo(at("pipe"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"pipe", "to pipe"} {
+		said := make(chan string)
+		go func() {
+			text, err := os.ReadFile(at("pipe"))
+			said <- fmt.Sprint(string(text), err)
+		}()
+		write(name, "into it")
+		if got := <-said; got != "into it<nil>" {
+			t.Errorf("by %s came %q", name, got)
+		}
+	}
+	for name, want := range map[string]os.FileMode{"pipe": os.ModeNamedPipe, "link": os.ModeSymlink, "to pipe": os.ModeSymlink} {
+		if info, err := os.Lstat(at(name)); err != nil || info.Mode().Type() != want {
+			t.Errorf("%s is another now: %v", name, err)
+		}
+	}
+	if err := WriteNamed(dir, nil, 0o600); err == nil {
+		t.Error("a directory was replaced")
 	}
 }

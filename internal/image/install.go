@@ -132,7 +132,8 @@ func (i *installer) readLists(ctx context.Context, fresh bool) (*host.Lock, erro
 			if err != nil {
 				return false, false
 			}
-			return true, time.Since(info.ModTime()) < listsAge && (!fresh || info.ModTime().After(asked))
+			age := time.Since(info.ModTime()) // below 0 if the clock was ahead
+			return true, age >= 0 && age < listsAge && (!fresh || info.ModTime().After(asked))
 		}
 		if _, young := good(); young {
 			return l, nil

@@ -1,11 +1,17 @@
 package image
 
 import (
+	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
+
+	"orrery/internal/distro"
+	"orrery/internal/host"
 )
 
 // TestPythonPackages: what pip installed and what setup.py installed say what they are in different files.
@@ -26,5 +32,36 @@ func TestPythonPackages(t *testing.T) {
 	all, err := pythonPackages(tree)
 	if want := []string{"docopt==0.6.2", "flat==2", "six==1.16.0"}; err != nil || !slices.Equal(all, want) {
 		t.Errorf("%v, %v", all, err)
+	}
+}
+
+// obedient counts the commands that it is given.
+type obedient struct {
+	host.Runner
+	commands int
+}
+
+func (c *obedient) Run(context.Context, host.Command) error { c.commands++; return nil }
+
+// TestListsByClock: package lists are updated if they are old, or from a time when the clock was ahead.
+func TestListsByClock(t *testing.T) {
+	in := &obedient{}
+	i := &installer{Packages: distro.Or("").Packages, in: in, log: io.Discard, lists: filepath.Join(t.TempDir(), "lists"), program: []string{"apt"}}
+	must(t, os.MkdirAll(i.lists, 0o755))
+	for _, c := range []struct {
+		stamp time.Duration // after now; 0: as it was left
+		fresh bool
+		want  int
+	}{{0, false, 1}, {0, false, 0}, {-2 * listsAge, false, 1}, {48 * time.Hour, false, 1}, {48 * time.Hour, true, 1}, {0, false, 0}} {
+		if at := time.Now().Add(c.stamp); c.stamp != 0 {
+			must(t, os.Chtimes(filepath.Join(i.lists, "orrery-updated"), at, at))
+		}
+		in.commands = 0
+		l, err := i.readLists(t.Context(), c.fresh)
+		must(t, err)
+		l.Release()
+		if in.commands != c.want {
+			t.Errorf("a stamp of %s, fresh %v: updated %d times, not %d", c.stamp, c.fresh, in.commands, c.want)
+		}
 	}
 }

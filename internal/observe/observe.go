@@ -110,8 +110,9 @@ type Lack struct {
 
 // A Sickness is why a node was found not to be healthy.
 type Sickness struct {
-	At    time.Time `json:"at"`
-	Found string    `json:"found"`
+	At     time.Time `json:"at"`
+	Found  string    `json:"found"`
+	Proven time.Time `json:"proven,omitzero"` // when its health had been proven last: another proof is newer, whatever the clock says
 }
 
 // A Node is a node as its host has it.

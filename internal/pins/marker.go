@@ -1,6 +1,8 @@
 package pins
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 
 	"orrery/internal/pattern"
@@ -25,23 +27,47 @@ func (a answer) not() answer {
 	return unknown
 }
 
-// node are the variables of markers (PEP 508, "Environment Markers") that are the same in all nodes. Versions of Python and of
-// the kernel, and the processor, are those of the image and of the host.
+// node are the variables of markers (PEP 508, "Environment Markers") that are the same in all nodes.
 var node = map[string]string{
 	"os_name": "posix", "sys_platform": "linux", "platform_system": "Linux",
 	"platform_python_implementation": "CPython", "implementation_name": "cpython",
 	"extra": "", // those belong to what a package needs, and not to what is asked for
 }
 
-// Never reports whether a marker keeps pip from installing the package in any node. One that cannot be read does not: pip is
-// there to refuse it.
+// differing are the others. Versions of Python and of the kernel, and the processor, are those of the image and of the host.
+var differing = []string{
+	"platform_machine", "platform_release", "platform_version", "python_version", "python_full_version", "implementation_version",
+}
+
+// former are names that some variables had before PEP 508, which pip still reads.
+var former = map[string]string{
+	"os.name": "os_name", "sys.platform": "sys_platform", "platform.version": "platform_version",
+	"platform.machine": "platform_machine", "platform.python_implementation": "platform_python_implementation",
+	"python_implementation": "platform_python_implementation",
+}
+
+// Never reports whether the marker keeps pip from installing the package in any node.
 func (p *Pin) Never() bool {
+	holds, _ := p.holds()
+	return holds == no
+}
+
+// Always reports whether the marker lets pip install the package in all nodes.
+func (p *Pin) Always() bool {
+	holds, _ := p.holds()
+	return holds == yes
+}
+
+// holds reports whether the marker holds in nodes, and whether pip can read it.
+func (p *Pin) holds() (holds answer, legible bool) {
 	if p.Marker == "" {
-		return false
+		return yes, true
 	}
 	m := marker{words: tokens().FindAllString(p.Marker, -1)}
-	holds := m.any()
-	return !m.wrong && len(m.words) == 0 && holds == no
+	if holds = m.any(); m.wrong || len(m.words) > 0 {
+		return unknown, false
+	}
+	return holds, true
 }
 
 var tokens = pattern.New(`"[^"]*"|'[^']*'|\(|\)|[<>=!~]+|[A-Za-z_.]+|\S`)
@@ -121,6 +147,7 @@ func (m *marker) one() answer {
 		operator += " " + m.next()
 	}
 	right := m.next()
+	m.wrong = m.wrong || !slices.Contains(operators, operator)
 	a, known := m.value(left)
 	b, known2 := m.value(right)
 	if !known || !known2 {
@@ -136,7 +163,7 @@ func (m *marker) one() answer {
 		holds = strings.Contains(b, a)
 	case "not in":
 		holds = !strings.Contains(b, a)
-	default:
+	default: // versions and texts are compared by different rules
 		return unknown
 	}
 	if holds {
@@ -145,19 +172,15 @@ func (m *marker) one() answer {
 	return no
 }
 
-// value returns that of a text in quotes or of a variable. Not known: it differs from node to node, or there is no such variable.
+// operators are those of markers.
+var operators = []string{"==", "!=", "<", "<=", ">", ">=", "~=", "===", "in", "not in"}
+
+// value returns that of a text in quotes or of a variable. Not known: it differs from node to node, or the word is neither.
 func (m *marker) value(word string) (value string, known bool) {
-	switch {
-	case word == "" || word == "and" || word == "or" || word == ")":
-		m.wrong = true
-		return "", false
-	case word[0] == '"' || word[0] == '\'':
-		if len(word) < 2 {
-			m.wrong = true
-			return "", false
-		}
+	if len(word) > 1 && (word[0] == '"' || word[0] == '\'') {
 		return word[1 : len(word)-1], true
 	}
-	value, known = node[word]
+	value, known = node[cmp.Or(former[word], word)]
+	m.wrong = m.wrong || !known && !slices.Contains(differing, cmp.Or(former[word], word))
 	return value, known
 }

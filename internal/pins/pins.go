@@ -16,7 +16,14 @@ type Line struct {
 	Hashed bool   // whether it says digests of files
 	Hashes string // as they are written, with --hash=
 	Pin    *Pin   // nil: the line does not pin a package to one version
+	Wrong  string // Extras or Marker, if that alone keeps pip from reading the line as one that pins a package
 }
+
+// What pip may be unable to read of a line, in words for messages.
+const (
+	Extras = "extras"
+	Marker = "a marker"
+)
 
 // A Pin says which version of a package is wanted.
 type Pin struct {
@@ -63,17 +70,36 @@ func lineOf(whole string) Line {
 	if hashed {
 		l.Hashes = "--hash" + strings.TrimSpace(hashes)
 	}
-	if m := pin().FindStringSubmatch(l.Text); m != nil {
-		l.Pin = &Pin{Name: m[1], Extras: m[2], Version: m[4], Marker: strings.TrimSpace(m[5])}
-		if !versions[m[3]]().MatchString(m[4]) {
-			l.Pin = nil
-		}
+	m := pin().FindStringSubmatch(l.Text)
+	if m == nil || !versions[m[3]]().MatchString(m[4]) {
+		return l
+	}
+	p := &Pin{Name: m[1], Extras: m[2], Version: m[4], Marker: strings.TrimSpace(m[5])}
+	switch _, legible := p.holds(); {
+	case p.Extras != "" && !extras().MatchString(p.Extras):
+		l.Wrong = Extras
+	case !legible:
+		l.Wrong = Marker
+	default:
+		l.Pin = p
 	}
 	return l
 }
 
 // pin is the whole of a line: NAME, extras, operator, version, marker.
-var pin = pattern.New(`^([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(\[[A-Za-z0-9._,\s-]*\])?\s*(={2,3})\s*([^\s;,]+)\s*(?:;(.*))?$`)
+var pin = pattern.New(`^(` + name + `)\s*(\[[A-Za-z0-9._,\s-]*\])?\s*(={2,3})\s*([^\s;,]+)\s*(?:;(.*))?$`)
+
+const (
+	// name is that of a package or of an extra (PEP 508).
+	name = `[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?`
+	// inBrackets are extras: names with commas between them.
+	inBrackets = `\[\s*(?:` + name + `(?:\s*,\s*` + name + `)*)?\s*\]`
+)
+
+var extras = pattern.New(`^` + inBrackets + `$`)
+
+// Package is the name of a package, which may have extras, without a version. Its first group is the name alone.
+var Package = pattern.New(`^(` + name + `)(` + inBrackets + `)?$`)
 
 // versions are those that each operator takes: "==" one of PEP 440 (its appendix B, without what pip takes besides and no index
 // has), "===" any text at all.

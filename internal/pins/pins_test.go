@@ -26,6 +26,19 @@ func TestLines(t *testing.T) {
 		"x==1.0,==2.0":                     "-",
 		"x==1.0==2.0":                      "-",
 		"x>=1.0":                           "-",
+		"x[a.b-c_d]==1":                    "x 1 [a.b-c_d]",
+		"x[]==1":                           "x 1 []",
+		"x[a b]==1":                        "- extras",
+		"x[a,]==1":                         "- extras",
+		"x[-a]==1":                         "- extras",
+		"x==1;":                            "x 1",
+		"x==1; os.name=='posix'":           "x 1; os.name=='posix'",
+		"x==1; python_version>='3'#c":      "- a marker",
+		"x==1; python_version>=3":          "- a marker",
+		"x==1; pyton_version>='3'":         "- a marker",
+		"x==1; sys_platform=='linux' and":  "- a marker",
+		"x==1; sys_platform is 'linux'":    "- a marker",
+		"x==1; not sys_platform=='linux'":  "- a marker",
 		"x":                                "-",
 		"x @ https://example.org/x.whl":    "-",
 		"-r other.txt":                     "-",
@@ -35,7 +48,7 @@ func TestLines(t *testing.T) {
 	} {
 		var got string
 		for _, l := range Lines(text) {
-			got = "-"
+			got = strings.TrimSpace("- " + l.Wrong)
 			if p := l.Pin; p != nil {
 				got = p.Name + " " + p.Version
 				if p.Extras != "" {
@@ -91,11 +104,44 @@ func TestNever(t *testing.T) {
 	}
 }
 
+// TestAlways: a marker lets a package into every node only if that is sure.
+func TestAlways(t *testing.T) {
+	for marker, want := range map[string]bool{
+		"":                              true,
+		`sys_platform == "linux"`:       true,
+		`sys.platform == "linux"`:       true,
+		`sys_platform == "win32"`:       false,
+		`python_version > "2"`:          false,
+		`sys_platform == "linux" and x`: false,
+		`sys_platform == "linux" or python_version < "3"`: true,
+	} {
+		if got := (&Pin{Marker: marker}).Always(); got != want {
+			t.Errorf("%q: %v, want %v", marker, got, want)
+		}
+	}
+}
+
 // TestNormal: names that an index takes for one.
 func TestNormal(t *testing.T) {
 	for name, want := range map[string]string{"typing_extensions": "typing-extensions", "Typing.Extensions": "typing-extensions", "a-_.b": "a-b"} {
 		if got := Normal(name); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}
+
+// TestPackage: names that a role may give to pip.
+func TestPackage(t *testing.T) {
+	for text, want := range map[string]string{
+		"requests": "requests", "requests[socks]": "requests", "a.b-c_d[x, y]": "a.b-c_d", "x[]": "x",
+		"x[a b]": "", "x[a,]": "", "x==1": "", "-r": "", "x-": "", "[a]": "",
+	} {
+		got := ""
+		if m := Package().FindStringSubmatch(text); m != nil {
+			got = m[1]
+		}
+		if got != want {
+			t.Errorf("%q: %q, not %q", text, got, want)
 		}
 	}
 }

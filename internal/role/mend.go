@@ -32,6 +32,12 @@ func (j *Job) Mend(ctx context.Context, drift []observe.Drift) error {
 			silent = true
 		}
 	}
+	var tried []string // services behind the checks that fail
+	for i := range j.Duties.Roles {
+		if r := &j.Duties.Roles[i]; sick[r.Name] {
+			tried = append(tried, behind(j.Duties, r)...)
+		}
+	}
 	alone := !silent && len(sick) > 0 && len(again)+len(start)+len(enable) == 0 && !altered
 	tasks := j.newTasks()
 	var exact []string
@@ -44,8 +50,11 @@ func (j *Job) Mend(ctx context.Context, drift []observe.Drift) error {
 			t.whole, exact = !ok, append(exact, services...)
 		}
 		t.bring, t.enable = intersection(own, start), intersection(own, enable)
-		if altered || alone && sick[t.duty.Name] {
+		switch {
+		case altered:
 			t.bring = own
+		case alone:
+			t.bring = intersection(own, tried)
 		}
 		if silent { // nobody could say which of them run
 			t.start = own

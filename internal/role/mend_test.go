@@ -118,6 +118,20 @@ func TestMend(t *testing.T) {
 	}
 }
 
+// TestMendBehind: if nothing is known but that the check of a role without services fails, those of the roles that it needs restart.
+func TestMendBehind(t *testing.T) {
+	s, in := twoRoles(), &diary{}
+	s.Roles = append(s.Roles, site.Role{Name: "probe", NeedsRoles: []string{"db"}, Health: s.Roles[1].Health})
+	s.Nodes[0].Roles = []string{"web", "probe"}
+	j := &Job{Duties: dutiesOf(t, s), In: in, Log: io.Discard, Say: func(string) {}, Live: true}
+	if err := j.Mend(t.Context(), []observe.Drift{{Kind: observe.DriftHealth, How: observe.Failing, Subject: "ask", Role: "probe"}}); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(in.done, "restart db.service") || slices.ContainsFunc(in.done, func(one string) bool { return strings.Contains(one, "web.service") }) {
+		t.Errorf("done was\n  %s", strings.Join(in.done, "\n  "))
+	}
+}
+
 // TestGivenUp: a check whose service systemd has given up is not tried until its time is over, and what the service said last is told, as text and
 // not too much of it.
 func TestGivenUp(t *testing.T) {

@@ -62,7 +62,7 @@ func (w *Worker) Probe(ctx context.Context, nodes []observe.Node, wants []apply.
 			})
 		}
 		if want := wants[i]; want.Node != nil && nodes[i].Config.Health != "" {
-			nodes[i].Sick = sickness(nodes[i].Drift, began)
+			nodes[i].Sick = sickness(&nodes[i], began)
 			// A node that is being destroyed has no place for it.
 			err := nodedir.Of(w.Dirs, nodes[i].Site, nodes[i].ID).KeepSick(nodes[i].Sick)
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -73,13 +73,13 @@ func (w *Worker) Probe(ctx context.Context, nodes []observe.Node, wants []apply.
 	return nil
 }
 
-// sickness returns what of some drift says that a node is not healthy, or nil.
-func sickness(all []observe.Drift, at time.Time) *observe.Sickness {
-	i := slices.IndexFunc(all, observe.Drift.Sick)
+// sickness returns what of a node's drift says that it is not healthy, or nil.
+func sickness(n *observe.Node, at time.Time) *observe.Sickness {
+	i := slices.IndexFunc(n.Drift, observe.Drift.Sick)
 	if i < 0 {
 		return nil
 	}
-	return &observe.Sickness{At: at, Found: all[i].String()}
+	return &observe.Sickness{At: at, Found: n.Drift[i].String(), Proven: n.ProvenAt}
 }
 
 // brief gives an error that may be in a node's own words as a part of a line.

@@ -115,7 +115,7 @@ func (p *Proof) write() error {
 	if err := p.Report.WriteJUnit(&b); err != nil {
 		return err
 	}
-	if err := host.WriteFile(host.File{Path: path, Content: b.Bytes(), Mode: 0o644}); err != nil {
+	if err := host.WriteNamed(path, b.Bytes(), 0o644); err != nil {
 		return problem.New(problem.Failed, "the report cannot be written").At(path).Because(problem.Reason(err))
 	}
 	return nil

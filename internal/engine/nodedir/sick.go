@@ -26,14 +26,15 @@ func (d Dir) KeepSick(s *observe.Sickness) error {
 	return d.write(sickFile, s)
 }
 
-// sick returns what a look into the node has found, or nil if its health was proven since.
+// sick returns what a look into the node has found, or nil if its health was proven since. Times are not compared by which is
+// later, because the clock may have been ahead for one of them.
 func (d Dir) sick(proven time.Time) *observe.Sickness {
 	text, err := rawfile.ReadFile(d.File(sickFile))
 	if err != nil {
 		return nil
 	}
 	s := &observe.Sickness{}
-	if json.Unmarshal(text, s) != nil || s.At.Before(proven) {
+	if json.Unmarshal(text, s) != nil || !s.Proven.Equal(proven) {
 		return nil
 	}
 	return s

@@ -138,6 +138,9 @@ func TestPins(t *testing.T) {
 		"a==1 --hash=sha256:0\nb==1": "2", "a": "1", "a>=1": "1", "a==1.*": "1", "a==1,>0": "1", "a @ https://x/a.whl": "1",
 		"./a.whl": "1", "-e .": "1", "a==1\nA==2": "2", "x_y==1\nx-Y==1": "2", "a==1\\\n": "", "-c=x": "1",
 		"a==1!1.0": "", "a[b]==1": "", "a==1#c": "1", "a==one": "1", "a==1 ; sys_platform == 'win32'\na==2 ; sys_platform == 'linux'": "",
+		"a==1 ; sys_platform == 'win32'\na==2": "", "a==1 ; sys_platform == 'linux'\na==2": "2",
+		"a==1\na==2 ; sys_platform == 'linux'": "2", "a==1\na==2 ; python_version < '3'": "",
+		"a==1 ; os_name == 'posix'#c": "1", "a[b c]==1": "1", "a==1 ; os == 'posix'": "1",
 	} {
 		s := &site.Site{Name: "x", Releases: []site.Release{{Number: 1, Requirements: site.Requirements{File: "r.txt", Text: text}}}}
 		got := ""

@@ -6,13 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"orrery/internal/pattern"
 	"orrery/internal/pins"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 )
-
-var pythonPackage = pattern.New(`^([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)(\[[A-Za-z0-9._,\s-]*\])?$`)
 
 // options may stand on a line of their own: they choose among files of the same version.
 var options = []string{"--require-hashes", "--only-binary", "--no-binary", "--prefer-binary"}
@@ -45,18 +42,20 @@ func (c *checker) pins(r site.Requirements) {
 			if strings.HasPrefix(word, "-") {
 				c.option(key, word, l.Text)
 			} else {
-				c.unpinned(key, l.Text)
+				c.unpinned(key, l)
 			}
 			continue
 		}
 		name := pins.Normal(l.Pin.Name)
 		switch {
-		case first[name] != 0 && l.Pin.Marker == "":
+		case first[name] != 0 && l.Pin.Always():
 			c.wrong(key, "take one of them out", "%s is already pinned in line %d", l.Pin.Name, first[name])
 		case hashed && !l.Hashed:
 			c.wrong(key, "add --hash=sha256:… or take all hashes out", "%s has no hash, and other packages here have: pip wants all or none", l.Pin.Name)
 		}
-		first[name] = l.Number
+		if !l.Pin.Never() {
+			first[name] = l.Number
+		}
 	}
 }
 
@@ -78,14 +77,25 @@ func (c *checker) option(key []string, word, text string) {
 	c.wrong(key, cure, "%q cannot stand in a requirements file here", text)
 }
 
-func (c *checker) unpinned(key []string, text string) {
+func (c *checker) unpinned(key []string, l pins.Line) {
+	text := l.Text
 	name := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune("=<>!~;@[( \t,", r) })
 	cure := "write NAME==VERSION"
 	if len(name) > 0 {
 		cure = fmt.Sprintf("write %s==VERSION; `pip freeze` tells which", name[0])
 	}
+	switch l.Wrong {
+	case pins.Extras:
+		cure = "write names with commas between them, such as [socks,security]"
+	case pins.Marker:
+		cure = `write one such as python_version >= "3.11"; PEP 508 says which there are`
+	}
 	if strings.Contains(text, "#") {
-		cure = "write a space before the #, or it belongs to the version"
+		cure = "write a space before the #, or it begins no comment"
+	}
+	if l.Wrong != "" {
+		c.wrong(key, cure, "%q has %s that pip cannot read", text, l.Wrong)
+		return
 	}
 	c.wrong(key, cure, "%q is not pinned to one version", text)
 }
@@ -117,7 +127,7 @@ func (c *checker) pips() {
 		}
 		for _, r := range c.rolesOf(n.Roles) {
 			for k, name := range r.Pip {
-				if file := n.Requirements.File; file != "" && pythonPackage().MatchString(name) {
+				if file := n.Requirements.File; file != "" && pins.Package().MatchString(name) {
 					c.pip(at("role", r.Name, "pip", k), name, file, pinned)
 				}
 			}
@@ -126,7 +136,7 @@ func (c *checker) pips() {
 	for i := range c.site.Roles {
 		r := &c.site.Roles[i]
 		for k, name := range r.Pip {
-			if !pythonPackage().MatchString(name) {
+			if !pins.Package().MatchString(name) {
 				c.wrong(at("role", r.Name, "pip", k), "a name only; its version is pinned in the requirements file", "%q is no name of a Python package", name)
 			}
 		}
@@ -134,7 +144,7 @@ func (c *checker) pips() {
 }
 
 func (c *checker) pip(key []string, name, file string, pinned map[string]*pins.Pin) {
-	bare := pythonPackage().FindStringSubmatch(name)[1]
+	bare := pins.Package().FindStringSubmatch(name)[1]
 	is := pinned[pins.Normal(bare)]
 	if is != nil && is.Never() {
 		c.wrong(key, fmt.Sprintf("add %s==VERSION to it, without a marker or with one that holds in nodes", bare),

@@ -93,19 +93,27 @@ const (
 )
 
 // headed refuses a section that is too long, or whose name another one has: that is about another machine, or two people have
-// written about one.
+// written about one. It refuses a key that a section has twice, too: only one of the values can be right.
 func headed(text, name string) *problem.Problem {
 	section, lines, number := ini.DefaultSection, 0, 0
-	first := map[string]int{}
+	first, keys := map[string]int{}, map[string]int{}
 	for line := range strings.Lines(text) {
 		number++
+		key, isKey := iniKeyOf(line)
+		if isKey && keys[key] != 0 {
+			return mistake("[%s] %s is there again, after line %d", oneLine(section), oneLine(key), keys[key]).
+				At(fmt.Sprintf("%s:%d", name, number)).Try("take out the one that is wrong")
+		}
+		if isKey {
+			keys[key] = number
+		}
 		if m := iniSection().FindStringSubmatch(line); m != nil && line[0] == '[' {
 			section, lines = strings.TrimSpace(m[1]), 0
 			if first[section] != 0 {
 				return mistake("[%s] is there again, after line %d", oneLine(section), first[section]).At(fmt.Sprintf("%s:%d", name, number)).
 					Try("name each section after its machine, and write one for each")
 			}
-			first[section] = number
+			first[section], keys = number, map[string]int{}
 		}
 		if lines++; lines > maxSectionLines {
 			return mistake("[%s] has more than %d lines", oneLine(section), maxSectionLines).At(name).Try("split it")
@@ -120,6 +128,7 @@ type iniNode struct {
 	name    string            // legal
 	keys    map[string]string // as written, but in lower case
 	order   []string
+	places  map[[2]string]string // see placeKey
 	nics    []iniNIC
 	id      int
 	note    string // about the id
@@ -142,11 +151,20 @@ func iniLines(text string) map[string]int {
 		if m := iniSection().FindStringSubmatch(line); m != nil {
 			section = strings.TrimSpace(m[1])
 			lines[section+"\x00"] = number
-		} else if m := iniKey().FindStringSubmatch(strings.TrimRight(line, "\r\n")); m != nil {
-			lines[section+"\x00"+strings.ToLower(m[1])] = number
+		} else if key, ok := iniKeyOf(line); ok {
+			lines[section+"\x00"+key] = number
 		}
 	}
 	return lines
+}
+
+// iniKeyOf returns the key that a line has, in lower case.
+func iniKeyOf(line string) (key string, ok bool) {
+	m := iniKey().FindStringSubmatch(strings.TrimRight(line, "\r\n"))
+	if m == nil {
+		return "", false
+	}
+	return strings.ToLower(m[1]), true
 }
 
 func (m *iniImport) read(file *ini.File) *problem.Problem {

@@ -1,6 +1,7 @@
 package sitefile
 
 import (
+	"slices"
 	"strconv"
 )
 
@@ -29,6 +30,10 @@ func (m *iniImport) writeKey(out printer, n *iniNode, key string, vars map[strin
 			return
 		}
 	case "swap":
+		if !n.hasMemory() {
+			m.lose(n, key, "a node without a limit of memory has none of swap")
+			return
+		}
 		if m.size(out, n, key, "swap") {
 			return
 		}
@@ -43,6 +48,14 @@ func (m *iniImport) cpus(out printer, n *iniNode, key string) bool {
 	}
 	out("cpus   = %s\n", strconv.FormatFloat(cpus, 'f', -1, 64))
 	return true
+}
+
+// hasMemory reports whether a section says how much memory its node has.
+func (n *iniNode) hasMemory() bool {
+	return slices.ContainsFunc([]string{"ram", "memory"}, func(key string) bool {
+		text, ok := sizeOf(n.keys[key])
+		return ok && enough(text)
+	})
 }
 
 // size writes an amount of memory under a name of the site file.

@@ -109,28 +109,9 @@ func (m *iniImport) addressesOf(n *iniNode) []iniAddress {
 	return all
 }
 
-// isPlace tells whether a key says where a section is on a network.
-func isPlace(key string) bool {
-	for _, kind := range []string{"ip", "gateway", "netmask"} {
-		if _, is := suffixOf(key, kind); is {
-			return true
-		}
-	}
-	return false
-}
-
-// suffixOf tells whether a key is of a kind, as "ip" or "ip_data" are of "ip", and gives the suffix.
-func suffixOf(key, kind string) (string, bool) {
-	rest, ok := strings.CutPrefix(key, kind)
-	if !ok || rest != "" && !strings.ContainsAny(rest[:1], "_-./0123456789") {
-		return "", false
-	}
-	return strings.Trim(rest, "_-./"), true
-}
-
 // maskOf returns the prefix length that a section says for its addresses of a suffix.
 func maskOf(n *iniNode, suffix string) (bits int, given bool) {
-	for _, key := range []string{"netmask_" + suffix, "netmask"} {
+	for _, key := range []string{n.placeKey("netmask", suffix), "netmask"} {
 		if bits, ok := prefixLength(n.keys[key]); ok {
 			return bits, true
 		}
@@ -185,26 +166,7 @@ func (m *iniImport) subnets(all []iniAddress) {
 		}
 		m.gateway(n, a)
 	}
-	m.strayGateways(all)
-}
-
-// strayGateways tells of gateways that are on no network of their section. One that [DEFAULT] says need not be on all.
-func (m *iniImport) strayGateways(all []iniAddress) {
-	networks := map[*iniNode][]*iniNetwork{}
-	for _, a := range all {
-		networks[a.node] = append(networks[a.node], m.networkOf(a.address))
-	}
-	for _, n := range m.sections {
-		for _, key := range n.order {
-			if _, is := suffixOf(key, "gateway"); !is || n.keys[key] == "" || len(networks[n]) == 0 || m.lines[n.section+"\x00"+key] == 0 {
-				continue
-			}
-			g, err := netip.ParseAddr(n.keys[key])
-			if err != nil || !slices.ContainsFunc(networks[n], func(of *iniNetwork) bool { return of.leadsOut(g) }) {
-				m.lose(n, key, "no network of this section can have such a gateway")
-			}
-		}
-	}
+	m.strayPlaces(all)
 }
 
 // leadsOut reports whether a network can have an address for its gateway.
@@ -226,7 +188,7 @@ func (m *iniImport) inOrder(all []iniAddress) []*iniNetwork {
 
 func (m *iniImport) gateway(n *iniNetwork, a iniAddress) {
 	key := "gateway"
-	if own := "gateway_" + a.suffix; a.node.keys[own] != "" {
+	if own := a.node.placeKey(key, a.suffix); a.node.keys[own] != "" {
 		key = own
 	}
 	g, err := netip.ParseAddr(a.node.keys[key])

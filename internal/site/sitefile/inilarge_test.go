@@ -86,9 +86,9 @@ func TestImportIsBounded(t *testing.T) {
 		return text
 	}
 	for name, c := range map[string]struct{ text, want string }{
-		"one section":   {"[a]\n" + strings.Repeat("k=1\n", 2000), "[a] has more than 1000 lines"},
+		"one section":   {"[a]\n" + keys("k", 2000), "[a] has more than 1000 lines"},
 		"one value":     {"[a]\nk=1\n" + strings.Repeat(" [x]\n", 2000), "[a] has more than 1000 lines"},
-		"no section":    {strings.Repeat("k=1\n", 2000), "[DEFAULT] has more than 1000 lines"},
+		"no section":    {keys("k", 2000), "[DEFAULT] has more than 1000 lines"},
 		"with defaults": {"[DEFAULT]\n" + keys("k", 900) + sections(2000), "values are no host database"},
 	} {
 		_, err := ImportINI(strings.NewReader(c.text), "hosts.ini", "")
@@ -105,6 +105,8 @@ func TestImportRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		"[a]\nram = 64\n[b]\n[a]\nram = 128\n":              "hosts.ini:4: [a] is there again, after line 1",
 		"[a]\nip = 10.0.0.2\nnetmask = 255.255.0.255\n":     `hosts.ini:3: [a] netmask: "255.255.0.255" is no netmask`,
+		"[a]\nip = 10.0.0.2\nIP: 10.0.0.3\n":                "hosts.ini:3: [a] ip is there again, after line 2",
+		"[DEFAULT]\nram = 64\nram = 64\n":                   "hosts.ini:3: [DEFAULT] ram is there again, after line 2",
 		"[DEFAULT]\nnetmask = 24\n[a]\nip = 10.0.0.2\n":     `hosts.ini:2: [a] netmask: "24" is no netmask`,
 		"[a]\nip_x = 10.0.0.2\nnetmask_x = 255.255.255.1\n": `hosts.ini:3: [a] netmask_x: "255.255.255.1" is no netmask`,
 	} {
@@ -115,7 +117,7 @@ func TestImportRefuses(t *testing.T) {
 	}
 }
 
-// TestImportOfGateways: a gateway that is on no network of its section is told with its line.
+// TestImportOfGateways: a gateway or netmask that is that of no network of its section is told with its line.
 func TestImportOfGateways(t *testing.T) {
 	for text, want := range map[string]string{
 		"[a]\nip = 10.0.0.2\ngateway = 10.9.0.1\n":                                   "hosts.ini:3: [a] gateway = 10.9.0.1: no network of this section can have such a gateway",
@@ -125,6 +127,15 @@ func TestImportOfGateways(t *testing.T) {
 		"[DEFAULT]\ngateway = 10.0.0.1\n[a]\nip = 10.0.0.2\n[b]\nip = 10.0.1.2\n":    "",
 		"[a]\nip = 10.0.0.2\nnetmask = 255.255.0.0\ngateway = 10.0.9.1\n":            "",
 		"[a]\nip = 10.0.0.2\nnetmask = 255.255.255.128\ngateway = 10.0.0.200\n[b]\n": "hosts.ini:4: [a] gateway = 10.0.0.200: no network of this section can have such a gateway",
+		"[a]\ngateway = 10.0.0.1\n":                                                  "hosts.ini:2: [a] gateway = 10.0.0.1: no network of this section can have such a gateway",
+		"[a]\nip = 10.0.0.2\ngateway_data = 10.0.0.1\n":                              "hosts.ini:3: [a] gateway_data = 10.0.0.1: no network of this section can have such a gateway",
+		"[a]\nip_x = 10.0.0.2\ngateway = 10.0.0.1\nnetmask = 255.255.0.0\n":          "",
+		"[a]\nip2 = 10.0.0.2\ngateway2 = 10.0.0.1\nnetmask2 = 255.255.0.0\n":         "",
+		"[a]\nnetmask = 255.255.0.0\n":                                               "hosts.ini:2: [a] netmask = 255.255.0.0: no network of this section has such a netmask",
+		"[a]\nip = 10.0.0.2/24\nnetmask = 255.255.0.0\n":                             "hosts.ini:3: [a] netmask = 255.255.0.0: no network of this section has such a netmask",
+		"[a]\nip = 10.0.0.2\nnetmask_data = 255.255.0.0\n":                           "hosts.ini:3: [a] netmask_data = 255.255.0.0: no network of this section has such a netmask",
+		"[a]\nip = 10.0.0.2\n[b]\nip = 10.0.0.200\nnetmask = 255.255.255.128\n":      "hosts.ini:5: [b] netmask = 255.255.255.128: no network of this section has such a netmask",
+		"[DEFAULT]\nnetmask = 255.255.0.0\n[a]\n[b]\nip = 10.0.0.2/24\n":             "",
 	} {
 		made, err := ImportINI(strings.NewReader(text), "hosts.ini", "")
 		if err != nil {

@@ -1,0 +1,88 @@
+package sitefile
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// isPlace tells whether a key says where a section is on a network.
+func isPlace(key string) bool {
+	for _, kind := range []string{"ip", "gateway", "netmask"} {
+		if _, is := suffixOf(key, kind); is {
+			return true
+		}
+	}
+	return false
+}
+
+// suffixOf tells whether a key is of a kind, as "ip" or "ip_data" are of "ip", and gives the suffix.
+func suffixOf(key, kind string) (string, bool) {
+	rest, ok := strings.CutPrefix(key, kind)
+	if !ok || rest != "" && !strings.ContainsAny(rest[:1], "_-./0123456789") {
+		return "", false
+	}
+	return strings.Trim(rest, "_-./"), true
+}
+
+// placeKey returns the key of a kind by which a section speaks of its addresses of a suffix alone, or "" if it has none: netmask_data
+// or netmask-data for ip_data.
+func (n *iniNode) placeKey(kind, suffix string) string {
+	if n.places == nil {
+		n.places = map[[2]string]string{}
+		for _, key := range slices.Backward(n.order) { // the first of several is taken
+			for _, kind := range []string{"netmask", "gateway"} {
+				if of, ok := suffixOf(key, kind); ok {
+					n.places[[2]string{kind, of}] = key
+				}
+			}
+		}
+	}
+	return n.places[[2]string{kind, suffix}]
+}
+
+// strayPlaces tells of gateways and netmasks that are those of no network of their section. What [DEFAULT] says need not hold
+// for all networks.
+func (m *iniImport) strayPlaces(all []iniAddress) {
+	type place struct {
+		of      *iniNode
+		suffix  string
+		network *iniNetwork
+		bits    int
+	}
+	known := map[place]bool{}
+	for _, a := range all {
+		network := m.networkOf(a.address)
+		for _, suffix := range []string{"", a.suffix} {
+			known[place{of: a.node, suffix: suffix, network: network}] = true
+			known[place{of: a.node, suffix: suffix, bits: network.subnet.Bits()}] = true
+		}
+	}
+	for _, n := range m.sections {
+		for _, key := range n.order {
+			if n.isHost || n.keys[key] == "" || m.lines[n.section+"\x00"+key] == 0 {
+				continue
+			}
+			if suffix, ok := suffixOf(key, "gateway"); ok && !known[place{of: n, suffix: suffix, network: m.outBy(n.keys[key])}] {
+				m.lose(n, key, "no network of this section can have such a gateway")
+			}
+			if suffix, ok := suffixOf(key, "netmask"); ok {
+				if bits, _ := prefixLength(n.keys[key]); !known[place{of: n, suffix: suffix, bits: bits}] {
+					m.lose(n, key, "no network of this section has such a netmask")
+				}
+			}
+		}
+	}
+}
+
+// outBy returns the network that can have a gateway, or nil.
+func (m *iniImport) outBy(gateway string) *iniNetwork {
+	g, err := netip.ParseAddr(gateway)
+	if err != nil {
+		return nil
+	}
+	if n := m.networkOf(g); n != nil && n.leadsOut(g) {
+		return n
+	}
+	return nil
+}
