@@ -24,7 +24,7 @@ type Group struct {
 }
 
 // Of gives the control group of a node.
-func Of(site string, id int) Group { return Group{mounted, fmt.Sprintf("orrery/%s/%d", site, id)} }
+func Of(site string, id int) Group { return Group{mounted, fmt.Sprintf(top+"/%s/%d", site, id)} }
 
 // Named gives a control group by the name that it has in each hierarchy.
 func Named(name string) Group { return Group{mounted, name} }
