@@ -132,6 +132,7 @@ func (w *Watcher) subject(u *Unit, near []*place.Place) suspect.Subject {
 	s := suspect.Subject{Kind: u.Kind, Copies: u.Copies, Far: u.Needs().Far, Links: links(near)}
 	of, made := w.settings[near[0].Name]
 	s.Bridge = !made || of.Bridged() // the bare host talks through the bridge, too
+	s.Aside = made && of.Network != experiment.Routed
 	if of.Limits.Pin != "" {
 		for range near {
 			s.Pins = append(s.Pins, facts.Numbers(of.Limits.Pin))

@@ -1,0 +1,70 @@
+package test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// equalLab asks each place about the conditions in which it measures.
+const equalLab = `
+title  = "equal conditions"
+rounds = 5
+most   = 5
+rounds_per_instance = 5
+again     = "none"
+quiet     = "none"
+disturbed = 1
+
+[setting.veth]
+
+# In how many control group hierarchies the command is beside the nodes; nodes see themselves at the top.
+[test.groups]
+kind    = "command"
+command = '''
+inside=$(grep -c ':/orrery/orrery-lab' /proc/self/cgroup) || true
+all=$(grep -c . /proc/self/cgroup)
+[ "$ORRERY_SETTING" = veth ] || [ $inside = $all ] || { cat /proc/self/cgroup >&2; exit 1; }
+echo $all
+'''
+figures = [{ name = "groups", unit = "1", better = "neither", regex = "([0-9]+)" }]
+
+[test.loopback]
+kind = "micro"
+rows = ["udp-latency", "tcp-connect"]
+time = 0.1
+`
+
+// TestLabEqual: the bare host's commands run under the same conditions as those of nodes.
+func TestLabEqual(t *testing.T) {
+	s := newLab(t)
+	s.write("lab/equal.toml", equalLab)
+	bundle := filepath.Join(s.dir, "equal")
+	s.run("lab", "run", filepath.Join(s.dir, "lab/equal.toml"), "--to", bundle).want(0)
+	s.wantNoTrace()
+	alike, hosts := 0, 0
+	for _, one := range s.answer(bundle).Tests {
+		for _, f := range one.Failures {
+			t.Errorf("%s in %s: %s\n%s", one.Name, f.Setting, f.Reason, f.Output)
+		}
+		for _, figure := range one.Figures {
+			for _, c := range figure.Cells {
+				switch {
+				case c.Setting != "veth" || c.Ratio == nil:
+				case strings.HasPrefix(figure.Name, "host's rules, "):
+					hosts++
+				default:
+					alike++
+				}
+			}
+		}
+	}
+	if alike != 3 || hosts != 2 {
+		t.Errorf("%d figures under equal conditions, and %d with the rules of the host", alike, hosts)
+	}
+	facts, err := os.ReadFile(filepath.Join(bundle, "facts.json"))
+	if err != nil || !strings.Contains(string(facts), "inet orrery-"+s.name) {
+		t.Errorf("the facts do not tell of the stand's own rules: %v", err)
+	}
+}
