@@ -1,6 +1,7 @@
 package test
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -66,5 +67,74 @@ func TestLabEqual(t *testing.T) {
 	facts, err := os.ReadFile(filepath.Join(bundle, "facts.json"))
 	if err != nil || !strings.Contains(string(facts), "inet orrery-"+s.name) {
 		t.Errorf("the facts do not tell of the stand's own rules: %v", err)
+	}
+}
+
+// disksLab reads a file in places where it comes from the disk, and in one where it comes from the host's memory.
+const disksLab = `
+title  = "where a file comes from"
+rounds = 5
+most   = 5
+rounds_per_instance = 6
+again     = "none"
+quiet     = "none"
+disturbed = 1
+
+[setting.veth]
+[setting.kvm]
+engine = "kvm"
+memory = "256MiB"
+[setting.kvm-file]
+engine = "kvm"
+memory = "256MiB"
+disk   = "file"
+
+[test.disk]
+kind     = "disk"
+size     = "64MiB"
+matrices = []
+jobs     = [{ rw = "read", block = "1MiB" }]
+seconds  = 1.0
+limit    = "3m"
+`
+
+// TestLabDisks: figures of a machine that reads what the memory of the host holds are labelled, and others are not.
+func TestLabDisks(t *testing.T) {
+	s := newLab(t)
+	s.write("lab/disks.toml", disksLab)
+	bundle := filepath.Join(s.dir, "disks")
+	s.run("lab", "run", filepath.Join(s.dir, "lab/disks.toml"), "--to", bundle).want(0)
+	text, err := os.ReadFile(filepath.Join(bundle, "trials.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cached, trials := map[string]int{}, map[string]int{}
+	for line := range strings.Lines(string(text)) {
+		var one struct {
+			Setting string
+			Error   string
+			Moved   struct{ Read int64 }
+			Labels  []struct{ Name, Why string }
+		}
+		if err := json.Unmarshal([]byte(line), &one); err != nil {
+			t.Fatal(err)
+		}
+		if one.Error != "" || one.Moved.Read == 0 {
+			t.Errorf("%s: %d bytes, %s", one.Setting, one.Moved.Read, one.Error)
+		}
+		trials[one.Setting]++
+		for _, l := range one.Labels {
+			if l.Name == "page-cache" {
+				cached[one.Setting]++
+				if cached[one.Setting] == 1 {
+					t.Log(one.Setting, l.Why)
+				}
+			}
+		}
+	}
+	for setting, n := range trials {
+		if want := map[bool]int{true: n}[setting == "kvm"]; cached[setting] != want {
+			t.Errorf("%s: %d of %d trials have the label page-cache, not %d", setting, cached[setting], n, want)
+		}
 	}
 }

@@ -106,6 +106,9 @@ func TestBefore(t *testing.T) {
 		"in memory": {
 			func(f *facts.Facts) { f.Directory.Type = "tmpfs" }, Subject{}, PageCache, []string{"disk"}, "on no disk", "dir =",
 		},
+		"a guest's files": {
+			func(*facts.Facts) {}, Subject{Cached: "cache = writeback"}, PageCache, []string{"disk"}, "cache = writeback", "cache = \"none\"",
+		},
 		"swap":      {func(f *facts.Facts) { f.Memory.SwapUsed = 1 << 30 }, Subject{}, Swap, allKinds, "1.0 GiB", "swapoff"},
 		"some swap": {func(f *facts.Facts) { f.Memory.SwapUsed = 1 << 20 }, Subject{}, "", nil, "", ""},
 		"no facts":  {func(f *facts.Facts) { *f = facts.Facts{} }, Subject{Links: []string{"eno1"}, Copies: 8}, "", nil, "", ""},

@@ -62,6 +62,7 @@ type Subject struct {
 	Bridge bool    // the traffic crosses a bridge of the host; links that belong to one say so themselves
 	Pins   [][]int // processors that each of the places is pinned to; none: nothing is pinned
 	Rate   float64 // bit/s that UDP is to be received at; 0: not known, 1 Gb/s is assumed
+	Cached string  // why the host's memory is between the place and its disk; "": it is not
 	File   int64   // bytes of the file that disks are measured with; 0: not known
 }
 
@@ -87,6 +88,8 @@ func views() []view {
 		{name: Clocksource, kinds: []string{micro, mpi, network, capture}, see: clocksource, host: "clock source"},
 		{name: RMem, kinds: []string{capture}, see: rmem, host: "receive buffers"},
 		{name: BridgeNF, kinds: []string{network, capture, mpi}, see: bridgeNF, host: "bridge-nf"},
+		{name: Netfilter, kinds: []string{network, capture, mpi}, see: netfilter},
+		{name: Netfilter, kinds: []string{micro}, where: "host's rules", see: netfilter},
 		{name: MTU, kinds: []string{network, capture, mpi}, see: mtu},
 		{name: Netfilter, kinds: []string{network, capture, mpi}, see: netfilter},
 		{name: Netfilter, kinds: []string{micro}, where: "host's rules", see: netfilter},
