@@ -226,6 +226,7 @@ var paths = map[string]string{
 	"internal/host/terminal.go":              ofKernel,
 	"internal/holders/holders.go":            ofKernel,
 	"internal/host/cgroup/enter.go":          ofKernel,
+	"internal/host/cgroup/weight.go":         ofKernel,
 	"internal/host/lock.go":                  ofOwn,
 	"internal/host/online.go":                ofKernel,
 	"internal/host/log.go":                   ofOwn,

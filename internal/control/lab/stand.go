@@ -108,6 +108,9 @@ func (s *stand) clear(ctx context.Context) error {
 	if _, err := j.Run(ctx); err != nil {
 		return err
 	}
+	if err := s.ungroupBare(ctx); err != nil {
+		return err
+	}
 	return tree.RemoveAll(s.work) // nodes wrote it
 }
 
@@ -134,6 +137,9 @@ func (s *stand) anew(ctx context.Context, aside func() (control.Watcher, func())
 func (s *stand) ground(ctx context.Context) (*setting.Ground, error) {
 	tools, err := tools(s.Needs.Tools, s.sent)
 	if err != nil {
+		return nil, err
+	}
+	if err := s.groupBare(); err != nil {
 		return nil, err
 	}
 	near, err := here.Of(s.host)

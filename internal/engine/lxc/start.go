@@ -60,6 +60,7 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 		err = c.startProblem(err)
 		return errors.Join(err, c.giveBack(ctx, r))
 	}
+	cgroup.Weigh(c.ref.Site) // LXC made the group
 	if has, ok := c.group().Holds(r.Limits); !ok {
 		return problem.New(problem.Failed, "node %s: limits read back as %+v instead of %+v", r.Name, has, r.Limits).At(c.group().Name()).
 			Try("orrery doctor tells which limits this host can set")

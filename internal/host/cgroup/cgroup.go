@@ -24,7 +24,19 @@ type Group struct {
 }
 
 // Of gives the control group of a node.
-func Of(site string, id int) Group { return Group{mounted, fmt.Sprintf("orrery/%s/%d", site, id)} }
+func Of(site string, id int) Group { return Group{mounted, fmt.Sprintf(top+"/%s/%d", site, id)} }
+
+// InSite returns the group of something beside the nodes of a site. It weighs as much as each of them.
+func InSite(site, name string) Group { return Group{mounted, top + "/" + site + "/" + name} }
+
+// Inner returns the group in which commands of this one begin, so that they are as deep as those that are run in a node from
+// outside: with version 2 that is a group inside the node's (Doors).
+func (g Group) Inner() Group {
+	if isV2(string(g.at)) {
+		g.name += "/" + leafName
+	}
+	return g
+}
 
 // Named gives a control group by the name that it has in each hierarchy.
 func Named(name string) Group { return Group{mounted, name} }

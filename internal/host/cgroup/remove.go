@@ -15,6 +15,7 @@ func Remove(groups ...Group) {
 		for _, root := range g.at.all() {
 			g.remove(root)
 		}
+		g.weighed()
 	}
 }
 

@@ -64,6 +64,7 @@ func (g Group) Make() error {
 			return fmt.Errorf("control group %s: %w", g.name, err)
 		}
 	}
+	g.weighed()
 	return nil
 }
 

@@ -99,6 +99,7 @@ type Trial struct {
 	Ended    time.Time       `json:"ended"`
 	Samples  []test.Sample   `json:"samples,omitempty"`
 	Labels   []test.Label    `json:"labels,omitempty"`
+	Moved    test.Moved      `json:"moved,omitzero"`
 	Detail   json.RawMessage `json:"detail,omitempty"`
 	Error    string          `json:"error,omitempty"`  // why it gave nothing
 	Output   string          `json:"output,omitempty"` // the end of what was printed then

@@ -17,6 +17,9 @@ const (
 	Partition = "partition" // a device of the host, such as a logical volume
 )
 
+// uncached is the default of a setting's disk: another one measures the memory of the host.
+const uncached = "none"
+
 // Disks are all of them.
 var Disks = []string{File, Raw, QCow2, Partition}
 
@@ -39,7 +42,23 @@ func (r *reading) disk(at *strict.Node, s *Setting) {
 		r.wrong(at.At("disk"), mistake("disk = %q is of a virtual machine", s.Disk).Try("write engine = %q, or take it out", site.KVM))
 	default:
 		r.devices(at, s)
+		if s.Virtual() && s.Cache == "" {
+			s.Cache = uncached
+		}
 	}
+}
+
+// Cached says why the host's memory holds what the setting's nodes read and write, whatever they open files with; "": it does not.
+func (s Setting) Cached() string {
+	switch {
+	case !s.Virtual():
+		return ""
+	case s.Disk == "":
+		return "its files are the host's, which it reaches by virtiofs or 9p"
+	case s.Cache == uncached || s.Cache == "directsync":
+		return ""
+	}
+	return "cache = " + s.Cache
 }
 
 // devices checks the partitions of a setting: each node has one that nobody else has. Without any the setting is missing, so that a paper's table keeps its row.

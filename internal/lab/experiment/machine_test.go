@@ -75,3 +75,25 @@ func TestDisks(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestCached: a setting with a disk has no cache of the host's unless it asks for one, and what goes through the memory of the
+// host says so.
+func TestCached(t *testing.T) {
+	const head = "again = \"none\"\n[test.x]\nkind = \"echo\"\n[setting.a]\n"
+	for keys, want := range map[string]struct{ cache, why string }{
+		"":                                  {"", ""},
+		"engine = \"kvm\"":                  {"", "virtiofs"},
+		"engine = \"kvm\"\ndisk = \"file\"": {"none", ""},
+		"engine = \"kvm\"\ndisk = \"qcow2\"\ncache = \"directsync\"": {"directsync", ""},
+		"engine = \"kvm\"\ndisk = \"file\"\ncache = \"writeback\"":   {"writeback", "cache = writeback"},
+	} {
+		e, err := parse("x.toml", []byte(head+keys))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := e.Settings[0]
+		if why := s.Cached(); s.Cache != want.cache || !strings.Contains(why, want.why) || (why == "") != (want.why == "") {
+			t.Errorf("%q: cache %q, %q", keys, s.Cache, why)
+		}
+	}
+}

@@ -34,6 +34,7 @@ type Facts struct {
 	Blocks     []Block           `json:"blocks,omitempty"`
 	Directory  *Directory        `json:"directory,omitempty"` // where disks are measured
 	Cgroups    Cgroups           `json:"cgroups"`
+	Netfilter  Netfilter         `json:"netfilter"`
 	Load       []float64         `json:"load,omitempty"` // means over 1, 5 and 15 minutes
 }
 
@@ -65,7 +66,7 @@ func Collect(ctx context.Context, o Options) (Facts, error) {
 	h.proc = proc
 	f := Facts{Taken: time.Now()}
 	for _, look := range []func(*Facts){
-		h.name, h.kernel, h.processors, h.numa, h.memory, h.clock, h.mitigation, h.sysctls, h.virtual, h.cgroups, h.load, h.blocks,
+		h.name, h.kernel, h.processors, h.numa, h.memory, h.clock, h.mitigation, h.sysctls, h.virtual, h.cgroups, h.load, h.blocks, h.netfilter,
 		func(f *Facts) { f.Interfaces = h.interfaces(o.Interfaces) },
 		func(f *Facts) { f.Directory = h.directory(o.Dir) },
 	} {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"orrery/internal/host/cgroup"
 	"orrery/test/need"
 )
 
@@ -79,6 +80,42 @@ func TestBare(t *testing.T) {
 		t.Errorf("left: %v %v", left, err)
 	}
 	if _, err := Output(context.Background(), b, "no-such-program"); err == nil {
+		t.Error("a program that is not there ran")
+	}
+}
+
+// TestBeside: commands run in the control group that they are to be in, in every hierarchy, and we do not.
+func TestBeside(t *testing.T) {
+	need.Integration(t)
+	dir := t.TempDir()
+	b := &Bare{Root: filepath.Join(dir, "root"), Layers: []string{layer(t, "/bin/cat"), "/usr"}, Scratch: filepath.Join(dir, "scratch")}
+	group := cgroup.InSite("it-bare", "s-bare-0")
+	t.Cleanup(func() { cgroup.Remove(group); cgroup.RemoveEmpty("it-bare") })
+	out, err := Output(t.Context(), Beside{Bare: b, Group: group}, "/bin/cat", "/proc/self/cgroup")
+	if err != nil {
+		t.Fatal(err)
+	}
+	inside := 0
+	for line := range strings.Lines(string(out)) {
+		if strings.HasSuffix(strings.TrimSpace(line), ":/"+group.Inner().Name()) {
+			inside++
+		}
+	}
+	if all := strings.Count(string(out), "\n"); inside == 0 || inside < all {
+		t.Errorf("in %d of %d hierarchies: %s", inside, all, out)
+	}
+	ours := "/proc/thread-self/ns/net"
+	for _, alone := range []bool{false, true} {
+		out, err := Output(t.Context(), Beside{b, group, alone}, "/bin/sh", "-c", "readlink /proc/self/ns/net; cat /proc/net/dev")
+		own, _ := os.Readlink(ours)
+		if err != nil || strings.Contains(string(out), own) == alone || alone && len(Links(string(out))) != 1 {
+			t.Errorf("alone %v: %s, and ours is %s (%v)", alone, out, own, err)
+		}
+	}
+	if left := group.Processes(); len(left) > 0 {
+		t.Errorf("left in it: %v", left)
+	}
+	if _, err := Output(t.Context(), Beside{Bare: b, Group: group}, "no-such-program"); err == nil {
 		t.Error("a program that is not there ran")
 	}
 }

@@ -29,6 +29,18 @@ type Place struct {
 	Root      string // there, below which the files of the layer are: "/" in nodes
 	// Programs says how a program of the layer is run here: the words that stand for its name. A program that is not listed is run by its name.
 	Programs func(name string) (words []string)
+	// Alone runs commands in a network namespace of their own, as nodes have it; nil: this place is one.
+	Alone host.Runner
+}
+
+// Apart returns the place in a network namespace without the rules and interfaces of the host.
+func (p *Place) Apart() *Place {
+	if p.Alone == nil {
+		return p
+	}
+	apart := *p
+	apart.Runner, apart.Alone = p.Alone, nil
+	return &apart
 }
 
 // Command gives the argument list that runs a program of the layer, or a tool, in this place. The bare host runs the same files as nodes do, by

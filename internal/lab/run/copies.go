@@ -50,7 +50,11 @@ func (r *Run) copies(ctx context.Context, round int, u *Unit, name string) []bun
 		})
 	}
 	group.Wait()
-	labels := seen()
+	var moved test.Moved
+	for _, t := range all {
+		moved = moved.Add(t.Moved)
+	}
+	labels := seen(moved)
 	for i := range all {
 		all[i].Labels = join(all[i].Labels, labels)
 	}
@@ -78,7 +82,7 @@ func (r *Run) trial(ctx context.Context, t *test.Trial, u *Unit) bundle.Trial {
 	if err == nil && result.Detail != nil {
 		is.Detail, err = json.Marshal(result.Detail)
 	}
-	is.Labels = result.Labels
+	is.Labels, is.Moved = result.Labels, result.Moved
 	if err != nil {
 		is.Error, is.Output = explain(ctx, err)
 		return is

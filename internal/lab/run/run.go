@@ -48,8 +48,9 @@ type Run struct {
 type Observer interface {
 	// Begin is called before the first round, and once.
 	Begin(context.Context) error
-	// Look begins to watch a trial; what it gives ends that and says why the trial is suspect.
-	Look(u *Unit, near []*place.Place) func() []test.Label
+	// Look begins to watch a trial. The function that it returns ends that, and says why the trial is suspect which has moved
+	// so much.
+	Look(u *Unit, near []*place.Place) func(test.Moved) []test.Label
 	// Restless watches the host for a moment while no trial is under way, and says who uses it; "": nobody.
 	Restless(context.Context) (why string, err error)
 }

@@ -90,8 +90,8 @@ type closed struct{ restless, begun int }
 
 func (c *closed) Begin(context.Context) error { c.begun++; return nil }
 
-func (*closed) Look(*Unit, []*place.Place) func() []test.Label {
-	return func() []test.Label { return nil }
+func (*closed) Look(*Unit, []*place.Place) func(test.Moved) []test.Label {
+	return func(test.Moved) []test.Label { return nil }
 }
 func (c *closed) Restless(context.Context) (string, error) {
 	if c.restless--; c.restless >= 0 {

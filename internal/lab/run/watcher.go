@@ -71,13 +71,13 @@ func (w *Watcher) Close() { w.probe.Stop() }
 func (w *Watcher) Cost() probe.Cost { return w.probe.Cost() }
 
 // Look begins to watch a trial of a unit in places of one setting. What it gives ends that, and says why the trial is suspect.
-func (w *Watcher) Look(u *Unit, near []*place.Place) func() []test.Label {
+func (w *Watcher) Look(u *Unit, near []*place.Place) func(test.Moved) []test.Label {
 	w.probe.Cut()
 	w.take()
-	return func() []test.Label {
+	return func(moved test.Moved) []test.Label {
 		w.probe.Cut()
 		links := links(near)
-		during := suspect.During(w.take(), suspect.Context{Kind: u.Kind, Baseline: w.baseline, Links: links})
+		during := suspect.During(w.take(), suspect.Context{Kind: u.Kind, Baseline: w.baseline, Links: links, Moved: moved})
 		return slices.Concat(suspect.Idle(w.baseline), suspect.Before(w.facts, w.subject(u, near)), during)
 	}
 }
@@ -132,6 +132,8 @@ func (w *Watcher) subject(u *Unit, near []*place.Place) suspect.Subject {
 	s := suspect.Subject{Kind: u.Kind, Copies: u.Copies, Far: u.Needs().Far, Links: links(near)}
 	of, made := w.settings[near[0].Name]
 	s.Bridge = !made || of.Bridged() // the bare host talks through the bridge, too
+	s.Cached = of.Cached()
+	s.Aside = made && of.Network != experiment.Routed
 	if of.Limits.Pin != "" {
 		for range near {
 			s.Pins = append(s.Pins, facts.Numbers(of.Limits.Pin))

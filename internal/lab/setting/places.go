@@ -1,7 +1,6 @@
 package setting
 
 import (
-	"fmt"
 	"net/netip"
 	"path/filepath"
 
@@ -47,7 +46,12 @@ func (s *Stand) Places(up *site.Site, here Here) (*Ground, error) {
 	for _, name := range []string{experiment.Bare, experiment.Control} {
 		g.Far[name] = s.node(Far, far, lan, here)
 		for i := range s.mostCopies() {
-			g.Near[name] = append(g.Near[name], s.bare(g.Bare, name, i, network.Gateway, far))
+			p := s.bare(g.Bare, name, i, network.Gateway, far)
+			beside := place.Beside{Bare: g.Bare, Group: bareGroup(up.Key(), name, i)}
+			p.Runner = beside
+			beside.Alone = true
+			p.Alone = beside
+			g.Near[name] = append(g.Near[name], p)
 		}
 	}
 	for _, one := range s.settings {
@@ -86,21 +90,6 @@ func (s *Stand) mostCopies() int {
 		}
 	}
 	return most
-}
-
-// bare gives the host as a place for one copy.
-func (s *Stand) bare(b *place.Bare, setting string, copied int, gateway netip.Addr, far *spec.Node) *place.Place {
-	p := &place.Place{
-		Runner: b, Name: setting, Address: gateway, Root: b.Root, Programs: b.Words,
-		Dir: filepath.Join(s.Work, nodeName(setting), fmt.Sprint(copied)),
-	}
-	for _, nic := range far.NICs {
-		if nic.Network == lan {
-			p.Interface = nic.Bridge
-			p.HostLinks = []string{nic.Bridge, nic.HostEnd}
-		}
-	}
-	return p
 }
 
 // node gives a node as a place, on the network on which the other end is.

@@ -78,6 +78,14 @@ func TestBefore(t *testing.T) {
 		"bridge-nf, no bridge": {
 			func(f *facts.Facts) { f.Sysctls["net.bridge.bridge-nf-call-iptables"] = "1" }, Subject{Links: []string{"eno1"}}, "", nil, "", "",
 		},
+		"netfilter": {
+			func(f *facts.Facts) {
+				f.Netfilter = facts.Netfilter{Tables: []string{"inet filter", "ip nat"}, Chains: 5, Rules: 80, Tracking: true}
+			}, Subject{Aside: true}, Netfilter, append([]string{"micro"}, wire...), "5 chains of 2 tables with 80 rules of nftables, the tracking", "nft list",
+		},
+		"netfilter, but routed": {
+			func(f *facts.Facts) { f.Netfilter.Chains = 5 }, Subject{}, "", nil, "", "",
+		},
 		"mtu": {
 			func(f *facts.Facts) { f.Interfaces[0].MTU = 9000 }, Subject{Links: []string{"eno1", "veth1", "not-there"}},
 			MTU, wire, "eno1 9000, veth1 1500", "ip link set dev veth1 mtu 9000",
@@ -97,6 +105,9 @@ func TestBefore(t *testing.T) {
 		},
 		"in memory": {
 			func(f *facts.Facts) { f.Directory.Type = "tmpfs" }, Subject{}, PageCache, []string{"disk"}, "on no disk", "dir =",
+		},
+		"a guest's files": {
+			func(*facts.Facts) {}, Subject{Cached: "cache = writeback"}, PageCache, []string{"disk"}, "cache = writeback", "cache = \"none\"",
 		},
 		"swap":      {func(f *facts.Facts) { f.Memory.SwapUsed = 1 << 30 }, Subject{}, Swap, allKinds, "1.0 GiB", "swapoff"},
 		"some swap": {func(f *facts.Facts) { f.Memory.SwapUsed = 1 << 20 }, Subject{}, "", nil, "", ""},

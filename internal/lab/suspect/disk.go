@@ -2,9 +2,11 @@ package suspect
 
 import (
 	"fmt"
+	"strings"
 
 	"orrery/internal/host/doctor"
 	"orrery/internal/lab/facts"
+	"orrery/internal/lab/test"
 )
 
 func direct(f facts.Facts, _ Subject) (seen, cure string) {
@@ -25,6 +27,8 @@ func pageCache(f facts.Facts, s Subject) (seen, cure string) {
 	switch {
 	case d == nil:
 		return "no directory was looked at", ""
+	case s.Cached != "":
+		return "what the guest reads and writes is in the memory of the host: " + s.Cached, cureCached
 	case d.Type == "tmpfs" || d.Type == "ramfs":
 		return fmt.Sprintf("%s is in memory (%s), on no disk", d.Path, d.Type), "name a directory on a disk in the experiment: dir = \"…\""
 	case d.Direct:
@@ -34,6 +38,26 @@ func pageCache(f facts.Facts, s Subject) (seen, cure string) {
 			fmt.Sprintf("measure with a file of %s, or where there is O_DIRECT", gib(2*f.Memory.Total))
 	}
 	return fmt.Sprintf("%s of memory may hold what is read", gib(f.Memory.Total)), ""
+}
+
+const cureCached = `give the setting a disk whose files the host does not keep in memory: disk = "file", cache = "none"`
+
+// fromMemory compares what a test says that it read and wrote with what the disks of the host did meanwhile. A disk that others
+// use, too, may hide that it did nothing; but a test that moved more than all disks was measured in memory.
+func fromMemory(t trial, c Context) (test.Label, bool) {
+	var parts []string
+	for _, way := range []struct {
+		verb        string
+		test, disks int64
+	}{{"read", c.Moved.Read, t.disks.Read}, {"wrote", c.Moved.Written, t.disks.Written}} {
+		if way.test >= diskLeast && float64(way.disks) < diskShare*float64(way.test) {
+			parts = append(parts, fmt.Sprintf("the test %s %.0f MB, and all disks of the host %.0f MB", way.verb, float64(way.test)/1e6, float64(way.disks)/1e6))
+		}
+	}
+	return test.Label{
+		Name: PageCache, Why: strings.Join(parts, "; "),
+		Cure: `measure past the memory of the host: with O_DIRECT, and in a machine on a disk with cache = "none"`,
+	}, len(parts) > 0
 }
 
 // swap in use says that memory was short once; below a hundredth of the memory, it is what nobody asks for. That it moves during a trial

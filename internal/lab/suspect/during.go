@@ -17,6 +17,8 @@ const (
 	stallShare = 0.05 // of the time
 	pathShare  = 0.9  // of the bytes that the test moved
 	pathLeast  = 1 << 20
+	diskShare  = 0.9 // of the bytes that the test read or wrote
+	diskLeast  = 16 << 20
 )
 
 // A Context is what a trial was, as far as it bears on what the probes saw.
@@ -25,6 +27,7 @@ type Context struct {
 	Baseline probe.CPU // of the idle host, from probe.Baseline
 	Links    []string  // of the host, through which the traffic was to go; none: it does not matter
 	Bytes    uint64    // that the test says it moved, all directions; 0: it does not say
+	Moved    test.Moved
 }
 
 // Idle says whether the host was idle before the first round: labels for all rows.
@@ -48,7 +51,7 @@ func During(seconds []probe.Second, c Context) []test.Label {
 		return nil
 	}
 	var labels []test.Label
-	for _, look := range []func(trial, Context) (label test.Label, bad bool){stolen, others, swapped, hot, stalled, elsewhere} {
+	for _, look := range []func(trial, Context) (label test.Label, bad bool){stolen, others, swapped, hot, stalled, elsewhere, fromMemory} {
 		if l, bad := look(s, c); bad {
 			labels = append(labels, l)
 		}
@@ -64,6 +67,7 @@ type trial struct {
 	swapIn, swapOut, hot    uint64
 	ioStall, memoryStall    float64
 	links                   map[string]uint64 // bytes both ways
+	disks                   test.Moved        // of all block devices: parts of a disk, and what stands on it, are counted as well
 }
 
 func sum(seconds []probe.Second) trial {
@@ -79,6 +83,9 @@ func sum(seconds []probe.Second) trial {
 		t.ioStall, t.memoryStall = t.ioStall+s.Stalls.IO.Some, t.memoryStall+s.Stalls.Memory.Some
 		for _, l := range s.Net {
 			t.links[l.Name] += l.Received.Bytes + l.Sent.Bytes
+		}
+		for _, d := range s.Disks {
+			t.disks = t.disks.Add(test.Moved{Read: int64(d.ReadBytes), Written: int64(d.WrittenBytes)})
 		}
 	}
 	return t

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"orrery/internal/lab/probe"
+	"orrery/internal/lab/test"
 )
 
 // quiet are seconds of a host of two processors on which a test in a node took one of them, with as much system time as user time.
@@ -55,6 +56,19 @@ func TestDuring(t *testing.T) {
 				s[0].CPU.User, s[0].CPU.Idle = 1.28, 0
 			}, Context{Kind: "cpu"}, Load, "0.27",
 		},
+		"past memory": {
+			func(s []probe.Second) {
+				s[0].Disks = []probe.Disk{{Name: "vda", ReadBytes: 1000e6, WrittenBytes: 300e6}}
+			},
+			Context{Kind: "disk", Moved: test.Moved{Read: 1050e6, Written: 300e6}}, "", "",
+		},
+		"from memory": {
+			func(s []probe.Second) {
+				s[0].Disks = []probe.Disk{{Name: "vda", ReadBytes: 2.2e6, WrittenBytes: 300e6}}
+			},
+			Context{Kind: "disk", Moved: test.Moved{Read: 7468e6, Written: 300e6}}, PageCache, "read 7468 MB, and all disks of the host 2 MB",
+		},
+		"too little to say":      {func([]probe.Second) {}, Context{Kind: "disk", Moved: test.Moved{Read: 1e6}}, "", ""},
 		"the way":                {func([]probe.Second) {}, Context{Kind: "net", Links: []string{"orb1", "veth1"}, Bytes: 3e9}, "", ""},
 		"another way":            {func([]probe.Second) {}, Context{Kind: "net", Links: []string{"eno1"}, Bytes: 3e9}, Path, "through eno1, but 3003000000 through veth1"},
 		"another way, untold":    {func([]probe.Second) {}, Context{Kind: "mpi", Links: []string{"eno1", "none"}}, Path, "veth1"},

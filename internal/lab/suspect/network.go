@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"orrery/internal/lab/facts"
+	"orrery/internal/phrase"
 )
 
 // A receiver that does not run for hold seconds, as a scheduler may let it wait, loses what its socket cannot hold meanwhile.
@@ -117,4 +118,24 @@ func offload(f facts.Facts, s Subject) (seen, cure string) {
 		return "no packets are joined or split on the way", ""
 	}
 	return "packets are joined or split by " + strings.Join(found, ", "), strings.Join(cures, "; ")
+}
+
+// netfilter tells of a place whose packets do not pass the host's rules that those of the bare host pass.
+func netfilter(f facts.Facts, s Subject) (seen, cure string) {
+	n := f.Netfilter
+	if !s.Aside || !n.Passed() {
+		return "nothing that only packets of the bare host pass", ""
+	}
+	var parts []string
+	if n.Chains > 0 {
+		parts = append(parts, fmt.Sprintf("%d chains of %s with %s of nftables", n.Chains, phrase.Count(len(n.Tables), "table"), phrase.Count(n.Rules, "rule")))
+	}
+	if len(n.Legacy) > 0 {
+		parts = append(parts, "iptables ("+strings.Join(n.Legacy, ", ")+")")
+	}
+	if n.Tracking {
+		parts = append(parts, "the tracking of connections")
+	}
+	return "packets of the bare host pass " + strings.Join(parts, ", ") + "; those of this place do not",
+		"for a bare host without them, take down other sites and the firewall (nft list ruleset)"
 }

@@ -31,6 +31,7 @@ const (
 	RMem        = "rmem"
 	Offload     = "offload"
 	BridgeNF    = "bridge-nf"
+	Netfilter   = "netfilter"
 	Path        = "path"
 	Direct      = "o_direct"
 	PageCache   = "page-cache"
@@ -57,9 +58,11 @@ type Subject struct {
 	// Links are the interfaces of the host through which the traffic is to go. They are looked up among the facts, which must be collected
 	// while they are there.
 	Links  []string
+	Aside  bool    // its packets pass nothing of what those of the bare host pass there
 	Bridge bool    // the traffic crosses a bridge of the host; links that belong to one say so themselves
 	Pins   [][]int // processors that each of the places is pinned to; none: nothing is pinned
 	Rate   float64 // bit/s that UDP is to be received at; 0: not known, 1 Gb/s is assumed
+	Cached string  // why the host's memory is between the place and its disk; "": it is not
 	File   int64   // bytes of the file that disks are measured with; 0: not known
 }
 
@@ -85,7 +88,11 @@ func views() []view {
 		{name: Clocksource, kinds: []string{micro, mpi, network, capture}, see: clocksource, host: "clock source"},
 		{name: RMem, kinds: []string{capture}, see: rmem, host: "receive buffers"},
 		{name: BridgeNF, kinds: []string{network, capture, mpi}, see: bridgeNF, host: "bridge-nf"},
+		{name: Netfilter, kinds: []string{network, capture, mpi}, see: netfilter},
+		{name: Netfilter, kinds: []string{micro}, where: "host's rules", see: netfilter},
 		{name: MTU, kinds: []string{network, capture, mpi}, see: mtu},
+		{name: Netfilter, kinds: []string{network, capture, mpi}, see: netfilter},
+		{name: Netfilter, kinds: []string{micro}, where: "host's rules", see: netfilter},
 		{name: Offload, kinds: []string{capture}, see: offload},
 		{name: Offload, kinds: []string{network}, where: "tcp", see: offload},
 		{name: Direct, kinds: []string{disk}, see: direct, host: "O_DIRECT"},

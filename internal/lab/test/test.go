@@ -87,8 +87,18 @@ type Trial struct {
 type Result struct {
 	Samples []Sample
 	Labels  []Label
+	Moved   Moved
 	Detail  any // kept in the bundle as JSON beside the samples, such as the curve of a search; nil: none
 }
+
+// Moved is what a test says that it read of disks and wrote to them, in bytes; 0: it does not say.
+type Moved struct {
+	Read    int64 `json:"read,omitempty"`
+	Written int64 `json:"written,omitempty"`
+}
+
+// Add returns the sum of two.
+func (m Moved) Add(o Moved) Moved { return Moved{m.Read + o.Read, m.Written + o.Written} }
 
 // A Sample is one measured number.
 type Sample struct {

@@ -30,6 +30,33 @@ type capture struct {
 	options
 
 	last sync.Map // lossless rate of the trial before, by setting and copy: a search begins there
+	fits common
+}
+
+// A common buffer is the largest buffer that all places can have, as far as they were checked: the smallest of those that they got. The
+// bare host may force a larger one than net.core.rmem_max, and a node may not. Then it would be the sysctl that is measured.
+type common struct {
+	mutex sync.Mutex
+	bytes int
+}
+
+// got takes down what a place got; 0: it is not known.
+func (r *common) got(bytes int) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if bytes > 0 && (r.bytes == 0 || bytes < r.bytes) {
+		r.bytes = bytes
+	}
+}
+
+// within returns options that ask for no more than that.
+func (r *common) within(o options) options {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if r.bytes > 0 {
+		o.Buffer = min(o.Buffer, test.Bytes(r.bytes))
+	}
+	return o
 }
 
 // New makes the test from its options.
@@ -97,6 +124,7 @@ func (c *capture) Check(ctx context.Context, t *test.Trial) error {
 		return err
 	}
 	defer p.close()
+	defer func() { c.fits.got(p.buffer()) }()
 	// Three times: what is lost to a full buffer at this rate is not lost always, what a firewall holds back is.
 	for range 3 {
 		sent, got, err := p.trial(ctx, 50e6, 100*time.Millisecond)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"orrery/internal/host"
 	"orrery/internal/lab/test"
 	"orrery/internal/problem"
 )
@@ -83,6 +84,48 @@ func TestCapture(t *testing.T) {
 			t.Errorf("left running: %s", out)
 		}
 	}
+}
+
+// TestSameBuffer: a place that can force a large buffer has no larger one than all others.
+func TestSameBuffer(t *testing.T) {
+	tr := trial(t)
+	free := tr.Near.Runner
+	bound := *tr
+	bounded := *tr.Near
+	bounded.Runner, bounded.Name = unforced{free}, "bound"
+	bound.Near = &bounded
+	c := made(t, func(o *options) { o.Buffer = 1 << 30 })
+	got := map[string]int{}
+	for _, check := range []*test.Trial{tr, &bound} {
+		if err := c.Check(t.Context(), check); err != nil {
+			t.Fatal(err)
+		}
+		p, err := c.open(t.Context(), check)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[check.Near.Name] = p.buffer()
+		p.close()
+	}
+	p, err := c.open(t.Context(), tr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	if got["bound"] >= got[tr.Near.Name] {
+		t.Fatalf("without the right to force it the buffer is as large: %v", got)
+	}
+	if p.buffer() != got["bound"] {
+		t.Errorf("after both were checked one has %d bytes: %v", p.buffer(), got)
+	}
+}
+
+// unforced takes from commands the right to have more than net.core.rmem_max.
+type unforced struct{ host.Runner }
+
+func (u unforced) Run(ctx context.Context, c host.Command) error {
+	c.Args = append([]string{"setpriv", "--bounding-set", "-net_admin", "--inh-caps", "-net_admin"}, c.Args...)
+	return u.Runner.Run(ctx, c)
 }
 
 func figures(t *testing.T, c *capture, r test.Result) {

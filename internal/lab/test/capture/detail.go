@@ -36,7 +36,7 @@ func (r *run) labels(found search.Result) []test.Label {
 	holds := float64(got*r.Sockets) * 8 / found.Rate
 	switch {
 	case got > 0 && got < int(r.Buffer):
-		all = append(all, test.Label{Name: "rmem", Why: fmt.Sprintf("the receiver asked for a buffer of %d bytes and got %d", r.Buffer, got),
+		all = append(all, test.Label{Name: "rmem", Why: fmt.Sprintf("of the buffer of %d bytes that the receiver asks for, all places can have %d", r.Buffer, got),
 			Cure: fmt.Sprintf("sysctl net.core.rmem_max=%d", r.Buffer)})
 	case got > 0 && holds < room:
 		need := int64(math.Ceil(found.Rate/8*room/float64(r.Sockets)/(1<<20))) << 20

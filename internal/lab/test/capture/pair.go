@@ -25,10 +25,11 @@ type pair interface {
 
 // open starts what lasts longer than a trial.
 func (c *capture) open(ctx context.Context, t *test.Trial) (pair, error) {
+	o := c.fits.within(c.options)
 	if c.Program == spead2 {
-		return &theirPair{options: c.options, near: t.Near, far: t.Far, at: c.endpoint(t)}, nil
+		return &theirPair{options: o, near: t.Near, far: t.Far, at: c.endpoint(t)}, nil
 	}
-	return newPair(ctx, c.options, t.Near, t.Far, c.endpoint(t))
+	return newPair(ctx, o, t.Near, t.Far, c.endpoint(t))
 }
 
 // endpoint is where the receiver of a copy listens first.

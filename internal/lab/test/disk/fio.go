@@ -98,6 +98,7 @@ func (f *fio) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
 			return test.Result{}, err
 		}
 		d.Version, d.Jobs[j.name()] = done.Version, done
+		r.Moved = r.Moved.Add(test.Moved{Read: done.Read.Bytes, Written: done.Write.Bytes})
 		samples, err := f.samples(j, done)
 		if err != nil {
 			return test.Result{}, problem.New(problem.Failed, "fio: %s", j.name()).At(t.Near.Name).Because(err)

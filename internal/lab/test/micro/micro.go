@@ -85,6 +85,9 @@ func (m *micro) Figures() []test.Figure {
 	var all []test.Figure
 	for _, r := range m.rows {
 		all = append(all, r.Figure)
+		if r.loopback {
+			all = append(all, r.asHost())
+		}
 	}
 	return all
 }
@@ -101,30 +104,72 @@ func (m *micro) Check(ctx context.Context, t *test.Trial) error {
 		return err
 	}
 	defer done()
-	out, err := t.Near.Output(ctx, place.Micro, m.args(t, peer, 0.001)...)
-	if err != nil {
-		return problem.New(problem.Unable, "%s cannot measure", place.Micro).At(t.Near.Name).Because(err).
-			Try("see what it says; orrery-micro run --only NAME tries one measurement")
+	for _, part := range m.parts(t.Near) {
+		out, err := part.at.Output(ctx, place.Micro, m.args(t, part.rows, peer, 0.001)...)
+		if err != nil {
+			return problem.New(problem.Unable, "%s cannot measure", place.Micro).At(t.Near.Name).Because(err).
+				Try("see what it says; orrery-micro run --only NAME tries one measurement")
+		}
+		if _, err := part.samples(out); err != nil {
+			return err
+		}
 	}
-	_, err = m.samples(out)
-	return err
+	return nil
+}
+
+// A part is some of the rows, and where they are measured.
+type part struct {
+	file   string
+	at     *place.Place
+	rows   []row
+	figure func(row) test.Figure
+}
+
+// parts are the two runs of the program in a trial: all rows in the place, and those of the loopback where the host's rules for
+// packets do not hold.
+func (m *micro) parts(near *place.Place) []part {
+	all := []part{{"micro.jsonl", near, m.rows, func(r row) test.Figure {
+		if r.loopback {
+			return r.asHost()
+		}
+		return r.Figure
+	}}}
+	local := slices.DeleteFunc(slices.Clone(m.rows), func(r row) bool { return !r.loopback })
+	if len(local) > 0 {
+		all = append(all, part{"loopback.jsonl", near.Apart(), local, func(r row) test.Figure { return r.Figure }})
+	}
+	return all
 }
 
 // Run does one trial.
-func (m *micro) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
+func (m *micro) Run(ctx context.Context, t *test.Trial) (r test.Result, err error) {
 	peer, done, err := m.peer(ctx, t)
 	if err != nil {
-		return test.Result{}, err
+		return r, err
 	}
 	defer done()
-	out, err := t.Record(ctx, "micro.jsonl", place.Micro, m.args(t, peer, m.asked.Time)...)
-	if err != nil {
-		return test.Result{}, err
+	parts, detail, of := m.parts(t.Near), []Line{}, 0
+	for _, part := range parts {
+		of += len(part.rows)
 	}
-	lines, err := Parse(out)
-	if err != nil {
-		return test.Result{}, err
+	for _, part := range parts {
+		there := *t
+		there.Near = part.at
+		seconds := m.asked.Time * float64(len(part.rows)) / float64(of)
+		out, err := there.Record(ctx, part.file, place.Micro, m.args(t, part.rows, peer, seconds)...)
+		if err != nil {
+			return r, err
+		}
+		lines, err := Parse(out)
+		if err != nil {
+			return r, err
+		}
+		samples, err := part.samples(out)
+		if err != nil {
+			return r, err
+		}
+		r.Samples, detail = append(r.Samples, samples...), append(detail, lines...)
 	}
-	samples, err := m.samples(out)
-	return test.Result{Samples: samples, Labels: filtered(ctx, t.Near), Detail: lines}, err
+	r.Labels, r.Detail = filtered(ctx, t.Near), detail
+	return r, nil
 }

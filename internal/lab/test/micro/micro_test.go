@@ -123,6 +123,9 @@ func TestRun(t *testing.T) {
 			t.Errorf("%s is %g", f.Name, value[f.Name])
 		}
 	}
+	if len(result.Samples) != len(m.Figures()) {
+		t.Errorf("%d samples of %d figures", len(result.Samples), len(m.Figures()))
+	}
 	// What no processor nor kernel turns round: else the compiler has taken something away.
 	for _, less := range [][2]string{
 		{"simple syscall", "simple stat"}, {"simple stat", "process fork+exit"}, {"process fork+exit", "process fork+sh"},
@@ -193,4 +196,44 @@ func TestPeerTaken(t *testing.T) {
 	if err := m.Check(context.Background(), tr); err == nil || !strings.Contains(err.Error(), "tcp port 5611 is taken") {
 		t.Errorf("a port that is taken: %v", err)
 	}
+}
+
+// TestLoopback: rows of the loopback are measured in a network namespace of their own, and once more among the host's rules.
+func TestLoopback(t *testing.T) {
+	tr := trial(t, built(t))
+	counts := func(name string) host.Runner { return counted{host.Local{Name: name}, &[]string{}} }
+	tr.Near.Runner, tr.Near.Alone = counts("host"), counts("alone")
+	m := made(t, func(o *Options) { o.Only, o.Time = []string{"syscall", "udp-latency"}, 0.1 })
+	r, err := m.Run(t.Context(), tr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var figures []string
+	for _, s := range r.Samples {
+		figures = append(figures, s.Figure)
+	}
+	if got := strings.Join(figures, "; "); got != "simple syscall; host's rules, rpc/udp latency localhost; rpc/udp latency localhost" {
+		t.Errorf("figures %s", got)
+	}
+	for _, where := range []struct {
+		runner host.Runner
+		only   string
+	}{{tr.Near.Runner, "syscall,udp-latency"}, {tr.Near.Alone, "udp-latency"}} {
+		if ran := *where.runner.(counted).only; len(ran) != 1 || ran[0] != where.only {
+			t.Errorf("ran %q, not %q", ran, where.only)
+		}
+	}
+}
+
+// counted keeps which measurements a place was asked for.
+type counted struct {
+	host.Local
+	only *[]string
+}
+
+func (c counted) Run(ctx context.Context, cmd host.Command) error {
+	if i := slices.Index(cmd.Args, "--only"); i >= 0 {
+		*c.only = append(*c.only, cmd.Args[i+1])
+	}
+	return c.Local.Run(ctx, cmd)
 }

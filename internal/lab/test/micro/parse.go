@@ -55,7 +55,7 @@ func (l Line) check() error {
 }
 
 // samples finds each figure in the output.
-func (m *micro) samples(out []byte) ([]test.Sample, error) {
+func (p part) samples(out []byte) ([]test.Sample, error) {
 	lines, err := Parse(out)
 	if err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func (m *micro) samples(out []byte) ([]test.Sample, error) {
 		found[l.Name] = l
 	}
 	var all []test.Sample
-	for _, r := range m.rows {
+	for _, r := range p.rows {
 		l, ok := found[r.name]
 		if !ok {
 			return nil, broken("the measurement %s is not there", r.name)
@@ -73,7 +73,7 @@ func (m *micro) samples(out []byte) ([]test.Sample, error) {
 		if l.Unit != r.Unit {
 			return nil, broken("%s is in %s and not in %s", r.name, l.Unit, r.Unit)
 		}
-		all = append(all, test.Sample{Figure: r.Figure.Name, Value: l.best()})
+		all = append(all, test.Sample{Figure: p.figure(r).Name, Value: l.best()})
 	}
 	return all, nil
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"orrery/internal/lab/place"
 	"orrery/internal/lab/test"
 	"pgregory.net/rapid"
 )
@@ -25,7 +26,7 @@ func TestParse(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := made(t, func(o *Options) { o.Only = []string{"pipe-bandwidth", "syscall"} })
-	got, err := m.samples(out)
+	got, err := m.parts(&place.Place{})[0].samples(out)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +55,7 @@ func TestParseBroken(t *testing.T) {
 		"text for time": {strings.Replace(good, "1e-7", `"x"`, 1), "line 1 is no JSON"},
 	} {
 		m := made(t, func(o *Options) { o.Only = []string{"syscall"} })
-		if _, err := m.samples([]byte(one.out)); err == nil || !strings.Contains(err.Error(), one.says) {
+		if _, err := m.parts(&place.Place{})[0].samples([]byte(one.out)); err == nil || !strings.Contains(err.Error(), one.says) {
 			t.Errorf("%s: %v; it should say %q", what, err, one.says)
 		}
 	}

@@ -32,9 +32,9 @@ func (m *micro) peer(ctx context.Context, t *test.Trial) (peer string, done func
 	return peer, server.Stop, nil
 }
 
-// args are the arguments of a run.
-func (m *micro) args(t *test.Trial, peer string, seconds float64) []string {
-	args := []string{"run", "--time", strconv.FormatFloat(seconds, 'g', -1, 64), "--only", m.names()}
+// args are the arguments of a run of some rows.
+func (m *micro) args(t *test.Trial, rows []row, peer string, seconds float64) []string {
+	args := []string{"run", "--time", strconv.FormatFloat(seconds, 'g', -1, 64), "--only", names(rows)}
 	if t.Near.Dir != "" {
 		args = append(args, "--dir", t.Near.Dir)
 	}
@@ -59,10 +59,10 @@ func shell(p *place.Place) []string {
 	return words
 }
 
-func (m *micro) names() string {
-	var names []string
-	for _, r := range m.rows {
-		names = append(names, r.name)
+func names(rows []row) string {
+	var all []string
+	for _, r := range rows {
+		all = append(all, r.name)
 	}
-	return strings.Join(names, ",")
+	return strings.Join(all, ",")
 }

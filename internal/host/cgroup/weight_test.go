@@ -1,0 +1,82 @@
+package cgroup
+
+import (
+	"fmt"
+	"testing"
+
+	"orrery/test/need"
+)
+
+// TestWeight: a site weighs as much as its nodes, and all sites as much as all nodes, by both versions and up to the
+// kernel's largest weight. Groups that are no nodes count for nothing.
+func TestWeight(t *testing.T) {
+	for _, v := range []struct {
+		name     string
+		mount    map[string]string
+		root     string
+		file     string
+		one, max int
+	}{
+		{"v1", map[string]string{"cpu/cgroup.procs": ""}, "cpu/", "cpu.shares", 1024, 262144},
+		{"v2", map[string]string{"cgroup.controllers": "cpu\n", "cgroup.procs": ""}, "", "cpu.weight", 100, 10000},
+	} {
+		t.Run(v.name, func(t *testing.T) {
+			at := place(t.TempDir())
+			put(t, at, v.mount)
+			file := func(group string) string { return v.root + group + "/" + v.file }
+			nodes := func(site string, from, to int) {
+				for id := from; id < to; id++ {
+					put(t, at, map[string]string{file(fmt.Sprintf("orrery/%s/%d", site, id)): "0"})
+				}
+			}
+			nodes("karoo", 10, 13)
+			nodes("meer", 5, 6)
+			put(t, at, map[string]string{
+				file("orrery"): "0\n", file("orrery/karoo"): "0\n", file("orrery/meer"): "0\n",
+				file("orrery/karoo/10.monitor"): "0", file("orrery/karoo/bare-0"): "0",
+			})
+			weighs := func(group string, want int) {
+				t.Helper()
+				if got := read(t, at, file(group)); got != fmt.Sprint(want) {
+					t.Errorf("%s weighs %s, want %d", group, got, want)
+				}
+			}
+			at.weigh("karoo")
+			weighs("orrery/karoo", 3*v.one)
+			weighs("orrery/meer", 0)
+			weighs("orrery", 4*v.one)
+			weighs("orrery/karoo/10", 0)
+			at.weigh("gone")
+			nodes("meer", 100, 500)
+			at.weigh("meer")
+			weighs("orrery/meer", v.max)
+			weighs("orrery", v.max)
+		})
+	}
+}
+
+// TestWeightFollows: the kernel takes the weights, which follow groups as they are made and removed.
+func TestWeightFollows(t *testing.T) {
+	need.Integration(t)
+	const site = "it-weight"
+	var all []Group
+	t.Cleanup(func() { Remove(all...); RemoveEmpty(site) })
+	u := weightV2
+	if mounted.isV1("cpu") {
+		u = sharesV1
+	}
+	follows := func(n int) {
+		t.Helper()
+		if got := read(t, place(mounted.hierarchy("cpu")), "orrery/"+site+"/"+u.file); got != fmt.Sprint(n*u.one) {
+			t.Errorf("of %d nodes the site weighs %s", n, got)
+		}
+	}
+	for id := 1; id <= 3; id++ {
+		g := Of(site, id)
+		all = append(all, g)
+		must(t, g.Make())
+		follows(id)
+	}
+	Remove(all[0])
+	follows(2)
+}

@@ -1,0 +1,42 @@
+package setting
+
+import (
+	"fmt"
+	"net/netip"
+	"path/filepath"
+
+	"orrery/internal/host/cgroup"
+	"orrery/internal/lab/experiment"
+	"orrery/internal/lab/place"
+	"orrery/internal/site/spec"
+)
+
+// bare gives the host as a place for one copy.
+func (s *Stand) bare(b *place.Bare, setting string, copied int, gateway netip.Addr, far *spec.Node) *place.Place {
+	p := &place.Place{
+		Name: setting, Address: gateway, Root: b.Root, Programs: b.Words,
+		Dir: filepath.Join(s.Work, nodeName(setting), fmt.Sprint(copied)),
+	}
+	for _, nic := range far.NICs {
+		if nic.Network == lan {
+			p.Interface = nic.Bridge
+			p.HostLinks = []string{nic.Bridge, nic.HostEnd}
+		}
+	}
+	return p
+}
+
+// bareGroup is the control group of a copy on the bare host: each has its own, as each node has.
+func bareGroup(site, setting string, copied int) cgroup.Group {
+	return cgroup.InSite(site, fmt.Sprintf("%s-%d", nodeName(setting), copied))
+}
+
+// BareGroups returns the control groups of the bare host's commands.
+func (s *Stand) BareGroups(site string) (all []cgroup.Group) {
+	for _, name := range []string{experiment.Bare, experiment.Control} {
+		for i := range s.mostCopies() {
+			all = append(all, bareGroup(site, name, i))
+		}
+	}
+	return all
+}
