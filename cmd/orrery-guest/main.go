@@ -1,5 +1,7 @@
 // Orrery-guest is what a virtual machine starts first, out of its initramfs: it gets the machine up to the node's own init (package guest/boot). Before that
 // it starts itself once more, as what keeps the agent by which the host reaches the node (package guest/agent).
+//
+// On the host, it records what a virtual machine prints on its console (package engine/kvm/record).
 package main
 
 import (
@@ -7,12 +9,18 @@ import (
 	"fmt"
 	"os"
 
+	"orrery/internal/engine/kvm/record"
 	"orrery/internal/guest/agent"
 	"orrery/internal/guest/boot"
 )
 
 func main() {
 	switch {
+	case len(os.Args) == 2 && os.Args[1] == record.Word: // on the host, as the first process of a namespace
+		if err := record.Run(); err != nil {
+			fmt.Fprintln(os.Stderr, "orrery-guest: record:", err)
+			os.Exit(1)
+		}
 	case os.Getpid() == 1:
 		boot.Run()
 	case len(os.Args) == 2 && os.Args[1] == "keep":

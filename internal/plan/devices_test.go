@@ -34,6 +34,9 @@ func TestEquipped(t *testing.T) {
 	}{
 		{"a model", with(func(n *site.Node) { n.VM.CPU = "Nehalem" }), 0, ""},
 		{"no such model", with(func(n *site.Node) { n.VM.CPU = "Nehalen" }), problem.Unable, `processors of the model "Nehalen", which QEMU of host sv1 does not have (did you mean "Nehalem"?)`},
+		{"its own model", with(func(n *site.Node) { n.VM.CPU = "host" }), 0, ""},
+		{"its own model, emulated", with(func(n *site.Node) { n.VM.CPU = "host" }), problem.Unable,
+			`node portal wants the processors of host sv1 itself, and that runs its virtual machines in software emulation (leave vm.cpu out, or name "max"`},
 		{"nothing like it", with(func(n *site.Node) { n.VM.CPU = "pentium" }), problem.Unable, "`qemu-system-x86_64 -cpu help` lists them"},
 
 		{"large pages", pages(1 << 30), 0, ""},
@@ -58,7 +61,10 @@ func TestEquipped(t *testing.T) {
 	} {
 		s := observatory()
 		c.edit(&s.Nodes[3])
-		able := observe.Capabilities{Keep: true, Models: []string{"486", "Nehalem", "max"}}
+		able := observe.Capabilities{Keep: true, Accel: observe.KVM, Models: []string{"486", "Nehalem", "host", "max"}}
+		if c.name == "its own model, emulated" {
+			able.Accel = observe.TCG
+		}
 		hosts := []observe.Host{{
 			Name: "sv1", Cpus: 3, Online: "0-2", Memory: 1 << 40, Engines: map[string]observe.Capabilities{"fake": {Keep: true}, site.KVM: able},
 			Hugepages: []observe.Hugepages{{Size: 2 << 20, Total: 512, Free: 3}, {Size: 1 << 30, Total: 4, Free: 4}},

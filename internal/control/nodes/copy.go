@@ -154,7 +154,6 @@ func crowdOf(ctx context.Context, session *control.Session, s *site.Site, all []
 		return c, nil // which is refused with words for that
 	}
 	var err error
-	c.without = session.Without
 	if c.Roll, err = way.Call(ctx, session, s); err != nil {
 		return nil, err
 	}

@@ -24,8 +24,6 @@ type Crowd struct {
 	Runners  map[string]host.Runner // of those that run
 	Parallel int
 	Timeout  time.Duration // for each; 0: none
-
-	without []string // hosts that were left out
 }
 
 // NewCrowd gives the nodes that selectors mean, to work with so many at once.
@@ -39,7 +37,7 @@ func NewCrowd(ctx context.Context, c *control.Session, s *site.Site, selectors [
 		return nil, err
 	}
 	runners, err := roll.Runners()
-	return &Crowd{Nodes: chosen, Roll: roll, Runners: runners, Parallel: parallel, without: c.Without}, err
+	return &Crowd{Nodes: chosen, Roll: roll, Runners: runners, Parallel: parallel}, err
 }
 
 // An Ending is how something ended on one node.
@@ -107,19 +105,19 @@ func (c *Crowd) in(name string) host.Runner {
 	if in, ok := c.Runners[name]; ok {
 		return in
 	}
-	return absent{name: name, without: c.without}
+	if c.Roll == nil {
+		return absent{why: way.NotRunning(name)}
+	}
+	return absent{why: c.Roll.Absence(name)}
 }
 
-// absent is the way into a node that does not run.
+// absent is the way into a node that does not run, or stands still.
 type absent struct {
 	host.Runner
-	name    string
-	without []string
+	why error
 }
 
-func (a absent) Run(context.Context, host.Command) error {
-	return way.NotRunning(a.name, a.without...)
-}
+func (a absent) Run(context.Context, host.Command) error { return a.why }
 
 // Failed names the nodes on which it failed.
 func Failed(endings []Ending) []string {

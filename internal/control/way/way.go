@@ -162,7 +162,31 @@ func (r *Roll) Runner(name string) (host.Runner, error) {
 	if in, ok := all[name]; ok {
 		return in, nil
 	}
-	return nil, NotRunning(name, r.session.Without...)
+	return nil, r.Absence(name)
+}
+
+// Absence says why there is no way into a node: it stands still, does not run, or is on one of the hosts that were left out.
+func (r *Roll) Absence(name string) error {
+	for i := range r.hosts.All {
+		for _, n := range r.last(i) {
+			if n.Name == name && n.State == observe.Frozen && r.session.Meant(&n) {
+				return standsStill(&n)
+			}
+		}
+	}
+	return NotRunning(name, r.session.Without...)
+}
+
+// standsStill says why a node does, as far as that is known, and what lets it go on.
+func standsStill(n *observe.Node) error {
+	p := problem.New(problem.Failed, "node %s stands still", n.Name)
+	switch {
+	case n.Starved:
+		return p.Because(errors.New("its host has no room for what it writes to its disks")).Try("make room there, then orrery start %s", n.Name)
+	case n.Panic != "":
+		return p.Because(errors.New("its kernel has panicked")).Try("orrery console --log %[1]s shows what it printed; orrery restart %[1]s starts it anew", n.Name)
+	}
+	return p.Try("orrery start %s", n.Name)
 }
 
 // Live gives the live instance of a node as it is now.

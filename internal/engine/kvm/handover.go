@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"orrery/internal/engine/kvm/qmp"
+	"orrery/internal/engine/kvm/recorder"
 	"orrery/internal/host"
 	"orrery/internal/host/process"
 )
@@ -25,7 +26,7 @@ type handover struct {
 // handOver is what is on record when another machine is to take the place of the one that runs.
 func (m machine) handOver() (handover, error) {
 	of, err := m.headers()
-	return handover{Leaving: process.CrewOf(m.Group().Processes()), Headers: of}, err
+	return handover{Leaving: process.CrewOf(recorder.Others(m.Group())), Headers: of}, err
 }
 
 // moving is the file with it.
@@ -44,7 +45,8 @@ func (m machine) note(h handover) error {
 
 // stay ends the machine that was to take over, and lets the other have its links as they were.
 func (e *Engine) stay(ctx context.Context, m machine, h handover) error {
-	err := m.Group().KillThose(ctx, func(pid int) bool { return !h.Leaving.Has(pid) })
+	records := recorder.Of(m.Group())
+	err := m.Group().KillThose(ctx, func(pid int) bool { return !h.Leaving.Has(pid) && pid != records })
 	if err != nil {
 		return err
 	}

@@ -35,11 +35,9 @@ func (e *Engine) startDisk(ctx context.Context, m machine, r *nodedir.Record) (e
 	}
 	open := handed{}
 	defer func() { err = errors.Join(err, open.close()) }()
-	printed, err := open.record()
-	if err != nil {
+	if err := m.record(ctx, r, open); err != nil {
 		return err
 	}
-	defer printed.Close() //nolint:errcheck // nothing was written
 	if err := m.handOwnSockets(open); err != nil {
 		return err
 	}
@@ -71,7 +69,7 @@ func (e *Engine) startDisk(ctx context.Context, m machine, r *nodedir.Record) (e
 	}
 	up := func(ctx context.Context) error { return e.awaitLogin(ctx, m, accel) }
 	if err := m.unlessHalted(ctx, up); err != nil {
-		return m.StartProblem(err, m.lastWords(printed))
+		return m.StartProblem(err, m.lastWords(ctx))
 	}
 	return errors.Join(ctx.Err(), e.visited(ctx, m))
 }

@@ -13,6 +13,7 @@ import (
 	"orrery/internal/engine"
 	"orrery/internal/engine/enginetest"
 	"orrery/internal/engine/kvm/record"
+	"orrery/internal/engine/kvm/recorder"
 	"orrery/internal/host"
 	"orrery/internal/image"
 	"orrery/internal/observe"
@@ -140,7 +141,7 @@ func (e *Engine) goesOver(t *testing.T, ref engine.Ref) {
 	how, err := e.Renew(t.Context(), ref)
 	must(t, err)
 	t.Logf("downtime %v, altogether %v, %d bytes", how.Downtime, how.Took, how.Bytes)
-	if m.qemu() == was || len(m.Group().Processes()) != 1 {
+	if m.qemu() == was || len(recorder.Others(m.Group())) != 1 || recorder.Of(m.Group()) == 0 {
 		t.Errorf("QEMU was %d and is %d of %v", was, m.qemu(), m.Group().Processes())
 	}
 	counts(t, m)
@@ -182,10 +183,7 @@ func counts(t *testing.T, m machine) {
 // printed is what a machine that runs has printed on its console.
 func printed(t *testing.T, m machine) string {
 	t.Helper()
-	of, err := record.Of(m.qemu())
-	must(t, err)
-	defer of.Close()
-	text, err := record.Read(of)
+	text, err := record.Read(m.Run)
 	must(t, err)
 	return string(text)
 }

@@ -1,7 +1,6 @@
 package kvm
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,29 +9,18 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"orrery/internal/engine/kvm/argv"
-	"orrery/internal/engine/kvm/record"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/host/process"
 )
 
-// inherit opens what the QEMU that takes a machine over is handed of the one that has it: the record of the console, and the ends of links. Should a guest have taken that one
-// over, it can give nothing but what it has.
+// inherit opens what the QEMU that takes a machine over is handed of the one that has it: the ends of links. Should a guest have
+// taken that one over, it can give nothing but what it has.
 func (m machine) inherit(open handed, r *nodedir.Record) error {
 	held, err := process.Hold(m.qemu())
 	if err != nil {
 		return err
 	}
 	defer held.Close()
-	records, err := m.openAs(held, record.Name)
-	if err != nil {
-		return err
-	}
-	if len(records) == 0 {
-		return errors.New("the record of its console is not there")
-	}
-	open[argv.Record] = records[0]
-	closeAll(records[1:])
 	taps, err := m.openAs(held, "/dev/net/tun")
 	if err != nil {
 		return err

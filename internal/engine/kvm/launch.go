@@ -13,7 +13,6 @@ import (
 	"orrery/internal/engine/confine"
 	"orrery/internal/engine/kvm/argv"
 	"orrery/internal/engine/kvm/qmp"
-	"orrery/internal/engine/kvm/record"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/host/qemu"
@@ -73,6 +72,9 @@ func (e *Engine) launch(ctx context.Context, m machine, r *nodedir.Record, line 
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
+	if err := open.release(argv.Record); err != nil {
+		return err
+	}
 	return m.listens(ctx, ended, said)
 }
 
@@ -101,18 +103,11 @@ func (h handed) close() error {
 	return errors.Join(errs...)
 }
 
-// record makes what QEMU records on what the guest prints, and gives it for reading.
-func (h handed) record() (printed *os.File, err error) {
-	h[argv.Record], printed, err = record.Make()
-	if err != nil {
-		delete(h, argv.Record)
-	}
-	return printed, err
-}
-
-// lastWords keeps what the guest of a machine that does not start has printed, and gives the end of it.
-func (m machine) lastWords(printed *os.File) string {
-	return record.LastWords(record.Keep(printed, m.console()))
+// release closes a file that QEMU alone is to have from now on.
+func (h handed) release(name string) error {
+	f := h[name]
+	delete(h, name)
+	return f.Close()
 }
 
 // handSockets opens those at which QEMU listens.

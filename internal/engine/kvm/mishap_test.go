@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/engine"
+	"orrery/internal/engine/kvm/recorder"
 	"orrery/internal/host"
 	"orrery/internal/host/process"
 	"orrery/internal/observe"
@@ -102,7 +103,8 @@ func TestMishaps(t *testing.T) {
 	// QEMU or virtiofsd killed: the node is down, or runs without its root until it is stopped, and comes up again.
 	for _, comm := range []string{qemuComm, shareComm} {
 		must(t, g.Start(t.Context(), ref))
-		must(t, g.Runner(ref).Run(t.Context(), host.Command{Args: []string{"sh", "-c", "echo " + comm + " >/root/kept"}}))
+		must(t, g.Runner(ref).Run(t.Context(), host.Command{Args: []string{"sh", "-c", "echo " + comm + " >/root/kept; echo " + comm + " >/dev/console"}}))
+		awaitPrinted(t, m, comm)
 		for _, pid := range m.Group().Processes() {
 			if name, _ := os.ReadFile(process.Host.File(pid, "comm")); strings.HasPrefix(string(name), comm) {
 				_ = unix.Kill(pid, unix.SIGKILL)
@@ -120,6 +122,7 @@ func TestMishaps(t *testing.T) {
 		if err := g.Runner(ref).Run(t.Context(), host.Command{Args: []string{"true"}}); err == nil {
 			t.Errorf("without %s, a command runs", comm)
 		}
+		awaitPrinted(t, m, comm)
 	}
 	begun = time.Now()
 	must(t, g.Stop(t.Context(), ref))
@@ -133,6 +136,12 @@ func TestMishaps(t *testing.T) {
 	}
 	g.bounded(t, n)
 	g.short(t, ref)
+
+	// Without the process that records its console, the guest goes on, and prints what it wants.
+	must(t, unix.Kill(recorder.Of(m.Group()), unix.SIGKILL))
+	if got := g.says(t, ref, "sh", "-c", "head -c 100000 /dev/zero >/dev/console && echo printed"); got != "printed" {
+		t.Errorf("nobody records, and a command says %q", got)
+	}
 
 	// A machine whose starter was killed is ended by whoever comes next, one whose stopper was, too.
 	must(t, os.WriteFile(m.Starting(), nil, 0o600))

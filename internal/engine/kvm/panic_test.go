@@ -2,18 +2,20 @@ package kvm
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"orrery/internal/engine"
+	"orrery/internal/engine/kvm/record"
 	"orrery/internal/host"
 	"orrery/internal/observe"
 )
 
-// TestPanic: a machine whose kernel panics stands still and says so, with what it has printed. It is stopped without being
-// waited for, keeps its console, and boots when it is started next.
+// TestPanic: a machine whose kernel panics stands still and says so, with what it has printed last, however much that was. It is
+// stopped without being waited for, keeps its console, and boots when it is started next.
 func TestPanic(t *testing.T) {
 	g := newGround(t)
 	n := g.Node("panics", 1)
@@ -21,8 +23,9 @@ func TestPanic(t *testing.T) {
 	m := g.machine(ref)
 	must(t, g.Create(t.Context(), n))
 	must(t, g.Start(t.Context(), ref))
+	filler := fmt.Sprintf("head -c %d /dev/zero | tr '\\0' . | fold >/dev/console; ", record.Most+record.Most/2)
 	must(t, g.Runner(ref).Run(t.Context(), host.Command{Args: []string{
-		"sh", "-c", "setsid sh -c 'sleep 2; echo c >/proc/sysrq-trigger' </dev/null >/dev/null 2>&1 &",
+		"sh", "-c", filler + "setsid sh -c 'sleep 2; echo c >/proc/sysrq-trigger' </dev/null >/dev/null 2>&1 &",
 	}}))
 	var seen observe.Node
 	for begun := time.Now(); seen.Panic == ""; time.Sleep(200 * time.Millisecond) {
@@ -45,8 +48,8 @@ func TestPanic(t *testing.T) {
 	defer cancel()
 	must(t, g.Stop(ctx, ref))
 	must(t, ctx.Err())
-	if text, err := os.ReadFile(m.console()); err != nil || !strings.Contains(string(text), "Kernel panic") {
-		t.Errorf("of its console is kept %q, %v", text, err)
+	if text, err := os.ReadFile(m.console()); err != nil || !strings.Contains(string(text), "Kernel panic") || len(text) < record.Most/2 {
+		t.Errorf("%d bytes of its console are kept: %v", len(text), err)
 	}
 	must(t, g.Start(t.Context(), ref))
 	if state := g.state(t, ref); state != observe.Running {

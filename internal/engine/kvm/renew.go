@@ -216,6 +216,9 @@ func (is likeness) take(line *argv.Machine) (err error) {
 func (e *Engine) startNext(ctx context.Context, m, next machine, r *nodedir.Record, line *argv.Machine) (err error) {
 	open := handed{}
 	defer func() { err = errors.Join(err, open.close()) }()
+	if err := m.record(ctx, r, open); err != nil {
+		return err
+	}
 	if err := m.inherit(open, r); err != nil {
 		return err
 	}

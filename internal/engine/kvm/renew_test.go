@@ -14,7 +14,7 @@ import (
 
 	"orrery/internal/engine"
 	"orrery/internal/engine/kvm/qmp"
-	"orrery/internal/engine/kvm/record"
+	"orrery/internal/engine/kvm/recorder"
 	"orrery/internal/host"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
@@ -114,7 +114,7 @@ func renews(t *testing.T, vm site.VM, data string) {
 	how, err := g.Renew(t.Context(), ref)
 	must(t, err)
 	t.Logf("downtime %v, altogether %v, %d bytes", how.Downtime, how.Took, how.Bytes)
-	if m.qemu() == was || len(m.Group().Processes()) != 3 {
+	if m.qemu() == was || len(recorder.Others(m.Group())) != 3 {
 		t.Errorf("QEMU was %d and is %d of %v", was, m.qemu(), m.Group().Processes())
 	}
 	if has, ok := m.Group().Holds(bounds(n, 1)); !ok {
@@ -133,11 +133,8 @@ func renews(t *testing.T, vm site.VM, data string) {
 			t.Errorf("%s is left", left)
 		}
 	}
-	if printed, err := record.Of(m.qemu()); err != nil {
-		t.Error(err)
-	} else {
-		printed.Close()
-	}
+	g.says(t, ref, "sh", "-c", "echo printed in another QEMU >/dev/console")
+	awaitPrinted(t, m, "printed in another QEMU")
 
 	// Whoever is killed before the state has gone over leaves the machine where it was; whoever is killed after it has, where it went.
 	r, err := g.Record(ref)
@@ -152,11 +149,11 @@ func renews(t *testing.T, vm site.VM, data string) {
 	must(t, err)
 	must(t, old.Close())
 	must(t, g.startNext(t.Context(), m, m.next(of.Leaving), r, line))
-	if len(m.Group().Processes()) != 6 {
+	if len(recorder.Others(m.Group())) != 6 {
 		t.Errorf("its processes are %v", m.Group().Processes())
 	}
 	must(t, g.Sweep(t.Context(), testSite))
-	if m.qemu() != was || len(m.Group().Processes()) != 3 {
+	if m.qemu() != was || len(recorder.Others(m.Group())) != 3 {
 		t.Errorf("QEMU was %d and is %d of %v", was, m.qemu(), m.Group().Processes())
 	}
 	if is := g.status(t, ref); is != qmp.Running {
@@ -167,7 +164,7 @@ func renews(t *testing.T, vm site.VM, data string) {
 	_, err = g.goOver(t.Context(), m, of, r)
 	must(t, err)
 	must(t, g.Sweep(t.Context(), testSite))
-	if m.qemu() == was || len(m.Group().Processes()) != 3 {
+	if m.qemu() == was || len(recorder.Others(m.Group())) != 3 {
 		t.Errorf("QEMU was %d and is %d of %v", was, m.qemu(), m.Group().Processes())
 	}
 	if has, ok := m.Group().Holds(bounds(n, 1)); !ok {

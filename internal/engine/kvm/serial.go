@@ -2,13 +2,18 @@ package kvm
 
 import (
 	"context"
+	"errors"
 	"io"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
 
 	"orrery/internal/engine"
+	"orrery/internal/engine/kvm/argv"
 	"orrery/internal/engine/kvm/record"
+	"orrery/internal/engine/kvm/recorder"
+	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/problem"
 )
@@ -42,15 +47,39 @@ func (m machine) panic() string {
 	return record.Panic(printed)
 }
 
-// Printed gives what is recorded of it: as long as the machine runs, by QEMU.
+// record opens what QEMU writes to of all that the guest prints.
+func (m machine) record(ctx context.Context, r *nodedir.Record, open handed) error {
+	cell, err := m.Cell(r)
+	if err != nil {
+		return err
+	}
+	return open.add(argv.Record, func() (*os.File, error) {
+		to, err := recorder.Open(ctx, m.Run, cell, m.Group())
+		if err != nil {
+			return nil, m.StartProblem(err, "")
+		}
+		return to, nil
+	})
+}
+
+// lastWords returns the last that the guest of a machine has printed that does not start.
+func (m machine) lastWords(ctx context.Context) string {
+	if !m.running() {
+		recorder.Await(ctx, m.Group())
+	}
+	text, _ := record.Read(m.Run) // it is only told
+	return record.LastWords(text)
+}
+
+// Printed returns what is recorded of a machine that runs, or has ended unexpectedly; else what was kept when it stopped.
 func (s serial) Printed() ([]byte, error) {
-	if !s.m.running() {
+	text, err := record.Read(s.m.Run)
+	switch {
+	case err == nil:
+		return text, nil
+	case errors.Is(err, fs.ErrNotExist) && !s.m.running():
 		return os.ReadFile(s.m.console())
 	}
-	printed, err := record.Of(s.m.qemu())
-	if err != nil {
-		return nil, problem.New(problem.Failed, "node %s: what its console has printed cannot be read", s.m.Ref.Name).At(s.m.Ref.Site).Because(err)
-	}
-	defer printed.Close() //nolint:errcheck // nothing was written
-	return record.Read(printed)
+	return nil, problem.New(problem.Failed, "node %s: its console is not recorded", s.m.Ref.Name).At(s.m.Ref.Site).Because(err).
+		Try("orrery restart %s, if a former version of orrery started it", s.m.Ref.Name)
 }

@@ -7,6 +7,7 @@ import (
 
 	"orrery/internal/engine"
 	"orrery/internal/engine/kvm/argv"
+	"orrery/internal/engine/kvm/recorder"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/engine/vm"
 	"orrery/internal/host/qemu"
@@ -58,7 +59,7 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 			err = start(ctx, m, r)
 		}
 		if err != nil {
-			err = errors.Join(err, m.Group().Kill(context.WithoutCancel(ctx)))
+			err = errors.Join(err, recorder.End(ctx, m.Group()))
 			return errors.Join(err, e.tidy(ctx, m))
 		}
 		return nil
@@ -101,11 +102,9 @@ func (e *Engine) start(ctx context.Context, m machine, r *nodedir.Record) (err e
 	defer root.Close() //nolint:errcheck // QEMU has its own
 	open := handed{}
 	defer func() { err = errors.Join(err, open.close()) }()
-	printed, err := open.record()
-	if err != nil {
+	if err := m.record(ctx, r, open); err != nil {
 		return err
 	}
-	defer printed.Close() //nolint:errcheck // nothing was written
 	if err := open.copy(argv.Share, root); err != nil {
 		return err
 	}
@@ -140,7 +139,7 @@ func (e *Engine) start(ctx context.Context, m machine, r *nodedir.Record) (err e
 	}
 	up := func(ctx context.Context) error { return e.agents.Await(ctx, m.Machine, patience(accel), m.awaitOff) }
 	if err := m.unlessHalted(ctx, up); err != nil {
-		return m.StartProblem(err, m.lastWords(printed))
+		return m.StartProblem(err, m.lastWords(ctx))
 	}
 	if r.VM.Disk != "" {
 		if err := e.keepSeen(m.Ref, shown); err != nil {

@@ -9,6 +9,7 @@ import (
 	"orrery/internal/engine"
 	"orrery/internal/engine/kvm/qmp"
 	"orrery/internal/engine/kvm/record"
+	"orrery/internal/engine/kvm/recorder"
 	"orrery/internal/host/cgroup"
 	"orrery/internal/host/pci"
 )
@@ -34,10 +35,6 @@ func (e *Engine) powerOff(ctx context.Context, m machine) error {
 	if err := os.WriteFile(m.Stopping(), nil, 0o600); err != nil {
 		return err
 	}
-	if printed, err := record.Of(m.qemu()); err == nil {
-		defer printed.Close() //nolint:errcheck // nothing was written
-		defer record.Keep(printed, m.console())
-	}
 	err := ctx.Err()
 	switch {
 	case err != nil:
@@ -51,7 +48,7 @@ func (e *Engine) powerOff(ctx context.Context, m machine) error {
 	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	if err := m.Group().Kill(context.WithoutCancel(ctx)); err != nil { // virtiofsd ends with QEMU, or is left of a machine that died
+	if err := recorder.End(ctx, m.Group()); err != nil { // virtiofsd ends with QEMU, or is left of a machine that died
 		return err
 	}
 	return os.Remove(m.Stopping())
@@ -106,13 +103,14 @@ func (e *Engine) Destroy(ctx context.Context, ref engine.Ref) error {
 }
 
 // tidy removes what a machine had while it ran: links, their guards, sockets, the control group. What it was lent goes
-// back. It has time of its own.
+// back, and what it has printed is kept. It has time of its own.
 func (e *Engine) tidy(ctx context.Context, m machine) error {
 	ctx, cancel := engine.Cleanup(ctx)
 	defer cancel()
 	e.agents.Leave(m.Ref)
 	e.logins.Leave(m.Ref)
 	_ = os.Remove(m.halted()) // the next one begins to run
+	record.Keep(m.Run, m.console())
 	err := m.Unlink(ctx)
 	cgroup.Remove(m.Group())
 	err = errors.Join(err, pci.Here.Return(ctx, m.holder()))

@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"orrery/internal/engine"
+	"orrery/internal/engine/kvm/recorder"
 	"orrery/internal/engine/vm"
 	"orrery/internal/host/pci"
 	"orrery/internal/problem"
@@ -32,7 +33,7 @@ func (e *Engine) sweep(ctx context.Context, m machine) error {
 	}
 	switch {
 	case tree.Exists(m.Starting()):
-		if err := m.Group().Kill(ctx); err != nil {
+		if err := recorder.End(ctx, m.Group()); err != nil {
 			return err
 		}
 		if err := e.tidy(ctx, m); err != nil {

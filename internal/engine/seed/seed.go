@@ -67,7 +67,7 @@ func (s *Seed) user() ([]byte, error) {
 		"updates": keys{"network": keys{"when": []string{"boot"}}}, // its addresses may be others when it boots again
 	}
 	if s.Private != nil {
-		c["ssh_deletekeys"], c["ssh_genkeytypes"] = true, []string{}
+		c["ssh_deletekeys"] = true // and no other is made, as there are some
 		c["ssh_keys"] = map[string]string{"ed25519_private": string(s.Private), "ed25519_public": s.Public}
 	}
 	if s.Hosts != nil {

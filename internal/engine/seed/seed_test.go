@@ -66,6 +66,9 @@ func TestImage(t *testing.T) {
 		t.Error(has["user-data"])
 	}
 	must(t, json.Unmarshal([]byte(text), &user))
+	if strings.Contains(text, "[]") || strings.Contains(text, "null") {
+		t.Errorf("cloud-init calls an empty list and null invalid: %s", text)
+	}
 	if user.Hostname != "db" || user.Users[0]["name"] != "debian" || user.Users[0]["sudo"] != "ALL=(ALL) NOPASSWD:ALL" || user.Keys["ed25519_private"] != "-----BEGIN…\n" || user.Write[0]["content"] != "10.1.0.2 db\n" {
 		t.Error(text)
 	}

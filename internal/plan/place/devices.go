@@ -28,9 +28,16 @@ func equipped(key string, n *site.Node, h *observe.Host) error {
 	return nil
 }
 
-// modelled wants that the engine knows the model of a machine's processors.
+// hostModel is what QEMU calls the host's own processors, which only KVM can give to guests.
+const hostModel = "host"
+
+// modelled wants that the engine knows the model of a machine's processors, and can give it.
 func modelled(n *site.Node, h *observe.Host) error {
 	models, model := h.Engines[n.Engine].Models, n.VM.CPU
+	if model == hostModel && h.Engines[n.Engine].Accel == observe.TCG {
+		return problem.New(problem.Unable, "node %s wants the processors of host %s itself, and that runs its virtual machines in software emulation", n.Name, h.Name).
+			At("site.toml").Try(`leave vm.cpu out, or name "max"; orrery doctor says why KVM does not run there`)
+	}
 	if model == "" || len(models) == 0 || slices.Contains(models, model) {
 		return nil
 	}

@@ -1,123 +1,213 @@
-// Package record keeps what a guest prints on its serial port while its machine runs: in a file in memory that QEMU has open, and that outlives the machine for as long as somebody has.
+// Package record keeps the last that a guest prints on its serial port. QEMU writes it into a pipe, from which a process of
+// orrery-guest writes it to two files in turn: when one is full, the other is emptied and written next. The process ends with
+// QEMU, and the files stay until the machine's directory is removed.
 package record
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
-	"orrery/internal/host/process"
 	"orrery/internal/visible"
 )
 
-// Most bounds what is recorded, in bytes. What comes after that is not.
-const Most = 1 << 20
+const (
+	// Most bounds what is kept, in bytes. The last half of it is always there.
+	Most = 1 << 20
 
-// Name is what the kernel calls a record that is open: it is on a file system of its own.
-const Name = "/" + file
+	maxHalfBytes = Most / 2
 
-const file = "console"
+	// headerBytes is the length of what a half begins with: its number, which is larger in the one that was begun later.
+	headerBytes = 8
+)
 
-// Make makes a record: to be appended to by QEMU, and for reading. Its file system is no larger, and nowhere mounted.
-func Make() (to, record *os.File, err error) {
-	if to, err = create(); err != nil {
-		return nil, nil, err
-	}
-	if record, err = open(process.Host.File(os.Getpid(), fmt.Sprintf("fd/%d", to.Fd()))); err != nil {
-		return nil, nil, errors.Join(err, to.Close())
-	}
-	return to, record, nil
+// Word is the argument of orrery-guest by which it records.
+const Word = "record"
+
+// A Record is open for the process that keeps it.
+type Record struct {
+	From   *os.File    // the end of the pipe from which that process reads
+	To     *os.File    // the end to which QEMU writes
+	Halves [2]*os.File // of what is kept
 }
 
-func create() (*os.File, error) {
-	system, err := unix.Fsopen("tmpfs", unix.FSOPEN_CLOEXEC)
-	if err != nil {
-		return nil, os.NewSyscallError("fsopen", err)
-	}
-	defer unix.Close(system) //nolint:errcheck // nothing was written to it
-	if err := unix.FsconfigSetString(system, "size", fmt.Sprint(Most)); err != nil {
-		return nil, os.NewSyscallError("fsconfig", err)
-	}
-	if err := unix.FsconfigCreate(system); err != nil {
-		return nil, os.NewSyscallError("fsconfig", err)
-	}
-	root, err := unix.Fsmount(system, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC)
-	if err != nil {
-		return nil, os.NewSyscallError("fsmount", err)
-	}
-	defer unix.Close(root) //nolint:errcheck // nothing was written to it
-	fd, err := unix.Openat(root, file, unix.O_WRONLY|unix.O_CREAT|unix.O_APPEND|unix.O_CLOEXEC, 0o600)
-	if err != nil {
-		return nil, os.NewSyscallError("openat", err)
-	}
-	return os.NewFile(uintptr(fd), file), nil
-}
-
-// Of opens the record that a QEMU has open. Should a guest have taken QEMU over, it may be anything else that such a one has.
-func Of(pid int) (*os.File, error) {
-	at := process.Host.File(pid, "fd")
-	entries, err := os.ReadDir(at)
-	if err != nil {
+// Make opens the record in a directory, and makes it unless it is there.
+func Make(dir string) (r *Record, err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	for _, e := range entries {
-		path := filepath.Join(at, e.Name())
-		if to, _ := os.Readlink(path); to == Name {
-			return open(path)
+	if err := unix.Mkfifo(pipe(dir), 0o600); err != nil && !errors.Is(err, unix.EEXIST) {
+		return nil, &os.PathError{Op: "mkfifo", Path: pipe(dir), Err: err}
+	}
+	r = &Record{}
+	defer func() {
+		if err != nil {
+			r.Close()
+		}
+	}()
+	// The reading end does not wait for a writer, as the writing end is opened after it. It waits for bytes later.
+	fd, err := unix.Open(pipe(dir), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: pipe(dir), Err: err}
+	}
+	if err := unix.SetNonblock(fd, false); err != nil {
+		return nil, errors.Join(os.NewSyscallError("fcntl", err), unix.Close(fd))
+	}
+	r.From = os.NewFile(uintptr(fd), pipe(dir))
+	if r.To, err = Open(dir); err != nil {
+		return nil, err
+	}
+	for i := range r.Halves {
+		if r.Halves[i], err = os.OpenFile(half(dir, i), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+			return nil, err
 		}
 	}
-	return nil, fs.ErrNotExist
+	return r, nil
 }
 
-// open opens a record for reading.
-func open(path string) (*os.File, error) {
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+// Open opens the writing end of a record that a process keeps. If there is none, the error is ENXIO or fs.ErrNotExist.
+func Open(dir string) (*os.File, error) {
+	fd, err := unix.Open(pipe(dir), unix.O_WRONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+		return nil, &os.PathError{Op: "open", Path: pipe(dir), Err: err}
 	}
-	f := os.NewFile(uintptr(fd), file)
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("what is recorded of the console is no file")
+	if err := unix.SetNonblock(fd, false); err != nil { // QEMU waits until there is room
+		return nil, errors.Join(os.NewSyscallError("fcntl", err), unix.Close(fd))
 	}
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return f, nil
+	return os.NewFile(uintptr(fd), pipe(dir)), nil
 }
 
-// Read gives what is in a record.
-func Read(record *os.File) ([]byte, error) { return io.ReadAll(io.LimitReader(record, Most)) }
+// Close closes all but the end that QEMU has.
+func (r *Record) Close() {
+	for _, f := range []*os.File{r.From, r.Halves[0], r.Halves[1]} {
+		if f != nil {
+			f.Close() //nolint:errcheck // nothing was written
+		}
+	}
+}
 
-// Keep writes what is in a record to a file of the node's directory, and gives it.
-func Keep(record *os.File, path string) []byte {
-	text, _ := Read(record)
-	_ = os.WriteFile(path, text, 0o600) // it is only told
-	return text
+func pipe(dir string) string { return filepath.Join(dir, "console.pipe") }
+
+func half(dir string, i int) string { return filepath.Join(dir, "console."+strconv.Itoa(i)) }
+
+// numberOf returns the number of a half, or false if it was never begun.
+func numberOf(f io.ReaderAt) (uint64, bool) {
+	var header [headerBytes]byte
+	_, err := f.ReadAt(header[:], 0)
+	return binary.BigEndian.Uint64(header[:]), err == nil
+}
+
+// Run records what comes from the standard input, in the first two files that this process was handed, until QEMU has ended.
+func Run() error {
+	return rotate(os.Stdin, [2]*os.File{os.NewFile(3, "first half"), os.NewFile(4, "second half")})
+}
+
+// rotate writes what comes to two halves in turn. It begins in the older of them, so that what another process has kept is not
+// lost. What a half has no room for, as where the file system is full, is lost: the guest must not wait for that.
+func rotate(from io.Reader, halves [2]*os.File) error {
+	first, _ := numberOf(halves[0])
+	second, _ := numberOf(halves[1])
+	number, at, used := max(first, second), 0, maxHalfBytes
+	if first < second {
+		at = 1
+	}
+	buffer := make([]byte, 4<<10)
+	for {
+		n, err := from.Read(buffer)
+		if used+n > maxHalfBytes && begin(halves[1-at], number+1) == nil {
+			number, at, used = number+1, 1-at, 0
+		}
+		if used+n <= maxHalfBytes {
+			wrote, _ := halves[at].Write(buffer[:n])
+			used += wrote
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// begin empties a half and writes its number.
+func begin(half *os.File, number uint64) error {
+	if err := half.Truncate(0); err != nil {
+		return err
+	}
+	if _, err := half.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	_, err := half.Write(binary.BigEndian.AppendUint64(nil, number))
+	return err
+}
+
+// Read returns what is kept in a directory, or fs.ErrNotExist.
+func Read(dir string) (text []byte, err error) {
+	const maxTries = 3 // a guest that prints much may change what is read
+	for range maxTries {
+		var whole bool
+		if text, whole, err = read(dir); whole || err != nil {
+			break
+		}
+	}
+	return text, err
+}
+
+// read reads both halves. They are whole if the older one has not changed meanwhile.
+func read(dir string) (text []byte, whole bool, err error) {
+	var halves [2]*os.File
+	var numbers [2]uint64
+	var texts [2][]byte
+	for i := range halves {
+		if halves[i], err = os.Open(half(dir, i)); err != nil {
+			return nil, false, err
+		}
+		defer halves[i].Close() //nolint:errcheck // it was only read
+		numbers[i], _ = numberOf(halves[i])
+		if texts[i], err = io.ReadAll(io.NewSectionReader(halves[i], headerBytes, maxHalfBytes)); err != nil {
+			return nil, false, err
+		}
+	}
+	older, newer := 0, 1
+	if numbers[0] > numbers[1] {
+		older, newer = 1, 0
+	}
+	number, _ := numberOf(halves[older])
+	info, err := halves[older].Stat()
+	if err != nil {
+		return nil, false, err
+	}
+	whole = number == numbers[older] && info.Size() == int64(len(texts[older]))+headerBytes || info.Size() == 0
+	return append(texts[older], texts[newer]...), whole, nil
+}
+
+// Keep writes what is kept in a directory to a file of the node's, if there is a record.
+func Keep(dir, path string) {
+	if text, err := Read(dir); err == nil {
+		_ = os.WriteFile(path, text, 0o600) // it is only told
+	}
 }
 
 // panicLine is how Linux begins the line that says why it panics.
 const panicLine = "Kernel panic"
 
 // Panic returns the line by which a guest's kernel has said why it panics, and the last lines that it has printed. It is never
-// empty, and says so if the record has no room for them.
+// empty.
 func Panic(text []byte) string {
 	last := visible.LastLines(text)
 	if last == "" {
 		last = "its console is empty"
 	}
 	at := bytes.LastIndex(text, []byte(panicLine))
-	switch {
-	case at < 0 && len(text) >= Most:
-		return "the record of its console was full before that"
-	case at < 0:
+	if at < 0 {
 		return last
 	}
 	cause, _, _ := bytes.Cut(text[at:min(len(text), at+maxCauseBytes)], []byte("\n"))

@@ -2,38 +2,78 @@ package record
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
-
-	"orrery/test/need"
 )
 
-// TestRecord: what a guest prints is recorded up to a bound, is found with whoever has it open and outlives that, and of it only the end is shown, as text.
+// TestRecord: of what a guest prints, the last is kept, up to a bound, and stays when those who wrote it have ended. Who
+// records it next goes on from there.
 func TestRecord(t *testing.T) {
-	need.Integration(t)
-	to, record, err := Make()
-	must(t, err)
-	defer to.Close()
-	defer record.Close()
-	_, err = to.WriteString(strings.Repeat("old\r\n", 5000) + "Kernel panic\x1b[2J\r\n")
-	must(t, err)
-	n, err := to.Write(make([]byte, 2*Most))
-	if err == nil || n > Most {
-		t.Errorf("%d bytes more were recorded: %v", n, err)
+	dir := filepath.Join(t.TempDir(), "run")
+	if _, err := Read(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("nothing was recorded: %v", err)
 	}
-	found, err := Of(os.Getpid())
+	if _, err := Open(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("nobody records: %v", err)
+	}
+	records(t, dir, "booting\r\n")
+	kept(t, dir, "booting\r\n")
+	if _, err := Open(dir); !errors.Is(err, unix.ENXIO) {
+		t.Errorf("nobody records any more: %v", err)
+	}
+	records(t, dir, "and again\r\n")
+	kept(t, dir, "booting\r\nand again\r\n")
+
+	var all strings.Builder
+	for i := 0; all.Len() < 3*Most; i++ {
+		fmt.Fprintf(&all, "line %d\r\n", i)
+	}
+	records(t, dir, all.String()+"Kernel panic\r\n")
+	text, err := Read(dir)
 	must(t, err)
-	defer found.Close()
+	if len(text) > Most || len(text) < Most/2 || !strings.HasSuffix(all.String()+"Kernel panic\r\n", string(text)) {
+		t.Errorf("%d bytes are kept, from %.40q on to %q", len(text), text, text[max(0, len(text)-40):])
+	}
+	for i := range 2 {
+		if info, err := os.Stat(half(dir, i)); err != nil || info.Size() > headerBytes+Most/2 || info.Mode().Perm() != 0o600 {
+			t.Errorf("%v %v", info, err)
+		}
+	}
 	path := filepath.Join(t.TempDir(), "console.log")
-	if text := Keep(found, path); len(text) != Most || !strings.HasPrefix(string(text), "old\r\n") {
-		t.Errorf("%d bytes were kept", len(text))
+	Keep(dir, path)
+	if saved, err := os.ReadFile(path); err != nil || !bytes.Equal(saved, text) {
+		t.Errorf("%d bytes were saved: %v", len(saved), err)
 	}
-	if info, err := os.Stat(path); err != nil || info.Size() != Most || info.Mode().Perm() != 0o600 {
-		t.Errorf("%v %v", info, err)
+}
+
+// records lets a guest print something, and waits until that is recorded.
+func records(t *testing.T, dir, text string) {
+	t.Helper()
+	r, err := Make(dir)
+	must(t, err)
+	other, err := Open(dir) // of a QEMU that takes over
+	must(t, err)
+	done := make(chan error, 1)
+	go func() { done <- rotate(r.From, r.Halves) }()
+	_, err = r.To.WriteString(text)
+	must(t, err)
+	must(t, r.To.Close())
+	must(t, other.Close())
+	must(t, <-done)
+	r.Close()
+}
+
+func kept(t *testing.T, dir, want string) {
+	t.Helper()
+	if text, err := Read(dir); string(text) != want || err != nil {
+		t.Errorf("%q is kept: %v", text, err)
 	}
 }
 
@@ -45,11 +85,6 @@ func TestLastWords(t *testing.T) {
 	if strings.Count(words, "old") != 9 || !strings.Contains(words, "\nKernel panic") || strings.ContainsAny(words, "\x1b\r") {
 		t.Errorf("%q", words)
 	}
-	pipe := filepath.Join(t.TempDir(), "pipe")
-	must(t, unix.Mkfifo(pipe, 0o600))
-	if _, err := open(pipe); err == nil {
-		t.Error("a pipe is taken for a record")
-	}
 }
 
 // TestPanic: of a console, what is told of a panic begins with its cause, is bounded, and has no control character.
@@ -58,10 +93,7 @@ func TestPanic(t *testing.T) {
 	if !strings.HasPrefix(told, "Kernel panic - not syncing: no") || strings.ContainsAny(told, "\x1b\r") || strings.Count(told, "trace") != 10 {
 		t.Errorf("%q", told)
 	}
-	if told := Panic(bytes.Repeat([]byte("old\n"), Most/4)); !strings.Contains(told, "was full") {
-		t.Errorf("of a full record: %q", told)
-	}
-	for _, text := range []string{"", "\r\n", "Kernel panic" + strings.Repeat("x", Most)} {
+	for _, text := range []string{"", "\r\n", "Kernel panic" + strings.Repeat("x", Most), strings.Repeat("old\n", Most/4)} {
 		if told := Panic([]byte(text)); told == "" || len(told) > 8<<10 {
 			t.Errorf("%d bytes are told of %d", len(told), len(text))
 		}

@@ -1,0 +1,25 @@
+package way
+
+import (
+	"testing"
+
+	"orrery/internal/observe"
+	"orrery/internal/site/spec"
+)
+
+// TestStandsStill: who asks for a node that stands still learns why, and what lets it go on.
+func TestStandsStill(t *testing.T) {
+	n := func(n observe.Node) *observe.Node {
+		n.Node, n.State = spec.Node{Name: "db"}, observe.Frozen
+		return &n
+	}
+	for want, n := range map[string]*observe.Node{
+		"node db stands still: its host has no room for what it writes to its disks (make room there, then orrery start db)":              n(observe.Node{Starved: true}),
+		"node db stands still: its kernel has panicked (orrery console --log db shows what it printed; orrery restart db starts it anew)": n(observe.Node{Panic: "Kernel panic"}),
+		"node db stands still (orrery start db)": n(observe.Node{}),
+	} {
+		if got := standsStill(n).Error(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

@@ -1,0 +1,64 @@
+package recorder
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"orrery/internal/engine/confine"
+	"orrery/internal/engine/kvm/record"
+	"orrery/internal/host/cgroup"
+	"orrery/test/need"
+)
+
+// TestRecorder: a process in a cell records what is written, one for all that write, and ends when the last of them has.
+func TestRecorder(t *testing.T) {
+	need.Integration(t)
+	need.Guest(t)
+	dir, in := t.TempDir(), cgroup.Of("it-recorder", 1)
+	cell := confine.Cell{At: filepath.Join(dir, "cell"), User: 1_900_131_071}
+	must(t, os.Mkdir(cell.At, 0o700))
+	t.Cleanup(func() {
+		_ = in.Kill(context.Background())
+		cgroup.Remove(in)
+		cgroup.RemoveEmpty("it-recorder")
+	})
+	run := filepath.Join(dir, "run")
+	first, err := Open(t.Context(), run, cell, in)
+	must(t, err)
+	for Of(in) == 0 { // prlimit becomes it
+		if len(in.Processes()) == 0 {
+			t.Fatal("it has ended")
+		}
+		time.Sleep(time.Millisecond)
+	}
+	of := Of(in)
+	_, err = first.WriteString("of the first\n")
+	must(t, err)
+	second, err := Open(t.Context(), run, cell, in)
+	must(t, err)
+	if Of(in) != of || len(Others(in)) > 0 {
+		t.Errorf("there are %v", in.Processes())
+	}
+	must(t, first.Close())
+	_, err = second.WriteString("of the second\n")
+	must(t, err)
+	must(t, second.Close())
+	Await(t.Context(), in)
+	if left := in.Processes(); len(left) > 0 {
+		t.Errorf("%v go on", left)
+	}
+	if text, err := record.Read(run); string(text) != "of the first\nof the second\n" || err != nil {
+		t.Errorf("recorded is %q: %v", text, err)
+	}
+	must(t, End(t.Context(), in))
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
