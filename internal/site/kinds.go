@@ -1,6 +1,7 @@
 package site
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base32"
 	"strings"
@@ -14,8 +15,33 @@ const (
 	Exclusive = "exclusive" // each node takes an interface of the host's
 )
 
-// Kinds are the kinds of networks that a site file may name.
-var Kinds = []string{Bridge, Routed, Macvlan, Exclusive}
+// A NetworkKind is what networks of one kind have in common. Rules and plans ask for that, and not for the name of a kind;
+// package network/kind knows how a host makes a network of each kind.
+type NetworkKind struct {
+	Name string
+}
+
+// Kinds are the kinds of networks that a site file may name, the usual one first.
+var Kinds = []NetworkKind{{Name: Bridge}, {Name: Routed}, {Name: Macvlan}, {Name: Exclusive}}
+
+// KindNames returns the names of all kinds.
+func KindNames() []string {
+	var names []string
+	for _, k := range Kinds {
+		names = append(names, k.Name)
+	}
+	return names
+}
+
+// KindOf returns the kind with a name, where "" is the usual one. A kind that does not exist has no property.
+func KindOf(name string) NetworkKind {
+	for _, k := range Kinds {
+		if k.Name == cmp.Or(name, Bridge) {
+			return k
+		}
+	}
+	return NetworkKind{Name: name}
+}
 
 // A VethPair is a veth pair of a host whose ends stand in for network interfaces of the machine.
 type VethPair struct {

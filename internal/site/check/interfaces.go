@@ -31,10 +31,10 @@ func illInterface(name string) string {
 // kind checks what a network is, and what can be said of one that is so.
 func (c *checker) kind(n *site.Network) {
 	key := func(name string) []string { return at("network", n.Name, name) }
-	if n.Kind != "" && !slices.Contains(site.Kinds, n.Kind) {
-		cure := "one of " + sentence(site.Kinds)
-		if nearest := c.nearest("kind", n.Kind, site.Kinds); nearest != "" {
-			cure = fmt.Sprintf("did you mean %q? There are %s", nearest, sentence(site.Kinds))
+	if known := site.KindNames(); n.Kind != "" && !slices.Contains(known, n.Kind) {
+		cure := "one of " + sentence(known)
+		if nearest := c.nearest("kind", n.Kind, known); nearest != "" {
+			cure = fmt.Sprintf("did you mean %q? There are %s", nearest, sentence(known))
 		}
 		c.wrong(key("kind"), cure, "network %s is of kind %q, which does not exist", n.Name, n.Kind)
 		return
