@@ -150,7 +150,7 @@ func seenRules(n spec.Network) []rule {
 		// Nearly all that nodes send: it need not meet the other rules.
 		all = append(all, rule{network: n.Name, chain: prerouting, why: "within", in: on(n), source: subnet(n), dest: subnet(n), except: gateway(n), verdict: untracked})
 	}
-	if n.Kind == "" { // a client of DHCP among the nodes; the host itself is no server (inputRules)
+	if site.KindOf(n.Kind).Bridged { // a client of DHCP among the nodes; the host itself is no server (inputRules)
 		all = append(all, rule{network: n.Name, chain: prerouting, why: "asks for an address", in: on(n), source: nobody, dest: everybody, port: dhcp, verdict: untracked})
 	}
 	forged := rule{network: n.Name, chain: prerouting, why: "forged", in: on(n), source: subnet(n), forged: true, verdict: drop}

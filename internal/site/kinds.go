@@ -19,10 +19,18 @@ const (
 // package network/kind knows how a host makes a network of each kind.
 type NetworkKind struct {
 	Name string
+	// Bridged: the links of nodes are ports of a bridge of the network's own. So each port can be held to what its node may
+	// send, a switch moves it to another bridge while the node runs, and what Orrery makes joins the bridges of several hosts.
+	Bridged bool
 }
 
 // Kinds are the kinds of networks that a site file may name, the usual one first.
-var Kinds = []NetworkKind{{Name: Bridge}, {Name: Routed}, {Name: Macvlan}, {Name: Exclusive}}
+var Kinds = []NetworkKind{
+	{Name: Bridge, Bridged: true},
+	{Name: Routed},
+	{Name: Macvlan},
+	{Name: Exclusive},
+}
 
 // KindNames returns the names of all kinds.
 func KindNames() []string {

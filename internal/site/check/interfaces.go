@@ -66,7 +66,7 @@ func (c *checker) kind(n *site.Network) {
 func (c *checker) uplink(n *site.Network) {
 	key := func(name string) []string { return at("network", n.Name, name) }
 	switch {
-	case n.Kind != "" && n.Kind != site.Bridge:
+	case !site.KindOf(n.Kind).Bridged:
 		name := "vlan"
 		if n.VLAN == 0 {
 			name = "bridge"

@@ -67,7 +67,7 @@ func (c *checker) openings(n *site.Network) {
 	case len(all) > 0 && (!n.Gateway.IsValid() || n.Kind == site.Exclusive):
 		c.wrong(key(), "give a gateway, or take it out", "network %s opens ports of the host, which is not on it", n.Name)
 	}
-	if n.Spoof && n.Kind != "" {
+	if n.Spoof && !site.KindOf(n.Kind).Bridged {
 		c.wrong(at("network", n.Name, "spoof"), "take it out", "%s network %s cannot let its nodes send as others", n.Kind, n.Name)
 	}
 }
@@ -84,7 +84,7 @@ func (c *checker) protocols(n *site.Network) {
 		c.wrong(key, `"ptp" or an EtherType such as "0x88a4"; spoof = true allows all`, "%s", err)
 	case len(all) > maxProtocols:
 		c.wrong(key, "spoof = true allows all", "network %s allows %d protocols; %d are possible", n.Name, len(all), maxProtocols)
-	case len(all) > 0 && n.Kind != "" && n.Kind != site.Bridge:
+	case len(all) > 0 && !site.KindOf(n.Kind).Bridged:
 		c.wrong(key, "take it out", "%s network %s has no ports at which protocols are told apart", n.Kind, n.Name)
 	}
 }

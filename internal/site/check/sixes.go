@@ -22,7 +22,7 @@ func (c *checker) sixes() {
 			if len(nic.IPv6) == 0 || !known {
 				continue
 			}
-			if kind != "" && kind != site.Bridge {
+			if !site.KindOf(kind).Bridged {
 				c.wrong(key, "take it out", "%s network %s has no ports at which the addresses of node %s are told apart",
 					kind, nic.Network, n.Name)
 				continue

@@ -33,7 +33,7 @@ type Network struct {
 	Protocols string `json:"protocols,omitempty"`
 	MTU       int    `json:"mtu"`
 
-	Kind   string    `json:"kind,omitempty"`   // one of site.Kinds, or VethPair; "": site.Bridge
+	Kind   string    `json:"kind,omitempty"`   // one of site.KindNames, or VethPair; "": site.Bridge
 	Parent string    `json:"parent,omitempty"` // of site.Macvlan: the interface of the host on which it is
 	Ends   [2]string `json:"ends,omitzero"`    // of VethPair
 
@@ -166,11 +166,14 @@ func (n *Node) KindOf(nic NIC) string {
 	return nic.Kind
 }
 
+// LinkKind returns the kind that KindOf names.
+func (n *Node) LinkKind(nic NIC) site.NetworkKind { return site.KindOf(n.KindOf(nic)) }
+
 // Linked gives the interfaces of a node without what can be changed while it runs: the bridges on which they are.
 func Linked(n *Node) []NIC {
 	nics := slices.Clone(n.NICs)
 	for i := range nics {
-		if nics[i].Kind == "" {
+		if site.KindOf(nics[i].Kind).Bridged {
 			nics[i].Bridge = ""
 		}
 	}
