@@ -22,12 +22,18 @@ type NetworkKind struct {
 	// Bridged: the links of nodes are ports of a bridge of the network's own. So each port can be held to what its node may
 	// send, a switch moves it to another bridge while the node runs, and what Orrery makes joins the bridges of several hosts.
 	Bridged bool
+	// Routed: the link to each node stands by itself, and the host routes from one to the other, for which it needs the
+	// gateway. Nothing joins such a network with that of another host.
+	Routed bool
 }
+
+// HasHostEnds reports whether the host has an end of the link to each node. Virtual machines have no other links.
+func (k NetworkKind) HasHostEnds() bool { return k.Bridged || k.Routed }
 
 // Kinds are the kinds of networks that a site file may name, the usual one first.
 var Kinds = []NetworkKind{
 	{Name: Bridge, Bridged: true},
-	{Name: Routed},
+	{Name: Routed, Routed: true},
 	{Name: Macvlan},
 	{Name: Exclusive},
 }

@@ -45,7 +45,7 @@ func (c container) writeNIC(set func(string, string, ...any), i int, n *spec.Nod
 		set(net+"ipv4.gateway", "%s", nic.Gateway)
 	}
 	set(net+"flags", "up")
-	if refusesRouters(n.KindOf(nic)) {
+	if refusesRouters(n.LinkKind(nic)) {
 		set("lxc.sysctl.net.ipv6.conf."+nic.Name+".accept_ra", "0")
 	}
 	if !exclusive {
@@ -77,8 +77,8 @@ func (c container) makeLinks(r *nodedir.Record, space *os.File) error {
 
 // refusesRouters reports whether a node is told not to believe router advertisements on a network of a kind. On networks that
 // are a wire of the host's, there may be a router that is right.
-func refusesRouters(kind string) bool {
-	if kind != site.Bridge && kind != site.Routed {
+func refusesRouters(kind site.NetworkKind) bool {
+	if !kind.HasHostEnds() {
 		return false
 	}
 	_, err := os.Stat("/proc/sys/net/ipv6") // else LXC would not start the node

@@ -90,7 +90,7 @@ func Kind(n *spec.Network, others []spec.Network) *problem.Problem {
 			return problem.New(problem.Unable, "network %s: interface %s is that of network %s of site %s already",
 				n.Name, n.Parent, o.Name, o.Site).Try("give it another interface: two networks on one would be one")
 		}
-		if n.Kind == site.Routed && o.Kind == site.Routed && site.RoutedPrefix(o.Site, o.Name) == site.RoutedPrefix(n.Site, n.Name) {
+		if site.KindOf(n.Kind).Routed && site.KindOf(o.Kind).Routed && site.RoutedPrefix(o.Site, o.Name) == site.RoutedPrefix(n.Site, n.Name) {
 			return problem.New(problem.Unable, "network %s: its links would be taken for those of network %s of site %s",
 				n.Name, o.Name, o.Site).Try("give the network another name: a digest of this one happens to be the same")
 		}

@@ -55,8 +55,8 @@ func (c *checker) kind(n *site.Network) {
 		c.wrong(key("interface"), `take it out, or write kind = "macvlan", or vlan = 100`, "network %s is on no interface of the host, and names %q", n.Name, n.Interface)
 	}
 	switch {
-	case n.Kind == site.Routed && !n.Gateway.IsValid():
-		c.wrong(key("gateway"), "give a gateway", "routed network %s has no gateway, through which nodes reach one another", n.Name)
+	case site.KindOf(n.Kind).Routed && !n.Gateway.IsValid():
+		c.wrong(key("gateway"), "give a gateway", "%s network %s has no gateway, through which nodes reach one another", n.Kind, n.Name)
 	case n.Kind == site.Exclusive && n.NAT:
 		c.wrong(key("nat"), "take it out", "the host is not on exclusive network %s and cannot masquerade for it", n.Name)
 	}

@@ -21,7 +21,7 @@ func (c *checker) networks() {
 		c.mtu(at("network", n.Name, "mtu"), n.MTU)
 		c.openings(&n)
 		c.protocols(&n)
-		if n.Encrypt && (n.Wired() || n.Kind == site.Routed) {
+		if n.Encrypt && (n.Wired() || site.KindOf(n.Kind).Routed) {
 			c.wrong(at("network", n.Name, "encrypt"), "take it out", "network %s is not encrypted, for it is not Orrery that joins its hosts", n.Name)
 		}
 		if n.Metadata && !n.NAT {

@@ -211,7 +211,8 @@ func (m *Maker) nics(n *site.Node) []NIC {
 			spelt.Parent = network.Interface
 		case site.Exclusive:
 			spelt.Parent = nic.Interface
-		case site.Routed:
+		}
+		if site.KindOf(network.Kind).Routed {
 			spelt.Via = network.Gateway.String()
 		}
 		if network.Gateway.IsValid() && !routed {
@@ -231,7 +232,7 @@ func addresses(all []netip.Addr) string {
 }
 
 func (m *Maker) hostEnd(n *site.Node, on *site.Network) string {
-	if on.Kind != site.Routed {
+	if !site.KindOf(on.Kind).Routed {
 		return HostEnd(m.Site.Key(), n.Release, n.Name, on.Name)
 	}
 	release := m.Site.Key()
