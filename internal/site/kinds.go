@@ -25,7 +25,14 @@ type NetworkKind struct {
 	// Routed: the link to each node stands by itself, and the host routes from one to the other, for which it needs the
 	// gateway. Nothing joins such a network with that of another host.
 	Routed bool
+	// OnInterface: the network is on an interface of the host, which no other network has.
+	OnInterface bool
+	// TakesInterfaces: each node takes an interface of the host, which nothing else has meanwhile.
+	TakesInterfaces bool
 }
+
+// Wired reports whether what hosts have joins the nodes of several hosts.
+func (k NetworkKind) Wired() bool { return k.OnInterface || k.TakesInterfaces }
 
 // HasHostEnds reports whether the host has an end of the link to each node. Virtual machines have no other links.
 func (k NetworkKind) HasHostEnds() bool { return k.Bridged || k.Routed }
@@ -34,8 +41,8 @@ func (k NetworkKind) HasHostEnds() bool { return k.Bridged || k.Routed }
 var Kinds = []NetworkKind{
 	{Name: Bridge, Bridged: true},
 	{Name: Routed, Routed: true},
-	{Name: Macvlan},
-	{Name: Exclusive},
+	{Name: Macvlan, OnInterface: true},
+	{Name: Exclusive, TakesInterfaces: true},
 }
 
 // KindNames returns the names of all kinds.

@@ -203,16 +203,14 @@ func (m *Maker) nics(n *site.Node) []NIC {
 			Name: "eth" + strconv.Itoa(i), Network: nic.Network, Bridge: on.Bridge,
 			HostEnd: m.hostEnd(n, network),
 			MAC:     site.MAC(m.Site.Name, n.Name, nic.Network),
-			Address: netip.PrefixFrom(nic.Address, network.Subnet.Bits()).String(), MTU: on.MTU, IPv6: addresses(nic.IPv6),
+			Address: netip.PrefixFrom(nic.Address, network.Subnet.Bits()).String(), MTU: on.MTU, IPv6: addresses(nic.IPv6), Kind: network.Kind,
 		}
-		spelt.Kind = network.Kind
-		switch network.Kind {
-		case site.Macvlan:
+		switch kind := site.KindOf(network.Kind); {
+		case kind.OnInterface:
 			spelt.Parent = network.Interface
-		case site.Exclusive:
+		case kind.TakesInterfaces:
 			spelt.Parent = nic.Interface
-		}
-		if site.KindOf(network.Kind).Routed {
+		case kind.Routed:
 			spelt.Via = network.Gateway.String()
 		}
 		if network.Gateway.IsValid() && !routed {

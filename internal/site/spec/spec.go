@@ -34,7 +34,7 @@ type Network struct {
 	MTU       int    `json:"mtu"`
 
 	Kind   string    `json:"kind,omitempty"`   // one of site.KindNames, or VethPair; "": site.Bridge
-	Parent string    `json:"parent,omitempty"` // of site.Macvlan: the interface of the host on which it is
+	Parent string    `json:"parent,omitempty"` // of a kind that is on an interface of the host: that interface
 	Ends   [2]string `json:"ends,omitzero"`    // of VethPair
 
 	// Uplink joins its bridge with something that the host has; the zero Uplink: nothing does.
@@ -181,7 +181,7 @@ func Linked(n *Node) []NIC {
 }
 
 // Takes reports whether the node takes an interface of the host from it while it runs.
-func (n *Node) Takes(nic NIC) bool { return n.KindOf(nic) == site.Exclusive }
+func (n *Node) Takes(nic NIC) bool { return n.LinkKind(nic).TakesInterfaces }
 
 // A Mount is persistent data that a node sees.
 type Mount struct {
