@@ -29,6 +29,8 @@ type NetworkKind struct {
 	OnInterface bool
 	// TakesInterfaces: each node takes an interface of the host, which nothing else has meanwhile.
 	TakesInterfaces bool
+	// WithoutHost: the host has no address on it, and passes on nothing for its nodes.
+	WithoutHost bool
 }
 
 // Wired reports whether what hosts have joins the nodes of several hosts.
@@ -42,7 +44,7 @@ var Kinds = []NetworkKind{
 	{Name: Bridge, Bridged: true},
 	{Name: Routed, Routed: true},
 	{Name: Macvlan, OnInterface: true},
-	{Name: Exclusive, TakesInterfaces: true},
+	{Name: Exclusive, TakesInterfaces: true, WithoutHost: true},
 }
 
 // KindNames returns the names of all kinds.

@@ -58,8 +58,8 @@ func (c *checker) kind(n *site.Network) {
 	switch {
 	case kind.Routed && !n.Gateway.IsValid():
 		c.wrong(key("gateway"), "give a gateway", "%s network %s has no gateway, through which nodes reach one another", n.Kind, n.Name)
-	case n.Kind == site.Exclusive && n.NAT:
-		c.wrong(key("nat"), "take it out", "the host is not on exclusive network %s and cannot masquerade for it", n.Name)
+	case kind.WithoutHost && n.NAT:
+		c.wrong(key("nat"), "take it out", "the host is not on %s network %s and cannot masquerade for it", n.Kind, n.Name)
 	}
 }
 

@@ -28,7 +28,7 @@ func (c *checker) networks() {
 			c.wrong(at("network", n.Name, "metadata"), "give it nat, or take it out",
 				"network %s has no nat by which it could reach link-local addresses of the host", n.Name)
 		}
-		if n.NAT && !n.Gateway.IsValid() && n.Kind != site.Exclusive {
+		if n.NAT && !n.Gateway.IsValid() && !site.KindOf(n.Kind).WithoutHost {
 			c.wrong(at("network", n.Name, "nat"), "give a gateway", "nat has no gateway through which to leave")
 		}
 		key := at("network", n.Name, "subnet")
@@ -64,7 +64,7 @@ func (c *checker) openings(n *site.Network) {
 	case len(all) > maxOpenings:
 		c.wrong(key(), "write ranges", "network %s opens %d ports and ranges of the host; %d are possible", n.Name, len(all), maxOpenings)
 	case len(all) > 0 && n.Bridge != "": // the host has addresses on that
-	case len(all) > 0 && (!n.Gateway.IsValid() || n.Kind == site.Exclusive):
+	case len(all) > 0 && (!n.Gateway.IsValid() || site.KindOf(n.Kind).WithoutHost):
 		c.wrong(key(), "give a gateway, or take it out", "network %s opens ports of the host, which is not on it", n.Name)
 	}
 	if n.Spoof && !site.KindOf(n.Kind).Bridged {

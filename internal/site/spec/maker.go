@@ -88,7 +88,7 @@ func (m *Maker) network(n site.Network) Network {
 	if n.Uplinked() && !n.NAT {
 		return spelt // the gateway, if there is one, is a router on the wire
 	}
-	if !n.Gateway.IsValid() || n.Isolated && !n.NAT || n.Kind == site.Exclusive {
+	if !n.Gateway.IsValid() || n.Isolated && !n.NAT || site.KindOf(n.Kind).WithoutHost {
 		return spelt
 	}
 	spelt.NAT, spelt.Router, spelt.Metadata = n.NAT, n.Isolated, n.NAT && n.Metadata
