@@ -20,7 +20,7 @@ type Port struct{ Link, Bridge, MAC, Address, IPv6 string }
 func Ports(n *spec.Node) []Port {
 	var all []Port
 	for _, nic := range n.NICs {
-		if n.KindOf(nic) == site.Bridge {
+		if n.LinkKind(nic).Bridged {
 			all = append(all, Port{nic.HostEnd, nic.Bridge, nic.MAC, nic.Address, nic.IPv6})
 		}
 	}

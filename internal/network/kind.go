@@ -44,7 +44,7 @@ func checkKind(n spec.Network) error {
 	default:
 		return problem.New(problem.Unable, "network %s: kind %q is not known", n.Name, n.Kind)
 	}
-	if n.Kind != "" && n.Router {
+	if n.Router && !site.KindOf(n.Kind).Bridged {
 		return problem.New(problem.Unable, "network %s: only a bridge has a router", n.Name)
 	}
 	if n.Kind == site.Routed && n.Gateway == "" {

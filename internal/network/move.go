@@ -13,7 +13,6 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/network/ends"
 	"orrery/internal/problem"
-	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
 
@@ -24,7 +23,7 @@ type Move struct{ Link, Bridge string }
 func MovesOf(n *spec.Node) []Move {
 	var moves []Move
 	for _, nic := range n.NICs {
-		if n.KindOf(nic) == site.Bridge && ends.BridgeOf(nic.HostEnd) != nic.Bridge {
+		if n.LinkKind(nic).Bridged && ends.BridgeOf(nic.HostEnd) != nic.Bridge {
 			moves = append(moves, Move{Link: nic.HostEnd, Bridge: nic.Bridge})
 		}
 	}

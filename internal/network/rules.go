@@ -59,7 +59,7 @@ func rules(networks []spec.Network) []rule {
 
 // on is the link by which what is from or for the nodes of a network passes, or one for each of them.
 func on(n spec.Network) linkMatch {
-	if n.Kind == site.Routed {
+	if site.KindOf(n.Kind).Routed {
 		return linkMatch{name: routedPrefix(n), prefix: true}
 	}
 	return linkMatch{name: n.Bridge}
@@ -146,11 +146,11 @@ func seenRules(n spec.Network) []rule {
 		return nil
 	}
 	var all []rule
-	if n.Kind != site.Routed {
+	if !site.KindOf(n.Kind).Routed {
 		// Nearly all that nodes send: it need not meet the other rules.
 		all = append(all, rule{network: n.Name, chain: prerouting, why: "within", in: on(n), source: subnet(n), dest: subnet(n), except: gateway(n), verdict: untracked})
 	}
-	if n.Kind == "" { // a client of DHCP among the nodes; the host itself is no server (inputRules)
+	if site.KindOf(n.Kind).Bridged { // a client of DHCP among the nodes; the host itself is no server (inputRules)
 		all = append(all, rule{network: n.Name, chain: prerouting, why: "asks for an address", in: on(n), source: nobody, dest: everybody, port: dhcp, verdict: untracked})
 	}
 	forged := rule{network: n.Name, chain: prerouting, why: "forged", in: on(n), source: subnet(n), forged: true, verdict: drop}
@@ -158,7 +158,7 @@ func seenRules(n spec.Network) []rule {
 		forged.verdict = notrack // br_netfilter shows here what nodes say to one another, which they may
 	}
 	all = append(all, forged)
-	if n.Kind == site.Routed {
+	if site.KindOf(n.Kind).Routed {
 		// A link stands for an address. So says rp_filter, too, unless the host's own settings make it loose.
 		all = append(all, rule{network: n.Name, chain: prerouting, why: "forged", in: on(n), astray: true, verdict: drop})
 	}

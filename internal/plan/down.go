@@ -167,9 +167,7 @@ func (d *draft) start(h *observe.Host, n *observe.Node, needs []int) error {
 // bridge, or was deleted, is put on that of its network by the start.
 func lostNetwork(h *observe.Host, n *spec.Node) string {
 	for _, nic := range n.NICs {
-		kind := n.KindOf(nic)
-		bridged := kind == site.Bridge || kind == site.Routed
-		if bridged && !slices.ContainsFunc(h.Networks, func(on observe.Network) bool {
+		if n.LinkKind(nic).HasHostEnds() && !slices.ContainsFunc(h.Networks, func(on observe.Network) bool {
 			home := on.Bridge == nic.Bridge || nic.Bridge == "" && on.Name == nic.Network
 			return home && !slices.Contains(on.Drift, observe.LinkMissing)
 		}) {

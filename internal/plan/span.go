@@ -175,7 +175,7 @@ func (j *joiner) join() (Joints, error) {
 	all := spread(j.site, j.key, j.homes)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		n, _ := j.site.Network(name)
-		if n.Kind == site.Routed {
+		if site.KindOf(n.Kind).Routed {
 			continue // nothing joins those
 		}
 		s, err := j.spanOf(n, all[name])

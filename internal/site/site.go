@@ -133,7 +133,7 @@ type Network struct {
 
 // Wired reports whether a network that is live is on what hosts have: a wire joins it then, and whoever else is on that.
 func (n *Network) Wired() bool {
-	return n.Kind == Macvlan || n.Kind == Exclusive || n.Uplinked()
+	return KindOf(n.Kind).Wired() || n.Uplinked()
 }
 
 // Uplinked reports whether the bridges of the network are joined with something that the hosts have.

@@ -16,7 +16,6 @@ import (
 	"orrery/internal/plan"
 	"orrery/internal/problem"
 	"orrery/internal/role"
-	"orrery/internal/site"
 	"orrery/internal/site/spec"
 	"orrery/internal/volume"
 )
@@ -188,7 +187,7 @@ func (l *life) move(ctx context.Context, moves []plan.Move) error {
 			}
 		}
 		for _, nic := range m.Is.NICs {
-			if m.Is.KindOf(nic) == site.Bridge {
+			if m.Is.LinkKind(nic).Bridged {
 				links = append(links, network.Move{Link: nic.HostEnd, Bridge: nic.Bridge})
 			}
 		}

@@ -56,9 +56,9 @@ func Joined(s *site.Site, seen []observe.Host, p *plan.Plan) error {
 		return err
 	}
 	for name, hosts := range plan.Spanning(s, p.Homes) {
-		if n, ok := s.Network(name); ok && n.Kind == site.Routed {
-			return problem.New(problem.Unable, "nodes of the routed network %s are, or would be, on the hosts %s, and such a network does not reach from host to host", name, strings.Join(hosts, " and ")).
-				At("site.toml").Try("leave kind = \"routed\" out: a bridge reaches over hosts; or say host = on its nodes, so that they are on one")
+		if n, ok := s.Network(name); ok && site.KindOf(n.Kind).Routed {
+			return problem.New(problem.Unable, "nodes of the %s network %s are, or would be, on the hosts %s, and such a network does not reach from host to host", n.Kind, name, strings.Join(hosts, " and ")).
+				At("site.toml").Try("leave kind = %q out: a bridge reaches over hosts; or say host = on its nodes, so that they are on one", n.Kind)
 		}
 	}
 	return nil

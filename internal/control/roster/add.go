@@ -202,7 +202,7 @@ func everywhere(s *site.Site) *site.Site {
 	for _, h := range s.Hosts {
 		n := site.Node{Name: "any node of " + h.Name, Host: h.Name, Engine: site.LXC}
 		for _, network := range s.Networks {
-			if network.Kind == "" {
+			if site.KindOf(network.Kind).Bridged {
 				n.NICs = append(n.NICs, site.NIC{Network: network.Name})
 			}
 		}

@@ -6,7 +6,6 @@ import (
 
 	"orrery/internal/engine"
 	"orrery/internal/host"
-	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
 
@@ -33,7 +32,7 @@ func (s *suite) wantIdentity(n *spec.Node) {
 // wantUnbelieving asks the node whether it would believe a router advertisement on a network of Orrery's own.
 func (s *suite) wantUnbelieving(n *spec.Node, nic spec.NIC) {
 	s.Helper()
-	if kind := n.KindOf(nic); !s.Kernel || kind != site.Bridge && kind != site.Routed {
+	if !s.Kernel || !n.LinkKind(nic).HasHostEnds() {
 		return
 	}
 	// A kernel without IPv6 believes nothing.

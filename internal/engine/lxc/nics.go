@@ -22,7 +22,7 @@ import (
 
 // inner is what an interface of the node is called where LXC takes it from.
 func inner(i int, n *spec.Node, nic spec.NIC) string {
-	if n.KindOf(nic) == site.Exclusive {
+	if n.Takes(nic) {
 		return nic.Parent
 	}
 	return fmt.Sprintf("in%d", i)
@@ -35,8 +35,8 @@ func (c container) writeNIC(set func(string, string, ...any), i int, n *spec.Nod
 	set(net+"type", "phys")
 	set(net+"link", "%s", inner(i, n, nic))
 	set(net+"name", "%s", nic.Name)
-	exclusive := n.KindOf(nic) == site.Exclusive
-	if !exclusive { // that has one of its own
+	takes := n.Takes(nic)
+	if !takes { // that has one of its own
 		set(net+"hwaddr", "%s", nic.MAC)
 	}
 	set(net+"mtu", "%d", nic.MTU)
@@ -45,10 +45,10 @@ func (c container) writeNIC(set func(string, string, ...any), i int, n *spec.Nod
 		set(net+"ipv4.gateway", "%s", nic.Gateway)
 	}
 	set(net+"flags", "up")
-	if refusesRouters(n.KindOf(nic)) {
+	if refusesRouters(n.LinkKind(nic)) {
 		set("lxc.sysctl.net.ipv6.conf."+nic.Name+".accept_ra", "0")
 	}
-	if !exclusive {
+	if !takes {
 		return nil
 	}
 	set("lxc.hook.post-stop", "%s", c.returning(nic))
@@ -77,8 +77,8 @@ func (c container) makeLinks(r *nodedir.Record, space *os.File) error {
 
 // refusesRouters reports whether a node is told not to believe router advertisements on a network of a kind. On networks that
 // are a wire of the host's, there may be a router that is right.
-func refusesRouters(kind string) bool {
-	if kind != site.Bridge && kind != site.Routed {
+func refusesRouters(kind site.NetworkKind) bool {
+	if !kind.HasHostEnds() {
 		return false
 	}
 	_, err := os.Stat("/proc/sys/net/ipv6") // else LXC would not start the node
@@ -89,7 +89,7 @@ func refusesRouters(kind string) bool {
 func (c container) removeLinks(r *nodedir.Record, space *os.File) error {
 	var err error
 	for _, nic := range r.NICs {
-		if r.KindOf(nic) == site.Exclusive {
+		if r.Takes(nic) {
 			err = errors.Join(err, ends.TakeBack(nic, space))
 		}
 	}
@@ -128,7 +128,7 @@ func (c container) giveBack(ctx context.Context, r *nodedir.Record) error {
 	defer cancel()
 	var err error
 	for _, nic := range r.NICs {
-		if nic.Kind == site.Exclusive { // even if it is on a bridge now
+		if site.KindOf(nic.Kind).TakesInterfaces { // even if it is on a bridge now
 			err = errors.Join(err, network.Reclaim(ctx, nic.Parent, c.taker()))
 		}
 	}
@@ -140,15 +140,14 @@ func (c container) observeLinks(n *observe.Node) {
 	var inside map[string]bool
 	for i := range n.NICs {
 		nic := &n.NICs[i]
-		switch n.KindOf(*nic) {
-		case site.Macvlan, site.Exclusive:
+		if n.LinkKind(*nic).Wired() {
 			if inside == nil {
 				inside = settled(taken(n), func() map[string]bool { return interfaces(c.init()) })
 			}
 			if !inside[nic.Name] {
 				nic.Bridge = ""
 			}
-		default:
+		} else {
 			nic.Bridge = ends.Whereabouts(*nic, n.KindOf(*nic))
 			if nic.Bridge == "" && !ends.Exists(nic.HostEnd) {
 				n.Unlinked = append(n.Unlinked, nic.Network)
@@ -160,7 +159,7 @@ func (c container) observeLinks(n *observe.Node) {
 // taken returns the names of the interfaces that a node takes to itself, so that the host has no end of them.
 func taken(n *observe.Node) (names []string) {
 	for _, nic := range n.NICs {
-		if kind := n.KindOf(nic); kind == site.Macvlan || kind == site.Exclusive {
+		if n.LinkKind(nic).Wired() {
 			names = append(names, nic.Name)
 		}
 	}

@@ -29,7 +29,7 @@ func BridgeOf(link string) string {
 // it is not there. A switch that was cut short may have moved it before it could write that down, and somebody may have removed it.
 func Whereabouts(nic spec.NIC, kind string) string {
 	on := BridgeOf(nic.HostEnd)
-	if kind != site.Routed || on != "" || !Exists(nic.HostEnd) {
+	if !site.KindOf(kind).Routed || on != "" || !Exists(nic.HostEnd) {
 		return on
 	}
 	return nic.Bridge

@@ -15,7 +15,7 @@ import (
 // queues by which a virtual machine sends and receives at once. It outlives who has it open, until network.RemoveLinks removes it, and only root may open it again:
 // the machine is handed it open. Its port is to be guarded before (network.Guard).
 func OpenTap(nic spec.NIC, kind string, queues int) ([]*os.File, error) {
-	if kind != site.Bridge && kind != site.Routed {
+	if !site.KindOf(kind).HasHostEnds() {
 		return nil, problem.New(problem.Unable, "interface %s: a virtual machine cannot be on a network of the kind %s", nic.Name, kind)
 	}
 	open, err := openTap(nic, kind, queues)
@@ -84,7 +84,7 @@ func place(link netlink.Link, nic spec.NIC, kind string) error {
 	if err := netlink.LinkSetMTU(link, nic.MTU); err != nil {
 		return err
 	}
-	if kind == site.Routed {
+	if site.KindOf(kind).Routed {
 		return Lay(nic)
 	}
 	bridge, err := netlink.LinkByName(nic.Bridge)

@@ -26,7 +26,7 @@ func checkUplink(n spec.Network) error {
 	if u == (spec.Uplink{}) {
 		return nil
 	}
-	if n.VXLAN != (spec.VXLAN{}) || n.Kind != "" && n.Kind != site.Bridge || (u.Bridge == "") != (u.Interface != "" && u.VLAN >= 1 && u.VLAN <= 4094) || u.Bridge != "" && (u.Interface != "" || u.VLAN != 0) {
+	if n.VXLAN != (spec.VXLAN{}) || !site.KindOf(n.Kind).Bridged || (u.Bridge == "") != (u.Interface != "" && u.VLAN >= 1 && u.VLAN <= 4094) || u.Bridge != "" && (u.Interface != "" || u.VLAN != 0) {
 		return problem.New(problem.Unable, "network %s cannot be joined with %q", n.Name, u)
 	}
 	return nil

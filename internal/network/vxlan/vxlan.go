@@ -61,7 +61,7 @@ func Check(n spec.Network) error {
 			}
 		}
 	}
-	if n.Kind != "" && n.Kind != site.Bridge {
+	if !site.KindOf(n.Kind).Bridged {
 		wrong = errors.Join(wrong, errors.New("only a bridge can be joined with others"))
 	}
 	if wrong != nil {

@@ -38,7 +38,7 @@ func planned(h *observe.Host, n *spec.Network, ofSite []spec.Network) *problem.P
 	if p := Kind(n, h.Around.Networks); p != nil {
 		return p
 	}
-	if n.Kind == site.Macvlan && !has(n.Parent) && len(h.Around.Interfaces) > 0 && len(h.Around.Interfaces) < observe.MaxAround &&
+	if site.KindOf(n.Kind).OnInterface && !has(n.Parent) && len(h.Around.Interfaces) > 0 && len(h.Around.Interfaces) < observe.MaxAround &&
 		!comes(h, n.Parent, ofSite) {
 		return Parent(n)
 	}
@@ -86,11 +86,11 @@ func Kind(n *spec.Network, others []spec.Network) *problem.Problem {
 		if o.Bridge == n.Bridge {
 			continue
 		}
-		if n.Kind == site.Macvlan && o.Kind == site.Macvlan && o.Parent == n.Parent {
+		if site.KindOf(n.Kind).OnInterface && site.KindOf(o.Kind).OnInterface && o.Parent == n.Parent {
 			return problem.New(problem.Unable, "network %s: interface %s is that of network %s of site %s already",
 				n.Name, n.Parent, o.Name, o.Site).Try("give it another interface: two networks on one would be one")
 		}
-		if n.Kind == site.Routed && o.Kind == site.Routed && site.RoutedPrefix(o.Site, o.Name) == site.RoutedPrefix(n.Site, n.Name) {
+		if site.KindOf(n.Kind).Routed && site.KindOf(o.Kind).Routed && site.RoutedPrefix(o.Site, o.Name) == site.RoutedPrefix(n.Site, n.Name) {
 			return problem.New(problem.Unable, "network %s: its links would be taken for those of network %s of site %s",
 				n.Name, o.Name, o.Site).Try("give the network another name: a digest of this one happens to be the same")
 		}

@@ -7,6 +7,7 @@ import (
 	"orrery/internal/observe"
 	"orrery/internal/plan"
 	"orrery/internal/plan/stand"
+	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
 
@@ -22,7 +23,7 @@ func immovable(h *observe.Host, set []*member) string {
 				return "engine " + n.Engine + " cannot change the volumes of running nodes"
 			}
 			for _, nic := range n.NICs {
-				if nic.Kind != "" {
+				if !site.KindOf(nic.Kind).Bridged {
 					networks[nic.Network] = nic.Kind
 				}
 			}

@@ -44,12 +44,12 @@ func (c *checker) allRoles() {
 }
 
 func newChecker(s *site.Site) *checker {
-	c := &checker{site: s, closures: map[string][]*site.Role{}, roles: map[string]*site.Role{}, nearby: map[[2]string]string{}, kinds: map[string]string{}, taken: map[function]string{}}
+	c := &checker{site: s, closures: map[string][]*site.Role{}, roles: map[string]*site.Role{}, nearby: map[[2]string]string{}, kinds: map[string]site.NetworkKind{}, taken: map[function]string{}}
 	for i := range s.Roles {
 		c.roles[s.Roles[i].Name] = &s.Roles[i]
 	}
 	for i := range s.Networks {
-		c.kinds[s.Networks[i].Name] = s.Networks[i].Kind
+		c.kinds[s.Networks[i].Name] = site.KindOf(s.Networks[i].Kind)
 	}
 	c.used = c.usedRoles()
 	return c
@@ -59,12 +59,12 @@ type checker struct {
 	site     *site.Site
 	mistakes []Mistake
 	roles    map[string]*site.Role
-	closures map[string][]*site.Role // see rolesOf
-	used     map[string]bool         // roles that some node has
-	kinds    map[string]string       // of networks, by name
-	drivesOf map[[2]string]string    // nodes whose disks they are, by host and path
-	nearby   map[[2]string]string    // see nearest
-	taken    map[function]string     // which node has a function of the PCI bus
+	closures map[string][]*site.Role     // see rolesOf
+	used     map[string]bool             // roles that some node has
+	kinds    map[string]site.NetworkKind // of networks, by name
+	drivesOf map[[2]string]string        // nodes whose disks they are, by host and path
+	nearby   map[[2]string]string        // see nearest
+	taken    map[function]string         // which node has a function of the PCI bus
 }
 
 // maxMistakes bounds what is found: of ten thousand nodes each may have the same.

@@ -31,34 +31,35 @@ func illInterface(name string) string {
 // kind checks what a network is, and what can be said of one that is so.
 func (c *checker) kind(n *site.Network) {
 	key := func(name string) []string { return at("network", n.Name, name) }
-	if n.Kind != "" && !slices.Contains(site.Kinds, n.Kind) {
-		cure := "one of " + sentence(site.Kinds)
-		if nearest := c.nearest("kind", n.Kind, site.Kinds); nearest != "" {
-			cure = fmt.Sprintf("did you mean %q? There are %s", nearest, sentence(site.Kinds))
+	if known := site.KindNames(); n.Kind != "" && !slices.Contains(known, n.Kind) {
+		cure := "one of " + sentence(known)
+		if nearest := c.nearest("kind", n.Kind, known); nearest != "" {
+			cure = fmt.Sprintf("did you mean %q? There are %s", nearest, sentence(known))
 		}
 		c.wrong(key("kind"), cure, "network %s is of kind %q, which does not exist", n.Name, n.Kind)
 		return
 	}
+	kind := site.KindOf(n.Kind)
 	switch {
 	case n.Uplinked():
 		c.uplink(n)
-	case n.Kind == site.Macvlan && n.Interface == "":
-		c.wrong(key("interface"), `write interface = "enp3s0", an interface of the host`, "macvlan network %s is on no interface", n.Name)
-	case n.Kind == site.Macvlan:
+	case kind.OnInterface && n.Interface == "":
+		c.wrong(key("interface"), `write interface = "enp3s0", an interface of the host`, "%s network %s is on no interface", n.Kind, n.Name)
+	case kind.OnInterface:
 		if what := illInterface(n.Interface); what != "" {
 			c.wrong(key("interface"), `such as "enp3s0"`, "interface %q %s", n.Interface, what)
 		}
-	case n.Kind == site.Exclusive && n.Interface != "":
+	case kind.TakesInterfaces && n.Interface != "":
 		c.wrong(key("interface"), fmt.Sprintf("say interface.%s = %q of one node", n.Name, n.Interface),
-			"exclusive network %s has an interface, where each of its nodes takes one", n.Name)
+			"%s network %s has an interface, where each of its nodes takes one", n.Kind, n.Name)
 	case n.Interface != "":
 		c.wrong(key("interface"), `take it out, or write kind = "macvlan", or vlan = 100`, "network %s is on no interface of the host, and names %q", n.Name, n.Interface)
 	}
 	switch {
-	case n.Kind == site.Routed && !n.Gateway.IsValid():
-		c.wrong(key("gateway"), "give a gateway", "routed network %s has no gateway, through which nodes reach one another", n.Name)
-	case n.Kind == site.Exclusive && n.NAT:
-		c.wrong(key("nat"), "take it out", "the host is not on exclusive network %s and cannot masquerade for it", n.Name)
+	case kind.Routed && !n.Gateway.IsValid():
+		c.wrong(key("gateway"), "give a gateway", "%s network %s has no gateway, through which nodes reach one another", n.Kind, n.Name)
+	case kind.WithoutHost && n.NAT:
+		c.wrong(key("nat"), "take it out", "the host is not on %s network %s and cannot masquerade for it", n.Kind, n.Name)
 	}
 }
 
@@ -66,7 +67,7 @@ func (c *checker) kind(n *site.Network) {
 func (c *checker) uplink(n *site.Network) {
 	key := func(name string) []string { return at("network", n.Name, name) }
 	switch {
-	case n.Kind != "" && n.Kind != site.Bridge:
+	case !site.KindOf(n.Kind).Bridged:
 		name := "vlan"
 		if n.VLAN == 0 {
 			name = "bridge"
@@ -148,7 +149,7 @@ func (c *checker) interfaces() {
 	}
 	for i := range c.site.Networks {
 		n := &c.site.Networks[i]
-		if n.Kind == site.Macvlan {
+		if site.KindOf(n.Kind).OnInterface {
 			take(n.Interface, "; networks on one would be one", use{who: "network " + n.Name, key: at("network", n.Name, "interface")})
 		}
 	}
@@ -159,13 +160,13 @@ func (c *checker) interfaces() {
 			key := at("node", n.Name, "interface", nic.Network)
 			switch {
 			case !known:
-			case kind != site.Exclusive && nic.Interface != "":
+			case !kind.TakesInterfaces && nic.Interface != "":
 				c.wrong(key, "take it out, or make the network exclusive", "node %s takes interface %q on network %s, which is not exclusive",
 					n.Name, nic.Interface, nic.Network)
-			case kind != site.Exclusive:
+			case !kind.TakesInterfaces:
 			case nic.Interface == "":
 				c.wrong(key, fmt.Sprintf(`write interface.%s = "enp3s0f1"`, nic.Network),
-					"node %s takes no interface on exclusive network %s", n.Name, nic.Network)
+					"node %s takes no interface on %s network %s", n.Name, kind.Name, nic.Network)
 			default:
 				if what := illInterface(nic.Interface); what != "" {
 					c.wrong(key, `such as "enp3s0f1"`, "interface %q %s", nic.Interface, what)

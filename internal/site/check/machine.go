@@ -81,9 +81,9 @@ func (c *checker) machineLimits(n *site.Node, key func(...any) []string) {
 // machineLinks checks that a virtual machine is on networks only for whose links the host has an end.
 func (c *checker) machineLinks(n *site.Node, key func(...any) []string) {
 	for _, nic := range n.NICs {
-		if kind := c.kinds[nic.Network]; kind == site.Macvlan || kind == site.Exclusive {
+		if kind := c.kinds[nic.Network]; kind.Wired() {
 			c.wrong(key("net", nic.Network), `put it on a bridge or a routed network, or write engine = "lxc"`,
-				"node %s is a virtual machine and cannot be on %s network %s", n.Name, kind, nic.Network)
+				"node %s is a virtual machine and cannot be on %s network %s", n.Name, kind.Name, nic.Network)
 		}
 	}
 	if len(n.NICs) > maxCards {

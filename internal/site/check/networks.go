@@ -21,14 +21,14 @@ func (c *checker) networks() {
 		c.mtu(at("network", n.Name, "mtu"), n.MTU)
 		c.openings(&n)
 		c.protocols(&n)
-		if n.Encrypt && (n.Wired() || n.Kind == site.Routed) {
+		if n.Encrypt && (n.Wired() || site.KindOf(n.Kind).Routed) {
 			c.wrong(at("network", n.Name, "encrypt"), "take it out", "network %s is not encrypted, for it is not Orrery that joins its hosts", n.Name)
 		}
 		if n.Metadata && !n.NAT {
 			c.wrong(at("network", n.Name, "metadata"), "give it nat, or take it out",
 				"network %s has no nat by which it could reach link-local addresses of the host", n.Name)
 		}
-		if n.NAT && !n.Gateway.IsValid() && n.Kind != site.Exclusive {
+		if n.NAT && !n.Gateway.IsValid() && !site.KindOf(n.Kind).WithoutHost {
 			c.wrong(at("network", n.Name, "nat"), "give a gateway", "nat has no gateway through which to leave")
 		}
 		key := at("network", n.Name, "subnet")
@@ -64,10 +64,10 @@ func (c *checker) openings(n *site.Network) {
 	case len(all) > maxOpenings:
 		c.wrong(key(), "write ranges", "network %s opens %d ports and ranges of the host; %d are possible", n.Name, len(all), maxOpenings)
 	case len(all) > 0 && n.Bridge != "": // the host has addresses on that
-	case len(all) > 0 && (!n.Gateway.IsValid() || n.Kind == site.Exclusive):
+	case len(all) > 0 && (!n.Gateway.IsValid() || site.KindOf(n.Kind).WithoutHost):
 		c.wrong(key(), "give a gateway, or take it out", "network %s opens ports of the host, which is not on it", n.Name)
 	}
-	if n.Spoof && n.Kind != "" {
+	if n.Spoof && !site.KindOf(n.Kind).Bridged {
 		c.wrong(at("network", n.Name, "spoof"), "take it out", "%s network %s cannot let its nodes send as others", n.Kind, n.Name)
 	}
 }
@@ -84,7 +84,7 @@ func (c *checker) protocols(n *site.Network) {
 		c.wrong(key, `"ptp" or an EtherType such as "0x88a4"; spoof = true allows all`, "%s", err)
 	case len(all) > maxProtocols:
 		c.wrong(key, "spoof = true allows all", "network %s allows %d protocols; %d are possible", n.Name, len(all), maxProtocols)
-	case len(all) > 0 && n.Kind != "" && n.Kind != site.Bridge:
+	case len(all) > 0 && !site.KindOf(n.Kind).Bridged:
 		c.wrong(key, "take it out", "%s network %s has no ports at which protocols are told apart", n.Kind, n.Name)
 	}
 }

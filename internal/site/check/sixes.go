@@ -3,8 +3,6 @@ package check
 import (
 	"fmt"
 	"net/netip"
-
-	"orrery/internal/site"
 )
 
 // maxSixes is how many addresses of IPv6 a node may say that it has on a network.
@@ -22,9 +20,9 @@ func (c *checker) sixes() {
 			if len(nic.IPv6) == 0 || !known {
 				continue
 			}
-			if kind != "" && kind != site.Bridge {
+			if !kind.Bridged {
 				c.wrong(key, "take it out", "%s network %s has no ports at which the addresses of node %s are told apart",
-					kind, nic.Network, n.Name)
+					kind.Name, nic.Network, n.Name)
 				continue
 			}
 			if len(nic.IPv6) > maxSixes {

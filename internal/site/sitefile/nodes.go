@@ -101,7 +101,7 @@ func (l *loader) nics(t *nodeTable, networks []string) []site.NIC {
 	var nics []site.NIC
 	if t.At.Keys["net"] == nil { // net = {} is on no network
 		for _, name := range networks {
-			if l.file.Defaults.Networks != nil || !l.exclusive(name) || t.takes(name) {
+			if l.file.Defaults.Networks != nil || !l.takesInterfaces(name) || t.takes(name) {
 				nics = append(nics, site.NIC{Network: name})
 			}
 		}
@@ -119,10 +119,10 @@ func (l *loader) nics(t *nodeTable, networks []string) []site.NIC {
 	return nics
 }
 
-// exclusive reports whether nodes are on a network only by an interface of the host.
-func (l *loader) exclusive(network string) bool {
+// takesInterfaces reports whether nodes are on a network only by an interface of the host.
+func (l *loader) takesInterfaces(network string) bool {
 	n, ok := l.site.Network(network)
-	return ok && n.Kind == site.Exclusive
+	return ok && site.KindOf(n.Kind).TakesInterfaces
 }
 
 // takes reports whether a node takes an interface of the host on a network.

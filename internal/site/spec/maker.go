@@ -88,7 +88,7 @@ func (m *Maker) network(n site.Network) Network {
 	if n.Uplinked() && !n.NAT {
 		return spelt // the gateway, if there is one, is a router on the wire
 	}
-	if !n.Gateway.IsValid() || n.Isolated && !n.NAT || n.Kind == site.Exclusive {
+	if !n.Gateway.IsValid() || n.Isolated && !n.NAT || site.KindOf(n.Kind).WithoutHost {
 		return spelt
 	}
 	spelt.NAT, spelt.Router, spelt.Metadata = n.NAT, n.Isolated, n.NAT && n.Metadata
@@ -203,15 +203,14 @@ func (m *Maker) nics(n *site.Node) []NIC {
 			Name: "eth" + strconv.Itoa(i), Network: nic.Network, Bridge: on.Bridge,
 			HostEnd: m.hostEnd(n, network),
 			MAC:     site.MAC(m.Site.Name, n.Name, nic.Network),
-			Address: netip.PrefixFrom(nic.Address, network.Subnet.Bits()).String(), MTU: on.MTU, IPv6: addresses(nic.IPv6),
+			Address: netip.PrefixFrom(nic.Address, network.Subnet.Bits()).String(), MTU: on.MTU, IPv6: addresses(nic.IPv6), Kind: network.Kind,
 		}
-		spelt.Kind = network.Kind
-		switch network.Kind {
-		case site.Macvlan:
+		switch kind := site.KindOf(network.Kind); {
+		case kind.OnInterface:
 			spelt.Parent = network.Interface
-		case site.Exclusive:
+		case kind.TakesInterfaces:
 			spelt.Parent = nic.Interface
-		case site.Routed:
+		case kind.Routed:
 			spelt.Via = network.Gateway.String()
 		}
 		if network.Gateway.IsValid() && !routed {
@@ -231,7 +230,7 @@ func addresses(all []netip.Addr) string {
 }
 
 func (m *Maker) hostEnd(n *site.Node, on *site.Network) string {
-	if on.Kind != site.Routed {
+	if !site.KindOf(on.Kind).Routed {
 		return HostEnd(m.Site.Key(), n.Release, n.Name, on.Name)
 	}
 	release := m.Site.Key()

@@ -33,8 +33,8 @@ type Network struct {
 	Protocols string `json:"protocols,omitempty"`
 	MTU       int    `json:"mtu"`
 
-	Kind   string    `json:"kind,omitempty"`   // one of site.Kinds, or VethPair; "": site.Bridge
-	Parent string    `json:"parent,omitempty"` // of site.Macvlan: the interface of the host on which it is
+	Kind   string    `json:"kind,omitempty"`   // one of site.KindNames, or VethPair; "": site.Bridge
+	Parent string    `json:"parent,omitempty"` // of a kind that is on an interface of the host: that interface
 	Ends   [2]string `json:"ends,omitzero"`    // of VethPair
 
 	// Uplink joins its bridge with something that the host has; the zero Uplink: nothing does.
@@ -166,11 +166,14 @@ func (n *Node) KindOf(nic NIC) string {
 	return nic.Kind
 }
 
+// LinkKind returns the kind that KindOf names.
+func (n *Node) LinkKind(nic NIC) site.NetworkKind { return site.KindOf(n.KindOf(nic)) }
+
 // Linked gives the interfaces of a node without what can be changed while it runs: the bridges on which they are.
 func Linked(n *Node) []NIC {
 	nics := slices.Clone(n.NICs)
 	for i := range nics {
-		if nics[i].Kind == "" {
+		if site.KindOf(nics[i].Kind).Bridged {
 			nics[i].Bridge = ""
 		}
 	}
@@ -178,7 +181,7 @@ func Linked(n *Node) []NIC {
 }
 
 // Takes reports whether the node takes an interface of the host from it while it runs.
-func (n *Node) Takes(nic NIC) bool { return n.KindOf(nic) == site.Exclusive }
+func (n *Node) Takes(nic NIC) bool { return n.LinkKind(nic).TakesInterfaces }
 
 // A Mount is persistent data that a node sees.
 type Mount struct {

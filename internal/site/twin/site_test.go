@@ -31,7 +31,7 @@ func sites() *rapid.Generator[*site.Site] {
 		for i := range rapid.IntRange(1, 12).Draw(t, "nodes") {
 			s.Nodes = append(s.Nodes, node(t, i))
 		}
-		become(s, rapid.SampledFrom(site.Kinds).Draw(t, "kind"))
+		become(s, rapid.SampledFrom(site.KindNames()).Draw(t, "kind"))
 		for i := range rapid.IntRange(0, 3).Draw(t, "groups") {
 			s.Groups = append(s.Groups, group(t, s, fmt.Sprint("g", i)))
 		}
