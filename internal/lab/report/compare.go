@@ -64,6 +64,14 @@ func Compare(before, after *Report) *Comparison {
 	}
 	c.values.fill()
 	c.costs.fill()
+	for _, row := range c.Rows {
+		if !judged(row.Better) {
+			row.Value.Verdict = ""
+			if row.Cost != nil {
+				row.Cost.Verdict = ""
+			}
+		}
+	}
 	return c.Comparison
 }
 
@@ -93,13 +101,14 @@ func (c *comparing) row(name string, f, other *Figure, x, y *Cell) {
 	low, high := band(f.Control, other.Control)
 	pair := stats.Pair{Before: quantity.Floats(x.Values), After: quantity.Floats(y.Values), BeforeInstances: c.before.Nodes, AfterInstances: c.after.Nodes,
 		ControlLow: low, ControlHigh: high, Disturbed: x.Disturbed || y.Disturbed}
-	c.values.add(pair, f.Better, &row.Value)
+	pair.Family = family(f.Better, tableFamily, len(c.values.rows))
+	c.values.add(pair, &row.Value)
 	if x.Setting != experiment.Bare && x.Ratio != nil && y.Ratio != nil {
 		row.CostBefore, row.CostAfter = quantity.Number(x.Ratio.Value), quantity.Number(y.Ratio.Value)
 		once, then := f.cell(experiment.Bare), other.cell(experiment.Bare)
 		pair.Before, pair.After = ratios(x, once), ratios(y, then)
 		pair.Disturbed = pair.Disturbed || once.Disturbed || then.Disturbed
-		c.costs.add(pair, f.Better, &row.Cost)
+		c.costs.add(pair, &row.Cost)
 	}
 	c.Rows = append(c.Rows, row)
 }

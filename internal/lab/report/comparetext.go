@@ -74,7 +74,7 @@ func (c *Comparison) Headline() string {
 	}
 	tell := func(n map[Effect]int) string {
 		var parts []string
-		for _, e := range []Effect{Worse, Gain, Alike, Undecided, Disturbed} {
+		for _, e := range []Effect{Worse, Gain, BitWorse, BitBetter, Alike, Undecided, Disturbed} {
 			if n[e] > 0 {
 				parts = append(parts, fmt.Sprintf("%d %s", n[e], e))
 			}

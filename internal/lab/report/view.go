@@ -16,6 +16,9 @@ type Effect string
 const (
 	Worse     Effect = "worse"
 	Gain      Effect = "better"
+	BitWorse  Effect = "a little worse" // surely, but perhaps by less than matters
+	BitBetter Effect = "a little better"
+	Failing   Effect = "fails"
 	Alike     Effect = "same"
 	Undecided Effect = "undecided"
 	Disturbed Effect = "not measurable now"
@@ -24,7 +27,7 @@ const (
 )
 
 // signs stand beside the colour of an effect, which not everybody sees and no grey printer shows.
-var signs = map[Effect]string{Worse: "▼", Gain: "▲", Alike: "=", Undecided: "?", Disturbed: "≈"}
+var signs = map[Effect]string{Worse: "▼", Gain: "▲", BitWorse: "▽", BitBetter: "△", Failing: "✕", Alike: "=", Undecided: "?", Disturbed: "≈"}
 
 // effectOf says what a ratio means where a figure is better in one way.
 func effectOf(r *Ratio, better test.Better) Effect {
@@ -37,9 +40,18 @@ func effectOf(r *Ratio, better test.Better) Effect {
 		return Disturbed
 	case r.Verdict == stats.Same:
 		return Alike
-	case r.Verdict != stats.Differs:
+	case r.Verdict == stats.Fails:
+		return Failing
+	case r.Verdict != stats.Differs && r.Verdict != stats.Slight:
 		return Undecided
-	case (r.Value > 1) == (better == test.More):
+	}
+	gain := (r.Value > 1) == (better == test.More)
+	switch {
+	case r.Verdict == stats.Slight && gain:
+		return BitBetter
+	case r.Verdict == stats.Slight:
+		return BitWorse
+	case gain:
 		return Gain
 	}
 	return Worse
@@ -64,7 +76,23 @@ func changed(r *Ratio, e Effect) change {
 	if r == nil {
 		return change{Change: "–"}
 	}
-	return change{e, quantity.Change(r.Value), quantity.Between(r.Low, r.High), signs[e]}
+	return change{e, quantity.Change(r.Value), r.between(), signs[e]}
+}
+
+// between shows the 95 % interval, or what is known in its place, named so.
+func (x *Ratio) between() string {
+	return ranged(quantity.Between(x.Low, x.High), x.Range, x.Low == x.High)
+}
+
+// ranged names a range. One of a single value says nothing, least of all that it is sure.
+func ranged(text string, few, single bool) string {
+	switch {
+	case few && single:
+		return "–"
+	case few:
+		return "range " + text
+	}
+	return text
 }
 
 // Scale of all medians of the figure.

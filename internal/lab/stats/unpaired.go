@@ -13,6 +13,7 @@ import (
 type Pair struct {
 	Before, After                   []float64
 	BeforeInstances, AfterInstances []int // of their rounds, as in a Row
+	Family                          int   // as in a Row
 	Disturbed                       bool  // the host was, in too many of the rounds of one
 	// ControlLow and ControlHigh are how far apart bare and bare again were within the runs; 0: not known.
 	ControlLow, ControlHigh float64
@@ -26,7 +27,13 @@ func JudgePairs(pairs []Pair) []Judged {
 	for i, pair := range pairs {
 		judged[i] = pair.compare()
 	}
-	adjust(judged, func(i int) bool { return pairs[i].Disturbed }, func(int) bool { return true })
+	adjust(judged, func(i int) int { return pairs[i].Family })
+	for i := range judged {
+		judged[i].controlled = true
+		if judged[i].Verdict = judged[i].verdict(); pairs[i].Disturbed {
+			judged[i].Verdict = Unmeasurable
+		}
+	}
 	return judged
 }
 
