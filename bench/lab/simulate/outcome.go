@@ -9,8 +9,8 @@ import (
 
 // An outcome is what tables came to, in numbers of them.
 type outcome struct {
-	tables, rounds, wrong, unwarned, found int
-	rows, same, called, covered, blocks    int // of rows in which nothing differs
+	tables, rounds, wrong, unwarned, apart, found int
+	rows, same, called, covered, blocks           int // of rows in which nothing differs
 }
 
 // look counts what one report says.
@@ -42,7 +42,7 @@ func look(r *report.Report) outcome {
 func (o *outcome) row(x *report.Ratio) {
 	o.rows++
 	switch x.Verdict {
-	case stats.Differs:
+	case stats.Differs, stats.Slight, stats.Fails:
 		o.wrong = 1
 	case stats.Same:
 		o.same++
@@ -59,11 +59,12 @@ func (o *outcome) row(x *report.Ratio) {
 }
 
 // called reports whether an interval is called one of 95 %.
-func called(*report.Ratio) bool { return true }
+func called(x *report.Ratio) bool { return !x.Range }
 
 func add(all []outcome) (sum outcome) {
 	for _, o := range all {
 		sum.tables, sum.rounds, sum.wrong = sum.tables+o.tables, sum.rounds+o.rounds, sum.wrong+o.wrong
+		sum.apart += o.apart
 		sum.unwarned, sum.found, sum.rows = sum.unwarned+o.unwarned, sum.found+o.found, sum.rows+o.rows
 		sum.same, sum.called, sum.covered, sum.blocks = sum.same+o.same, sum.called+o.called, sum.covered+o.covered, sum.blocks+o.blocks
 	}

@@ -19,6 +19,8 @@ const (
 	BitWorse  Effect = "a little worse" // surely, but perhaps by less than matters
 	BitBetter Effect = "a little better"
 	Failing   Effect = "fails"
+	Apart     Effect = "these two runs differ" // of single runs that are compared
+	AsFormer  Effect = "as former runs differ"
 	Alike     Effect = "same"
 	Undecided Effect = "undecided"
 	Disturbed Effect = "not measurable now"
@@ -27,7 +29,7 @@ const (
 )
 
 // signs stand beside the colour of an effect, which not everybody sees and no grey printer shows.
-var signs = map[Effect]string{Worse: "▼", Gain: "▲", BitWorse: "▽", BitBetter: "△", Failing: "✕", Alike: "=", Undecided: "?", Disturbed: "≈"}
+var signs = map[Effect]string{Worse: "▼", Gain: "▲", BitWorse: "▽", BitBetter: "△", Failing: "✕", Apart: "≠", AsFormer: "~", Alike: "=", Undecided: "?", Disturbed: "≈"}
 
 // effectOf says what a ratio means where a figure is better in one way.
 func effectOf(r *Ratio, better test.Better) Effect {
@@ -42,6 +44,10 @@ func effectOf(r *Ratio, better test.Better) Effect {
 		return Alike
 	case r.Verdict == stats.Fails:
 		return Failing
+	case r.Verdict == stats.Apart:
+		return Apart
+	case r.Verdict == stats.AsFormer:
+		return AsFormer
 	case r.Verdict != stats.Differs && r.Verdict != stats.Slight:
 		return Undecided
 	}
