@@ -14,6 +14,7 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/lab/bundle"
 	"orrery/internal/phrase"
+	"orrery/internal/problem"
 )
 
 func (a *app) labVerb() *cobra.Command {
@@ -79,13 +80,23 @@ func (a *app) labCompareVerb() *cobra.Command {
 	var markdown bool
 	var html string
 	c := &cobra.Command{
-		Use:     "compare BEFORE AFTER",
-		Short:   "Compare two bundles with the same statistics",
-		Long:    "Compares two bundles, for instance from before and after a kernel upgrade: which figures differ, which of their ratios to the bare host differ, and what else is different between the two hosts.",
-		Example: "  orrery lab compare default-20261101-120000 default-20261122-120000 --html compared.html",
-		Args:    cobra.ExactArgs(2),
-		RunE: func(_ *cobra.Command, args []string) error {
-			compared, err := lab.Compare(&a.Session, args[0], args[1])
+		Use:   "compare BEFORE… -- AFTER…",
+		Short: "Compare runs before and after a change",
+		Long: `Compares bundles from before and after a change, for instance a kernel upgrade: which figures differ, which of their
+ratios to the bare host differ, and what else is different between the hosts. A run has luck of its own: with one
+bundle on each side, all that can be said is that these two runs differ. Make three of each (orrery lab run --repeat 3).`,
+		Example: "  orrery lab compare --html compared.html A1 A2 A3 -- B1 B2 B3\n  orrery lab compare default-20261101-120000 default-20261122-120000",
+		Args:    cobra.MinimumNArgs(2),
+		RunE: func(c *cobra.Command, args []string) error {
+			at := c.ArgsLenAtDash()
+			if at < 0 && len(args) == 2 {
+				at = 1
+			}
+			if at <= 0 || at >= len(args) {
+				return problem.New(problem.Usage, "it is not said which bundles are from before, and which from after").
+					Try("write -- between them: orrery lab compare A1 A2 A3 -- B1 B2 B3")
+			}
+			compared, err := lab.Compare(&a.Session, args[:at], args[at:])
 			if err != nil {
 				return err
 			}

@@ -3,6 +3,8 @@ package lab
 import (
 	"context"
 	"errors"
+	"path/filepath"
+	"slices"
 
 	"orrery/internal/control"
 	"orrery/internal/host/doctor"
@@ -27,24 +29,63 @@ func Check(dir string) (*report.Checked, error) {
 	return c, errors.Join(err, c.Damaged.OrNil())
 }
 
-// Compare sets two bundles side by side, each by its directory or its id.
-func Compare(c *control.Session, before, after string) (*report.Comparison, error) {
-	var reports [2]*report.Report
-	for i, name := range []string{before, after} {
-		dir, err := Find(c, name)
-		if err != nil {
+// Compare sets bundles from before and after a change side by side, each by its directory or its id.
+func Compare(c *control.Session, before, after []string) (*report.Comparison, error) {
+	sides := [2][]*report.Report{}
+	seen := map[string]bool{}
+	for i, names := range [][]string{before, after} {
+		for _, name := range names {
+			dir, err := Find(c, name)
+			if err != nil {
+				return nil, err
+			}
+			contents, err := bundle.Read(dir)
+			if err != nil {
+				return nil, err
+			}
+			if at, err := filepath.Abs(dir); err == nil && seen[at] {
+				return nil, problem.New(problem.Usage, "%s is named twice", name).Try("name each run once: it is not a run more")
+			} else {
+				seen[at] = true
+			}
+			sides[i] = append(sides[i], report.Analyse(contents))
+		}
+	}
+	all := slices.Concat(sides[0], sides[1])
+	for _, r := range all[1:] {
+		if err := report.Comparable(all[0], r); err != nil {
 			return nil, err
 		}
-		contents, err := bundle.Read(dir)
-		if err != nil {
-			return nil, err
+	}
+	return report.Compare(sides[0], sides[1], former(c, all)), nil
+}
+
+// maxFormer bounds how many former runs are read: they tell by how much runs differ.
+const maxFormer = 20
+
+// former are the last other runs on this host of the experiment that all of these are of; none if they are of several.
+func former(c *control.Session, of []*report.Report) (all []*report.Report) {
+	like := of[0].Bundle
+	for _, r := range of {
+		if r.Bundle.Digest != like.Digest || r.Bundle.Host != like.Host {
+			return nil
 		}
-		reports[i] = report.Analyse(contents)
 	}
-	if err := report.Comparable(reports[0], reports[1]); err != nil {
-		return nil, err
+	heads, _ := bundle.List(Bundles(c)) // what cannot be read is no history
+	for _, h := range slices.Backward(heads) {
+		same := func(r *report.Report) bool { return r.Bundle.ID == h.ID }
+		if h.Digest != like.Digest || h.Host != like.Host || h.State != bundle.Done || slices.ContainsFunc(of, same) || len(all) == maxFormer {
+			continue
+		}
+		contents, err := bundle.Read(filepath.Join(Bundles(c), h.ID))
+		if err != nil {
+			continue
+		}
+		if r := report.Analyse(contents); report.Comparable(of[0], r) == nil {
+			all = append(all, r)
+		}
 	}
-	return report.Compare(reports[0], reports[1]), nil
+	return all
 }
 
 // Doctor tells what of this host makes figures suspect.

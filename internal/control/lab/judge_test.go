@@ -68,10 +68,10 @@ func TestJudge(t *testing.T) {
 	if State(bundle.Head{State: bundle.Done}, first) != string(bundle.Done) {
 		t.Error("it is not done")
 	}
-	if compared, err := Compare(c, "default-1", "default-2"); err != nil || compared == nil {
+	if compared, err := Compare(c, []string{"default-1"}, []string{"default-2"}); err != nil || compared == nil {
 		t.Errorf("%+v, %v", compared, err)
 	}
-	if _, err := Compare(c, "default-1", "default-3"); problem.Exit(err) != int(problem.Usage) {
+	if _, err := Compare(c, []string{"default-1"}, []string{"default-3"}); problem.Exit(err) != int(problem.Usage) {
 		t.Error(err)
 	}
 	slow := filepath.Join(measured(t, c, "default-slow", 9), bundle.HeadFile)
@@ -82,7 +82,7 @@ func TestJudge(t *testing.T) {
 	if err := os.WriteFile(slow, []byte(strings.Replace(string(head), `"name": "veth",`, `"name": "veth", "emulated": true,`, 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if compared, err := Compare(c, "default-1", "default-slow"); problem.Exit(err) != int(problem.Mistake) || compared != nil {
+	if compared, err := Compare(c, []string{"default-1"}, []string{"default-slow"}); problem.Exit(err) != int(problem.Mistake) || compared != nil {
 		t.Errorf("what was emulated is set beside what was not: %+v, %v", compared, err)
 	}
 	if facts, err := Doctor(t.Context(), c); err != nil {

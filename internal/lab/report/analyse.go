@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"iter"
+	"math"
 	"slices"
 
 	"orrery/internal/lab/bundle"
@@ -39,6 +40,7 @@ func Analyse(c *bundle.Contents) *Report {
 	slices.SortFunc(r.samples, func(a, b bundle.Trial) int {
 		return cmp.Or(a.Round-b.Round, a.Began.Compare(b.Began), cmp.Compare(a.Test, b.Test), cmp.Compare(a.Setting, b.Setting), a.Copy-b.Copy)
 	})
+	r.resummarize()
 	judge(r)
 	r.notable()
 	r.Suspects = suspects(r, s)
@@ -59,9 +61,10 @@ func analyse(t bundle.Test, h bundle.Head, s samples) *Test {
 			cell.Disturbed = disturbed(cell.Labels, h.Disturbed)
 			var single []float64
 			cell.Values, single = s.of(t, f, setting.Name)
-			cell.Summary = summarize(quantity.Floats(cell.Values), s.instances)
+			cell.fails = s.failures(t, setting.Name)
+			cell.Summary = summarize(quantity.Floats(cell.Values), s.instances, 1)
 			if a.Copies > 1 {
-				cell.Single = summarize(single, nil)
+				cell.Single = summarize(single, nil, 1)
 			}
 			if cell.Summary == nil && cell.Missing == "" {
 				cell.Missing = why(setting.Name, a.Failures, trials)
@@ -124,11 +127,41 @@ func failures(name string, settings []bundle.Setting, s samples) (all []Failure)
 	return all
 }
 
-func summarize(x []float64, instances []int) *stats.Summary {
-	if s := stats.Summarize(x, instances); s.N > 0 {
+func summarize(x []float64, instances []int, block int) *stats.Summary {
+	if s := stats.Summarize(x, instances, block); s.N > 0 {
 		return &s
 	}
 	return nil
+}
+
+// resummarize widens the intervals of medians where values have slow moods, by kind of test.
+func (r *Report) resummarize() {
+	var all []stats.Series
+	var cells []*Cell
+	for t, f := range r.figures() {
+		for _, c := range f.Cells {
+			if c.Summary != nil {
+				all = append(all, stats.Series{Kind: t.Kind, Figure: t.Name + "\n" + f.Name, Values: logarithms(c.Values), Instances: r.Nodes})
+				cells = append(cells, c)
+			}
+		}
+	}
+	for i, serial := range stats.Blocks(all) {
+		if serial.Block > 1 {
+			cells[i].Summary = summarize(quantity.Floats(cells[i].Values), r.Nodes, serial.Block)
+		}
+	}
+}
+
+// logarithms are no numbers where values are not above zero.
+func logarithms(values []quantity.Number) []float64 {
+	logs := quantity.Floats(values)
+	for i, v := range logs {
+		if logs[i] = math.Log(v); v <= 0 {
+			logs[i] = math.NaN()
+		}
+	}
+	return logs
 }
 
 // again gives the setting that one is once more. Bundles of old knew of bare only.

@@ -100,8 +100,8 @@ func TestAnything(t *testing.T) {
 		}
 		report := Analyse(c)
 		var out strings.Builder
-		for _, err := range []error{report.JSON(&out), report.CSV(&out), report.Markdown(&out), report.Text(&out), report.HTML(&out), Compare(report, report).HTML(&out),
-			Compare(report, report).JSON(&out)} {
+		for _, err := range []error{report.JSON(&out), report.CSV(&out), report.Markdown(&out), report.Text(&out), report.HTML(&out), compareTwo(report, report).HTML(&out),
+			compareTwo(report, report).JSON(&out)} {
 			if err != nil {
 				r.Fatal(err)
 			}

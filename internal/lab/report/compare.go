@@ -11,24 +11,27 @@ import (
 	"orrery/internal/lab/test"
 )
 
-// A Comparison sets two bundles side by side.
+// A Comparison sets runs before and after a change side by side: one of each, or several.
 type Comparison struct {
-	Before bundle.Head      `json:"before"`
-	After  bundle.Head      `json:"after"`
-	Rows   []*Compared      `json:"rows"`
-	Only   []string         `json:"only,omitempty"` // what one of them has no value for
-	Facts  []FactDifference `json:"facts,omitempty"`
-	Notes  []string         `json:"notes,omitempty"` // why to be careful
+	Before  bundle.Head      `json:"before"` // of the first run of each side
+	After   bundle.Head      `json:"after"`
+	Befores []string         `json:"before_runs"` // the ids of all
+	Afters  []string         `json:"after_runs"`
+	Former  int              `json:"former_runs"` // other runs of the same experiment on this host, which tell how much runs differ
+	Rows    []*Compared      `json:"rows"`
+	Only    []string         `json:"only,omitempty"` // what one of them has no value for
+	Facts   []FactDifference `json:"facts,omitempty"`
+	Notes   []string         `json:"notes,omitempty"` // why to be careful
 }
 
-// A Compared is one figure in one setting in both bundles. Rounds of two runs are not paired, so intervals are those of stats.JudgePairs.
+// A Compared is one figure in one setting before and after. Rounds of two runs are not paired, so intervals are those of stats.JudgePairs.
 type Compared struct {
 	Test    string        `json:"test"`
 	Figure  string        `json:"figure"`
 	Setting string        `json:"setting"`
 	Unit    string        `json:"unit"`
 	Better  test.Better   `json:"better"`
-	Before  stats.Summary `json:"before"`
+	Before  stats.Summary `json:"before"` // of the run, or of the medians of several
 	After   stats.Summary `json:"after"`
 	Value   *Ratio        `json:"value,omitempty"` // after to before
 	// Cost is how the ratio to bare changed: what the machine gained or lost as a whole is not in it. It is nil for bare.
@@ -37,71 +40,157 @@ type Compared struct {
 	CostAfter  quantity.Number `json:"cost_after"`
 }
 
+// A side is the runs before a change, those after it, or former ones.
+type side []*Report
+
 // A comparing is a Comparison on its way.
 type comparing struct {
 	*Comparison
-	before, after *Report
-	values, costs sheet[stats.Pair]
+	before, after, former side
+	table                 sheet[stats.Pair] // values and costs: what is said of either is said of the comparison
 }
 
-// Compare compares what two reports both have. It is pure.
-func Compare(before, after *Report) *Comparison {
-	c := &comparing{before: before, after: after, values: sheet[stats.Pair]{judge: stats.JudgePairs}, costs: sheet[stats.Pair]{judge: stats.JudgePairs},
-		Comparison: &Comparison{Before: before.Bundle, After: after.Bundle, Facts: factDifferences(before.Facts, after.Facts), Notes: careful(before, after)}}
-	for t, f := range before.figures() {
-		other := after.figure(t.Name, f.Name)
+// Compare compares what runs before and after a change have in common; there must be one of each. Former runs are others of the same
+// experiment on the same host. It is pure.
+func Compare(before, after, former []*Report) *Comparison {
+	first, last := before[0], after[0]
+	c := &comparing{before: before, after: after, former: former, table: sheet[stats.Pair]{judge: stats.JudgePairs},
+		Comparison: &Comparison{Before: first.Bundle, After: last.Bundle, Befores: side(before).ids(), Afters: side(after).ids(), Former: len(former),
+			Facts: factDifferences(first.Facts, last.Facts), Notes: careful(before, after)}}
+	for t, f := range first.figures() {
 		for _, x := range f.Cells {
-			c.add(t.Name, f, other, x)
+			c.add(t, f, x)
 		}
 	}
-	for t, f := range after.figures() {
-		other := before.figure(t.Name, f.Name)
+	for t, f := range last.figures() {
+		other := first.figure(t.Name, f.Name)
 		for _, y := range f.Cells {
 			if y.Summary != nil && y.Again == "" && (other == nil || other.cell(y.Setting) == nil) {
 				c.only(t.Name, f.Name, c.After.ID, y, nil)
 			}
 		}
 	}
-	c.values.fill()
-	c.costs.fill()
+	c.table.fill()
+	for _, row := range c.Rows {
+		if !judged(row.Better) {
+			row.Value.Verdict = ""
+			if row.Cost != nil {
+				row.Cost.Verdict = ""
+			}
+		}
+	}
 	return c.Comparison
 }
 
-// add adds a row if both bundles have values for it.
-func (c *comparing) add(name string, f, other *Figure, x *Cell) {
+func (s side) ids() (all []string) {
+	for _, r := range s {
+		all = append(all, r.Bundle.ID)
+	}
+	return all
+}
+
+// A shot is a figure in a setting of one run.
+type shot struct {
+	*Report
+	figure *Figure
+	cell   *Cell
+}
+
+// shots are those of the runs that have a value.
+func (s side) shots(name, figure, setting string) (all []shot) {
+	for _, r := range s {
+		if f := r.figure(name, figure); f != nil {
+			if c := f.cell(setting); c != nil && c.Summary != nil {
+				all = append(all, shot{r, f, c})
+			}
+		}
+	}
+	return all
+}
+
+// add adds a row if both sides have values for it.
+func (c *comparing) add(t *Test, f *Figure, x *Cell) {
 	if x.Again != "" {
 		return
 	}
+	before, after := c.before.shots(t.Name, f.Name, x.Setting), c.after.shots(t.Name, f.Name, x.Setting)
 	var y *Cell
-	if other != nil {
+	if other := c.after[0].figure(t.Name, f.Name); other != nil {
 		y = other.cell(x.Setting)
 	}
-	switch there := y != nil && y.Summary != nil; {
-	case x.Summary == nil && there:
-		c.only(name, f.Name, c.After.ID, y, x)
-	case x.Summary != nil && !there:
-		c.only(name, f.Name, c.Before.ID, x, y)
-	case there:
-		c.row(name, f, other, x, y)
+	switch {
+	case len(before) == 0 && len(after) > 0:
+		c.only(t.Name, f.Name, c.After.ID, after[0].cell, x)
+	case len(before) > 0 && len(after) == 0:
+		c.only(t.Name, f.Name, c.Before.ID, before[0].cell, y)
+	case len(before) > 0:
+		c.row(t, f, x.Setting, before, after)
 	}
 }
 
-// row adds the row of two cells.
-func (c *comparing) row(name string, f, other *Figure, x, y *Cell) {
-	row := &Compared{Test: name, Figure: f.Name, Setting: x.Setting, Unit: f.Unit, Better: f.Better, Before: *x.Summary, After: *y.Summary,
+// row adds the row of a figure in a setting.
+func (c *comparing) row(t *Test, f *Figure, setting string, before, after []shot) {
+	row := &Compared{Test: t.Name, Figure: f.Name, Setting: setting, Unit: f.Unit, Better: f.Better, Before: summaryOf(before), After: summaryOf(after),
 		CostBefore: quantity.None(), CostAfter: quantity.None()}
-	low, high := band(f.Control, other.Control)
-	pair := stats.Pair{Before: quantity.Floats(x.Values), After: quantity.Floats(y.Values), BeforeInstances: c.before.Nodes, AfterInstances: c.after.Nodes,
-		ControlLow: low, ControlHigh: high, Disturbed: x.Disturbed || y.Disturbed}
-	c.values.add(pair, f.Better, &row.Value)
-	if x.Setting != experiment.Bare && x.Ratio != nil && y.Ratio != nil {
-		row.CostBefore, row.CostAfter = quantity.Number(x.Ratio.Value), quantity.Number(y.Ratio.Value)
-		once, then := f.cell(experiment.Bare), other.cell(experiment.Bare)
-		pair.Before, pair.After = ratios(x, once), ratios(y, then)
-		pair.Disturbed = pair.Disturbed || once.Disturbed || then.Disturbed
-		c.costs.add(pair, f.Better, &row.Cost)
+	former := c.former.shots(t.Name, f.Name, setting)
+	pair := stats.Pair{Kind: t.Kind, Figure: t.Name + "\n" + f.Name, Family: family(f.Better, tableFamily, len(c.table.rows)),
+		Before: runsOf(before, shot.values), After: runsOf(after, shot.values), Former: runsOf(former, shot.values)}
+	for _, s := range slices.Concat(before, after) {
+		pair.ControlLow, pair.ControlHigh = widened(pair.ControlLow, pair.ControlHigh, s.figure.Control)
+		pair.Disturbed = pair.Disturbed || s.cell.Disturbed
+	}
+	c.table.add(pair, &row.Value)
+	if costly := func(s shot) bool { return s.cell.Ratio != nil }; setting != experiment.Bare && slices.ContainsFunc(before, costly) && slices.ContainsFunc(after, costly) {
+		row.CostBefore, row.CostAfter = costOf(before), costOf(after)
+		pair.Before, pair.After, pair.Former = runsOf(before, shot.ratios), runsOf(after, shot.ratios), runsOf(former, shot.ratios)
+		for _, s := range slices.Concat(before, after) {
+			pair.Disturbed = pair.Disturbed || s.figure.cell(experiment.Bare).Disturbed
+		}
+		if pair.Kind += ", cost"; !judged(f.Better) { // the moods of the machine are not in it
+			pair.Family++
+		}
+		c.table.add(pair, &row.Cost)
 	}
 	c.Rows = append(c.Rows, row)
+}
+
+// summaryOf is that of one run, or of the medians of several.
+func summaryOf(shots []shot) stats.Summary {
+	if len(shots) == 1 {
+		return *shots[0].cell.Summary
+	}
+	var medians []float64
+	for _, s := range shots {
+		medians = append(medians, s.cell.Summary.Median)
+	}
+	return stats.Summarize(medians, nil, 1)
+}
+
+// costOf is the ratio to bare: that of the run in the middle.
+func costOf(shots []shot) quantity.Number {
+	var all []float64
+	for _, s := range shots {
+		if s.cell.Ratio != nil {
+			all = append(all, s.cell.Ratio.Value)
+		}
+	}
+	return quantity.Number(stats.Summarize(all, nil, 1).Median)
+}
+
+func runsOf(shots []shot, values func(shot) []float64) (all []stats.Run) {
+	for _, s := range shots {
+		all = append(all, stats.Run{Values: values(s), Instances: s.Nodes})
+	}
+	return all
+}
+
+func (s shot) values() []float64 { return quantity.Floats(s.cell.Values) }
+
+func (s shot) ratios() []float64 {
+	if bare := s.figure.cell(experiment.Bare); bare != nil {
+		return ratios(s.cell.Values, s.figure.base(bare))
+	}
+	return nil
 }
 
 // only notes a cell that has a value in one bundle only; the other is nil if that does not know of it at all.
@@ -114,27 +203,24 @@ func (c *comparing) only(name, figure, id string, has, lacks *Cell) {
 }
 
 // ratios are those of rounds; of a round that does not have both it is no number.
-func ratios(c, bare *Cell) []float64 {
-	all := make([]float64, min(len(c.Values), len(bare.Values)))
+func ratios(values []quantity.Number, bare []float64) []float64 {
+	all := make([]float64, min(len(values), len(bare)))
 	for i := range all {
-		all[i] = float64(c.Values[i] / bare.Values[i])
+		all[i] = float64(values[i]) / bare[i]
 	}
 	return all
 }
 
-// band covers the A/A bands of both; zero: none is known.
-func band(a, b *Band) (low, high float64) {
-	for _, x := range []*Band{a, b} {
-		if x == nil {
-			continue
-		}
-		if low == 0 {
-			low, high = x.Low, x.High
-		}
-		// What differs by less than the band of one, in either direction, is nothing.
-		low, high = min(low, x.Low, 1/x.High), max(high, x.High, 1/x.Low)
+// widened has a band cover the A/A band of another run; zero: none is known.
+func widened(low, high float64, x *Band) (float64, float64) {
+	if x == nil {
+		return low, high
 	}
-	return low, high
+	if low == 0 {
+		low, high = x.Low, x.High
+	}
+	// What differs by less than the band of one, in either direction, is nothing.
+	return min(low, x.Low, 1/x.High), max(high, x.High, 1/x.Low)
 }
 
 func (r *Report) figure(name, figure string) *Figure {
@@ -146,27 +232,35 @@ func (r *Report) figure(name, figure string) *Figure {
 	return nil
 }
 
-// careful tells what makes two bundles hard to compare.
-func careful(before, after *Report) (notes []string) {
-	a, b := before.Bundle, after.Bundle
-	if a.Digest != b.Digest {
-		notes = append(notes, "The two experiments are not the same file: figures of one name may have been measured with other options.")
+// careful tells what makes runs hard to compare.
+func careful(before, after side) (notes []string) {
+	all := slices.Concat(before, after)
+	a := all[0].Bundle
+	other := func(differs func(b bundle.Head) bool) (bundle.Head, bool) {
+		i := slices.IndexFunc(all, func(r *Report) bool { return differs(r.Bundle) })
+		if i < 0 {
+			return a, false
+		}
+		return all[i].Bundle, true
 	}
-	if a.Host != b.Host {
-		notes = append(notes, "The two runs were on different hosts: "+a.Host+" and "+b.Host+".")
+	if _, ok := other(func(b bundle.Head) bool { return a.Digest != b.Digest }); ok {
+		notes = append(notes, "The experiments are not the same file: figures of one name may have been measured with other options.")
 	}
-	if a.Orrery != b.Orrery {
-		notes = append(notes, "The two runs were made by different versions of Orrery: "+a.Orrery+" and "+b.Orrery+".")
+	if b, ok := other(func(b bundle.Head) bool { return a.Host != b.Host }); ok {
+		notes = append(notes, "The runs were on different hosts: "+a.Host+" and "+b.Host+".")
 	}
-	for _, r := range []*Report{before, after} {
+	if b, ok := other(func(b bundle.Head) bool { return a.Orrery != b.Orrery }); ok {
+		notes = append(notes, "The runs were made by different versions of Orrery: "+a.Orrery+" and "+b.Orrery+".")
+	}
+	for _, r := range all {
 		if r.Bundle.State != bundle.Done {
 			notes = append(notes, r.Bundle.ID+" is not finished: "+string(r.Bundle.State)+".")
 		}
 	}
-	for _, r := range []*Report{before, after} {
+	for _, r := range all {
 		notes = append(notes, r.reliance()...)
 	}
-	for _, x := range [][2]*Report{{before, after}, {after, before}} {
+	for _, x := range [][2]*Report{{before[0], after[0]}, {after[0], before[0]}} {
 		if names := labelled(x[0], x[1]); len(names) > 0 {
 			notes = append(notes, "Only "+x[0].Bundle.ID+" has the suspect labels "+strings.Join(names, ", ")+".")
 		}

@@ -9,6 +9,7 @@ import (
 
 	"orrery/internal/lab/bundle"
 	"orrery/internal/lab/report/quantity"
+	"orrery/internal/phrase"
 )
 
 // changed shows what changed, and what that means for this figure.
@@ -27,7 +28,8 @@ func (c *Comparison) scaleFor(like *Compared) quantity.Scale {
 
 // Short is the table for a terminal: the cost in both is left out, and how it changed stays.
 func (c *Comparison) Short() *grid {
-	g := &grid{Head: []string{"", c.Before.ID, c.After.ID, "change  ", "95 %", "of cost  ", "95 %"}}
+	before, after := c.heads()
+	g := &grid{Head: []string{"", before, after, "change  ", c.Interval(), "of cost  ", c.Interval()}}
 	for _, row := range c.Table().Rows {
 		g.add(row[0], row[1], row[2], row[3]+" "+row[5], row[4], row[8]+" "+row[10], row[9])
 	}
@@ -36,13 +38,36 @@ func (c *Comparison) Short() *grid {
 
 // Table has all rows.
 func (c *Comparison) Table() *grid {
-	g := &grid{Head: []string{"", c.Before.ID, c.After.ID, "change", "95 %", "", "cost before", "cost after", "change", "95 %", ""}}
+	before, after := c.heads()
+	g := &grid{Head: []string{"", before, after, "change", c.Interval(), "", "cost before", "cost after", "change", c.Interval(), ""}}
 	for _, r := range c.Rows {
 		shown := r.shown(c.scaleFor(r))
 		g.add(r.Test+", "+r.Figure+", "+r.Setting, shown.Before, shown.After, shown.Value.Change, shown.Value.Range, shown.Value.Sign,
 			shown.CostBefore, shown.CostAfter, shown.Cost.Change, shown.Cost.Range, shown.Cost.Sign)
 	}
 	return g
+}
+
+// Single reports whether there is one run on each side, of which nothing can be said but how these two differ.
+func (c *Comparison) Single() bool { return len(c.Befores) == 1 && len(c.Afters) == 1 }
+
+// Interval heads the column of intervals: that of two single runs does not cover what a change does.
+func (c *Comparison) Interval() string {
+	if c.Single() {
+		return "of these runs"
+	}
+	return "95 %"
+}
+
+// heads name the columns of values.
+func (c *Comparison) heads() (before, after string) {
+	name := func(ids []string, word string) string {
+		if len(ids) == 1 {
+			return ids[0]
+		}
+		return fmt.Sprintf("%s, %d runs", word, len(ids))
+	}
+	return name(c.Befores, "before"), name(c.Afters, "after")
 }
 
 // FactTable has the facts that differ; nil if none does.
@@ -59,11 +84,18 @@ func (c *Comparison) FactTable() *grid {
 
 // Names tell which is which.
 func (c *Comparison) Names() []string {
-	describe := func(word string, h bundle.Head) string {
-		return fmt.Sprintf("%s: %s, %s, %s, %s", word, h.ID, h.Title, h.Host, h.Began.UTC().Format("2006-01-02 15:04 UTC"))
+	describe := func(word string, h bundle.Head, ids []string) string {
+		return fmt.Sprintf("%s: %s, %s, %s, %s", word, strings.Join(ids, " "), h.Title, h.Host, h.Began.UTC().Format("2006-01-02 15:04 UTC"))
 	}
-	return []string{describe("before", c.Before), describe("after", c.After)}
+	names := []string{describe("before", c.Before, c.Befores), describe("after", c.After, c.Afters)}
+	if c.Former > 0 {
+		names = append(names, fmt.Sprintf("%s of this experiment on this host tell how much runs differ by themselves", phrase.Count(c.Former, "former run")))
+	}
+	return names
 }
+
+// counted are effects as they are said of several figures.
+var counted = map[Effect]string{Apart: "differ between these two runs", AsFormer: "differ as former runs did"}
 
 // Headline counts what changed.
 func (c *Comparison) Headline() string {
@@ -74,9 +106,9 @@ func (c *Comparison) Headline() string {
 	}
 	tell := func(n map[Effect]int) string {
 		var parts []string
-		for _, e := range []Effect{Worse, Gain, Alike, Undecided, Disturbed} {
+		for _, e := range []Effect{Worse, Gain, BitWorse, BitBetter, Apart, AsFormer, Alike, Undecided, Disturbed} {
 			if n[e] > 0 {
-				parts = append(parts, fmt.Sprintf("%d %s", n[e], e))
+				parts = append(parts, fmt.Sprintf("%d %s", n[e], cmp.Or(counted[e], string(e))))
 			}
 		}
 		if len(parts) == 0 {

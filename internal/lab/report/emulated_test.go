@@ -72,7 +72,7 @@ func TestComparable(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if c := Compare(slow, slow); len(c.Rows) == 0 || len(c.Only) > 0 {
+	if c := compareTwo(slow, slow); len(c.Rows) == 0 || len(c.Only) > 0 {
 		t.Errorf("%d rows, only in one: %q", len(c.Rows), c.Only)
 	}
 }

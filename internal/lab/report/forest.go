@@ -104,7 +104,7 @@ func (r *ruler) interval(x *Ratio, control *Band, effect Effect, class string) t
 	d.line("iv "+class, low, middle, high, middle)
 	d.line("iv "+class, low, middle-4, low, middle+4)
 	d.line("iv "+class, high, middle-4, high, middle+4)
-	if at := r.at(x.Value); effect == Worse || effect == Gain {
+	if at := r.at(x.Value); effect.differs() {
 		d.square("mark "+class, at, middle, 4.5)
 	} else {
 		d.dot("mark "+class, at, middle, 4.5)

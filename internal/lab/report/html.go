@@ -50,7 +50,7 @@ func (p *page) Cell(f *Figure, setting string) answerCell {
 	cell := answerCell{Value: s.Number(c.Summary.Median), Notes: p.notes(c)}
 	switch {
 	case setting == experiment.Bare:
-		cell.Range = s.Number(c.Summary.Low) + " to " + s.Number(c.Summary.High)
+		cell.Range = reach(c.Summary, s)
 	case c.Ratio != nil:
 		cell.change = changed(c.Ratio, f.Effect(c))
 	}

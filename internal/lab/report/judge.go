@@ -3,7 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"slices"
+	"math"
 
 	"orrery/internal/lab/experiment"
 	"orrery/internal/lab/report/quantity"
@@ -19,67 +19,77 @@ type sheet[R any] struct {
 	into  []**Ratio
 }
 
-// add takes a row. Figures that are only told are judged apart and have no verdict: they do not make it harder for the others to show a difference.
-func (s *sheet[R]) add(row R, better test.Better, into **Ratio) {
-	if !judged(better) {
-		*into = ratio(s.judge([]R{row})[0])
-		return
-	}
+// add takes a row.
+func (s *sheet[R]) add(row R, into **Ratio) {
 	s.rows, s.into = append(s.rows, row), append(s.into, into)
 }
 
 // fill sets the ratios of all rows, with their verdicts.
 func (s *sheet[R]) fill() {
 	for i, j := range s.judge(s.rows) {
-		if r := ratio(j); r != nil {
-			r.Verdict = j.Verdict
-			*s.into[i] = r
-		}
+		*s.into[i] = ratio(j)
 	}
 }
 
-// judge sets the ratios. Those that have a verdict are one table, over which p is adjusted. The controls are another: what they say is of
-// the table, not in it.
+// Families of rows, in which p is adjusted. What the controls say is of the table, not in it. Each figure that is only told is a family
+// of its own: it does not make it harder for others to show a difference.
+const (
+	tableFamily = iota
+	controlFamily
+	firstTold
+)
+
+// family gives that of the n-th row.
+func family(better test.Better, otherwise, n int) int {
+	if !judged(better) {
+		return firstTold + n
+	}
+	return otherwise
+}
+
+// judge sets the ratios.
 func judge(r *Report) {
-	table, controls := sheet[stats.Row]{judge: stats.Judge}, sheet[stats.Row]{judge: stats.Judge}
-	for _, f := range r.figures() {
-		r.lay(f, &table, &controls)
+	table := sheet[stats.Row]{judge: stats.Judge}
+	for t, f := range r.figures() {
+		r.lay(t, f, &table)
 	}
 	table.fill()
-	controls.fill()
 	for t, f := range r.figures() {
+		block := 1
 		for _, c := range f.Cells {
-			if c.Again == "" || c.Ratio == nil {
+			if c.Ratio == nil {
 				continue
 			}
-			if c.Ratio.Verdict == stats.Differs {
+			block = max(block, c.Ratio.Block)
+			if c.Again != "" && judged(f.Better) && (c.Ratio.Verdict == stats.Differs || c.Ratio.Verdict == stats.Fails) {
 				r.Controls = append(r.Controls, fmt.Sprintf("%s, %s: %s against %s %s (%s)", t.Name, f.Name, c.Setting, c.Again, quantity.Change(c.Ratio.Value),
-					quantity.Between(c.Ratio.Low, c.Ratio.High)))
+					c.Ratio.between()))
 			}
-			c.Ratio.Verdict = ""
+			if c.Again != "" || !judged(f.Better) {
+				c.Ratio.Verdict = ""
+			}
+		}
+		if low, high, ranged := stats.Band(f.pairings(), r.Nodes, block); low > 0 {
+			f.Control = &Band{Low: low, High: high, Range: ranged}
 		}
 	}
 }
 
 // lay puts the rows of a figure where they are judged.
-func (r *Report) lay(f *Figure, table, controls *sheet[stats.Row]) {
+func (r *Report) lay(t *Test, f *Figure, table *sheet[stats.Row]) {
 	pairs := f.pairings()
 	for _, cell := range f.Cells {
 		once := f.once(cell)
 		if once == nil || once.Summary == nil || cell == once || cell.Summary == nil {
 			continue
 		}
-		row := stats.Row{Setting: quantity.Floats(cell.Values), Base: quantity.Floats(once.Values), Controls: pairs, Instances: r.Nodes,
-			Disturbed: cell.Disturbed || once.Disturbed}
-		if cell.Again == "" {
-			table.add(row, f.Better, &cell.Ratio)
-			continue
+		row := stats.Row{Kind: t.Kind, Figure: t.Name + "\n" + f.Name, Worst: worst(f.Better), Setting: cell.reckoned(f.Better), Base: f.base(once),
+			Controls: pairs, Instances: r.Nodes, Disturbed: cell.Disturbed || once.Disturbed,
+			Alike: r.alike(cell, once), Family: family(f.Better, tableFamily, len(table.rows))}
+		if cell.Again != "" {
+			row.Controls, row.Family = nil, family(f.Better, controlFamily, len(table.rows))
 		}
-		row.Controls = nil
-		controls.add(row, f.Better, &cell.Ratio)
-	}
-	if low, high := stats.Band(pairs, r.Nodes); low > 0 {
-		f.Control = &Band{Low: low, High: high}
+		table.add(row, &cell.Ratio)
 	}
 }
 
@@ -96,12 +106,68 @@ func (f *Figure) pairings() (all []stats.Pairing) {
 	return all
 }
 
-// disturbed reports whether others used the host in so many of a cell's rounds that its figure says nothing; most is the share of them, 0 the default.
+// worst is the value that stands for a round in which a test failed.
+func worst(b test.Better) float64 {
+	if b == test.Less {
+		return math.Inf(1)
+	}
+	return 0
+}
+
+// reckoned are the values of a cell by round as they are judged. A round that failed has the worst value that there is: what does not
+// work in every second round costs something.
+func (c *Cell) reckoned(b test.Better) []float64 {
+	values := quantity.Floats(c.Values)
+	for i := range values {
+		if judged(b) && (c.failedIn(i) || values[i] < 0) {
+			values[i] = worst(b)
+		}
+	}
+	return values
+}
+
+// base are the values that a cell is compared with. Bare is measured twice in each round, and what settings are compared with is the mean of
+// both (the geometric one, of ratios): it takes as many rounds to find 10 % as it would take a fifth more if one of them were thrown away.
+func (f *Figure) base(once *Cell) []float64 {
+	values := once.reckoned(f.Better)
+	twin := f.cell(experiment.Control)
+	if once.Setting != experiment.Bare || twin == nil {
+		return values
+	}
+	for i, other := range twin.reckoned(f.Better) {
+		switch usable, too := usable(values[i]), usable(other); {
+		case usable && too:
+			values[i] = math.Sqrt(values[i]) * math.Sqrt(other)
+		case too:
+			values[i] = other
+		}
+	}
+	return values
+}
+
+func usable(v float64) bool { return v > 0 && !math.IsInf(v, 1) }
+
+// failedIn reports whether trials of the round failed, the first of which is 0.
+func (c *Cell) failedIn(round int) bool { return round < len(c.fails) && c.fails[round] }
+
+// disturbed reports whether others used the host in so many of a cell's rounds that its figure may say nothing; most is the share of them, 0 the default.
 func disturbed(labels []Mark, most float64) bool {
-	most = cmp.Or(most, experiment.DefaultDisturbed)
-	return slices.ContainsFunc(labels, func(m Mark) bool {
-		return (m.Name == suspect.Load || m.Name == suspect.Steal) && float64(m.Count) > most*float64(m.Of)
-	})
+	return loaded(labels) > cmp.Or(most, experiment.DefaultDisturbed)
+}
+
+// alike reports whether others used the host in as many rounds of one cell as of the other.
+func (r *Report) alike(a, b *Cell) bool {
+	return a.Disturbed && b.Disturbed && math.Abs(loaded(a.Labels)-loaded(b.Labels)) <= cmp.Or(r.Bundle.Disturbed, experiment.DefaultDisturbed)
+}
+
+// loaded is the share of rounds in which others used the host.
+func loaded(labels []Mark) (share float64) {
+	for _, m := range labels {
+		if (m.Name == suspect.Load || m.Name == suspect.Steal) && m.Of > 0 {
+			share = max(share, float64(m.Count)/float64(m.Of))
+		}
+	}
+	return share
 }
 
 // ratio is nil if no round has both values above zero.
@@ -109,8 +175,11 @@ func ratio(j stats.Judged) *Ratio {
 	if j.N == 0 {
 		return nil
 	}
-	r := &Ratio{N: j.N, Instances: j.Instances, Value: j.Ratio, Low: j.Low, High: j.High, P: j.P, Adjusted: j.Adjusted,
-		Between: quantity.None(), Within: quantity.None(), Modes: j.Modes}
+	r := &Ratio{N: j.N, Instances: j.Instances, Value: j.Ratio, Low: j.Low, High: j.High, Range: j.Range, P: j.P, Adjusted: j.Adjusted,
+		Between: quantity.None(), Within: quantity.None(), Modes: j.Modes, Verdict: j.Verdict, suspected: j.Suspected}
+	if n := j.Failures; n.Any() {
+		r.Failures = &Failures{n.Setting, n.Of, n.Base, n.BaseOf, n.Adjusted}
+	}
 	if j.Spread.Known {
 		r.Between, r.Within = quantity.Number(j.Spread.Instances), quantity.Number(j.Spread.Rounds)
 	}

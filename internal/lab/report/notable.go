@@ -60,7 +60,7 @@ func (r *Report) spread() (between, within float64, ok bool) {
 	for _, c := range r.components() {
 		instances, rounds = append(instances, c.Instances), append(rounds, c.Rounds)
 	}
-	return stats.Summarize(instances, nil).Median, stats.Summarize(rounds, nil).Median, len(instances) > 0
+	return stats.Summarize(instances, nil, 1).Median, stats.Summarize(rounds, nil, 1).Median, len(instances) > 0
 }
 
 // reliance tells what of the whole table cannot be relied on.

@@ -6,6 +6,7 @@ import (
 
 	"orrery/internal/lab/experiment"
 	"orrery/internal/lab/report/quantity"
+	"orrery/internal/lab/stats"
 )
 
 // A line is what is known of one cell.
@@ -32,7 +33,7 @@ func (f *Figure) line(c *Cell, s quantity.Scale) line {
 		return line{Setting: c.Setting, Why: firstLine(c.Missing)}
 	}
 	sum := c.Summary
-	l := line{Setting: c.Setting, Value: s.Value(sum.Median), Median: s.Number(sum.Median), Interval: s.Number(sum.Low) + " to " + s.Number(sum.High),
+	l := line{Setting: c.Setting, Value: s.Value(sum.Median), Median: s.Number(sum.Median), Interval: reach(sum, s),
 		Reach: s.Number(sum.Least) + " to " + s.Number(sum.Most), N: fmt.Sprint(sum.N), Verdict: f.Effect(c), Bear: strings.Join(c.suspect(), ", ")}
 	switch x := c.Ratio; {
 	case c.Setting == experiment.Bare:
@@ -40,12 +41,17 @@ func (f *Figure) line(c *Cell, s quantity.Scale) line {
 	case f.Effect(c) == Disturbed:
 		l.Relative, l.Change, l.Range, l.Spread, l.Probability = "–", "–", "–", "–", "–"
 	case x != nil:
-		l.Relative, l.Change, l.Range, l.Spread = quantity.Percent(x.Value), quantity.Change(x.Value), quantity.Between(x.Low, x.High), x.spread()
+		l.Relative, l.Change, l.Range, l.Spread = quantity.Percent(x.Value), quantity.Change(x.Value), x.between(), x.spread()
 		if judged(f.Better) && c.Again == "" {
 			l.Probability = probability(x.Adjusted)
 		}
 	}
 	return l
+}
+
+// reach shows the interval of a median.
+func reach(sum *stats.Summary, s quantity.Scale) string {
+	return ranged(s.Number(sum.Low)+" to "+s.Number(sum.High), sum.Range, sum.Low == sum.High)
 }
 
 // Numbers is the table of a figure: a row for each setting.

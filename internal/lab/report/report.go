@@ -64,8 +64,9 @@ type Figure struct {
 
 // A Band is an interval of ratios.
 type Band struct {
-	Low  float64 `json:"low"`
-	High float64 `json:"high"`
+	Low   float64 `json:"low"`
+	High  float64 `json:"high"`
+	Range bool    `json:"range,omitempty"` // too few instances for a 95 % interval: the least and the greatest of theirs
 }
 
 // A Cell is one figure in one setting. Summary is nil if it has no value, and Ratio if there is none to bare.
@@ -81,6 +82,7 @@ type Cell struct {
 	Disturbed bool              `json:"disturbed,omitempty"` // others used the host in too many of its rounds
 	Failed    int               `json:"failed,omitempty"`    // trials
 	Missing   string            `json:"missing,omitempty"`   // why there is no value
+	fails     []bool            // by kept round: a trial of it failed
 }
 
 // A Ratio is that of a setting to bare. Verdict is empty where nothing is judged: for controls, and for figures that are only told.
@@ -94,9 +96,21 @@ type Ratio struct {
 	Value     float64         `json:"value"`
 	Low       float64         `json:"low"` // of its 95 % interval
 	High      float64         `json:"high"`
+	Range     bool            `json:"range,omitempty"` // too few instances for an interval: Low and High are the least and the greatest
 	P         float64         `json:"p"`
 	Adjusted  float64         `json:"adjusted"` // p after Holm, over the whole table
 	Verdict   stats.Verdict   `json:"verdict,omitempty"`
+	Failures  *Failures       `json:"failures,omitempty"`
+	suspected bool            // neighbours in time may be too much alike: more rounds will tell
+}
+
+// Failures counts the instances in which a test failed in at least half of the rounds, or gave 0 of a rate.
+type Failures struct {
+	Setting int     `json:"setting"`
+	Of      int     `json:"of"`
+	Bare    int     `json:"bare"`
+	BareOf  int     `json:"bare_of"`
+	P       float64 `json:"p"` // adjusted, over all failures of the table
 }
 
 // A Mark is a suspect label on a cell.

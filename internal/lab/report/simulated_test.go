@@ -97,7 +97,7 @@ var typical = map[string][2]float64{
 }
 
 // write writes the bundle through the Writer, as a run does.
-func (s *simulation) write(t *testing.T) string {
+func (s *simulation) write(t testing.TB) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), s.head.ID)
 	w, err := bundle.Create(t.Context(), dir, s.head)

@@ -67,6 +67,17 @@ func (s samples) of(t bundle.Test, f test.Figure, setting string) (byRound []qua
 	return byRound, single
 }
 
+// failures says in which kept rounds a trial of a test failed in a setting.
+func (s samples) failures(t bundle.Test, setting string) []bool {
+	all := make([]bool, s.kept)
+	for _, trial := range s.trials[place{t.Name, setting}] {
+		if trial.Round > 0 && trial.Error != "" {
+			all[trial.Round-1] = true
+		}
+	}
+	return all
+}
+
 func sampled(t bundle.Trial, figure string) (float64, bool) {
 	for _, s := range t.Samples {
 		if s.Figure == figure {

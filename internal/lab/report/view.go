@@ -17,6 +17,11 @@ type Effect string
 const (
 	Worse     Effect = "worse"
 	Gain      Effect = "better"
+	BitWorse  Effect = "a little worse" // surely, but perhaps by less than matters
+	BitBetter Effect = "a little better"
+	Failing   Effect = "fails"
+	Apart     Effect = "these two runs differ" // of single runs that are compared
+	AsFormer  Effect = "as former runs differ"
 	Alike     Effect = "same"
 	Undecided Effect = "undecided"
 	Disturbed Effect = "not measurable now"
@@ -25,7 +30,7 @@ const (
 )
 
 // signs stand beside the colour of an effect, which not everybody sees and no grey printer shows.
-var signs = map[Effect]string{Worse: "▼", Gain: "▲", Alike: "=", Undecided: "?", Disturbed: "≈"}
+var signs = map[Effect]string{Worse: "▼", Gain: "▲", BitWorse: "▽", BitBetter: "△", Failing: "✕", Apart: "≠", AsFormer: "~", Alike: "=", Undecided: "?", Disturbed: "≈"}
 
 // effectOf says what a ratio means where a figure is better in one way.
 func effectOf(r *Ratio, better test.Better) Effect {
@@ -38,9 +43,22 @@ func effectOf(r *Ratio, better test.Better) Effect {
 		return Disturbed
 	case r.Verdict == stats.Same:
 		return Alike
-	case r.Verdict != stats.Differs:
+	case r.Verdict == stats.Fails:
+		return Failing
+	case r.Verdict == stats.Apart:
+		return Apart
+	case r.Verdict == stats.AsFormer:
+		return AsFormer
+	case r.Verdict != stats.Differs && r.Verdict != stats.Slight:
 		return Undecided
-	case (r.Value > 1) == (better == test.More):
+	}
+	gain := (r.Value > 1) == (better == test.More)
+	switch {
+	case r.Verdict == stats.Slight && gain:
+		return BitBetter
+	case r.Verdict == stats.Slight:
+		return BitWorse
+	case gain:
 		return Gain
 	}
 	return Worse
@@ -52,6 +70,11 @@ func (f *Figure) Effect(c *Cell) Effect {
 		return Nothing
 	}
 	return effectOf(c.Ratio, f.Better)
+}
+
+// differs reports whether the effect is a difference, and no chance or noise.
+func (e Effect) differs() bool {
+	return slices.Contains([]Effect{Worse, Gain, BitWorse, BitBetter, Failing, Apart}, e)
 }
 
 // Class is the effect as one class of the page, not several: page.css has a colour for each.
@@ -80,7 +103,7 @@ func changed(r *Ratio, e Effect) change {
 	case e == Disturbed:
 		return change{Effect: e, Change: string(e), Sign: signs[e]}
 	}
-	return change{e, quantity.Change(r.Value), quantity.Interval(r.Low, r.High), signs[e]}
+	return change{e, quantity.Change(r.Value), ranged(quantity.Interval(r.Low, r.High), r.Range, r.Low == r.High), signs[e]}
 }
 
 // shown is the ratio of a cell if it is shown as a number.
@@ -89,6 +112,22 @@ func (f *Figure) shown(c *Cell) *Ratio {
 		return nil
 	}
 	return c.Ratio
+}
+
+// between shows the 95 % interval, or what is known in its place, named so.
+func (x *Ratio) between() string {
+	return ranged(quantity.Between(x.Low, x.High), x.Range, x.Low == x.High)
+}
+
+// ranged names a range. One of a single value says nothing, least of all that it is sure.
+func ranged(text string, few, single bool) string {
+	switch {
+	case few && single:
+		return "–"
+	case few:
+		return "range " + text
+	}
+	return text
 }
 
 // Scale of all medians of the figure.

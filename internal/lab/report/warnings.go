@@ -23,6 +23,9 @@ func (r *Report) Warnings() (all []string) {
 	if text := r.unsteady(); text != "" {
 		all = append(all, text)
 	}
+	if text := r.outlook(); text != "" {
+		all = append(all, text)
+	}
 	if len(r.Damaged) > 0 {
 		all = append(all, fmt.Sprintf("%s of the bundle cannot be read, and this report does without: %s", phrase.Count(len(r.Damaged), "line"), strings.Join(r.Damaged, "; ")))
 	}

@@ -1,12 +1,105 @@
 package report
 
-import "orrery/internal/lab/stats"
+import (
+	"fmt"
+	"math"
+	"strings"
 
-// Wide reports whether an interval of a figure that is judged is wider than was aimed at, so that more rounds would tell more.
+	"orrery/internal/lab/stats"
+	"orrery/internal/phrase"
+)
+
+// Wide reports whether an interval of a figure that is judged is wider than was aimed at, or none can be told yet, so that more rounds
+// would tell more.
 func (r *Report) Wide() bool {
 	for _, c := range r.judgedCells() {
-		if c.Ratio.High-c.Ratio.Low > r.Bundle.Width {
+		if c.Ratio.suspected || c.Ratio.Range || c.Ratio.High-c.Ratio.Low > r.Bundle.Width {
 			return true
+		}
+	}
+	return false
+}
+
+// usual is the difference that a run should find.
+const usual = 0.10
+
+// maxNeeded is more rounds than anybody will wait for.
+const maxNeeded = 1000
+
+// Needed says about how many rounds it takes until a difference of so much is found in nine of ten runs, in the figure that needs the
+// most, and which figures need more than there were. Intervals narrow with the square root of their number.
+func (r *Report) Needed(difference float64) (rounds int, figures []string) {
+	width := stats.WidthFor(difference)
+	for t, f := range r.figures() {
+		most := 0
+		for _, c := range f.Cells {
+			if c.Ratio != nil && c.Ratio.Verdict != "" {
+				most = max(most, c.Ratio.needed(r.Kept, width))
+			}
+		}
+		if most > r.Kept {
+			rounds = max(rounds, most)
+			figures = append(figures, f.Name+" in "+t.Name)
+		}
+	}
+	return min(rounds, maxNeeded+1), figures
+}
+
+// needed is about how many rounds narrow an interval to a width.
+func (x *Ratio) needed(kept int, width float64) int {
+	if x.Instances == 0 {
+		return 0
+	}
+	least := float64(kept) / float64(x.Instances) * float64(stats.Enough*max(1, x.Block))
+	if x.Range {
+		return int(math.Ceil(least))
+	}
+	times := (math.Log(x.High) - math.Log(x.Low)) / width
+	if math.IsInf(times, 0) || times > 100 {
+		return maxNeeded + 1
+	}
+	return int(math.Ceil(max(least, float64(kept)*times*times)))
+}
+
+// outlook says what more rounds would tell.
+func (r *Report) outlook() string {
+	const told = 3
+	rounds, figures := r.Needed(usual)
+	if len(figures) == 0 || r.Kept == 0 {
+		return ""
+	}
+	many := fmt.Sprintf("about %d", rounds)
+	if rounds > maxNeeded {
+		many = fmt.Sprintf("more than %d", maxNeeded)
+	}
+	text := fmt.Sprintf("These %d rounds may miss a difference of %.0f %% in %s: %s", r.Kept, 100*usual, phrase.Count(len(figures), "figure"),
+		strings.Join(figures[:min(told, len(figures))], ", "))
+	if more := len(figures) - told; more > 0 {
+		text += fmt.Sprintf(", and %d more", more)
+	}
+	return text + fmt.Sprintf(". It takes %s rounds to find it in nine of ten runs: orrery lab run --until %.0f%%.", many, 100*usual)
+}
+
+// Barren are the tests that gave nothing in any setting, each with a reason.
+func (r *Report) Barren() (all []Failure) {
+	for _, t := range r.Tests {
+		if len(t.Failures) == 0 || len(t.Figures) == 0 || t.gave() {
+			continue
+		}
+		f := t.Failures[0]
+		f.Setting = t.Name // it is of the whole test
+		all = append(all, f)
+	}
+	return all
+}
+
+// gave reports whether a test has a value somewhere.
+func (t *Test) gave() bool {
+	for _, f := range t.Figures {
+		for _, c := range f.Cells {
+			if c.Summary != nil {
+				return true
+			}
 		}
 	}
 	return false

@@ -20,6 +20,10 @@ type Answer struct {
 	About     string
 	Worse     []Finding // the largest first
 	Better    []Finding
+	BitWorse  []Finding // surely, but perhaps by less than matters
+	BitBetter []Finding
+	Failing   []Finding // that fail more often than in bare
+	Broken    int       // figures of which some trial failed, but perhaps by chance
 	Same      int
 	Undecided int
 	Disturbed int // not measurable now
@@ -35,7 +39,13 @@ type Finding struct {
 // String tells it: lossless rate in capture −9.3 % (−10.1 to −8.2).
 func (f Finding) String() string {
 	r := f.Ratio
-	return fmt.Sprintf("%s in %s %s (%s)", f.Figure, f.Test, quantity.Change(r.Value), quantity.Between(r.Low, r.High))
+	return fmt.Sprintf("%s in %s %s (%s)", f.Figure, f.Test, quantity.Change(r.Value), r.between())
+}
+
+// Failures tells how often it fails: in 5 of 10 instances (bare: 0 of 10).
+func (f Finding) Failures() string {
+	n := f.Ratio.Failures
+	return fmt.Sprintf("%s in %s in %d of %d instances (bare: %d of %d)", f.Figure, f.Test, n.Setting, n.Of, n.Bare, n.BareOf)
 }
 
 // Answers are one for each setting but bare, in order.
@@ -48,7 +58,7 @@ func (r *Report) Answers() (all []Answer) {
 		for t, f := range r.figures() {
 			a.add(t, f)
 		}
-		for _, found := range [][]Finding{a.Worse, a.Better} {
+		for _, found := range [][]Finding{a.Worse, a.Better, a.BitWorse, a.BitBetter} {
 			slices.SortStableFunc(found, func(x, y Finding) int { return cmp.Compare(size(y), size(x)) })
 		}
 		all = append(all, a)
@@ -61,11 +71,21 @@ func (a *Answer) add(t *Test, f *Figure) {
 	if c == nil || !judged(f.Better) {
 		return
 	}
+	found := Finding{t.Name, f.Name, c.Ratio}
+	if c.Failed > 0 {
+		a.Broken++
+	}
 	switch f.Effect(c) {
 	case Worse:
-		a.Worse = append(a.Worse, Finding{t.Name, f.Name, c.Ratio})
+		a.Worse = append(a.Worse, found)
 	case Gain:
-		a.Better = append(a.Better, Finding{t.Name, f.Name, c.Ratio})
+		a.Better = append(a.Better, found)
+	case BitWorse:
+		a.BitWorse = append(a.BitWorse, found)
+	case BitBetter:
+		a.BitBetter = append(a.BitBetter, found)
+	case Failing:
+		a.Failing = append(a.Failing, found)
 	case Alike:
 		a.Same++
 	case Undecided:
@@ -79,19 +99,32 @@ func (a *Answer) add(t *Test, f *Figure) {
 
 func size(f Finding) float64 { return math.Abs(math.Log(f.Ratio.Value)) }
 
-// Headline tells in a sentence what it costs.
+// Headline tells in a sentence what it costs. A setting costs nothing only if every figure says so.
 func (a Answer) Headline() string {
+	compared := a.Same + a.Undecided + len(a.Better) + len(a.BitBetter)
+	var parts []string
+	if len(a.Failing) > 0 {
+		parts = append(parts, "fails more often than bare: "+some(a.Failing, Finding.Failures, "fails", "fail"))
+	}
+	if len(a.Worse) > 0 {
+		parts = append(parts, "is worse in: "+some(a.Worse, Finding.String, "is worse", "are worse"))
+	}
+	if len(a.BitWorse) > 0 {
+		parts = append(parts, "is a little worse in: "+some(a.BitWorse, Finding.String, "is a little worse", "are a little worse"))
+	}
 	switch {
-	case len(a.Worse) > 0:
-		return "is worse in: " + some(a.Worse, "worse") + "."
-	case a.Same+a.Undecided+len(a.Better) == 0 && a.Disturbed > 0:
+	case len(parts) > 0:
+		return strings.Join(parts, ". It ") + "."
+	case compared == 0 && a.Disturbed > 0:
 		return "cannot be measured now: others use this host."
-	case a.Same+a.Undecided+len(a.Better) == 0:
+	case compared == 0:
 		return "gave no figure that can be compared with bare."
-	case a.Undecided+a.Disturbed == 0:
+	case a.Undecided+a.Disturbed+a.Failed+a.Broken == 0:
 		return "costs nothing."
-	case a.Same+len(a.Better) == 0:
+	case a.Same+len(a.Better)+len(a.BitBetter) == 0:
 		return "cannot be told from bare by these rounds, nor called the same."
+	case a.Failed > a.Same+len(a.Better)+len(a.BitBetter):
+		return "cannot be told from bare: most figures have no value."
 	}
 	return "costs nothing that was found."
 }
@@ -117,26 +150,32 @@ func (a Answer) Rest() string {
 	if len(parts) > 0 {
 		text = "It is " + strings.Join(parts, ", ") + "."
 	}
+	if len(a.BitBetter) > 0 {
+		text = "It is a little better in: " + some(a.BitBetter, Finding.String, "is a little better", "are a little better") + ". " + text
+	}
 	if len(a.Better) > 0 {
-		text = "It is better in: " + some(a.Better, "better") + ". " + text
+		text = "It is better in: " + some(a.Better, Finding.String, "is better", "are better") + ". " + text
+	}
+	if a.Broken > 0 {
+		text += fmt.Sprintf(" Trials of %s failed.", phrase.Count(a.Broken, "figure"))
 	}
 	return strings.TrimSpace(text)
 }
 
 // some lists the first findings and counts the others.
-func some(all []Finding, what string) string {
+func some(all []Finding, tell func(Finding) string, one, many string) string {
 	const shown = 4
 	var parts []string
 	for _, f := range all[:min(len(all), shown)] {
-		parts = append(parts, f.String())
+		parts = append(parts, tell(f))
 	}
 	text := strings.Join(parts, ", ")
 	if more := len(all) - shown; more > 0 {
-		verb := "are"
+		verb := many
 		if more == 1 {
-			verb = "is"
+			verb = one
 		}
-		return fmt.Sprintf("%s; and %s %s %s", text, phrase.Count(more, "other figure"), verb, what)
+		return fmt.Sprintf("%s; and %s %s", text, phrase.Count(more, "other figure"), verb)
 	}
 	return text
 }

@@ -40,11 +40,11 @@ func TestHeapsDecideNothing(t *testing.T) {
 			t.Errorf("row %d: P of the median alone is %g, and it comes to %+v", i, alone, j)
 		}
 	}
-	pair := Pair{Before: side(13), After: side(7)}
-	if j := JudgePairs([]Pair{pair})[0]; !j.Modes || j.P < 0.05 || j.Verdict == Differs {
+	pair := pairOf(side(13), side(7))
+	if j := JudgePairs([]Pair{pair})[0]; !j.Modes || j.P < 0.05 || j.Verdict == Apart {
 		t.Errorf("two runs: %+v", j)
 	}
-	for what, p := range map[string]Pair{"before": {Before: side(13), After: bare}, "after": {Before: bare, After: side(13)}} {
+	for what, p := range map[string]Pair{"before": pairOf(side(13), bare), "after": pairOf(bare, side(13))} {
 		if !JudgePairs([]Pair{p})[0].Modes {
 			t.Errorf("two runs, heaps only %s: they are not noticed", what)
 		}

@@ -23,21 +23,21 @@ func holm(p []float64) []float64 {
 	return adjusted
 }
 
-// adjust corrects p of those of a table that can be decided, and gives all their verdicts.
-func adjust(judged []Judged, disturbed, controlled func(i int) bool) {
-	var tested []int
-	var p []float64
+// adjust corrects p of those of a table that can be decided, within their families.
+func adjust(judged []Judged, family func(i int) int) {
+	tested := map[int][]int{}
 	for i := range judged {
-		if judged[i].decidable() && !disturbed(i) {
-			tested, p = append(tested, i), append(p, judged[i].P)
+		if judged[i].decidable() {
+			tested[family(i)] = append(tested[family(i)], i)
 		}
 	}
-	for k, adjusted := range holm(p) {
-		judged[tested[k]].Adjusted = adjusted
-	}
-	for i := range judged {
-		if judged[i].Verdict = judged[i].verdict(controlled(i)); disturbed(i) {
-			judged[i].Verdict = Unmeasurable
+	for _, rows := range tested {
+		p := make([]float64, len(rows))
+		for k, i := range rows {
+			p[k] = judged[i].P
+		}
+		for k, adjusted := range holm(p) {
+			judged[rows[k]].Adjusted = adjusted
 		}
 	}
 }

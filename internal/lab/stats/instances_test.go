@@ -198,7 +198,7 @@ func TestModes(t *testing.T) {
 			if modes(x) {
 				seen++
 			}
-			p := Pair{Before: exps(x), After: exps(y)}
+			p := pairOf(exps(x), exps(y))
 			if JudgePairs([]Pair{p})[0].P < 0.05 {
 				low++
 			}

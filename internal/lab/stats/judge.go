@@ -17,14 +17,18 @@ const Margin = 0.05
 // Enough is the number of instances, with a value of the setting and of bare, below which nothing is decided.
 const Enough = 5
 
-// A Row holds the values of one figure in one setting, by kept round: same order and length. A value that is NaN, infinite, zero or
-// negative has no ratio, and its round does not count for the row.
+// A Row holds the values of one figure in one setting, by kept round: same order and length. A value that is NaN or negative has no ratio,
+// and its round does not count for the row.
 type Row struct {
-	Setting   []float64
-	Base      []float64 // bare
-	Controls  []Pairing // the same against the same, the A/A controls; none: there is nothing to be beyond
-	Instances []int     // of the nodes, by round; none: each round had one of its own
-	Disturbed bool      // the host was, in too many of the rounds
+	Kind, Figure string // of the test, and the figure itself: what has slow moods is looked for by them
+	Family       int    // rows of one family share the correction of p for their number
+	Setting      []float64
+	Base         []float64 // bare
+	Worst        float64   // the value that stands for a round that failed: 0 of a rate, infinity of a time
+	Controls     []Pairing // the same against the same, the A/A controls; none: there is nothing to be beyond
+	Instances    []int     // of the nodes, by round; none: each round had one of its own
+	Disturbed    bool      // the host was, in too many of the rounds
+	Alike        bool      // and it was for bare as for the setting, so that the A/A controls show what came of it
 }
 
 // A Pairing is two settings that are the same, by kept round.
@@ -36,14 +40,18 @@ type Judged struct {
 	Instances   int // in which they were done
 	Ratio       float64
 	Low, High   float64    // 95 % interval of Ratio
+	Range       bool       // Low and High are no such interval: too few values, and these are the least and the greatest
 	P           float64    // how probable such a ratio is if the true one is 1
-	Adjusted    float64    // P, corrected by Holm over the table
+	Adjusted    float64    // P, corrected by Holm over the family
 	ControlLow  float64    // the A/A band: what the 95 % intervals of the controls cover
 	ControlHigh float64    //
 	Spread      Components // of the ratio
 	Modes       bool       // the values of the setting, or of bare, lie in two heaps
 	Block       int        // instances in a row that count for one, since neighbours are too much alike; 1: they are not
+	Suspected   bool       // neighbours may be too much alike: more rounds will tell
+	Failures    Failures
 	Verdict     Verdict
+	controlled  bool // the A/A band can be relied on
 }
 
 // A Verdict is what may be said of a row.
@@ -51,52 +59,104 @@ type Verdict string
 
 // The verdicts.
 const (
-	Same         Verdict = "same"    // the interval lies wholly within 1 ± Margin
-	Differs      Verdict = "differs" // it lies wholly outside, and wholly beyond the A/A band, and Adjusted is below 0.05
+	Same         Verdict = "same"             // the interval lies wholly within 1 ± Margin
+	Differs      Verdict = "differs"          // it lies wholly outside, and wholly beyond the A/A band, and Adjusted is below 0.05
+	Slight       Verdict = "differs slightly" // as Differs, but the interval reaches into 1 ± Margin: sure, but perhaps too small to matter
+	Fails        Verdict = "fails"            // the setting fails in more instances than bare does, and not by chance
 	Undecided    Verdict = "undecided"
-	Unmeasurable Verdict = "not measurable now" // the host was disturbed
+	Unmeasurable Verdict = "not measurable now" // the host was disturbed, and its A/A band is too wide
 )
 
 // Judge judges a whole table: Holm's correction needs all of its rows, and so does the search for autocorrelation.
 func Judge(rows []Row) []Judged {
-	samples := make([]sample, len(rows))
-	tables := make([]series, len(rows))
-	for i, row := range rows {
-		samples[i] = gather(logRatios(row.Setting, row.Base), row.Instances)
-		tables[i] = samples[i].medians()
-	}
-	block := 1
-	if p, correlation := serial(tables); p <= serialLevel {
-		block = max(2, blockOf(correlation))
-	}
+	blocks := blocksOf(rows)
 	judged := make([]Judged, len(rows))
+	bands := map[[2]string]band{} // rows of one figure have the same
 	for i, row := range rows {
-		judged[i] = row.compare(samples[i], block)
+		of := [2]string{row.Kind, row.Figure}
+		b, known := bands[of]
+		if !known || row.Figure == "" {
+			b = bandOf(row.Controls, row.Instances, blocks[i].Block)
+			if len(row.Controls) > 0 {
+				bands[of] = b
+			}
+		}
+		if len(row.Controls) == 0 {
+			b = band{controlled: true}
+		}
+		judged[i] = row.compare(blocks[i], b)
 	}
-	adjust(judged, func(i int) bool { return rows[i].Disturbed }, func(i int) bool { return rows[i].controlled() })
+	adjust(judged, func(i int) int { return rows[i].Family })
+	blame(rows, judged)
+	for i, row := range rows {
+		j := &judged[i]
+		if j.Verdict = j.verdict(); row.Disturbed && !(row.Alike && j.calm()) {
+			j.Verdict = Unmeasurable
+		}
+	}
 	return judged
 }
 
+// blocksOf looks for slow moods in the ratios of all rows, and in those of their controls.
+func blocksOf(rows []Row) []Serial {
+	all := make([]Series, len(rows))
+	seen := map[[2]string]bool{}
+	for i, row := range rows {
+		all[i] = Series{row.Kind, row.Figure, logRatios(row.Setting, row.Base), row.Instances}
+	}
+	for _, row := range rows {
+		if of := [2]string{row.Kind, row.Figure}; row.Figure == "" || !seen[of] {
+			seen[of] = true
+			for _, c := range row.Controls {
+				all = append(all, Series{row.Kind, row.Figure, logRatios(c.Again, c.Once), row.Instances})
+			}
+		}
+	}
+	return Blocks(all)[:len(rows)]
+}
+
 // compare does all that concerns a row alone.
-func (row Row) compare(s sample, block int) Judged {
-	j := Judged{P: 1, Adjusted: 1, N: s.values(), Instances: len(s), Block: block}
+func (row Row) compare(serial Serial, controls band) Judged {
+	s := gather(logRatios(row.Setting, row.Base), row.Instances)
+	j := Judged{P: 1, Adjusted: 1, N: s.values(), Instances: len(s), Block: serial.Block, Suspected: serial.Suspected}
+	j.ControlLow, j.ControlHigh, j.controlled = controls.low, controls.high, controls.controlled
+	j.Failures = row.failures(serial.Block)
 	if j.N == 0 {
 		return j
 	}
 	j.Spread = s.components()
 	j.Modes = row.modes()
-	s = s.blocks(block)
-	r := resample(s.units())
+	s = s.blocks(serial.Block)
+	units := s.units()
+	if j.Range = !j.decidable(); j.Range {
+		j.Ratio, j.Low, j.High = ratio(median(units)), ratio(units[0]), ratio(units[len(units)-1])
+		return j
+	}
+	r := resample(units)
 	low, high := r.interval()
 	j.Ratio, j.Low, j.High = ratio(r.median), ratio(low), ratio(high)
-	if j.decidable() {
+	switch {
+	case math.IsInf(r.median, 0): // its failures tell
+	case math.IsInf(units[0], 0) || math.IsInf(units[len(units)-1], 0):
+		j.P = resample(tamed(units)).p()
+	default:
 		j.P = r.p()
-		if j.Modes {
-			j.P = max(j.P, ofMeans(s.medians()))
-		}
 	}
-	j.ControlLow, j.ControlHigh = Band(row.Controls, row.Instances)
+	if j.Modes {
+		j.P = max(j.P, ofMeans(s.finite().medians()))
+	}
 	return j
+}
+
+// interval gives the median of a sample, which has a value, and its 95 % interval; with fewer than Enough of what is resampled, the range.
+func (s sample) interval() (middle, low, high float64, ranged bool) {
+	units := s.units()
+	if len(s) < Enough {
+		return median(units), units[0], units[len(units)-1], true
+	}
+	r := resample(units)
+	low, high = r.interval()
+	return r.median, low, high, false
 }
 
 // modes looks at the values themselves, without what their rounds share.
@@ -110,42 +170,60 @@ func (row Row) modes() bool {
 	return modes(setting) || modes(base)
 }
 
-// Band covers the 95 % intervals of the ratios of what is the same to the same; 0: there are none.
-func Band(controls []Pairing, instances []int) (low, high float64) {
-	for _, c := range controls {
-		s := gather(logRatios(c.Again, c.Once), instances)
-		if s.values() == 0 {
-			continue
-		}
-		l, h := resample(s.units()).interval()
-		if low == 0 {
-			low, high = ratio(l), ratio(h)
-		}
-		low, high = min(low, ratio(l)), max(high, ratio(h))
-	}
-	return low, high
+// A band is the A/A band of a figure. It is controlled if all controls have instances enough to be relied on.
+type band struct {
+	low, high  float64
+	controlled bool
 }
 
-// controlled says whether the A/A band, if there is one, has instances enough to be relied on.
-func (row Row) controlled() bool {
-	return !slices.ContainsFunc(row.Controls, func(c Pairing) bool {
-		return len(gather(logRatios(c.Again, c.Once), row.Instances)) < Enough
-	})
+// bandOf covers the 95 % intervals of the ratios of what is the same to the same, or the ranges if there are too few instances; 0: there are none.
+func bandOf(controls []Pairing, instances []int, block int) band {
+	b := band{controlled: true}
+	for _, c := range controls {
+		s := gather(logRatios(c.Again, c.Once), instances)
+		b.controlled = b.controlled && len(s)/max(1, block) >= Enough
+		if len(s) == 0 {
+			continue
+		}
+		_, low, high, _ := s.blocks(max(1, block)).interval()
+		if b.low == 0 {
+			b.low, b.high = ratio(low), ratio(high)
+		}
+		b.low, b.high = min(b.low, ratio(low)), max(b.high, ratio(high))
+	}
+	return b
+}
+
+// Band covers the 95 % intervals of the ratios of what is the same to the same; 0: there are none. With too few instances for an interval
+// it covers the ranges.
+func Band(controls []Pairing, instances []int, block int) (low, high float64, ranged bool) {
+	b := bandOf(controls, instances, block)
+	return b.low, b.high, !b.controlled
 }
 
 // decidable says whether there are instances enough, or blocks of them.
 func (j Judged) decidable() bool { return j.Instances/max(1, j.Block) >= Enough }
 
-func (j Judged) verdict(controlled bool) Verdict {
+// calm says whether a row can be judged though others used the host: what is the same was measured as the same all along.
+func (j Judged) calm() bool {
+	return j.controlled && j.ControlLow >= 1-Margin && j.ControlHigh <= 1+Margin
+}
+
+func (j Judged) verdict() Verdict {
 	outside := j.High < 1-Margin || j.Low > 1+Margin
 	beyond := j.ControlLow == 0 || j.High < j.ControlLow || j.Low > j.ControlHigh
+	sure := beyond && j.controlled && j.Adjusted < level && (j.High < 1 || j.Low > 1)
 	switch {
+	case j.Failures.more():
+		return Fails
 	case !j.decidable():
 		return Undecided
 	case j.Low >= 1-Margin && j.High <= 1+Margin:
 		return Same
-	case outside && beyond && controlled && j.Adjusted < level:
+	case outside && sure:
 		return Differs
+	case sure:
+		return Slight
 	}
 	return Undecided
 }
@@ -166,13 +244,13 @@ func Rounds(rows []Components, cost float64) float64 {
 	return median(best)
 }
 
-// logRatios gives the logarithms of the ratios within rounds; NaN where there is none.
+// logRatios gives the logarithms of the ratios within rounds: infinite where one of the two is the worst or the best that there can be, and
+// NaN where there is none, or both are.
 func logRatios(above, below []float64) []float64 {
 	logs := make([]float64, min(len(above), len(below)))
 	for i := range logs {
-		logs[i] = math.NaN()
-		if a, b := above[i], below[i]; a > 0 && b > 0 && finite(a) && finite(b) {
-			logs[i] = math.Log(a) - math.Log(b)
+		if logs[i] = math.Log(above[i]) - math.Log(below[i]); above[i] < 0 || below[i] < 0 {
+			logs[i] = math.NaN()
 		}
 	}
 	return logs

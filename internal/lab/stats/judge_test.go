@@ -73,7 +73,7 @@ func TestDrift(t *testing.T) {
 	for seed := range uint64(200) {
 		table := newTable(n, seed, 1)
 		paired = append(paired, table.judged(10)[0].Ratio)
-		apart = append(apart, Summarize(table.rows[0].Setting, nil).Median/Summarize(table.rows[0].Base, nil).Median)
+		apart = append(apart, Summarize(table.rows[0].Setting, nil, 1).Median/Summarize(table.rows[0].Base, nil, 1).Median)
 	}
 	p, a := stat.StdDev(paired, nil), stat.StdDev(apart, nil)
 	t.Logf("%s: the median of ratios is off by %.2f %%, the ratio of medians by %.2f %%", n.name, 100*p, 100*a)
@@ -115,7 +115,12 @@ func TestVerdicts(t *testing.T) {
 		"no control at all":         {rowOf(repeat(200, 10), steady, nil), Differs, 10},
 		"a control that failed":     {rowOf(repeat(200, 10), steady, repeat(nan, 10)), Undecided, 10},
 		"four rounds":               {rowOf(repeat(200, 4), repeat(100, 4), repeat(100, 4)), Undecided, 4},
-		"rounds that have no value": {rowOf([]float64{nan, 200, 0, 200, -1, 200, 200, math.Inf(1), 200}, steady, steady), Differs, 5},
+		"rounds that have no value": {rowOf([]float64{nan, 200, nan, 200, -1, 200, 200, nan, 200}, steady, steady), Differs, 5},
+		"slightly":                  {rowOf([]float64{105, 106, 105, 106, 105, 106, 104, 106, 105, 107}, steady, steady), Slight, 10},
+		"a zero in each second":     {rowOf([]float64{0, 100, 0, 100, 0, 100, 0, 100, 0, 100}, steady, steady), Fails, 10},
+		"a zero once":               {rowOf([]float64{0, 100, 100, 100, 100, 100, 100, 100, 100, 100}, steady, steady), Same, 10},
+		"a zero in three of ten":    {rowOf([]float64{0, 100, 100, 0, 100, 100, 100, 0, 100, 100}, steady, steady), Undecided, 10},
+		"bare fails":                {rowOf(steady, []float64{0, 100, 0, 100, 0, 100, 0, 100, 0, 100}, steady), Undecided, 10},
 		"nothing":                   {Row{}, Undecided, 0},
 	} {
 		j := Judge([]Row{c.row})[0]
@@ -156,7 +161,7 @@ func TestAnything(t *testing.T) {
 			}
 		}
 		Rounds([]Components{judged0(judged).Spread}, value.Draw(r, "cost"))
-		s := Summarize(values.Draw(r, "values"), instances.Draw(r, "instances of values"))
+		s := Summarize(values.Draw(r, "values"), instances.Draw(r, "instances of values"), 1)
 		if !finite(s.Spread) || s.Least > s.Low || s.Low > s.Median || s.Median > s.High || s.High > s.Most {
 			r.Fatalf("%+v", s)
 		}

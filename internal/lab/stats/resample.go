@@ -23,7 +23,7 @@ type resampled struct {
 // negligible is a probability that changes no interval.
 const negligible = 1e-15
 
-// resample takes finite values in ascending order, of which there must be one.
+// resample takes values in ascending order, of which there must be one. The least and the greatest may be infinite.
 func resample(x []float64) resampled {
 	r := resampled{n: len(x), median: median(x)}
 	if r.n%2 == 1 {
@@ -105,4 +105,28 @@ func median(x []float64) float64 {
 
 // between is the mean of two values, the lower first. Halves are added, because the sum of two large values may be infinite; half of the
 // smallest is zero, hence the bounds.
-func between(low, high float64) float64 { return min(max(low/2+high/2, low), high) }
+// Of a place that fails as often as the other does, nothing is known to be better.
+func between(low, high float64) float64 {
+	if math.IsInf(low, -1) && math.IsInf(high, 1) {
+		return 0
+	}
+	return min(max(low/2+high/2, low), high)
+}
+
+// tamed takes the greatest finite value for what is infinite, so that a spread can be told. Without a finite value,
+// there is none.
+func tamed(ascending []float64) []float64 {
+	low, high := math.Inf(1), math.Inf(-1)
+	for _, v := range ascending {
+		if finite(v) {
+			low, high = min(low, v), max(high, v)
+		}
+	}
+	all := make([]float64, 0, len(ascending))
+	for _, v := range ascending {
+		if low <= high {
+			all = append(all, min(max(v, low), high))
+		}
+	}
+	return all
+}

@@ -18,11 +18,12 @@ import (
 type sample [][]float64
 
 // gather puts values together by the instances of their rounds; what is no number does not count. Without any instances, each round is one.
+// Infinite values count: they are those of rounds in which a place failed, and are the worst that there is.
 func gather(x []float64, instances []int) sample {
 	var s sample
 	at := map[int]int{}
 	for round, v := range x {
-		if !finite(v) {
+		if math.IsNaN(v) {
 			continue
 		}
 		key := -1 - round
@@ -38,6 +39,18 @@ func gather(x []float64, instances []int) sample {
 		s[i] = append(s[i], v)
 	}
 	return s
+}
+
+// finite leaves out what is not.
+func (s sample) finite() sample {
+	var kept sample
+	for _, rounds := range s {
+		rounds = slices.DeleteFunc(slices.Clone(rounds), func(v float64) bool { return !finite(v) })
+		if len(rounds) > 0 {
+			kept = append(kept, rounds)
+		}
+	}
+	return kept
 }
 
 // blocks joins so many instances in a row to one. What is left over joins the last.
@@ -89,6 +102,7 @@ type Components struct {
 
 // components are those of a sample of logarithms, by analysis of variance (Kalibera and Jones, section 5).
 func (s sample) components() Components {
+	s = s.finite()
 	n, k := float64(s.values()), float64(len(s))
 	if k < 2 || n <= k {
 		return Components{}

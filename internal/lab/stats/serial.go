@@ -6,67 +6,226 @@ import (
 	"slices"
 )
 
-// What is below serialLevel is taken for no chance; shuffles is how many orders a series is compared with.
+// What is below serialLevel, corrected by Holm over the kinds of a table, is taken for no chance. A kind whose own p is
+// below suspectLevel may yet turn out to be correlated: more rounds will tell. shuffles is how many orders a series is
+// compared with.
 const (
-	serialLevel = 0.01
-	shuffles    = 199
+	serialLevel  = 0.05
+	suspectLevel = 0.1
+	shuffles     = 999
 )
+
+// A Series is what one figure gave in one setting, or the ratios of two, by round. Kind is the kind of its test: what
+// gives a host slow moods (a disk, a network) gives them to all figures of a kind.
+type Series struct {
+	Kind, Figure string
+	Values       []float64
+	Instances    []int // of the rounds, as in a Row
+}
+
+// A Serial says how many instances in a row count for one. Block is 1 if neighbours are no more alike than others.
+type Serial struct {
+	Block     int
+	Suspected bool // neighbours may be more alike than others: too few rounds to tell
+}
+
+// Blocks tests, for each kind, whether neighbours in time are more alike than others, and how much: a host that has
+// slow moods gives each value several times, and fewer independent ones than there are.
+//
+// A table is tested by kind because a mean over all of it hides the three figures of a disk among twenty that have
+// nothing of the kind. Within a kind, one figure alone may be correlated, too: the kind is tested by the mean over its
+// figures and by the greatest of them.
+func Blocks(all []Series) []Serial {
+	kinds := kindsOf(all)
+	p := make([]float64, len(kinds))
+	for i, k := range kinds {
+		k.test()
+		p[i] = k.p
+	}
+	adjusted := holm(p)
+	serials := make([]Serial, len(all))
+	for i := range serials {
+		serials[i].Block = 1
+	}
+	for i, k := range kinds {
+		k.judge(adjusted[i] <= serialLevel, adjusted[i]/max(p[i], math.SmallestNonzeroFloat64), serials)
+	}
+	return serials
+}
+
+// A kindred is the series of a kind.
+type kindred struct {
+	figures []figureSeries
+	p       float64 // of the kind
+	meanP   float64 // that of the mean over its figures
+	length  int     // of the longest series
+}
+
+// A figureSeries is the series of one figure of a kind.
+type figureSeries struct {
+	name   string
+	rows   []series
+	places []int // of the rows in what was given to Blocks
+	found  float64
+	p      float64 // that the greatest of all figures is as great by chance
+}
+
+func kindsOf(all []Series) (kinds []*kindred) {
+	at := map[string]*kindred{}
+	for i, s := range all {
+		k := at[s.Kind]
+		if k == nil {
+			k = &kindred{p: 1, meanP: 1}
+			at[s.Kind], kinds = k, append(kinds, k)
+		}
+		f := slices.IndexFunc(k.figures, func(f figureSeries) bool { return f.name == s.Figure })
+		if f < 0 {
+			f = len(k.figures)
+			k.figures = append(k.figures, figureSeries{name: s.Figure, p: 1})
+		}
+		medians := series(gather(s.Values, s.Instances).finite().medians())
+		if len(medians) < Enough {
+			medians = nil // too few to tell
+		}
+		k.figures[f].rows, k.figures[f].places = append(k.figures[f].rows, medians), append(k.figures[f].places, i)
+		k.length = max(k.length, len(medians))
+	}
+	return kinds
+}
+
+// test is a permutation test over all rows of the kind at once, since one row has too few values: in how many other
+// orders of the instances, the same for all rows, is the autocorrelation as high. It ends early if it is no rarity.
+func (k *kindred) test() {
+	if k.length == 0 {
+		return
+	}
+	mean, greatest := k.statistic(nil, true)
+	g := rand.New(rand.NewPCG(uint64(k.length), uint64(len(k.figures)))) // the same table gives the same answer
+	asMean, asGreatest, done := 1, 1, 0
+	maxima := make([]float64, 0, shuffles)
+	const enough = shuffles * 2 / 10
+	for done < shuffles && (asMean <= enough || asGreatest <= enough) {
+		done++
+		m, most := k.statistic(g.Perm(k.length), false)
+		maxima = append(maxima, most)
+		if m >= mean {
+			asMean++
+		}
+		if most >= greatest {
+			asGreatest++
+		}
+	}
+	share := func(n int) float64 { return float64(n) / float64(done+1) }
+	for i := range k.figures {
+		above := 1
+		for _, most := range maxima {
+			if most >= k.figures[i].found {
+				above++
+			}
+		}
+		k.figures[i].p = share(above)
+	}
+	k.meanP = share(asMean)
+	k.p = min(1, 2*min(k.meanP, share(asGreatest)))
+}
+
+// statistic gives the mean autocorrelation of the figures in another order of instances, and the greatest one. In the
+// order in which they were measured, each figure keeps its own.
+func (k *kindred) statistic(order []int, keep bool) (mean, greatest float64) {
+	n := 0
+	greatest = math.Inf(-1)
+	into := make(series, 0, k.length)
+	for i := range k.figures {
+		sum, rows := 0.0, 0
+		for _, s := range k.figures[i].rows {
+			if len(s) == 0 {
+				continue
+			}
+			if order != nil {
+				s = s.in(order, into[:0])
+			}
+			sum += s.autocorrelation()
+			rows++
+		}
+		if rows == 0 {
+			continue
+		}
+		figure := sum / float64(rows)
+		if keep {
+			k.figures[i].found = figure
+		}
+		mean += figure
+		greatest = max(greatest, figure)
+		n++
+	}
+	return mean / float64(max(n, 1)), greatest
+}
+
+// judge sets the blocks of a kind: of all of it, or of those figures that are correlated alone.
+func (k *kindred) judge(correlated bool, correction float64, serials []Serial) {
+	suspected := !correlated && k.p <= suspectLevel
+	whole := correlated && 2*k.meanP*correction <= serialLevel
+	block := 1
+	if whole {
+		block = blockOf(correlation(k.figures))
+	}
+	for _, f := range k.figures {
+		own := Serial{Block: block, Suspected: suspected}
+		if correlated && 2*f.p*correction <= serialLevel {
+			own.Block = max(block, blockOf(correlation([]figureSeries{f})))
+		}
+		for _, i := range f.places {
+			serials[i] = own
+		}
+	}
+}
+
+// correlation estimates that of neighbours: of all values together, or as the mean over rows if that is more. Rows in
+// which a mood never changed while they were measured show none, and the sum over all values gives them no weight. The
+// estimate is corrected for its bias in short series (Kendall, Biometrika 41, 1954).
+func correlation(figures []figureSeries) float64 {
+	square, product, mean, length, rows := 0.0, 0.0, 0.0, 0.0, 0.0
+	for _, f := range figures {
+		for _, s := range f.rows {
+			if len(s) == 0 {
+				continue
+			}
+			a, b := s.products()
+			square, product = square+a, product+b
+			mean += s.autocorrelation()
+			length += float64(len(s))
+			rows++
+		}
+	}
+	if rows == 0 || square == 0 {
+		return 0
+	}
+	n := length / rows
+	return min((n*max(product/square, mean/rows)+1)/(n-3), 0.99)
+}
 
 // A series is figures by instance, in the order in which they were measured.
 type series []float64
 
-// autocorrelation is that of each value with the one before it (lag 1), from -1 to 1.
-func (s series) autocorrelation() float64 {
+// products are the sum of the squares of a series, and of the products of neighbours, each less the mean.
+func (s series) products() (square, product float64) {
 	middle := mean(s)
-	square, product := 0.0, 0.0
 	for i, v := range s {
 		square += (v - middle) * (v - middle)
 		if i > 0 {
 			product += (v - middle) * (s[i-1] - middle)
 		}
 	}
+	return square, product
+}
+
+// autocorrelation is that of each value with the one before it (lag 1), from -1 to 1.
+func (s series) autocorrelation() float64 {
+	square, product := s.products()
 	if square == 0 {
 		return 0
 	}
 	return product / square
-}
-
-// serial tests whether neighbours in a table are more alike than others, and how much: a host that has slow moods gives each value
-// several times, and fewer independent ones than there are. It is a permutation test, over all rows at once since one row has
-// too few values to show it: in how many other orders of the instances, the same for all rows, the mean autocorrelation is as high. The
-// estimate is corrected for its bias in short series (Kendall, Biometrika 41, 1954).
-func serial(rows []series) (p, correlation float64) {
-	rows = slices.DeleteFunc(slices.Clone(rows), func(s series) bool { return len(s) < Enough })
-	if len(rows) == 0 {
-		return 1, 0
-	}
-	longest, corrected := 0, 0.0
-	for _, s := range rows {
-		n := float64(len(s))
-		longest = max(longest, len(s))
-		corrected += (n*s.autocorrelation() + 1) / (n - 3) / float64(len(rows))
-	}
-	found, as := together(rows), 1
-	g := rand.New(rand.NewPCG(uint64(longest), uint64(len(rows)))) // the same table gives the same answer
-	shuffled := make([]series, len(rows))
-	for range shuffles {
-		order := g.Perm(longest)
-		for i, s := range rows {
-			shuffled[i] = s.in(order, shuffled[i][:0])
-		}
-		if together(shuffled) >= found {
-			as++
-		}
-	}
-	return float64(as) / (shuffles + 1), min(corrected, 0.99)
-}
-
-func together(rows []series) float64 {
-	sum := 0.0
-	for _, s := range rows {
-		sum += s.autocorrelation()
-	}
-	return sum / float64(len(rows))
 }
 
 // in gives the values in another order, which may be that of a longer series.
@@ -79,11 +238,11 @@ func (s series) in(order []int, into series) series {
 	return into
 }
 
-// blockOf gives how many neighbours are worth one independent value: the blocks that are resampled in their place (Carlstein, Annals of
-// Statistics 14, 1986) are as long.
+// blockOf gives how many neighbours are resampled as one (Carlstein, Annals of Statistics 14, 1986). So many values are
+// worth one as the variance of their mean says, (1+r)/(1-r); blocks three times as long are, by nine tenths,
+// independent of one another. Blocks of the former length let intervals cover 88 % at r = 0.5.
 func blockOf(correlation float64) int {
-	if correlation <= 0 {
-		return 1
-	}
-	return int(math.Ceil((1 + correlation) / (1 - correlation)))
+	const lengths = 3
+	r := max(0, correlation)
+	return max(2, int(math.Ceil(lengths*(1+r)/(1-r))))
 }

@@ -11,21 +11,21 @@ type Summary struct {
 	Median float64 `json:"median"` // over instances, of the medians of their rounds
 	Low    float64 `json:"low"`    // of the 95 % interval of the median
 	High   float64 `json:"high"`
+	Range  bool    `json:"range,omitempty"` // too few instances for an interval: Low and High are the least and the greatest of theirs
 	Least  float64 `json:"least"`
 	Most   float64 `json:"most"`
 	Spread float64 `json:"spread"` // median absolute deviation over the median: robust against outliers, which Least and Most show; 0 if the median is
 }
 
-// Summarize sums up values in any unit, by round; instances are those of the rounds, as in a Row.
-func Summarize(x []float64, instances []int) Summary {
-	by := gather(x, instances)
+// Summarize sums up values in any unit, by round; instances are those of the rounds, as in a Row, and so many of them in a row count for one.
+func Summarize(x []float64, instances []int, block int) Summary {
+	by := gather(x, instances).finite()
 	if len(by) == 0 {
 		return Summary{}
 	}
-	r := resample(by.units())
 	x = slices.Sorted(slices.Values(slices.Concat(by...)))
-	s := Summary{N: len(x), Median: r.median, Least: x[0], Most: x[len(x)-1]}
-	s.Low, s.High = r.interval()
+	s := Summary{N: len(x), Least: x[0], Most: x[len(x)-1]}
+	s.Median, s.Low, s.High, s.Range = by.blocks(max(block, 1)).interval()
 	if s.Median != 0 {
 		s.Spread = min(deviation(x, s.Median)/math.Abs(s.Median), math.MaxFloat64)
 	}

@@ -8,47 +8,101 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// A Pair holds the values of one figure from two runs, whose rounds have nothing to do with each other: their numbers may differ. Values
-// that are no finite numbers above zero do not count.
+// A Run is the values of one figure in one run, as in a Row.
+type Run struct {
+	Values    []float64
+	Instances []int
+}
+
+// A Pair holds the values of one figure from runs before and after a change. Rounds of two runs have nothing to do with each other: their
+// numbers may differ. Values that are no finite numbers above zero do not count.
 type Pair struct {
-	Before, After                   []float64
-	BeforeInstances, AfterInstances []int // of their rounds, as in a Row
-	Disturbed                       bool  // the host was, in too many of the rounds of one
+	Kind, Figure  string // as in a Row
+	Family        int
+	Before, After []Run
+	Former        []Run // of the same experiment on the same host: how much its runs differ by themselves
+	Disturbed     bool  // the host was, in too many of the rounds of one
 	// ControlLow and ControlHigh are how far apart bare and bare again were within the runs; 0: not known.
 	ControlLow, ControlHigh float64
 }
 
-// JudgePairs judges a table of two runs: Ratio is that of the medians, after to before, and N the smaller number of values. It differs from
-// Judge only in that nothing cancels that a round shares, so intervals are wider; and what changed between the runs, such as the weather
-// in the room, is within the difference.
+// JudgePairs judges a table of runs before and after a change: Ratio is that of the medians, after to before, and N the smaller number of
+// values. Nothing cancels that a round shares, so intervals are wider than those of Judge; and what else changed between the runs, such
+// as the weather in the room, is within the difference.
+//
+// A run is no more the setting than an instance is: where memory lies since the last boot, or the heat of the day, are in all of its
+// rounds. So it is runs that are compared where there are several. One run on each side says how these two differ, and no more.
 func JudgePairs(pairs []Pair) []Judged {
+	blocks := blocksOfPairs(pairs)
 	judged := make([]Judged, len(pairs))
 	for i, pair := range pairs {
-		judged[i] = pair.compare()
+		if pair.single() {
+			judged[i] = pair.compare(blocks[i])
+		} else {
+			judged[i] = pair.compareRuns()
+		}
 	}
-	adjust(judged, func(i int) bool { return pairs[i].Disturbed }, func(int) bool { return true })
+	adjust(judged, func(i int) int { return pairs[i].Family })
+	for i, pair := range pairs {
+		j := &judged[i]
+		j.controlled = true
+		if j.Verdict = j.verdict(); pair.Disturbed {
+			j.Verdict = Unmeasurable
+		} else if pair.single() && (j.Verdict == Differs || j.Verdict == Slight) {
+			j.Verdict = pair.apart(*j)
+		}
+	}
 	return judged
 }
 
-func (pair Pair) compare() Judged {
-	j := Judged{P: 1, Adjusted: 1, ControlLow: pair.ControlLow, ControlHigh: pair.ControlHigh, Block: 1}
-	before, after := gather(logs(pair.Before), pair.BeforeInstances), gather(logs(pair.After), pair.AfterInstances)
+// single says whether there is but one run on each side.
+func (pair Pair) single() bool { return len(pair.Before) == 1 && len(pair.After) == 1 }
+
+// blocksOfPairs looks for slow moods within single runs, and gives the longest blocks of the two of a pair. Where there are more, runs
+// are compared, whatever moods they had.
+func blocksOfPairs(pairs []Pair) []Serial {
+	var all []Series
+	var of []int
+	for i, pair := range pairs {
+		if pair.single() {
+			for _, run := range []Run{pair.Before[0], pair.After[0]} {
+				all, of = append(all, Series{pair.Kind, pair.Figure, logs(run.Values), run.Instances}), append(of, i)
+			}
+		}
+	}
+	blocks := make([]Serial, len(pairs))
+	for k, serial := range Blocks(all) {
+		b := &blocks[of[k]]
+		b.Block, b.Suspected = max(b.Block, serial.Block), b.Suspected || serial.Suspected
+	}
+	return blocks
+}
+
+// compare sets two single runs side by side.
+func (pair Pair) compare(serial Serial) Judged {
+	j := Judged{P: 1, Adjusted: 1, ControlLow: pair.ControlLow, ControlHigh: pair.ControlHigh, Block: serial.Block}
+	before, after := pair.Before[0].sample(), pair.After[0].sample()
 	j.N, j.Instances = min(before.values(), after.values()), min(len(before), len(after))
 	if j.N == 0 {
+		return j
+	}
+	j.Modes = modes(slices.Concat(before...)) || modes(slices.Concat(after...))
+	before, after = before.blocks(j.Block), after.blocks(j.Block)
+	if !j.decidable() {
+		x, y := before.units(), after.units()
+		j.Ratio, j.Low, j.High, j.Range = ratio(median(y)-median(x)), ratio(y[0]-x[len(x)-1]), ratio(y[len(y)-1]-x[0]), true
 		return j
 	}
 	g := apart{resample(before.units()), resample(after.units())}
 	low, high := g.interval()
 	j.Ratio, j.Low, j.High = ratio(g.after.median-g.before.median), ratio(low), ratio(high)
-	j.Modes = modes(slices.Concat(before...)) || modes(slices.Concat(after...))
-	if j.decidable() {
-		j.P = g.p()
-		if j.Modes {
-			j.P = max(j.P, ofTwoMeans(before.medians(), after.medians()))
-		}
+	if j.P = g.p(); j.Modes {
+		j.P = max(j.P, ofTwoMeans(before.medians(), after.medians()))
 	}
 	return j
 }
+
+func (run Run) sample() sample { return gather(logs(run.Values), run.Instances) }
 
 // logs gives the logarithms of values; NaN where there is none.
 func logs(x []float64) []float64 {

@@ -15,19 +15,19 @@ func TestPairsCoverage(t *testing.T) {
 		const tables = 600
 		covered, wrong := 0, 0
 		for range tables {
-			p := Pair{}
+			var before, after []float64
 			for range n {
-				p.Before = append(p.Before, 100*math.Exp(0.03*noise.NormFloat64()))
-				p.After = append(p.After, 80*math.Exp(0.05*noise.NormFloat64()))
+				before = append(before, 100*math.Exp(0.03*noise.NormFloat64()))
+				after = append(after, 80*math.Exp(0.05*noise.NormFloat64()))
 			}
-			j := JudgePairs([]Pair{p})[0]
+			j := JudgePairs([]Pair{pairOf(before, after)})[0]
 			if j.Low <= 0.8 && 0.8 <= j.High {
 				covered++
 			}
-			for i := range p.After {
-				p.After[i] = 100 * math.Exp(0.03*noise.NormFloat64())
+			for i := range after {
+				after[i] = 100 * math.Exp(0.03*noise.NormFloat64())
 			}
-			if JudgePairs([]Pair{p})[0].Verdict == Differs {
+			if JudgePairs([]Pair{pairOf(before, after)})[0].Verdict == Apart {
 				wrong++
 			}
 		}
@@ -46,12 +46,14 @@ func TestPairsFound(t *testing.T) {
 	found := 0
 	const tables = 300
 	for range tables {
-		p := Pair{ControlLow: 0.98, ControlHigh: 1.02}
+		var before, after []float64
 		for range 12 {
-			p.Before = append(p.Before, math.Exp(0.015*noise.NormFloat64()))
-			p.After = append(p.After, 0.9*math.Exp(0.015*noise.NormFloat64()))
+			before = append(before, math.Exp(0.015*noise.NormFloat64()))
+			after = append(after, 0.9*math.Exp(0.015*noise.NormFloat64()))
 		}
-		if j := JudgePairs([]Pair{p})[0]; j.Verdict == Differs && j.Ratio < 1 {
+		p := pairOf(before, after)
+		p.ControlLow, p.ControlHigh = 0.98, 1.02
+		if j := JudgePairs([]Pair{p})[0]; j.Verdict == Apart && j.Ratio < 1 {
 			found++
 		}
 	}
@@ -64,7 +66,7 @@ func TestPairsFound(t *testing.T) {
 func TestPairsTurned(t *testing.T) {
 	values := rapid.SliceOfN(rapid.Float64Range(0.1, 1e9), 1, 14)
 	rapid.Check(t, func(r *rapid.T) {
-		p := Pair{Before: values.Draw(r, "before"), After: values.Draw(r, "after")}
+		p := pairOf(values.Draw(r, "before"), values.Draw(r, "after"))
 		j := JudgePairs([]Pair{p})[0]
 		back := JudgePairs([]Pair{{Before: p.After, After: p.Before}})[0]
 		if !pairNear(j.Ratio*back.Ratio, 1) || !pairNear(j.P, back.P) || j.Low > j.Ratio*(1+1e-9) || j.High < j.Ratio*(1-1e-9) {
@@ -74,18 +76,23 @@ func TestPairsTurned(t *testing.T) {
 }
 
 func TestPairsNone(t *testing.T) {
-	for _, p := range []Pair{{}, {Before: []float64{1}}, {Before: []float64{0, -1, math.NaN()}, After: []float64{1}}} {
+	for _, p := range []Pair{{}, pairOf([]float64{1}, nil), {Before: []Run{{}, {}}}, pairOf([]float64{0, -1, math.NaN()}, []float64{1})} {
 		if j := JudgePairs([]Pair{p})[0]; j.N != 0 || j.Verdict != Undecided {
 			t.Errorf("%+v: %+v", p, j)
 		}
 	}
 	same := []float64{2, 2, 2, 2, 2}
-	if j := JudgePairs([]Pair{{Before: same, After: same}})[0]; j.Verdict != Same || j.Ratio != 1 {
+	if j := JudgePairs([]Pair{pairOf(same, same)})[0]; j.Verdict != Same || j.Ratio != 1 {
 		t.Errorf("equal constants: %+v", j)
 	}
-	if j := JudgePairs([]Pair{{Before: same, After: []float64{3, 3, 3, 3, 3}}})[0]; j.Verdict != Differs {
+	if j := JudgePairs([]Pair{pairOf(same, []float64{3, 3, 3, 3, 3})})[0]; j.Verdict != Apart {
 		t.Errorf("other constants: %+v", j)
 	}
 }
 
 func pairNear(a, b float64) bool { return math.Abs(a-b) <= 1e-6*max(math.Abs(a), math.Abs(b)) }
+
+// pairOf is one run on each side.
+func pairOf(before, after []float64) Pair {
+	return Pair{Before: []Run{{Values: before}}, After: []Run{{Values: after}}}
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"fmt"
+
+	"orrery/internal/lab/report"
+	"orrery/internal/lab/stats"
+)
+
+// An outcome is what tables came to, in numbers of them.
+type outcome struct {
+	tables, rounds, wrong, unwarned, apart, found int
+	rows, same, called, covered, blocks           int // of rows in which nothing differs
+}
+
+// look counts what one report says.
+func look(r *report.Report) outcome {
+	o := outcome{tables: 1, rounds: r.Kept}
+	for _, t := range r.Tests {
+		for _, f := range t.Figures {
+			for _, c := range f.Cells {
+				if c.Ratio == nil || c.Again != "" {
+					continue
+				}
+				if t.Name == slowTest && f.Name == slowFigure && c.Setting == slowSetting {
+					if c.Ratio.Verdict == stats.Differs {
+						o.found = 1
+					}
+					continue
+				}
+				o.row(c.Ratio)
+			}
+		}
+	}
+	if o.wrong > 0 && len(r.Controls) == 0 {
+		o.unwarned = 1
+	}
+	return o
+}
+
+// row counts one in which nothing differs.
+func (o *outcome) row(x *report.Ratio) {
+	o.rows++
+	switch x.Verdict {
+	case stats.Differs, stats.Slight, stats.Fails:
+		o.wrong = 1
+	case stats.Same:
+		o.same++
+	}
+	if x.Block > 1 {
+		o.blocks++
+	}
+	if called(x) {
+		o.called++
+		if x.Low <= 1 && 1 <= x.High {
+			o.covered++
+		}
+	}
+}
+
+// called reports whether an interval is called one of 95 %.
+func called(x *report.Ratio) bool { return !x.Range }
+
+func add(all []outcome) (sum outcome) {
+	for _, o := range all {
+		sum.tables, sum.rounds, sum.wrong = sum.tables+o.tables, sum.rounds+o.rounds, sum.wrong+o.wrong
+		sum.apart += o.apart
+		sum.unwarned, sum.found, sum.rows = sum.unwarned+o.unwarned, sum.found+o.found, sum.rows+o.rows
+		sum.same, sum.called, sum.covered, sum.blocks = sum.same+o.same, sum.called+o.called, sum.covered+o.covered, sum.blocks+o.blocks
+	}
+	return sum
+}
+
+func (o outcome) line(name string, per int) string {
+	return fmt.Sprintf("| %s | %d | %.0f | %s | %s | %s | %s | %s | %s | %s |", name, per, float64(o.rounds)/float64(o.tables), share(o.wrong, o.tables),
+		share(o.unwarned, o.tables), share(o.same, o.rows), share(o.called, o.rows), share(o.covered, o.called), share(o.blocks, o.rows), share(o.found, o.tables))
+}
+
+func share(n, of int) string {
+	if of == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%.1f %%", 100*float64(n)/float64(of))
+}

@@ -1,0 +1,102 @@
+package stats
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// Apart is the verdict of two single runs that differ: of the runs, not of what changed between them.
+const Apart Verdict = "these two runs differ"
+
+// AsFormer is the verdict of two single runs that differ by no more than former runs did, in which nothing had changed.
+const AsFormer Verdict = "these two runs differ as former ones did"
+
+// levels are the figures of runs: logarithms of their medians. Runs without a value are left out.
+func levels(runs []Run) (all []float64) {
+	for _, run := range runs {
+		if s := run.sample(); len(s) > 0 {
+			all = append(all, median(s.units()))
+		}
+	}
+	return all
+}
+
+// compareRuns compares two groups of runs, by Student's t of their figures: what rounds and instances add to the spread
+// is in that of runs already. Few runs are as many as there are, so nothing is resampled. Former runs of the same
+// experiment tell of the spread, too.
+func (pair Pair) compareRuns() Judged {
+	j := Judged{P: 1, Adjusted: 1, ControlLow: pair.ControlLow, ControlHigh: pair.ControlHigh, Block: 1}
+	before, after := levels(pair.Before), levels(pair.After)
+	j.N = min(len(before), len(after))
+	if j.N == 0 {
+		return j
+	}
+	former := levels(pair.Former)
+	if len(former) < 2 {
+		former = nil // one alone tells of no spread
+	}
+	j.Instances = len(before) + len(after)
+	middle := stat.Mean(after, nil) - stat.Mean(before, nil)
+	j.Ratio = ratio(middle)
+	se, freedom := spread(before, after, former)
+	if j.Range = len(before)+len(after)+len(former) < Enough; j.Range {
+		low, high := math.Inf(1), math.Inf(-1)
+		for _, x := range before {
+			for _, y := range after {
+				low, high = min(low, y-x), max(high, y-x)
+			}
+		}
+		j.Low, j.High = ratio(low), ratio(high)
+		j.Instances = 0 // too few to decide
+		return j
+	}
+	j.Instances = max(j.Instances, Enough)
+	t := distuv.StudentsT{Sigma: 1, Nu: freedom}
+	reach := t.Quantile(1-level/2) * se
+	j.Low, j.High = ratio(middle-reach), ratio(middle+reach)
+	if se > 0 {
+		j.P = 2 * t.Survival(math.Abs(middle)/se)
+	} else if middle != 0 {
+		j.P = 0
+	}
+	return j
+}
+
+// spread is the standard error of the difference of two groups of runs, and its degrees of freedom. Without former runs
+// each side has its own spread (Welch, Biometrika 34, 1947), if it has two runs; otherwise all have the same.
+func spread(before, after, former []float64) (se, freedom float64) {
+	n, m := float64(len(before)), float64(len(after))
+	if len(former) < Enough && n > 1 && m > 1 {
+		a, b := stat.Variance(before, nil)/n, stat.Variance(after, nil)/m
+		if a+b == 0 {
+			return 0, n + m - 2
+		}
+		return math.Sqrt(a + b), (a + b) * (a + b) / (a*a/(n-1) + b*b/(m-1))
+	}
+	squares, freedom := 0.0, 0.0
+	for _, x := range [][]float64{before, after, former} {
+		if len(x) > 1 {
+			squares += stat.Variance(x, nil) * float64(len(x)-1)
+			freedom += float64(len(x) - 1)
+		}
+	}
+	if freedom == 0 {
+		return 0, 0
+	}
+	return math.Sqrt(squares / freedom * (1/n + 1/m)), freedom
+}
+
+// apart says how two single runs differ that do: by more than former runs did, if there are enough of them.
+func (pair Pair) apart(j Judged) Verdict {
+	former := levels(pair.Former)
+	if len(former) < Enough {
+		return Apart
+	}
+	se, freedom := spread(levels(pair.Before), levels(pair.After), former)
+	if math.Abs(math.Log(j.Ratio)) <= (distuv.StudentsT{Sigma: 1, Nu: freedom}).Quantile(1-level/2)*se {
+		return AsFormer
+	}
+	return Apart
+}
