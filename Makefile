@@ -121,7 +121,8 @@ members: ## let the members of GROUP call orrery-member by sudo
 .PHONY: uninstall
 uninstall: ## remove what install installed
 	@DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) packaging/unit disable
-	rm -f $(DESTDIR)/etc/sudoers.d/orrery $(DESTDIR)$(PREFIX)/bin/orrery-member $(DESTDIR)$(PREFIX)/share/orrery/sudoers
+	@rule=$(DESTDIR)/etc/sudoers.d/orrery; ! grep -qs ' $(PREFIX)/bin/orrery-member$$' $$rule || rm -f $$rule # another one may be installed elsewhere
+	rm -f $(DESTDIR)$(PREFIX)/bin/orrery-member $(DESTDIR)$(PREFIX)/share/orrery/sudoers
 	rm -f $(DESTDIR)$(PREFIX)/bin/orrery $(DESTDIR)$(PREFIX)/lib/orrery/orrery-micro $(DESTDIR)$(PREFIX)/lib/orrery/orrery-guest $(DESTDIR)$(PREFIX)/share/bash-completion/completions/orrery \
 	  $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_orrery $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/orrery.fish \
 	  $(DESTDIR)$(PREFIX)/share/man/man1/orrery*.1 $(DESTDIR)$(PREFIX)/lib/systemd/system/orrery.service

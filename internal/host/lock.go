@@ -67,7 +67,7 @@ func Flock(f *os.File, how Sharing) error {
 // TryLock takes the lock at path if it is free now, else it gives ErrHeld.
 func TryLock(path string, how Sharing) (*Lock, error) {
 	for {
-		f, err := openLock(path)
+		f, err := opening(path)
 		if err != nil {
 			return nil, err
 		}
@@ -88,6 +88,12 @@ func TryLock(path string, how Sharing) (*Lock, error) {
 	}
 }
 
+// tryLock is TryLock, and tells if the disk does not answer: no process then has what is waited for.
+func tryLock(ctx context.Context, path string, how Sharing) (*Lock, error) {
+	defer waits.Slow(ctx, "still waiting for the disk of "+path)()
+	return TryLock(path, how)
+}
+
 // WaitLock waits for the lock at path. Whoever has it is told after a second (package waits), with what is locked, as in "the
 // lock of …". When ctx ends, so does the wait.
 func WaitLock(ctx context.Context, path string, how Sharing, locked string) (l *Lock, err error) {
@@ -95,7 +101,7 @@ func WaitLock(ctx context.Context, path string, how Sharing, locked string) (l *
 		return nil, err
 	}
 	err = waits.For(ctx, locked, func() (waits.Held, error) {
-		if l, err = TryLock(path, how); errors.Is(err, ErrHeld) {
+		if l, err = tryLock(ctx, path, how); errors.Is(err, ErrHeld) {
 			return func() string { return HeldBy(path) }, nil
 		}
 		return nil, err
@@ -127,6 +133,9 @@ func (l *Lock) Release() {
 		l.held()
 	}
 }
+
+// opening is openLock, and a variable, so that tests can change it.
+var opening = openLock
 
 // openLock opens a file that is to be locked. Whoever can open a file can lock it, to read it is enough; so nobody but its owner can,
 // also if an earlier version of this program made it.
@@ -179,7 +188,7 @@ func TakeLock(ctx context.Context, path string, h Holder) (l *Lock, err error) {
 	}
 	began := time.Now()
 	err = waits.For(ctx, "the lock "+path, func() (waits.Held, error) {
-		if l, err = TryLock(path, Alone); errors.Is(err, ErrHeld) && time.Since(began) < ofTheDead && dead(path) {
+		if l, err = tryLock(ctx, path, Alone); errors.Is(err, ErrHeld) && time.Since(began) < ofTheDead && dead(path) {
 			return func() string { return HeldBy(path) }, nil
 		}
 		return nil, err
@@ -191,6 +200,7 @@ func TakeLock(ctx context.Context, path string, h Holder) (l *Lock, err error) {
 		return nil, err
 	}
 	l.named, l.held = true, CountHeld()
+	defer waits.Slow(ctx, "still waiting for the disk of "+path)()
 	if err := h.write(l.file); err != nil && !problem.DiskFull(err) { // on a full disk nobody is told who it is, but whoever makes room can be at work
 		l.Release()
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -186,6 +187,33 @@ func TestWaitTells(t *testing.T) {
 	}
 	if err := other.Wait(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestLockOnFrozenDisk: whoever takes a lock on a disk that stands still is told so.
+func TestLockOnFrozenDisk(t *testing.T) {
+	was := opening
+	defer func() { opening = was }()
+	for name, take := range map[string]func(ctx context.Context, path string) (*Lock, error){
+		"WaitLock": func(ctx context.Context, path string) (*Lock, error) {
+			return WaitLock(ctx, path, Alone, "the lock of a test")
+		},
+		"TakeLock": func(ctx context.Context, path string) (*Lock, error) { return TakeLock(ctx, path, Holder{}) },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			path, told := filepath.Join(t.TempDir(), "lock"), make(chan string, 1)
+			opening = func(path string) (*os.File, error) {
+				if text := <-told; text != "still waiting for the disk of "+path+", 5 s" {
+					t.Errorf("%s: %s", name, text)
+				}
+				return openLock(path)
+			}
+			l, err := take(waits.Telling(t.Context(), func(text string) { told <- text }), path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			l.Release()
+		})
 	}
 }
 

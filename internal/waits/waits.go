@@ -40,7 +40,25 @@ const (
 var (
 	tellAfter    = time.Second // variables, so that tests can change them
 	tellInterval = 30 * time.Second
+	slowAfter    = 5 * time.Second
 )
+
+// Slow tells a text, and for how long that has been so, until stop is called: after 5 s, and then now and then. It is for what takes
+// no time unless a disk or another machine does not answer, and cannot be interrupted.
+func Slow(ctx context.Context, text string) (stop func()) {
+	began, ended := time.Now(), make(chan struct{})
+	go func() {
+		for pause := slowAfter; ; pause = tellInterval {
+			select {
+			case <-ended:
+				return
+			case <-time.After(pause):
+				Tell(ctx, fmt.Sprintf("%s, %d s", text, int(time.Since(began).Seconds())))
+			}
+		}
+	}()
+	return func() { close(ended) }
+}
 
 // For tries something until nobody else has what is wanted for it, which is named as in "the lock of …". Try returns who has
 // it, or nil if it has been done or cannot be. When ctx ends first, the problem says who still had it: Locked if it was time

@@ -39,6 +39,26 @@ func TestFor(t *testing.T) {
 	})
 }
 
+// TestSlow: what takes long is told after 5 s, and then now and then, until it is over.
+func TestSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []string
+		ctx := Telling(t.Context(), func(text string) { told = append(told, text) })
+		for _, c := range []struct {
+			long time.Duration
+			want string
+		}{{4 * time.Second, ""}, {40 * time.Second, "still so, 5 s|still so, 35 s"}} {
+			stop := Slow(ctx, "still so")
+			time.Sleep(c.long)
+			stop()
+			time.Sleep(time.Hour)
+			if got := strings.Join(told, "|"); got != c.want {
+				t.Errorf("%s is told as %q, not %q", c.long, got, c.want)
+			}
+		}
+	})
+}
+
 // TestForEnds: nobody waits past his context, and is told who still had it. What cannot be had is not waited for.
 func TestForEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
