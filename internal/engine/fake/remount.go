@@ -25,7 +25,7 @@ func (e *Engine) Remount(ctx context.Context, n *spec.Node) error {
 	if !there.running() {
 		return engine.NotRunning(engine.RefOf(n))
 	}
-	if !e.Can.Remount && !slices.Equal(there.spec.Mounts, n.Mounts) {
+	if (!e.Can.Remount || n.VM.Disk != "") && !slices.Equal(there.spec.Mounts, n.Mounts) {
 		return problem.New(problem.Unable, "node %s runs: the engine cannot change its volumes", n.Name)
 	}
 	shall := there.spec

@@ -19,15 +19,20 @@ func TestMixedSet(t *testing.T) {
 		name     string
 		machine  observe.Capabilities
 		mounts   []spec.Mount
+		disk     string
 		standing string
 	}{
-		{"both move", observe.Capabilities{MoveNIC: true}, nil, ""},
-		{"a volume", observe.Capabilities{MoveNIC: true}, []spec.Mount{volume}, "engine kvm cannot change the volumes"},
-		{"a volume that it can change", observe.Capabilities{MoveNIC: true, Remount: true}, []spec.Mount{volume}, ""},
-		{"links stay", observe.Capabilities{}, nil, "engine kvm cannot move the links"},
+		{"both move", observe.Capabilities{MoveNIC: true}, nil, "", ""},
+		{"a volume", observe.Capabilities{MoveNIC: true}, []spec.Mount{volume}, "", "engine kvm cannot change the volumes"},
+		{"a volume that it can change", observe.Capabilities{MoveNIC: true, Remount: true}, []spec.Mount{volume}, "", ""},
+		{"a disk", observe.Capabilities{MoveNIC: true, Remount: true}, nil, site.QCow2, ""},
+		{"a volume above a disk", observe.Capabilities{MoveNIC: true, Remount: true}, []spec.Mount{volume}, site.QCow2, "node kvm keeps what it writes on a disk"},
+		{"links stay", observe.Capabilities{}, nil, "", "engine kvm cannot move the links"},
 	} {
 		h := &observe.Host{Engines: map[string]observe.Capabilities{site.LXC: {MoveNIC: true, Remount: true}, site.KVM: c.machine}}
-		set := []*member{{to: node(site.LXC, volume)}, {to: node(site.KVM, c.mounts...), olds: []*observe.Node{node(site.LXC)}}}
+		machine := node(site.KVM, c.mounts...)
+		machine.VM.Disk = c.disk
+		set := []*member{{to: node(site.LXC, volume)}, {to: machine, olds: []*observe.Node{node(site.LXC)}}}
 		if why := immovable(h, set); !strings.Contains(why, c.standing) || (why == "") != (c.standing == "") {
 			t.Errorf("%s: %q", c.name, why)
 		}

@@ -19,8 +19,8 @@ func immovable(h *observe.Host, set []*member) string {
 			if !h.Engines[n.Engine].MoveNIC {
 				return "engine " + n.Engine + " cannot move the links of running nodes"
 			}
-			if !h.Engines[n.Engine].Remount && len(n.Mounts) > 0 {
-				return "engine " + n.Engine + " cannot change the volumes of running nodes"
+			if why := fixed(h, n); why != "" && len(n.Mounts) > 0 {
+				return why
 			}
 			for _, nic := range n.NICs {
 				if !site.KindOf(nic.Kind).Bridged {
@@ -32,6 +32,17 @@ func immovable(h *observe.Host, set []*member) string {
 	if names := slices.Sorted(maps.Keys(networks)); len(names) > 0 {
 		name := names[0]
 		return "network " + name + " is " + networks[name] + ", and links move between bridges only"
+	}
+	return ""
+}
+
+// fixed says why the volumes of a node cannot be changed while it runs; "": they can.
+func fixed(h *observe.Host, n *observe.Node) string {
+	switch {
+	case !h.Engines[n.Engine].Remount:
+		return "engine " + n.Engine + " cannot change the volumes of running nodes"
+	case n.VM.Disk != "": // its guest has mounted them above that as it booted
+		return "node " + n.Name + " keeps what it writes on a disk (vm.disk), so its volumes cannot be changed while it runs"
 	}
 	return ""
 }

@@ -46,7 +46,7 @@ func (d *draft) retire(m *member) {
 			continue
 		}
 		retired := old.Node
-		if m.host.Engines[old.Engine].Remount { // else it lets go of its volumes as it stands still
+		if fixed(m.host, old) == "" { // else it lets go of its volumes as it stands still
 			retired = mounting(old.Node, stand.Retired(old.Node))
 		}
 		needs := slices.Clone(d.proofs)

@@ -109,6 +109,9 @@ func drawSite(t *rapid.T) *site.Site {
 		n := site.Node{Name: fmt.Sprint("node", i), ID: 100 + i, Image: "debian", Engine: "fake", Host: host, Autostart: true}
 		if yes("virtual") {
 			n.Engine = site.KVM
+			if yes("disk") {
+				n.VM.Disk = site.QCow2
+			}
 		}
 		n.Roles = []string{fmt.Sprint("role", rapid.IntRange(0, 2).Draw(t, "role"))} // one each, so that nobody waits in a circle
 		for j := range s.Networks {
@@ -278,7 +281,7 @@ func (w *world) want(releases map[string]int) {
 	there := w.observe()[0]
 	moves := !slices.ContainsFunc(there.Nodes, func(n observe.Node) bool {
 		can := there.Engines[n.Engine]
-		return !can.MoveNIC || !can.Remount
+		return !can.MoveNIC || !can.Remount || n.VM.Disk != ""
 	})
 	for _, n := range there.Nodes {
 		shall := stand.Retired(n.Node)

@@ -97,11 +97,13 @@ func pipe(dir string) string { return filepath.Join(dir, "console.pipe") }
 
 func half(dir string, i int) string { return filepath.Join(dir, "console."+strconv.Itoa(i)) }
 
-// numberOf returns the number of a half, or false if it was never begun.
-func numberOf(f io.ReaderAt) (uint64, bool) {
+// numberOf returns the number of a half, or 0 if it was never begun.
+func numberOf(f io.ReaderAt) uint64 {
 	var header [headerBytes]byte
-	_, err := f.ReadAt(header[:], 0)
-	return binary.BigEndian.Uint64(header[:]), err == nil
+	if _, err := f.ReadAt(header[:], 0); err != nil {
+		return 0
+	}
+	return binary.BigEndian.Uint64(header[:])
 }
 
 // Run records what comes from the standard input, in the first two files that this process was handed, until QEMU has ended.
@@ -112,8 +114,7 @@ func Run() error {
 // rotate writes what comes to two halves in turn. It begins in the older of them, so that what another process has kept is not
 // lost. What a half has no room for, as where the file system is full, is lost: the guest must not wait for that.
 func rotate(from io.Reader, halves [2]*os.File) error {
-	first, _ := numberOf(halves[0])
-	second, _ := numberOf(halves[1])
+	first, second := numberOf(halves[0]), numberOf(halves[1])
 	number, at, used := max(first, second), 0, maxHalfBytes
 	if first < second {
 		at = 1
@@ -171,7 +172,7 @@ func read(dir string) (text []byte, whole bool, err error) {
 			return nil, false, err
 		}
 		defer halves[i].Close() //nolint:errcheck // it was only read
-		numbers[i], _ = numberOf(halves[i])
+		numbers[i] = numberOf(halves[i])
 		if texts[i], err = io.ReadAll(io.NewSectionReader(halves[i], headerBytes, maxHalfBytes)); err != nil {
 			return nil, false, err
 		}
@@ -180,12 +181,11 @@ func read(dir string) (text []byte, whole bool, err error) {
 	if numbers[0] > numbers[1] {
 		older, newer = 1, 0
 	}
-	number, _ := numberOf(halves[older])
 	info, err := halves[older].Stat()
 	if err != nil {
 		return nil, false, err
 	}
-	whole = number == numbers[older] && info.Size() == int64(len(texts[older]))+headerBytes || info.Size() == 0
+	whole = numberOf(halves[older]) == numbers[older] && info.Size() == int64(len(texts[older]))+headerBytes || info.Size() == 0
 	return append(texts[older], texts[newer]...), whole, nil
 }
 
