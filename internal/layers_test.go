@@ -29,7 +29,7 @@ var layers = [][]string{
 	{"relay", "host/twins", "host/enter"},
 	{"image/rootfs", "image/archive", "image/access", "image/pieces", "image/imported", "image/tools", "network/ends"},
 	{"network/wireguard", "network/passthrough"},
-	{"network/vxlan"},
+	{"network/vxlan", "network/kind"},
 	{"network/ports"},
 	{"guest/agent"},
 	{"image", "role", "network", "volume", "secret", "journal"},

@@ -23,7 +23,7 @@ func Addresses() ([]observe.Address, error) {
 			continue
 		}
 		has, err := ends.Whole(func() ([]netlink.Addr, error) { return netlink.AddrList(link, netlink.FAMILY_ALL) })
-		if err != nil && !gone(err) {
+		if err != nil && !ends.Gone(err) {
 			return nil, problem.New(problem.Failed, "list the addresses of %s", attrs.Name).Because(err)
 		}
 		for _, a := range has {

@@ -6,6 +6,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"orrery/internal/network/ends"
+	"orrery/internal/network/kind"
 	"orrery/internal/network/passthrough"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
@@ -86,14 +87,14 @@ func around(siteName string, all []bridge) (observe.Around, error) {
 
 // isEndOf reports whether a link is an end of a veth pair of a site, or one that a killed run could not mark.
 func isEndOf(siteName string, link netlink.Link) bool {
-	if !isVethEnd(link) {
+	if !kind.IsVethEnd(link) {
 		return false
 	}
 	alias := passthrough.Alias(link)
 	if alias == "" {
 		return true
 	}
-	for _, prefix := range []string{vethPairAlias(spec.Network{Site: siteName}), "orrery cable " + siteName + " "} {
+	for _, prefix := range []string{kind.VethPairAlias(spec.Network{Site: siteName}), "orrery cable " + siteName + " "} {
 		if len(alias) > len(prefix) && alias[:len(prefix)] == prefix {
 			return true
 		}

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/network/ends"
+	"orrery/internal/network/kind"
 	"orrery/internal/site/spec"
 )
 
@@ -55,7 +56,7 @@ func bridges() ([]bridge, error) {
 // in one act, by the hardware address with which it was made.
 func ours(link netlink.Link) (bridge, bool) {
 	attrs := link.Attrs()
-	if link.Type() != "bridge" && link.Type() != "macvlan" {
+	if !kind.IsLinkType(link.Type()) {
 		return bridge{}, false
 	}
 	n, marked := readMark(attrs.Alias)
@@ -72,6 +73,34 @@ func bridgeMAC(name string) net.HardwareAddr {
 	return net.HardwareAddr{d[0]&0xfc | 0x02, d[1], d[2], d[3], d[4], d[5]}
 }
 
+// openLink gives the link of a network, marked; it makes it unless it is there. A new one is down. One of another kind is replaced:
+// nobody is on it, as refuseUsers has seen to.
+func openLink(n spec.Network) (netlink.Link, error) {
+	k := kind.Of(n.Kind)
+	link, err := netlink.LinkByName(n.Bridge)
+	if err == nil && (link.Type() != k.LinkType() || !k.IsOn(link, n)) {
+		if err := netlink.LinkDel(link); err != nil {
+			return nil, err
+		}
+		link, err = nil, netlink.LinkNotFoundError{}
+	}
+	if ends.Missing(err) {
+		attrs := netlink.NewLinkAttrs()
+		attrs.Name, attrs.HardwareAddr = n.Bridge, bridgeMAC(n.Bridge)
+		if err := netlink.LinkAdd(k.NewLink(n, attrs)); err != nil {
+			return nil, err
+		}
+		link, err = netlink.LinkByName(n.Bridge)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if link.Attrs().Alias != mark(n) {
+		err = netlink.LinkSetAlias(link, mark(n))
+	}
+	return link, err
+}
+
 // raiseLink gives the link of a network all that the network says, and sets it up.
 func raiseLink(n spec.Network, link netlink.Link) error {
 	if link.Attrs().MTU != n.MTU {
@@ -79,7 +108,7 @@ func raiseLink(n spec.Network, link netlink.Link) error {
 			return fmt.Errorf("mtu %d: %w", n.MTU, err)
 		}
 	}
-	if !isMacvlan(n) {
+	if link.Type() == "bridge" {
 		if err := forwardAtOnce(link); err != nil {
 			return fmt.Errorf("spanning tree off: %w", err)
 		}
@@ -169,7 +198,7 @@ func sweep(all []bridge, but string) error {
 		if b.marked || b.ports > 0 || b.link.Attrs().Name == but {
 			continue
 		}
-		if err := netlink.LinkDel(b.link); err != nil && !ends.Missing(err) && !gone(err) {
+		if err := netlink.LinkDel(b.link); err != nil && !ends.Missing(err) && !ends.Gone(err) {
 			return err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"orrery/internal/network/ends"
+	"orrery/internal/network/kind"
 	"orrery/internal/network/passthrough"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
@@ -234,7 +235,7 @@ func TestVethPair(t *testing.T) {
 	must(t, err)
 	second, err := netlink.LinkByName("x1")
 	must(t, err)
-	if first.Attrs().ParentIndex != second.Attrs().Index || !isUp(first) || !isUp(second) {
+	if first.Attrs().ParentIndex != second.Attrs().Index || !ends.IsUp(first) || !ends.IsUp(second) {
 		t.Errorf("%+v %+v", first.Attrs(), second.Attrs())
 	}
 	makeAll(t, wire)
@@ -289,7 +290,7 @@ func TestVethPairMadeBefore(t *testing.T) {
 	same(t, []spec.Network{wire})
 	makeAll(t, wire)
 	same(t, []spec.Network{wire})
-	if link("w0").Attrs().Index != before || link("w0").Attrs().Alias != vethPairAlias(wire) || link(bridge).Attrs().Alias != mark(wire) {
+	if link("w0").Attrs().Index != before || link("w0").Attrs().Alias != kind.VethPairAlias(wire) || link(bridge).Attrs().Alias != mark(wire) {
 		t.Errorf("%+v", link("w0").Attrs())
 	}
 	removeAll(t, wire)
@@ -349,14 +350,14 @@ func TestPassthrough(t *testing.T) {
 	if got := link("w0").Attrs().HardwareAddr; !slices.Equal(got, own) {
 		t.Errorf("it has the hardware address %s, not %s", got, own)
 	}
-	if w0 := link("w0"); w0.Attrs().Alias != vethPairAlias(wire) || !isUp(w0) || !isVethEnd(w0) {
+	if w0 := link("w0"); w0.Attrs().Alias != kind.VethPairAlias(wire) || !ends.IsUp(w0) || !kind.IsVethEnd(w0) {
 		t.Errorf("%+v", w0.Attrs())
 	}
 	must(t, Reclaim(ctx, "w0", "karoo/101"))
 	must(t, PassThrough(ctx, "w0", "karoo/101")) // and the node has ended by itself
 	must(t, PassThrough(ctx, "w0", "karoo/102"))
 	must(t, Reclaim(ctx, "w0", "karoo/102"))
-	if alias := link("w0").Attrs().Alias; alias != vethPairAlias(wire) {
+	if alias := link("w0").Attrs().Alias; alias != kind.VethPairAlias(wire) {
 		t.Error(alias)
 	}
 

@@ -1,4 +1,4 @@
-// Package network gives a host the networks of its sites: one link for each network, usually a bridge (see kind.go), and for each site one nftables table
+// Package network gives a host the networks of its sites: one link for each network, usually a bridge (see package kind), and for each site one nftables table
 // that masquerades and keeps networks and sites apart.
 //
 // Observe says which networks of a site are there. Make creates one or changes it to match its spec, rules first; Remove takes it away. Guard, called
@@ -16,6 +16,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"orrery/internal/network/ends"
+	"orrery/internal/network/kind"
 	"orrery/internal/network/vxlan"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -61,19 +62,15 @@ func Make(ctx context.Context, n spec.Network) error {
 		return err
 	}
 	others := slices.DeleteFunc(meant(all, n.Site, joints), func(o spec.Network) bool { return o.Name == n.Name })
-	if n.Kind != spec.VethPair {
+	k := kind.Of(n.Kind)
+	if k.HasNodes() {
 		others = append(others, n)
 	}
 	if err := writeTable(n.Site, others); err != nil {
 		return err
 	}
-	if n.Kind == spec.VethPair {
-		if err := layVethPair(n); err != nil {
-			return failed(n, "make it", err)
-		}
-	}
-	if err := upParent(n); err != nil {
-		return failed(n, "set its interface up", err)
+	if err := k.Make(n); err != nil {
+		return err
 	}
 	if err := raiseLink(n, link); err != nil {
 		return failed(n, "set up link "+n.Bridge, err)
@@ -87,6 +84,18 @@ func Make(ctx context.Context, n spec.Network) error {
 		}
 	}
 	return settle(n)
+}
+
+// replaceEnds removes a veth pair that has other ends than it shall have.
+func replaceEnds(n spec.Network, all []bridge) error {
+	for _, b := range all {
+		if b.marked && b.mark.Bridge == n.Bridge && b.mark.Ends != n.Ends {
+			if err := kind.Of(b.mark.Kind).Remove(b.mark); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // Remove removes a network, and with the last one of a site the site's table. One that is not there is no error.
@@ -105,8 +114,8 @@ func Remove(ctx context.Context, n spec.Network) error {
 		return failed(n, "set link "+n.Bridge+" down", err)
 	}
 	for _, b := range all {
-		if b.marked && b.mark.Kind == spec.VethPair && b.mark.Bridge == n.Bridge {
-			if err := removeEnds(b.mark); err != nil {
+		if b.marked && b.mark.Bridge == n.Bridge {
+			if err := kind.Of(b.mark.Kind).Remove(b.mark); err != nil {
 				return failed(n, "remove its ends", err)
 			}
 		}
@@ -154,14 +163,12 @@ func Sweep(ctx context.Context) error {
 
 // check finds what would make no network, before anything is touched.
 func check(n spec.Network) error {
-	if n.Kind == spec.VethPair {
-		if n.Ends[0] == "" || n.Ends[1] == "" || n.Ends[0] == n.Ends[1] || ends.Own(n.Ends[0]) || ends.Own(n.Ends[1]) {
-			return problem.New(problem.Unable, "network %s: its ends cannot be %q and %q", n.Name, n.Ends[0], n.Ends[1])
-		}
-		return nil
-	}
-	if err := checkKind(n); err != nil {
+	k := kind.Of(n.Kind)
+	if err := k.Check(n); err != nil || !k.HasNodes() {
 		return err
+	}
+	if n.Router && !site.KindOf(n.Kind).Bridged {
+		return problem.New(problem.Unable, "network %s: only a bridge has a router", n.Name)
 	}
 	if err := vxlan.Check(n); err != nil {
 		return err
@@ -202,7 +209,7 @@ func readJoints() (*vxlan.Seen, error) {
 func meant(all []bridge, ofSite string, joints *vxlan.Seen) []spec.Network {
 	var networks []spec.Network
 	for _, b := range all {
-		if b.marked && b.mark.Site == ofSite && b.mark.Kind != spec.VethPair {
+		if b.marked && b.mark.Site == ofSite && kind.Of(b.mark.Kind).HasNodes() {
 			networks = append(networks, joints.Joined(b.mark))
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"orrery/internal/network/ends"
+	"orrery/internal/network/kind"
 	"orrery/internal/network/ports"
 	"orrery/internal/network/vxlan"
 	"orrery/internal/observe"
@@ -88,7 +89,7 @@ func observeSite(siteName string, all []bridge, g *ports.Table, links []netlink.
 		joined, drift := joints.Of(n.Network)
 		n.Network, n.Drift = joined, append(n.Drift, drift...)
 		delete(known, n.Name)
-		if changed && n.Kind != spec.VethPair {
+		if changed && kind.Of(n.Kind).HasNodes() {
 			n.Drifted(observe.RulesChanged)
 		}
 		networks = append(networks, n)
@@ -107,17 +108,12 @@ func observeSite(siteName string, all []bridge, g *ports.Table, links []netlink.
 func observed(b bridge, g *ports.Table, links []netlink.Link) (observe.Network, error) {
 	n, attrs := observe.Network{Network: b.mark}, b.link.Attrs()
 	n.MTU = attrs.MTU
-	if b.link.Type() != linkType(b.mark) {
+	k := kind.Of(n.Kind)
+	if b.link.Type() != k.LinkType() {
 		n.Drifted(observe.LinkForeign)
 	}
-	if n.Kind == spec.VethPair {
-		if wrong := checkVethPair(n.Network); wrong != "" {
-			n.Drifted(wrong)
-		}
+	if k.Observe(&n, b.link); !k.HasNodes() {
 		return n, nil
-	}
-	if isMacvlan(b.mark) && !isOn(b.link, n.Parent) {
-		n.Parent = ends.NameOf(attrs.ParentIndex)
 	}
 	addresses, err := ends.Whole(func() ([]netlink.Addr, error) { return netlink.AddrList(b.link, netlink.FAMILY_V4) })
 	if err != nil && !ends.Missing(err) {

@@ -4,7 +4,10 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"orrery/internal/network/ends"
+	"orrery/internal/network/kind"
 	"orrery/internal/plan/clash"
+	"orrery/internal/problem"
+	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
 
@@ -14,10 +17,8 @@ func refuse(n spec.Network, all []bridge) error {
 	if err := refuseName(n); err != nil {
 		return err
 	}
-	if n.Kind == spec.VethPair {
-		return refuseVethPair(n)
-	}
-	if err := refuseKind(n, all); err != nil {
+	k := kind.Of(n.Kind)
+	if err := k.Refuse(n, marked(all)); err != nil || !k.HasNodes() {
 		return err
 	}
 	if err := refuseUsers(n, all); err != nil || n.HostAddress() == "" {
@@ -45,4 +46,33 @@ func refuseName(n spec.Network) error {
 		return nil
 	}
 	return clash.Named(&n)
+}
+
+// marked returns the networks whose marks are on links of this host.
+func marked(all []bridge) []spec.Network {
+	var networks []spec.Network
+	for _, b := range all {
+		if b.marked {
+			networks = append(networks, b.mark)
+		}
+	}
+	return networks
+}
+
+// refuseUsers says why the link of a network must not be replaced by one of another kind: nodes are on it.
+func refuseUsers(n spec.Network, all []bridge) error {
+	for _, b := range all {
+		if b.link.Attrs().Name != n.Bridge || !b.marked || b.mark.Kind == n.Kind {
+			continue
+		}
+		users, err := kind.Of(b.mark.Kind).Users(b.mark, b.ports)
+		if err != nil {
+			return failed(n, "list the host's links", err)
+		}
+		if users > 0 {
+			return problem.New(problem.Unable, "network %s: it cannot become %s while nodes are on it", n.Name, site.KindOf(n.Kind).Name).
+				Try("stop the nodes that are on it")
+		}
+	}
+	return nil
 }

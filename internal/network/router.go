@@ -4,13 +4,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"net"
 	"os"
 
 	"github.com/vishvananda/netlink"
 
 	"orrery/internal/host"
 	"orrery/internal/network/ends"
+	"orrery/internal/network/kind"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
 )
@@ -81,7 +81,7 @@ func makeRouter(n spec.Network, bridge netlink.Link) error {
 // removeRouter removes the router of a network, if there is one or part of one.
 func removeRouter(n spec.Network) error {
 	for _, name := range []string{uplinkName(n), portName(n)} {
-		if err := removeVethPair(name); err != nil {
+		if err := kind.RemoveVethPair(name); err != nil {
 			return err
 		}
 	}
@@ -95,20 +95,20 @@ func openVethPair(near, far string, mtu int, router *os.File) (netlink.Link, err
 	case ends.Missing(err):
 	case err != nil:
 		return nil, err
-	case !isVethEnd(link):
+	case !kind.IsVethEnd(link):
 		return nil, problem.New(problem.Unable, "the host has an interface %s that is not Orrery's", near).
 			Try("rename it or remove it: ip link delete %s", near)
 	case leadsTo(link, far, router):
 		return link, netlink.LinkSetMTU(link, mtu)
 	default: // to a router that somebody has removed, say
-		if err := removeLink(near); err != nil {
+		if err := ends.Remove(near); err != nil {
 			return nil, err
 		}
 	}
-	if err := host.InNetwork(router, func() error { return removeLink(far) }); err != nil {
+	if err := host.InNetwork(router, func() error { return ends.Remove(far) }); err != nil {
 		return nil, err
 	}
-	veth := newVethPair(near, far, mtu)
+	veth := kind.NewVethPair(near, far, mtu)
 	veth.PeerHardwareAddr = ends.MAC(near + " " + far) // all routers have ends of these names
 	veth.PeerNamespace = netlink.NsFd(int(router.Fd()))
 	if err := netlink.LinkAdd(veth); err != nil {
@@ -139,7 +139,7 @@ func checkRouter(n spec.Network, bridge netlink.Link) error {
 		return err
 	}
 	addresses, ok := pairOf(up)
-	if !ok || port.Attrs().MasterIndex != bridge.Attrs().Index || !isUp(port) || !isUp(up) {
+	if !ok || port.Attrs().MasterIndex != bridge.Attrs().Index || !ends.IsUp(port) || !ends.IsUp(up) {
 		return fmt.Errorf("%s or %s is not as it was made", portName(n), uplinkName(n))
 	}
 	if !isNamespace(namespaceDir + "/" + routerName(n)) {
@@ -152,5 +152,3 @@ func checkRouter(n spec.Network, bridge netlink.Link) error {
 	defer router.Close()
 	return host.InNetwork(router, func() error { return checkInside(n, addresses) })
 }
-
-func isUp(link netlink.Link) bool { return link.Attrs().Flags&net.FlagUp != 0 }

@@ -114,7 +114,7 @@ func checkEnd(name, address string, mtu int) error {
 	if err != nil {
 		return err
 	}
-	if len(has) != 1 || has[0].IPNet.String() != address || link.Attrs().MTU != mtu || !isUp(link) {
+	if len(has) != 1 || has[0].IPNet.String() != address || link.Attrs().MTU != mtu || !ends.IsUp(link) {
 		return fmt.Errorf("the router's %s has changed", name)
 	}
 	return nil

@@ -60,7 +60,7 @@ func rules(networks []spec.Network) []rule {
 // on is the link by which what is from or for the nodes of a network passes, or one for each of them.
 func on(n spec.Network) linkMatch {
 	if site.KindOf(n.Kind).Routed {
-		return linkMatch{name: routedPrefix(n), prefix: true}
+		return linkMatch{name: site.RoutedPrefix(n.Site, n.Name), prefix: true}
 	}
 	return linkMatch{name: n.Bridge}
 }

@@ -199,7 +199,7 @@ func TestLay(t *testing.T) {
 	if len(routes) != 1 || routes[0].Dst.String() != "10.8.71.11/32" || routes[0].Src.String() != "10.8.71.1" {
 		t.Errorf("routes: %v", routes)
 	}
-	if !isUp(link) {
+	if !ends.IsUp(link) {
 		t.Error("the link is down")
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/network"
 	"orrery/internal/network/ends"
+	"orrery/internal/network/kind"
 	"orrery/internal/observe"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
@@ -68,7 +69,7 @@ func (c container) writeReturning(nic spec.NIC) error {
 // makeLinks makes the links of a node that is to start, with their inner ends in a namespace of the node's monitor.
 func (c container) makeLinks(r *nodedir.Record, space *os.File) error {
 	for i, nic := range r.NICs {
-		if err := ends.MakeInner(nic, r.KindOf(nic), inner(i, &r.Node, nic), space); err != nil {
+		if err := kind.Attach(nic, r.KindOf(nic), inner(i, &r.Node, nic), space); err != nil {
 			return err
 		}
 	}

@@ -2,9 +2,11 @@ package ends
 
 import (
 	"errors"
+	"net"
 	"slices"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 )
 
 // Own reports whether an interface of the host is Orrery's own, for one of its networks: site has how they are called.
@@ -43,3 +45,21 @@ func NameOf(index int) string {
 	}
 	return link.Attrs().Name
 }
+
+// Remove removes a link, if it is there.
+func Remove(name string) error {
+	link, err := netlink.LinkByName(name)
+	if err == nil {
+		err = netlink.LinkDel(link)
+	}
+	if err != nil && !Missing(err) && !Gone(err) {
+		return err
+	}
+	return nil
+}
+
+// Gone reports whether an error says that a link went while it was changed, as one does when its node's end goes.
+func Gone(err error) bool { return errors.Is(err, unix.ENODEV) }
+
+// IsUp reports whether a link is up.
+func IsUp(link netlink.Link) bool { return link.Attrs().Flags&net.FlagUp != 0 }

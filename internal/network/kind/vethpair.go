@@ -1,0 +1,172 @@
+package kind
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+
+	"orrery/internal/network/ends"
+	"orrery/internal/network/passthrough"
+	"orrery/internal/observe"
+	"orrery/internal/plan/clash"
+	"orrery/internal/problem"
+	"orrery/internal/site/spec"
+)
+
+// A vethPair is a veth pair whose ends stand in for interfaces of the host. Its own link carries its mark, and nothing else.
+type vethPair struct{ bridge }
+
+func (vethPair) HasNodes() bool { return false }
+
+func (vethPair) Check(n spec.Network) error {
+	if n.Ends[0] == "" || n.Ends[1] == "" || n.Ends[0] == n.Ends[1] || ends.Own(n.Ends[0]) || ends.Own(n.Ends[1]) {
+		return problem.New(problem.Unable, "network %s: its ends cannot be %q and %q", n.Name, n.Ends[0], n.Ends[1])
+	}
+	return nil
+}
+
+// Each end of a veth pair has a hardware address that follows from its name: by that it is known for ours.
+
+// NewVethPair gives a veth pair that is not there yet, between two ends on the host.
+func NewVethPair(near, far string, mtu int) *netlink.Veth {
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name, attrs.HardwareAddr, attrs.MTU = near, ends.MAC(near), mtu
+	return &netlink.Veth{LinkAttrs: attrs, PeerName: far, PeerHardwareAddr: ends.MAC(far), PeerMTU: uint32(mtu)}
+}
+
+// IsVethEnd reports whether a link is the end of a veth pair: it has the hardware address that such a one was made with.
+func IsVethEnd(link netlink.Link) bool {
+	return link.Type() == "veth" && bytes.Equal(link.Attrs().HardwareAddr, ends.MAC(link.Attrs().Name))
+}
+
+// RemoveVethPair removes a veth pair by one of its ends, if it is there and ours.
+func RemoveVethPair(name string) error {
+	link, err := netlink.LinkByName(name)
+	if ends.Missing(err) || err == nil && !IsVethEnd(link) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return ends.Remove(name)
+}
+
+// Make makes a veth pair. The mark, which is on a link of its own, is there already: so what a killed run leaves
+// is found by it. An end that a node has taken is not here to be seen; that it has is for the plan to know.
+func (vethPair) Make(n spec.Network) error {
+	if err := makeVethPair(n); err != nil {
+		return problem.New(problem.Failed, "network %s: make it", n.Name).Because(err)
+	}
+	return nil
+}
+
+func makeVethPair(n spec.Network) error {
+	here := 0
+	for _, name := range n.Ends {
+		_, err := netlink.LinkByName(name) // ours, if it is there, as Refuse has seen
+		if err == nil {
+			here++
+		} else if !ends.Missing(err) {
+			return err
+		}
+	}
+	if here == 0 {
+		if err := netlink.LinkAdd(NewVethPair(n.Ends[0], n.Ends[1], n.MTU)); err != nil {
+			return err
+		}
+	}
+	for _, name := range n.Ends {
+		link, err := netlink.LinkByName(name)
+		if ends.Missing(err) && here == 1 {
+			continue // it is in a node
+		}
+		if err != nil {
+			return err
+		}
+		if err := raiseEnd(n, link); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func raiseEnd(n spec.Network, link netlink.Link) error {
+	if err := ends.DisableIPv6(link.Attrs().Name); err != nil {
+		return err
+	}
+	if err := netlink.LinkSetAlias(link, VethPairAlias(n)); err != nil {
+		return err
+	}
+	if err := netlink.LinkSetMTU(link, n.MTU); err != nil {
+		return err
+	}
+	return netlink.LinkSetUp(link)
+}
+
+// VethPairAlias says whose the ends of a veth pair are.
+func VethPairAlias(n spec.Network) string { return "orrery vethpair " + n.Site + " " + n.Name }
+
+// isAliasOf reports whether the alias of an end says that it is of a veth pair; those made before the word was vethpair say cable.
+func isAliasOf(n spec.Network, alias string) bool {
+	return alias == VethPairAlias(n) || alias == "orrery cable "+n.Site+" cable"+strings.TrimPrefix(n.Name, spec.VethPair)
+}
+
+// Remove removes a veth pair, by whichever end is here. If a node has both, it goes when that ends.
+func (vethPair) Remove(n spec.Network) error {
+	for _, name := range n.Ends {
+		if err := RemoveVethPair(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Refuse says why a veth pair must not be made on this host: the name of an end is taken.
+func (vethPair) Refuse(n spec.Network, _ []spec.Network) error {
+	for _, name := range n.Ends {
+		link, err := netlink.LinkByName(name)
+		if ends.Missing(err) {
+			continue
+		}
+		if err != nil {
+			return problem.New(problem.Failed, "network %s: look at %s", n.Name, name).Because(err)
+		}
+		alias := passthrough.Alias(link)
+		if own := IsVethEnd(link); own && (alias == "" || isAliasOf(n, alias)) {
+			continue
+		} else if own {
+			return problem.New(problem.Unable, "network %s: %s is an end of another veth pair (%s)", n.Name, name, alias).Try("give the end another name")
+		}
+		return clash.End(&n, name)
+	}
+	return nil
+}
+
+// Observe notes what is not as Make left it. That both ends are gone may be because nodes have taken them.
+func (vethPair) Observe(n *observe.Network, _ netlink.Link) {
+	if drift := driftOf(n.Network); drift != "" {
+		n.Drifted(drift)
+	}
+}
+
+func driftOf(n spec.Network) observe.NetworkDrift {
+	here := 0
+	for _, name := range n.Ends {
+		link, err := netlink.LinkByName(name)
+		if err != nil {
+			continue
+		}
+		if !IsVethEnd(link) {
+			return observe.EndForeign
+		}
+		here++
+		if link.Attrs().MTU != n.MTU {
+			return observe.EndChanged
+		}
+	}
+	if here == 0 {
+		return observe.EndsGone
+	}
+	return ""
+}
