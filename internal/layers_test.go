@@ -52,7 +52,9 @@ var layers = [][]string{
 	{"lab/experiment"},
 	{"lab/bundle", "lab/suspect", "lab/setting"},
 	{"lab/report/quantity", "lab/report/trace"},
+	{"lab/report/draw"},
 	{"lab/report"},
+	{"lab/report/history"},
 	{"lab/run"},
 	{"control/trial", "control/register", "control/guard", "control/dom0"},
 	{"control/here"},
@@ -64,7 +66,7 @@ var layers = [][]string{
 	{"control/backups", "control/rehearsals"},
 	{"cli/backlog", "cli/screen", "cli/reply", "cli/value", "cli/bounded", "cli/trace", "cli/heaps"},
 	{"cli/table", "cli/speech", "cli/completion"},
-	{"cli/rehearse", "cli/hostverb", "cli/imageverb"},
+	{"cli/rehearse", "cli/hostverb", "cli/imageverb", "cli/labverb"},
 	{"cli"},
 }
 

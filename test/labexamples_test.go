@@ -20,7 +20,7 @@ func smaller(text string) string {
 		{`(?m)^title .*$`, "$0\nquiet = \"none\"\ndisturbed = 1\nagain = \"none\""},
 		{`(?m)^engine  *= "(kvm|xen)"$`, "$0\nmissing = \"this test makes no machines\""},
 		{`(?m)^copies( *)= \[.*\]`, "copies$1= [1, 2]"},
-		{`(?m)^size( *)= "1GiB"`, `size$1= "64MiB"`},
+		{`(?m)^size( *)= "1GiB"`, `size$1= "512MiB"`},
 	} {
 		text = regexp.MustCompile(change[0]).ReplaceAllString(text, strings.ReplaceAll(change[1], "$0", "${0}"))
 	}

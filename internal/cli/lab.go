@@ -9,17 +9,17 @@ import (
 	"github.com/spf13/cobra"
 
 	"orrery/internal/cli/heaps"
+	"orrery/internal/cli/labverb"
 	"orrery/internal/cli/reply"
 	"orrery/internal/control/lab"
 	"orrery/internal/host"
 	"orrery/internal/lab/bundle"
-	"orrery/internal/phrase"
 	"orrery/internal/problem"
 )
 
 func (a *app) labVerb() *cobra.Command {
 	c := group("lab", "Measure what virtualization costs on this host",
-		a.labRunVerb(), a.labListVerb(), a.labReportVerb(), a.labCompareVerb(), a.labCheckVerb(), a.labDoctorVerb())
+		a.labRunVerb(), a.labListVerb(), a.labReportVerb(), a.labCompareVerb(), labverb.History(&a.Session, a.out), labverb.Check(&a.Session, a.out), a.labDoctorVerb())
 	c.Long = `Runs the same tests in several settings in turn: on the bare host, and in containers on each kind of network, with and without limits. It reports
 what differs, by how much, and how far you can trust that. Each run makes a bundle: a directory with the raw samples and a report.`
 	return c
@@ -126,32 +126,6 @@ bundle on each side, all that can be said is that these two runs differ. Make th
 	c.Flags().StringVar(&html, "html", "", "also write a page to that `file`")
 	withJSON(c, "print JSON").MarkFlagsMutuallyExclusive("json", "markdown")
 	return c
-}
-
-func (a *app) labCheckVerb() *cobra.Command {
-	return &cobra.Command{
-		Use:   "check BUNDLE",
-		Short: "Recompute every figure of a report from the raw samples",
-		Long:  "Recomputes every figure of a bundle's report from its raw samples. The exit status is 1 if a figure differs or the bundle is damaged.",
-		Args:  cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			dir, err := lab.Find(&a.Session, args[0])
-			if err != nil {
-				return err
-			}
-			c, err := lab.Check(dir)
-			if c != nil {
-				for _, d := range c.Differences {
-					fmt.Fprintln(a.out, d)
-				}
-			}
-			if err != nil {
-				return err
-			}
-			fmt.Fprintf(a.out, "%s: %s computed again, all the same.\n", dir, phrase.Count(c.Figures, "figure"))
-			return nil
-		},
-	}
 }
 
 func (a *app) labDoctorVerb() *cobra.Command {

@@ -65,7 +65,7 @@ var Places = map[string][]Offer{
 	"rehearse pause":  {words.hosts},
 	"rehearse resume": {words.hosts},
 	"rehearse slow":   {words.hosts, words.nothing},
-	"lab run":         {words.files}, "lab check": {words.files}, "lab compare": {words.files}, "lab report": {words.files}, "lab ls": {words.directories},
+	"lab run":         {words.files}, "lab check": {words.files}, "lab compare": {words.files}, "lab history": {words.files}, "lab report": {words.files}, "lab ls": {words.directories},
 }
 
 // values are what flags may be, of whatever verb they are. What is a file's name is completed by the shell itself.

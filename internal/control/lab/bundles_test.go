@@ -3,8 +3,10 @@ package lab
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"orrery/internal/control"
 	"orrery/internal/control/register"
@@ -82,6 +84,46 @@ func TestFind(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if _, err := Find(c, "/nowhere"); problem.Exit(err) != int(problem.Usage) {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestHistory: without names, the runs of the experiment that ran last are taken, the oldest first; another can be named; what has no round is left out.
+func TestHistory(t *testing.T) {
+	c := &control.Session{Register: register.Register{Dirs: host.Dirs{State: t.TempDir()}}}
+	if _, err := History(c, nil, ""); problem.Exit(err) != int(problem.Usage) {
+		t.Errorf("without runs: %v", err)
+	}
+	for i, h := range []bundle.Head{
+		{ID: "b-2", Experiment: "b", Began: time.Unix(2, 0), Rounds: 3}, {ID: "b-1", Experiment: "b", Began: time.Unix(1, 0), Rounds: 3},
+		{ID: "a-1", Experiment: "a", Began: time.Unix(0, 0), Rounds: 3}, {ID: "c-1", Experiment: "c", Began: time.Unix(9, 0), Rounds: 0},
+	} {
+		h.Format, h.State = bundle.Format, bundle.Done
+		w, err := bundle.Create(t.Context(), filepath.Join(Bundles(c), h.ID), h)
+		if err != nil {
+			t.Fatal(i, err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for experiment, want := range map[string][]string{"": {"b-1", "b-2"}, "a": {"a-1"}} {
+		h, err := History(c, nil, experiment)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, r := range h.Runs {
+			got = append(got, r.ID)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("of %q: %v, want %v", experiment, got, want)
+		}
+	}
+	if h, err := History(c, []string{"a-1", filepath.Join(Bundles(c), "b-1")}, ""); err != nil || len(h.Runs) != 2 {
+		t.Errorf("named: %+v %v", h, err)
+	}
+	if _, err := History(c, nil, "d"); err == nil || !strings.Contains(err.Error(), "of the experiment d") {
 		t.Errorf("%v", err)
 	}
 }

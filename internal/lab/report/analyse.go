@@ -182,6 +182,9 @@ func (f *Figure) cell(setting string) *Cell {
 	return nil
 }
 
+// Rows are the figures of all tests.
+func (r *Report) Rows() iter.Seq2[*Test, *Figure] { return r.figures() }
+
 // figures are those of all tests.
 func (r *Report) figures() iter.Seq2[*Test, *Figure] {
 	return func(yield func(*Test, *Figure) bool) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"orrery/internal/lab/experiment"
+	"orrery/internal/lab/report/draw"
 	"orrery/internal/lab/report/quantity"
 )
 
@@ -49,11 +50,11 @@ func (r *Report) ByCopies() (all []copiesChart) {
 // copiesOf draws one figure.
 func copiesOf(name, figure string, tests []*Test) copiesChart {
 	var order []string
-	lines := map[string][]spot{}
+	lines := map[string][]draw.Spot{}
 	var medians []float64
-	unit, plot := "", xyPlot{left: float64(tests[0].Copies), right: float64(tests[0].Copies)}
+	unit, plot := "", draw.XY{Left: float64(tests[0].Copies), Right: float64(tests[0].Copies)}
 	for _, t := range tests {
-		plot.marks = append(plot.marks, across{float64(t.Copies), strconv.Itoa(t.Copies)})
+		plot.Marks = append(plot.Marks, draw.Mark{X: float64(t.Copies), Text: strconv.Itoa(t.Copies)})
 		for _, f := range t.Figures {
 			if f.Name != figure {
 				continue
@@ -66,15 +67,16 @@ func copiesOf(name, figure string, tests []*Test) copiesChart {
 				if lines[c.Setting] == nil {
 					order = append(order, c.Setting)
 				}
-				lines[c.Setting] = append(lines[c.Setting], spot{float64(t.Copies), c.Summary.Median, c.Summary.Low, c.Summary.High})
+				lines[c.Setting] = append(lines[c.Setting],
+					draw.Spot{X: float64(t.Copies), Y: c.Summary.Median, Low: c.Summary.Low, High: c.Summary.High})
 				medians = append(medians, c.Summary.Median)
 			}
 		}
 	}
 	for _, line := range lines {
-		plot.reach(line)
+		plot.Reach(line)
 	}
-	plot.scale, plot.marks = short(figure, unit, medians), thinned(plot.marks)
+	plot.Scale, plot.Marks = short(figure, unit, medians), draw.Thinned(plot.Marks)
 	all := copiesChart{Name: name + ", " + figure}
 	for _, setting := range order {
 		behind := lines[experiment.Bare]
@@ -82,7 +84,7 @@ func copiesOf(name, figure string, tests []*Test) copiesChart {
 			behind = nil
 		}
 		label := fmt.Sprintf("%s by the number of copies at once, %s", figure, setting)
-		all.Charts = append(all.Charts, chart{setting, plot.plot(label, lines[setting], behind)})
+		all.Charts = append(all.Charts, chart{setting, plot.SVG(label, lines[setting], behind)})
 	}
 	return all
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"orrery/internal/lab/report/draw"
 	"orrery/internal/lab/report/quantity"
 	"orrery/internal/lab/stats"
 )
@@ -83,47 +84,47 @@ func (r *ruler) row(f *Figure, c *Cell) template.HTML {
 // interval draws a ratio. What differs is a square, the rest is round: the shape tells what the colour tells, too. What is not measurable now
 // is a dotted line from edge to edge: it may be anywhere.
 func (r *ruler) interval(x *Ratio, control *Band, effect Effect, class string) template.HTML {
-	d := &drawing{height: rowHeight}
+	d := &draw.Drawing{Height: rowHeight}
 	const top, middle, bottom = 0, rowHeight / 2, rowHeight
-	d.rect("sameband", r.at(1-stats.Margin), top, r.at(1+stats.Margin), bottom)
+	d.Rect("sameband", r.at(1-stats.Margin), top, r.at(1+stats.Margin), bottom)
 	if control != nil {
-		d.rect("aaband", r.at(control.Low), top+3, r.at(control.High), bottom-3)
+		d.Rect("aaband", r.at(control.Low), top+3, r.at(control.High), bottom-3)
 	}
 	for _, t := range r.ticks() {
-		d.line("grid", r.at(t), top, r.at(t), bottom)
+		d.Line("grid", r.at(t), top, r.at(t), bottom)
 	}
-	d.line("one", r.at(1), top, r.at(1), bottom)
+	d.Line("one", r.at(1), top, r.at(1), bottom)
 	switch {
 	case x == nil:
-		return d.svg("")
+		return d.SVG("")
 	case effect == Disturbed:
-		d.line("iv "+Disturbed.Class(), 0, middle, 100, middle)
-		return d.svg("")
+		d.Line("iv "+Disturbed.Class(), 0, middle, 100, middle)
+		return d.SVG("")
 	}
 	low, high := r.at(x.Low), r.at(x.High)
-	d.line("iv "+class, low, middle, high, middle)
-	d.line("iv "+class, low, middle-4, low, middle+4)
-	d.line("iv "+class, high, middle-4, high, middle+4)
+	d.Line("iv "+class, low, middle, high, middle)
+	d.Line("iv "+class, low, middle-4, low, middle+4)
+	d.Line("iv "+class, high, middle-4, high, middle+4)
 	if at := r.at(x.Value); effect.differs() {
-		d.square("mark "+class, at, middle, 4.5)
+		d.Square("mark "+class, at, middle, 4.5)
 	} else {
-		d.dot("mark "+class, at, middle, 4.5)
+		d.Dot("mark "+class, at, middle, 4.5)
 	}
-	return d.svg("")
+	return d.SVG("")
 }
 
 // axis draws the ticks' text. What is minor is left out where the plot is narrow: then only equal and the outermost ticks have room.
 func (r *ruler) axis() template.HTML {
-	d := &drawing{height: 18}
+	d := &draw.Drawing{Height: 18}
 	major := r.major()
 	for _, t := range r.ticks() {
 		class := "tick"
 		if !slices.Contains(major, t) {
 			class = "tick minor"
 		}
-		d.text(class, "middle", r.at(t), 13, tick(t))
+		d.Text(class, "middle", r.at(t), 13, tick(t))
 	}
-	return d.svg("")
+	return d.SVG("")
 }
 
 // major are the ticks for which a narrow plot has room.

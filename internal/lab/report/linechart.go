@@ -6,6 +6,7 @@ import (
 	"math"
 	"strings"
 
+	"orrery/internal/lab/report/draw"
 	"orrery/internal/lab/report/quantity"
 	"orrery/internal/lab/report/trace"
 )
@@ -16,18 +17,18 @@ func plotTrace(t trace.Trace) template.HTML {
 	s := scaleOfTrace(t)
 	top := t.Most()
 	mean, most := t.Binned(end)
-	d := &drawing{height: 80}
+	d := &draw.Drawing{Height: 80}
 	const upper, lower = 14, 64
 	for i, b := range t.Bands {
 		left, right := 100*b.From/end, 100*min(1, b.To/end)
 		if i%2 == 1 {
-			d.rect("band", left, upper-12, right, lower)
+			d.Rect("band", left, upper-12, right, lower)
 		}
 		if right-left > 1.6*float64(len(b.Name)) { // a small letter is about that share of a narrow chart
-			d.text("tick", "middle", (left+right)/2, upper-3, b.Name)
+			d.Text("tick", "middle", (left+right)/2, upper-3, b.Name)
 		}
 	}
-	d.line("axis", 0, lower, 100, lower)
+	d.Line("axis", 0, lower, 100, lower)
 	var area, line strings.Builder
 	area.WriteString("M0 100")
 	pen := "M"
@@ -42,11 +43,11 @@ func plotTrace(t trace.Trace) template.HTML {
 		pen = "L"
 	}
 	area.WriteString("L100 100Z")
-	d.path("area", area.String(), upper, lower)
-	d.path("stroke", line.String(), upper, lower)
-	d.text("tick", "start", 0, 77, "0 s")
-	d.text("tick", "end", 100, 77, fmt.Sprintf("%.0f s", end))
-	return d.svg(fmt.Sprintf("%s over %.0f s, at most %s", t.Name, end, s.Value(top)))
+	d.Path("area", area.String(), upper, lower)
+	d.Path("stroke", line.String(), upper, lower)
+	d.Text("tick", "start", 0, 77, "0 s")
+	d.Text("tick", "end", 100, 77, fmt.Sprintf("%.0f s", end))
+	return d.SVG(fmt.Sprintf("%s over %.0f s, at most %s", t.Name, end, s.Value(top)))
 }
 
 func scaleOfTrace(t trace.Trace) quantity.Scale {

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"orrery/internal/lab/experiment"
+	"orrery/internal/lab/report/draw"
 	"orrery/internal/lab/report/quantity"
 )
 
@@ -13,10 +14,10 @@ import (
 // capture is spoilt by far less than half.
 func (c Curve) plot(bare *Curve, fastest float64) template.HTML {
 	const upper, lower = 8, 128
-	d := &drawing{height: 150}
+	d := &draw.Drawing{Height: 150}
 	s := quantity.ScaleOf("bit/s", []float64{fastest})
 	s.Digits = 0
-	if step := roundStep(fastest) * s.Factor; step < 1 {
+	if step := draw.RoundStep(fastest) * s.Factor; step < 1 {
 		s.Digits = int(math.Ceil(-math.Log10(step)))
 	}
 	across := func(rate float64) float64 { return 11 + 85*rate/fastest }
@@ -24,37 +25,26 @@ func (c Curve) plot(bare *Curve, fastest float64) template.HTML {
 		return lower - (lower-upper)*math.Sqrt(min(1, max(0, lost)))
 	}
 	for _, lost := range []float64{0, 0.01, 0.1, 0.5, 1} {
-		d.line("grid", 11, down(lost), 98, down(lost))
-		d.text("tick", "end", 10, down(lost)+4, fmt.Sprintf("%.0f %%", lost*100))
+		d.Line("grid", 11, down(lost), 98, down(lost))
+		d.Text("tick", "end", 10, down(lost)+4, fmt.Sprintf("%.0f %%", lost*100))
 	}
-	for rate, step := 0.0, roundStep(fastest); rate <= fastest; rate += step {
-		d.line("grid", across(rate), lower, across(rate), lower+4)
-		d.text("tick", "middle", across(rate), 145, s.Value(rate))
+	for rate, step := 0.0, draw.RoundStep(fastest); rate <= fastest; rate += step {
+		d.Line("grid", across(rate), lower, across(rate), lower+4)
+		d.Text("tick", "middle", across(rate), 145, s.Value(rate))
 	}
 	if bare != nil {
 		for _, p := range bare.Points {
-			d.dot("behind", across(p.Rate), down(p.Lost), 2.5)
+			d.Dot("behind", across(p.Rate), down(p.Lost), 2.5)
 		}
 	}
 	for _, p := range c.Points {
 		if p.Lost > 0 {
-			d.square("lossy", across(p.Rate), down(p.Lost), 2.5)
+			d.Square("lossy", across(p.Rate), down(p.Lost), 2.5)
 		} else {
-			d.dot("clean", across(p.Rate), down(p.Lost), 3)
+			d.Dot("clean", across(p.Rate), down(p.Lost), 3)
 		}
 	}
-	return d.svg(fmt.Sprintf("Share lost by rate sent, %s: %d trials", c.Setting, len(c.Points)))
-}
-
-// roundStep is 1, 2 or 5 times a power of ten, so that two to four steps are there up to the most.
-func roundStep(most float64) float64 {
-	power := math.Pow(10, math.Floor(math.Log10(most/2)))
-	for _, times := range []float64{5, 2} {
-		if times*power <= most/2 {
-			return times * power
-		}
-	}
-	return power
+	return d.SVG(fmt.Sprintf("Share lost by rate sent, %s: %d trials", c.Setting, len(c.Points)))
 }
 
 // LossCharts are those of all settings.

@@ -17,6 +17,9 @@ var templates embed.FS
 //go:embed page.css
 var style string
 
+// Style is that of all pages of the lab.
+func Style() htmltemplate.CSS { return htmltemplate.CSS(style) } //nolint:gosec // ours
+
 // HTML writes report.html: one file, without scripts, that needs no network.
 func (r *Report) HTML(w io.Writer) error { return render(w, "page.html.tmpl", r.page()) }
 

@@ -1,0 +1,100 @@
+package draw
+
+import (
+	"html/template"
+	"math"
+
+	"orrery/internal/lab/report/quantity"
+)
+
+// A Spot is what a plot shows of one value: where it is across, how high, and its interval; low and high may be the same.
+type Spot struct{ X, Y, Low, High float64 }
+
+// A Mark stands below a plot.
+type Mark struct {
+	X    float64
+	Text string
+}
+
+// An XY is a plot that has lines over the same two axes: its own, and in grey behind it that of bare.
+type XY struct {
+	Left, Right, Bottom, Top float64 // what the axes reach
+	Scale                    quantity.Scale
+	Marks                    []Mark
+}
+
+// Reach makes room for spots, upwards and, unless the axis begins at 0, downwards.
+func (p *XY) Reach(all []Spot) {
+	for _, s := range all {
+		p.Left, p.Right = min(p.Left, s.X), max(p.Right, s.X)
+		p.Bottom, p.Top = min(p.Bottom, s.Low), max(p.Top, s.High)
+	}
+}
+
+// SVG draws the lines. What it says, its label says, too.
+func (p *XY) SVG(label string, own, behind []Spot) template.HTML {
+	const first, last, upper, lower = 17.0, 97.0, 8.0, 116.0 // per cent, and pixels
+	d := &Drawing{Height: 138}
+	at := func(x float64) float64 {
+		if p.Right == p.Left {
+			return (first + last) / 2
+		}
+		return first + (last-first)*(x-p.Left)/(p.Right-p.Left)
+	}
+	up := func(y float64) float64 {
+		if p.Top == p.Bottom {
+			return (upper + lower) / 2
+		}
+		return lower - (lower-upper)*(y-p.Bottom)/(p.Top-p.Bottom)
+	}
+	step := RoundStep((p.Top-p.Bottom)*p.Scale.Factor) / p.Scale.Factor // round in the unit that is shown
+	for y := math.Ceil(p.Bottom/step) * step; step > 0 && y <= p.Top; y += step {
+		d.Line("grid", first, up(y), last, up(y))
+		d.Text("tick", "end", first-1, up(y)+4, p.Scale.Value(y))
+	}
+	for _, m := range p.Marks {
+		d.Line("grid", at(m.X), lower, at(m.X), lower+4)
+		d.Text("tick", "middle", at(m.X), lower+17, m.Text)
+	}
+	line := func(all []Spot, class, dots string) {
+		for i, s := range all {
+			if i > 0 {
+				d.Line(class, at(all[i-1].X), up(all[i-1].Y), at(s.X), up(s.Y))
+			}
+			if s.Low < s.High {
+				d.Line(class, at(s.X), up(s.Low), at(s.X), up(s.High))
+			}
+		}
+		for _, s := range all {
+			d.Dot(dots, at(s.X), up(s.Y), 2.5)
+		}
+	}
+	line(behind, "line behind", "behind")
+	line(own, "line", "spot")
+	return d.SVG(label)
+}
+
+// Thinned keeps so many marks of an axis that their texts have room.
+func Thinned(all []Mark) []Mark {
+	const room = 7
+	if len(all) <= room {
+		return all
+	}
+	every := (len(all) + room - 1) / room
+	var kept []Mark
+	for i := 0; i < len(all); i += every {
+		kept = append(kept, all[i])
+	}
+	return kept
+}
+
+// RoundStep is 1, 2 or 5 times a power of ten, so that two to four steps are there up to the most.
+func RoundStep(most float64) float64 {
+	power := math.Pow(10, math.Floor(math.Log10(most/2)))
+	for _, times := range []float64{5, 2} {
+		if times*power <= most/2 {
+			return times * power
+		}
+	}
+	return power
+}

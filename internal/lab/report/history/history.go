@@ -1,0 +1,256 @@
+// Package history sets what several runs measured one after another: tables and plots of figures over runs.
+package history
+
+import (
+	"bytes"
+	"cmp"
+	_ "embed" // the page
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"io"
+	"slices"
+	"text/tabwriter"
+
+	"orrery/internal/lab/bundle"
+	"orrery/internal/lab/experiment"
+	"orrery/internal/lab/report"
+	"orrery/internal/lab/report/draw"
+	"orrery/internal/lab/report/quantity"
+	"orrery/internal/lab/test"
+)
+
+//go:embed history.html.tmpl
+var pageText string
+
+// A History is what several runs measured, one after another: of the bare host its values, and of each setting what it was of bare in the same
+// run. It judges nothing: whether two runs differ, Compare says.
+type History struct {
+	Runs  []bundle.Head `json:"runs"`
+	Rows  []*Past       `json:"rows"`
+	Notes []string      `json:"notes,omitempty"` // why to be careful
+}
+
+// A Past is one figure in one setting, run by run.
+type Past struct {
+	Test    string      `json:"test"`
+	Figure  string      `json:"figure"`
+	Setting string      `json:"setting"`
+	Unit    string      `json:"unit"` // "": values are ratios to bare
+	Better  test.Better `json:"better"`
+	Way     string      `json:"-"`
+	Points  []PastPoint `json:"points"` // of the runs that have it
+}
+
+// A PastPoint is what one run has.
+type PastPoint struct {
+	Run   int     `json:"run"` // from 0
+	Value float64 `json:"value"`
+	Low   float64 `json:"low"`
+	High  float64 `json:"high"`
+}
+
+// New puts reports together in the order in which they are given. It is pure.
+func New(reports []*report.Report) *History {
+	h := &History{}
+	rows := map[[3]string]*Past{}
+	for n, r := range reports {
+		h.Runs = append(h.Runs, r.Bundle)
+		for t, f := range r.Rows() {
+			for _, c := range f.Cells {
+				point, unit, ok := past(f, c)
+				if !ok {
+					continue
+				}
+				key := [3]string{t.Name, f.Name, c.Setting}
+				if rows[key] == nil {
+					rows[key] = &Past{Test: t.Name, Figure: f.Name, Setting: c.Setting, Unit: unit, Better: f.Better, Way: f.Way()}
+					h.Rows = append(h.Rows, rows[key])
+				}
+				point.Run = n
+				rows[key].Points = append(rows[key].Points, point)
+			}
+		}
+	}
+	h.careful()
+	return h
+}
+
+// past is what a run has of a cell: of bare the value, of others the ratio. What is not measurable now has none.
+func past(f *report.Figure, c *report.Cell) (p PastPoint, unit string, ok bool) {
+	if c.Again != "" || c.Summary == nil {
+		return p, "", false
+	}
+	if c.Setting == experiment.Bare {
+		return PastPoint{Value: c.Summary.Median, Low: c.Summary.Low, High: c.Summary.High}, f.Unit, quantity.Number(c.Summary.Median).Is()
+	}
+	x := c.Ratio
+	if x == nil || f.Effect(c) == report.Disturbed {
+		return p, "", false
+	}
+	return PastPoint{Value: x.Value, Low: x.Low, High: x.High}, "", true
+}
+
+// careful notes in what the runs were not the same.
+func (h *History) careful() {
+	differ := func(what string, of func(bundle.Head) string) {
+		var all []string
+		for _, r := range h.Runs {
+			all = append(all, of(r))
+		}
+		slices.Sort(all)
+		if all = slices.Compact(all); len(all) > 1 {
+			h.Notes = append(h.Notes, fmt.Sprintf("The runs are of %d %s: what differs between them may be due to that.", len(all), what))
+		}
+	}
+	differ("hosts", func(r bundle.Head) string { return r.Host })
+	differ("versions of the experiment", func(r bundle.Head) string { return r.Digest })
+	differ("versions of Orrery", func(r bundle.Head) string { return r.Orrery })
+}
+
+// scale is that of all values of a row.
+func (p *Past) scale() quantity.Scale {
+	var all []float64
+	for _, point := range p.Points {
+		all = append(all, point.Value)
+	}
+	if p.Setting != experiment.Bare {
+		s := quantity.ScaleOf("%", scaled(all, 100))
+		s.Factor *= 100
+		return s
+	}
+	return quantity.ScaleOfFigure(p.Figure, p.Unit, all)
+}
+
+func scaled(all []float64, by float64) []float64 {
+	for i := range all {
+		all[i] *= by
+	}
+	return all
+}
+
+// ends are the least and the greatest value.
+func (p *Past) ends() (least, greatest float64) {
+	by := func(a, b PastPoint) int { return cmp.Compare(a.Value, b.Value) }
+	return slices.MinFunc(p.Points, by).Value, slices.MaxFunc(p.Points, by).Value
+}
+
+// table has a row for each figure and setting, with a line that can be seen in a terminal.
+func (h *History) table(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "\truns\tleast\tgreatest\tlast\trun by run")
+	for _, p := range h.Rows {
+		s := p.scale()
+		least, greatest := p.ends()
+		fmt.Fprintf(t, "%s, %s, %s\t%d\t%s\t%s\t%s\t%s\n", p.Test, p.Figure, p.Setting, len(p.Points), s.Value(least), s.Value(greatest),
+			s.Value(p.Points[len(p.Points)-1].Value), p.bars(len(h.Runs)))
+	}
+	return t.Flush()
+}
+
+// bars draws a row with block letters, a space for a run that does not have it.
+func (p *Past) bars(runs int) string {
+	blocks := []rune("▁▂▃▄▅▆▇█")
+	least, greatest := p.ends()
+	line := []rune(fmt.Sprintf("%*s", runs, ""))
+	for _, point := range p.Points {
+		i := len(blocks) / 2
+		if greatest > least {
+			i = int(float64(len(blocks)-1) * (point.Value - least) / (greatest - least))
+		}
+		line[point.Run] = blocks[i]
+	}
+	return string(line)
+}
+
+// Text writes the history for a terminal.
+func (h *History) Text(w io.Writer) error {
+	for _, note := range h.Notes {
+		fmt.Fprintln(w, note)
+	}
+	if err := h.table(w); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(w, "\nOf the bare host: values; of each setting: what it was of bare in the same run. orrery lab compare says whether two runs differ.")
+	return err
+}
+
+// JSON writes it for programs.
+func (h *History) JSON(w io.Writer) error {
+	out := json.NewEncoder(w)
+	out.SetIndent("", " ")
+	return out.Encode(h)
+}
+
+// HTML writes it as one file, like that of a report.
+func (h *History) HTML(w io.Writer) error {
+	t, err := template.New("history").Parse(pageText)
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	if err := t.Execute(&b, h.laid()); err != nil {
+		return err
+	}
+	_, err = b.WriteTo(w)
+	return err
+}
+
+// A page is what the template shows besides the history itself.
+type page struct {
+	*History
+	Style  template.CSS
+	Groups []group
+}
+
+type chart struct {
+	Name string
+	Plot template.HTML
+}
+
+// A group is a figure, with a chart for each setting.
+type group struct {
+	Test, Figure, Way string
+	Charts            []chart
+}
+
+func (h *History) laid() *page {
+	p := &page{History: h, Style: report.Style()}
+	order := map[string]int{} // of tests
+	for _, row := range h.Rows {
+		if _, known := order[row.Test]; !known {
+			order[row.Test] = len(order)
+		}
+		n := len(p.Groups) - 1
+		if n < 0 || p.Groups[n].Test != row.Test || p.Groups[n].Figure != row.Figure {
+			p.Groups = append(p.Groups, group{Test: row.Test, Figure: row.Figure, Way: row.Way})
+			n++
+		}
+		name := row.Setting
+		if row.Setting != experiment.Bare {
+			name += ", of bare"
+		}
+		p.Groups[n].Charts = append(p.Groups[n].Charts, chart{name, h.plot(row)})
+	}
+	// A row that only later runs have stands at the end: it is put beside the others of its figure.
+	slices.SortStableFunc(p.Groups, func(a, b group) int { return order[a.Test] - order[b.Test] })
+	return p
+}
+
+// plot draws a row: each run as far from the next one, whenever it was.
+func (h *History) plot(row *Past) template.HTML {
+	line := make([]draw.Spot, len(row.Points))
+	for i, p := range row.Points {
+		line[i] = draw.Spot{X: float64(p.Run), Y: p.Value, Low: p.Low, High: p.High}
+	}
+	plot := draw.XY{Right: float64(len(h.Runs) - 1), Bottom: row.Points[0].Low, Top: row.Points[0].High, Scale: row.scale()}
+	plot.Reach(line)
+	if row.Setting != experiment.Bare { // equal is always seen
+		plot.Bottom, plot.Top = min(plot.Bottom, 0.95), max(plot.Top, 1.05)
+	}
+	for i, r := range h.Runs {
+		plot.Marks = append(plot.Marks, draw.Mark{X: float64(i), Text: r.Began.UTC().Format("01-02")})
+	}
+	plot.Marks = draw.Thinned(plot.Marks)
+	return plot.SVG(fmt.Sprintf("%s, %s, %s, run by run", row.Test, row.Figure, row.Setting), line, nil)
+}
