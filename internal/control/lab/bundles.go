@@ -14,7 +14,9 @@ import (
 )
 
 // Bundles is where runs leave their bundles unless they are told otherwise.
-func Bundles(c *control.Session) string { return filepath.Join(c.Dirs.State, "lab") }
+func Bundles(c *control.Session) string { return filepath.Join(c.Dirs.State, bundlesName) }
+
+const bundlesName = "lab"
 
 // Find gives the directory of a bundle, which may be named by its path or, if it is where bundles are, by its id.
 func Find(c *control.Session, name string) (string, error) {

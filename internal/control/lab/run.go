@@ -61,13 +61,16 @@ func Run(ctx context.Context, c *control.Session, w Watcher, o Options) (made *W
 	if err != nil {
 		return nil, problem.New(problem.Failed, "the directory of measurements cannot be made").At(Bundles(c)).Because(err).Try("see whether the file system of the state directory can be written to")
 	}
-	lock, err := host.TakeLock(ctx, filepath.Join(Bundles(c), ".lock"), c.Holder())
+	lock, err := host.TakeLock(ctx, filepath.Join(Bundles(c), lockFile), c.Holder())
 	if err != nil {
 		return nil, err
 	}
 	defer lock.Release()
 	if o.Experiment, err = onHost(ctx, c, o.Experiment); err != nil {
 		return nil, err
+	if err := alone(c); err != nil {
+		return nil, err
+	}
 	}
 	sent := filepath.Join(Bundles(c), ".programs")
 	if err := layPrograms(sent, o.Programs); err != nil {

@@ -1,0 +1,60 @@
+package test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/host"
+)
+
+// TestLabTwoStateDirectories: a lab beside that of another state directory is refused with one message, which names what can be
+// done, both while the other measures and after it was killed.
+func TestLabTwoStateDirectories(t *testing.T) {
+	s := newLab(t)
+	s.write("lab/planted.toml", plantedLab)
+	file, bundle := filepath.Join(s.dir, "lab/planted.toml"), filepath.Join(s.dir, "bundle")
+	state, run := t.TempDir(), "/run/orrery-test-labstates"
+	if err := os.Chmod(state, 0o711); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = unix.Unmount(run, unix.MNT_DETACH)
+		_ = os.RemoveAll(run)
+	})
+	other := s.at(host.Dirs{State: state, Run: run})
+	cmd, _, errs := s.command("lab", "run", file, "--to", bundle)
+	wait, err := begin(cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.eventually(5*time.Minute, func() error {
+		if s.trials(bundle) > 0 {
+			return nil
+		}
+		return os.ErrNotExist
+	})
+	refused := func(status int, says ...string) {
+		t.Helper()
+		r := other.run("lab", "run", file).want(status, says...)
+		if n := strings.Count(r.out+r.errs, "orrery: "); n != 1 {
+			t.Errorf("it is said %d times: %s%s", n, r.out, r.errs)
+		}
+	}
+	refused(5, s.dirs.State, "another lab measures on this host", "wait for it")
+	_ = cmd.Process.Signal(syscall.SIGKILL)
+	_ = wait()
+	refused(4, s.dirs.State, "of a lab that was killed", "ORRERY_STATE="+s.dirs.State+" orrery -C BUNDLE/site down")
+	if all := glob(filepath.Join(state, "lab", "*")); len(all) > 0 {
+		t.Errorf("it left %v", all)
+	}
+	s.run("-C", filepath.Join(bundle, "site"), "down").want(0)
+	if t.Failed() {
+		t.Log(errs)
+	}
+}
