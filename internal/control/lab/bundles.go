@@ -66,13 +66,14 @@ func openBundle(ctx context.Context, c *control.Session, told Watcher, o Options
 	if dir == "" {
 		dir = filepath.Join(Bundles(c), e.Name+"-"+h.Began.Format("20060102-150405"))
 	}
-	if last := unfinished(c, h, o.To); last != "" && !o.Fresh {
-		w, before, err := bundle.Open(ctx, last, h.Who)
-		if err == nil {
-			told.Resumed(last, max(0, before.Head.Rounds-1))
-			before.Head.State = bundle.Running
+	if !o.Fresh {
+		last, err := unfinished(ctx, c, told, h, o.To)
+		if err != nil {
+			return nil, nil, err
 		}
-		return w, before, err
+		if last != "" {
+			return resume(ctx, told, last, h)
+		}
 	}
 	h.ID = filepath.Base(dir)
 	w, err := bundle.Create(ctx, dir, h)
@@ -80,28 +81,4 @@ func openBundle(ctx context.Context, c *control.Session, told Watcher, o Options
 		return nil, nil, err
 	}
 	return w, &bundle.Contents{Dir: dir, Head: h}, w.Experiment(e.Text)
-}
-
-// unfinished gives the last bundle of the same experiment that is not done, or "".
-func unfinished(c *control.Session, h bundle.Head, to string) string {
-	if to != "" {
-		b, err := bundle.Read(to)
-		if err == nil && resumable(b.Head, h) {
-			return to
-		}
-		return ""
-	}
-	heads, _ := bundle.List(Bundles(c))
-	last := ""
-	for _, b := range heads {
-		if resumable(b, h) && b.Orrery == h.Orrery {
-			last = filepath.Join(Bundles(c), b.ID)
-		}
-	}
-	return last
-}
-
-// resumable reports whether a run that is to be may go on with a former one. What another host has sent is its own, and goes on there.
-func resumable(former, h bundle.Head) bool {
-	return former.Digest == h.Digest && former.State != bundle.Done && former.From == ""
 }
