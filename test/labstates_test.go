@@ -2,6 +2,7 @@ package test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -56,5 +57,22 @@ func TestLabTwoStateDirectories(t *testing.T) {
 	s.run("-C", filepath.Join(bundle, "site"), "down").want(0)
 	if t.Failed() {
 		t.Log(errs)
+	}
+}
+
+// TestLabProgramMissing: a program that a test needs and that is not beside orrery is told before anything is made.
+func TestLabProgramMissing(t *testing.T) {
+	s := newLab(t)
+	s.write("lab/micro.toml", "[setting.veth]\n[test.x]\nkind = \"micro\"\n")
+	alone := filepath.Join(t.TempDir(), "orrery")
+	if err := os.Link(program, alone); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(alone, "lab", "run", filepath.Join(s.dir, "lab/micro.toml"), "--to", filepath.Join(s.dir, "bundle"))
+	cmd.Env = environment(s.dirs)
+	out, _ := cmd.CombinedOutput()
+	if status := cmd.ProcessState.ExitCode(); status != 4 || !strings.Contains(string(out), "orrery-micro is not there") ||
+		strings.Contains(string(out), "making network") || len(glob(filepath.Join(s.dir, "bundle"))) > 0 {
+		t.Errorf("status %d: %s", status, out)
 	}
 }

@@ -79,6 +79,9 @@ func Run(ctx context.Context, c *control.Session, w Watcher, o Options) (made *W
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(sent)) }()
+	if _, err := tools(setting.New(o.Experiment, "", nil).Needs.Tools, sent); err != nil {
+		return nil, err // before anything is built
+	}
 	book, before, err := openBundle(ctx, c, w, o)
 	if err != nil {
 		return nil, err

@@ -241,8 +241,9 @@ func programs(e *experiment.Experiment) (map[string][]byte, error) {
 // tools finds the files of tools on this host: the running program itself, what was sent here, and what was built and installed beside it.
 func tools(names []string, sent string) (map[string]string, error) {
 	found := map[string]string{}
-	var err error
+	var all problem.List
 	for _, name := range names {
+		var err error
 		if name == place.Orrery {
 			found[name], err = os.Executable()
 		} else if path := filepath.Join(sent, name); tree.Exists(path) {
@@ -250,11 +251,13 @@ func tools(names []string, sent string) (map[string]string, error) {
 		} else {
 			found[name], err = host.Beside(name)
 		}
-		if err != nil {
+		if p := (*problem.Problem)(nil); errors.As(err, &p) {
+			all = append(all, p)
+		} else if err != nil {
 			return nil, err
 		}
 	}
-	return found, nil
+	return found, all.OrNil()
 }
 
 // freeSubnets finds /24 networks that this host has no route to but by default, in the range that is meant for measuring networks (RFC 2544, appendix C.2.2).
