@@ -24,6 +24,7 @@ func (lookerOn) Trial(string, string, time.Duration) {}
 func (lookerOn) Failed(string, string, error)        {}
 func (lookerOn) Renewing(int)                        {}
 func (lookerOn) Waiting(string, time.Duration)       {}
+func (lookerOn) Apart(string, string)                {}
 func (lookerOn) Resumed(string, int)                 {}
 func (lookerOn) Watched(float64)                     {}
 func (w lookerOn) Aside() (control.Watcher, func())  { return w.told, func() {} }

@@ -36,7 +36,7 @@ func (p played) Measure(ctx context.Context, x remote.Experiment, tell func(stri
 // simple is an experiment that takes no program but what its layer has.
 func simple(t *testing.T) *experiment.Experiment {
 	t.Helper()
-	e, err := experiment.Parse("default.toml", []byte("[setting.veth]\n[test.cpu]\nkind = \"cpu\"\n"))
+	e, err := experiment.Parse("default.toml", []byte("[setting.veth]\n[test.cpu]\nkind = \"cpu\"\n"), "")
 	if err != nil {
 		t.Fatal(err)
 	}

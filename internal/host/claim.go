@@ -63,6 +63,15 @@ func (d Dirs) Elsewhere(key string) error {
 	return d.other(key, where)
 }
 
+// KeptElsewhere returns the other state directory in which a site is kept, or "".
+func (d Dirs) KeptElsewhere(key string) string {
+	where, err := os.Readlink(filepath.Join(claims, key))
+	if err != nil || d.other(key, where) == nil {
+		return ""
+	}
+	return where
+}
+
 // other refuses a site that is kept in another state directory.
 func (d Dirs) other(key, where string) error {
 	if other := (Dirs{State: where}); where == "" || where == d.State || sameDir(where, d.State) || !other.keeps(key) {

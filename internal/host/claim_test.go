@@ -24,11 +24,17 @@ func TestClaim(t *testing.T) {
 		if is := d.Elsewhere("karoo"); is == nil || is.Error() != err.Error() {
 			t.Errorf("it is elsewhere: %v", is)
 		}
+		if where := d.KeptElsewhere("karoo"); where != by.State {
+			t.Errorf("it is kept in %q", where)
+		}
 	}
 	granted := func(d Dirs, key string) {
 		t.Helper()
 		if err := d.Elsewhere(key); err != nil {
 			t.Error(err)
+		}
+		if where := d.KeptElsewhere(key); where != "" {
+			t.Errorf("it is kept in %q", where)
 		}
 		if err := d.Claim(t.Context(), key); err != nil {
 			t.Error(err)

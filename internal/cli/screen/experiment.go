@@ -92,6 +92,11 @@ func (l *Experiment) Resumed(dir string, rounds int) {
 	fmt.Fprintf(l.w, "resuming %s, which has %s so far (--fresh starts again)\n", dir, phrase.Count(rounds, "round"))
 }
 
+// Apart tells that a run is not gone on with.
+func (l *Experiment) Apart(dir, why string) {
+	fmt.Fprintf(l.w, "not resuming %s, which began under other conditions (%s); this run has a bundle of its own\n", dir, why)
+}
+
 // Watched tells what it took to watch the host.
 func (l *Experiment) Watched(share float64) {
 	fmt.Fprintf(l.w, "watching the host took %.2f %% of one processor\n", 100*share)

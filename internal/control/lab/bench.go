@@ -8,6 +8,7 @@ import (
 
 	"orrery/internal/apply/remote"
 	"orrery/internal/control"
+	"orrery/internal/host"
 	"orrery/internal/lab/bundle"
 	"orrery/internal/lab/experiment"
 	"orrery/internal/lab/place"
@@ -20,7 +21,7 @@ type Bench struct{ Session *control.Session }
 
 // Measure does one. The bundle stays here, too: a run that was cut short goes on from it.
 func (b Bench) Measure(ctx context.Context, x remote.Experiment, tell func(string), to io.Writer) error {
-	e, err := experiment.Parse(x.Name+experiment.Suffix, x.Text)
+	e, err := experiment.Parse(x.Name+experiment.Suffix, x.Text, host.Online())
 	if err != nil {
 		return err
 	}

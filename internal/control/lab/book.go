@@ -2,12 +2,15 @@ package lab
 
 import (
 	"cmp"
+	"encoding/json"
 	"time"
 
+	"orrery/internal/jsonlimit"
 	"orrery/internal/lab/bundle"
 	"orrery/internal/lab/experiment"
 	"orrery/internal/lab/run"
 	"orrery/internal/lab/setting"
+	"orrery/internal/problem"
 )
 
 // A book keeps trials, and the head of the bundle up to date.
@@ -29,6 +32,28 @@ func (b *book) end(err error) error {
 	}
 	b.head.Ended = time.Now()
 	return b.Save(b.head)
+}
+
+// facts writes the facts of the host, unless a run that is gone on with has: what is in its rounds is of those. It refuses to go
+// on with other programs.
+func (b *book) facts(now known, former json.RawMessage) error {
+	if former == nil {
+		return b.Facts(now)
+	}
+	var then known
+	if err := jsonlimit.Unmarshal(former, &then); err != nil {
+		return b.Facts(now)
+	}
+	for _, p := range now.Programs {
+		for _, q := range then.Programs {
+			is, was := p.Digests[experiment.Bare], q.Digests[experiment.Bare]
+			if p.Name == q.Name && is != was {
+				return problem.New(problem.Surprise, "%s is another program than in the rounds so far: SHA-256 %.12s then, %.12s now", p.Name, was, is).
+					At(b.Dir()).Try("orrery lab run --fresh starts again")
+			}
+		}
+	}
+	return nil
 }
 
 // settings tells the settings of an experiment.

@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -15,7 +14,9 @@ import (
 )
 
 // Bundles is where runs leave their bundles unless they are told otherwise.
-func Bundles(c *control.Session) string { return filepath.Join(c.Dirs.State, "lab") }
+func Bundles(c *control.Session) string { return filepath.Join(c.Dirs.State, bundlesName) }
+
+const bundlesName = "lab"
 
 // Find gives the directory of a bundle, which may be named by its path or, if it is where bundles are, by its id.
 func Find(c *control.Session, name string) (string, error) {
@@ -65,13 +66,14 @@ func openBundle(ctx context.Context, c *control.Session, told Watcher, o Options
 	if dir == "" {
 		dir = filepath.Join(Bundles(c), e.Name+"-"+h.Began.Format("20060102-150405"))
 	}
-	if last := unfinished(c, h, o.To); last != "" && !o.Fresh {
-		w, before, err := bundle.Open(ctx, last, h.Who)
-		if err == nil {
-			told.Resumed(last, max(0, before.Head.Rounds-1))
-			before.Head.State = bundle.Running
+	if !o.Fresh {
+		last, err := unfinished(ctx, c, told, h, o.To)
+		if err != nil {
+			return nil, nil, err
 		}
-		return w, before, err
+		if last != "" {
+			return resume(ctx, told, last, h)
+		}
 	}
 	h.ID = filepath.Base(dir)
 	w, err := bundle.Create(ctx, dir, h)
@@ -79,29 +81,4 @@ func openBundle(ctx context.Context, c *control.Session, told Watcher, o Options
 		return nil, nil, err
 	}
 	return w, &bundle.Contents{Dir: dir, Head: h}, w.Experiment(e.Text)
-}
-
-// unfinished gives the last bundle of the same experiment that is not done, or "".
-func unfinished(c *control.Session, h bundle.Head, to string) string {
-	if to != "" {
-		b, err := bundle.Read(to)
-		if err == nil && resumable(b.Head, h) {
-			return to
-		}
-		return ""
-	}
-	heads, _ := bundle.List(Bundles(c))
-	last := ""
-	for _, b := range heads {
-		if resumable(b, h) && b.Orrery == h.Orrery {
-			last = filepath.Join(Bundles(c), b.ID)
-		}
-	}
-	return last
-}
-
-// resumable reports whether a run that is to be may go on with a former one. What another host has sent is its own, and goes on there. Of another
-// part of the experiment it would be another table.
-func resumable(former, h bundle.Head) bool {
-	return former.Digest == h.Digest && slices.Equal(former.Part, h.Part) && former.State != bundle.Done && former.From == ""
 }

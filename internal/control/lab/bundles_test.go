@@ -1,6 +1,8 @@
 package lab
 
 import (
+	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,8 +21,11 @@ import (
 // resumed is a Watcher that only hears of what goes on.
 type resumed struct {
 	Watcher
-	dirs []string
+	dirs  []string
+	apart []string
 }
+
+func (r *resumed) Apart(dir, why string) { r.apart = append(r.apart, dir+": "+why) }
 
 func (r *resumed) Resumed(dir string, _ int) { r.dirs = append(r.dirs, dir) }
 
@@ -125,5 +130,51 @@ func TestHistory(t *testing.T) {
 	}
 	if _, err := History(c, nil, "d"); err == nil || !strings.Contains(err.Error(), "of the experiment d") {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestOtherConditions: rounds of another kernel, host or Orrery are not gone on with, and their facts stay as they are. Where the
+// bundle is to be the same, that is an error.
+func TestOtherConditions(t *testing.T) {
+	for what, c := range map[string]struct {
+		head  func(*bundle.Head)
+		facts string
+		says  string
+	}{
+		"kernel": {func(*bundle.Head) {}, `{"kernel": {"release": "5.10.1"}}`, "kernel: 5.10.1 then"},
+		"host":   {func(h *bundle.Head) { h.Host = "another-host" }, `{}`, "host: another-host then"},
+		"orrery": {func(h *bundle.Head) { h.Orrery = "0.0.1" }, ``, "Orrery: 0.0.1 then, 1 now"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			s := &control.Session{Register: register.Register{Dirs: host.Dirs{State: t.TempDir()}}}
+			dir := filepath.Join(Bundles(s), "default-first")
+			o := Options{Experiment: experiment.Default(), Orrery: "1", To: dir}
+			book, before, err := openBundle(t.Context(), s, &resumed{}, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.head(&before.Head)
+			err = book.Save(before.Head)
+			if c.facts != "" {
+				err = errors.Join(err, book.Facts(json.RawMessage(c.facts)))
+			}
+			if err := errors.Join(err, book.Close()); err != nil {
+				t.Fatal(err)
+			}
+			_, _, err = openBundle(t.Context(), s, &resumed{}, o)
+			if problem.Exit(err) != int(problem.Surprise) || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("in the same directory: %v", err)
+			}
+			var w resumed
+			o.To = ""
+			book, _, err = openBundle(t.Context(), s, &w, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer book.Close()
+			if book.Dir() == dir || len(w.dirs) > 0 || len(w.apart) != 1 || !strings.Contains(w.apart[0], c.says) {
+				t.Errorf("it is in %s, goes on with %v, apart from %v", book.Dir(), w.dirs, w.apart)
+			}
+		})
 	}
 }

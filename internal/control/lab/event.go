@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -38,6 +39,7 @@ const (
 	renewing = "renewing"
 	waiting  = "waiting"
 	aResume  = "resumed"
+	apart    = "apart"
 	watched  = "watched"
 )
 
@@ -63,6 +65,7 @@ func (t teller) Waiting(why string, patience time.Duration) {
 	t.say(event{Kind: waiting, Text: why, For: patience})
 }
 func (t teller) Resumed(dir string, rounds int) { t.say(event{Kind: aResume, Text: dir, N: rounds}) }
+func (t teller) Apart(dir, why string)          { t.say(event{Kind: apart, Text: dir + "\n" + why}) }
 func (t teller) Watched(share float64)          { t.say(event{Kind: watched, Share: share}) }
 
 // Close ends the rounds: the other end knows that by what comes next.
@@ -147,10 +150,10 @@ func (h *hearing) hear(text string) error {
 	if err := jsonlimit.Unmarshal([]byte(text), &e); err != nil {
 		return h.refuse("what it tells of the run cannot be read")
 	}
-	said := problem.Short(visible.Line(e.Text), longest)
+	said := shown(e.Text)
 	known := slices.Contains(h.units, e.Test) && slices.Contains(h.places, e.Setting)
 	switch e.Kind {
-	case aLine, aResume, watched:
+	case aLine, aResume, apart, watched:
 		if h.lines++; h.lines > mostLines {
 			return h.refuse("it tells more of the run than there is")
 		}
@@ -160,6 +163,9 @@ func (h *hearing) hear(text string) error {
 		h.line(said)
 	case e.Kind == aResume:
 		h.Resumed(h.host+":"+said, max(0, e.N))
+	case e.Kind == apart:
+		dir, why, _ := strings.Cut(e.Text, "\n")
+		h.Apart(h.host+":"+shown(dir), shown(why))
 	case e.Kind == watched:
 		h.Watched(e.Share)
 	case e.Kind == aRound && e.N > h.round && e.N <= mostRounds && e.Of <= mostRounds:
@@ -177,6 +183,9 @@ func (h *hearing) hear(text string) error {
 	}
 	return nil
 }
+
+// shown returns what a host says as it may be shown.
+func shown(text string) string { return problem.Short(visible.Line(text), longest) }
 
 // mostRounds is how many rounds an experiment has at most.
 const mostRounds = 1000

@@ -33,6 +33,8 @@ type Watcher interface {
 	Close() // when the rounds are over
 	// Resumed is told that a run goes on that has so many complete rounds.
 	Resumed(dir string, rounds int)
+	// Apart is told of a run that is not gone on with, because the conditions are others now.
+	Apart(dir, why string)
 	// Watched is told what it took to watch the host, as a share of one processor.
 	Watched(share float64)
 	// Aside gives who is told of nodes that are made anew, and what shows that after all: it is of interest only if it fails.
@@ -61,11 +63,14 @@ func Run(ctx context.Context, c *control.Session, w Watcher, o Options) (made *W
 	if err != nil {
 		return nil, problem.New(problem.Failed, "the directory of measurements cannot be made").At(Bundles(c)).Because(err).Try("see whether the file system of the state directory can be written to")
 	}
-	lock, err := host.TakeLock(ctx, filepath.Join(Bundles(c), ".lock"), c.Holder())
+	lock, err := host.TakeLock(ctx, filepath.Join(Bundles(c), lockFile), c.Holder())
 	if err != nil {
 		return nil, err
 	}
 	defer lock.Release()
+	if err := alone(c); err != nil {
+		return nil, err
+	}
 	if o.Experiment, err = onHost(ctx, c, o.Experiment); err != nil {
 		return nil, err
 	}
@@ -74,6 +79,9 @@ func Run(ctx context.Context, c *control.Session, w Watcher, o Options) (made *W
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(sent)) }()
+	if _, err := tools(setting.New(o.Experiment, "", nil).Needs.Tools, sent); err != nil {
+		return nil, err // before anything is built
+	}
 	book, before, err := openBundle(ctx, c, w, o)
 	if err != nil {
 		return nil, err
@@ -105,9 +113,15 @@ func WriteReport(dir string) (*Written, error) {
 	return &Written{dir, r}, c.Damaged.OrNil()
 }
 
-// measure makes the settings, and does the rounds.
+// measure makes the settings, does the rounds, and notes how that ended.
 func measure(ctx context.Context, w Watcher, e *experiment.Experiment, stand *stand, writer *bundle.Writer, before *bundle.Contents) error {
-	if err := stand.up(ctx); err != nil {
+	kept := &book{writer, before.Head}
+	err := rounds(ctx, w, e, stand, kept, before)
+	return errors.Join(interrupted(err), kept.end(err))
+}
+
+func rounds(ctx context.Context, w Watcher, e *experiment.Experiment, stand *stand, kept *book, before *bundle.Contents) error {
+	if err := stand.begin(ctx, w.Aside); err != nil {
 		return err
 	}
 	ground, err := stand.ground(ctx)
@@ -119,15 +133,14 @@ func measure(ctx context.Context, w Watcher, e *experiment.Experiment, stand *st
 	if err != nil {
 		return err
 	}
-	if err := writer.Facts(known); err != nil {
+	if err := kept.facts(known, before.Facts); err != nil {
 		return err
 	}
-	watcher, err := run.OpenWatcher(ctx, e, ground, known.Facts, writer.Second)
+	watcher, err := run.OpenWatcher(ctx, e, ground, known.Facts, kept.Second)
 	if err != nil {
 		return err
 	}
 	defer watcher.Close()
-	kept := &book{writer, before.Head}
 	sofar := func(trials []bundle.Trial) *report.Report {
 		return report.Analyse(&bundle.Contents{Head: kept.head, Trials: trials})
 	}
@@ -153,8 +166,7 @@ func measure(ctx context.Context, w Watcher, e *experiment.Experiment, stand *st
 	kept.head.Probes = watcher.Cost().Share()
 	w.Close()
 	w.Watched(kept.head.Probes)
-	ending := kept.end(err)
-	return errors.Join(interrupted(err), ending)
+	return err
 }
 
 // interrupted says how a run is gone on with that the user has ended.

@@ -76,6 +76,18 @@ func newStand(c *control.Session, e *experiment.Experiment, dir string) (*stand,
 	return s, err
 }
 
+// begin makes the settings. What a run that was killed has left of its own is removed first: up would leave a node alone that was
+// just about to be destroyed.
+func (s *stand) begin(ctx context.Context, aside func() (control.Watcher, func())) error {
+	if tree.Exists(s.Dirs.Site(s.site.Key())) {
+		err := s.quietly(aside, func() error { return s.clear(ctx) })
+		if err != nil {
+			return err
+		}
+	}
+	return s.up(ctx)
+}
+
 // up makes the settings.
 func (s *stand) up(ctx context.Context) error {
 	if err := os.MkdirAll(s.work, 0o711); err != nil {
@@ -116,21 +128,31 @@ func (s *stand) clear(ctx context.Context) error {
 
 // anew removes the settings and makes them again, with their networks and all that was written in them. Steps are shown only if one fails.
 func (s *stand) anew(ctx context.Context, aside func() (control.Watcher, func())) (*setting.Ground, error) {
+	err := s.quietly(aside, func() error {
+		if err := s.clear(ctx); err != nil {
+			return err
+		}
+		return s.up(ctx)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s.ground(ctx)
+}
+
+// quietly does some work whose steps are shown only if it fails.
+func (s *stand) quietly(aside func() (control.Watcher, func()), work func() error) error {
 	loud := s.Session
 	defer func() { s.Session = loud }()
 	watcher, show := aside()
 	quiet := *loud
 	quiet.Watcher = watcher
 	s.Session = &quiet
-	err := s.clear(ctx)
-	if err == nil {
-		err = s.up(ctx)
-	}
+	err := work()
 	if err != nil {
 		show()
-		return nil, err
 	}
-	return s.ground(ctx)
+	return err
 }
 
 // ground finds the places and puts the tools in them that come with Orrery.
@@ -219,8 +241,9 @@ func programs(e *experiment.Experiment) (map[string][]byte, error) {
 // tools finds the files of tools on this host: the running program itself, what was sent here, and what was built and installed beside it.
 func tools(names []string, sent string) (map[string]string, error) {
 	found := map[string]string{}
-	var err error
+	var all problem.List
 	for _, name := range names {
+		var err error
 		if name == place.Orrery {
 			found[name], err = os.Executable()
 		} else if path := filepath.Join(sent, name); tree.Exists(path) {
@@ -228,11 +251,13 @@ func tools(names []string, sent string) (map[string]string, error) {
 		} else {
 			found[name], err = host.Beside(name)
 		}
-		if err != nil {
+		if p := (*problem.Problem)(nil); errors.As(err, &p) {
+			all = append(all, p)
+		} else if err != nil {
 			return nil, err
 		}
 	}
-	return found, nil
+	return found, all.OrNil()
 }
 
 // freeSubnets finds /24 networks that this host has no route to but by default, in the range that is meant for measuring networks (RFC 2544, appendix C.2.2).

@@ -44,3 +44,20 @@ func TestAgain(t *testing.T) {
 		}
 	}
 }
+
+// TestPinsBeyond: processors that the host does not have are told with the other mistakes, if they are known.
+func TestPinsBeyond(t *testing.T) {
+	const text = "rounds = 3\nagain = \"none\"\n[setting.far]\npin = \"0,77\"\n[setting.near]\npin = \"1\"\n[test.x]\nkind = \"cpu\"\n"
+	_, err := Parse("x.toml", []byte(text), "0-1")
+	for _, says := range []string{"x.toml:1", "x.toml:4: setting far is pinned to processors 0,77, but this host has 0-1 only: it lacks 77", "name some of 0-1"} {
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v does not say %q", err, says)
+		}
+	}
+	if err != nil && strings.Contains(err.Error(), "near") {
+		t.Error(err)
+	}
+	if _, err := Parse("x.toml", []byte(text), ""); err == nil || strings.Contains(err.Error(), "pinned") {
+		t.Errorf("of an unknown host: %v", err)
+	}
+}

@@ -26,7 +26,7 @@ func TestDocumentation(t *testing.T) {
 		t.Fatal("no experiment in docs/lab.md")
 	}
 	for i, b := range blocks {
-		if _, err := Parse(fmt.Sprintf("block%d.toml", i+1), []byte(b[1])); err != nil {
+		if _, err := Parse(fmt.Sprintf("block%d.toml", i+1), []byte(b[1]), ""); err != nil {
 			t.Error(err)
 		}
 	}
@@ -53,7 +53,7 @@ func TestExamples(t *testing.T) {
 		t.Errorf("%d examples", len(paths))
 	}
 	for _, path := range paths {
-		e, err := Read(path)
+		e, err := Read(path, "")
 		if err != nil {
 			t.Error(err)
 			continue

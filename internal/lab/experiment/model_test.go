@@ -96,7 +96,7 @@ func TestRead(t *testing.T) {
 		"Large File.toml": `DIR/Large File.toml:1: experiment name "Large File", that of the file, is not legal (rename it: lower case letters, digits and "-", at most 32)`,
 		"disk.toml":       "DIR/disk.toml:1: title must be a string, not 1 (put it in quotation marks: \"1\")",
 	} {
-		_, err := Read(filepath.Join(dir, path))
+		_, err := Read(filepath.Join(dir, path), "")
 		if err == nil || problem.Exit(err) != int(problem.Mistake) {
 			t.Errorf("%s: %v", path, err)
 			continue

@@ -30,15 +30,16 @@ var defaultText []byte
 
 // Default is the experiment of `orrery lab run` without a file: a container against the bare host.
 func Default() *Experiment {
-	e, err := Parse("default"+Suffix, defaultText)
+	e, err := Parse("default"+Suffix, defaultText, "")
 	if err != nil {
 		panic(err) // a test reads it
 	}
 	return e
 }
 
-// Read reads an experiment's file. Its error is a problem.List of every mistake that there is.
-func Read(path string) (*Experiment, error) {
+// Read reads an experiment's file. Its error is a problem.List of every mistake that there is. Processors are those of the host
+// that is to measure, as the kernel lists them, or "" if they are not known.
+func Read(path, processors string) (*Experiment, error) {
 	text, err := tree.ReadFile(path, maxFile)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -50,7 +51,7 @@ func Read(path string) (*Experiment, error) {
 	case err != nil:
 		return nil, problem.List{mistake("cannot be read").At(path).Because(err).Try("make it readable")}
 	}
-	return Parse(path, text)
+	return Parse(path, text, processors)
 }
 
 // absent tells what is near a file that is not there.
@@ -74,8 +75,8 @@ func absent(path string) *problem.Problem {
 }
 
 // Parse reads an experiment from the text of its file; the path is for its name and for messages.
-func Parse(path string, text []byte) (*Experiment, error) {
-	r := reading{path: path, kinds: all.Kinds(), experiment: &Experiment{Text: text}}
+func Parse(path string, text []byte, processors string) (*Experiment, error) {
+	r := reading{path: path, processors: processors, kinds: all.Kinds(), experiment: &Experiment{Text: text}}
 	r.read(text)
 	if len(r.mistakes) > 0 {
 		return nil, r.sorted()
@@ -86,6 +87,7 @@ func Parse(path string, text []byte) (*Experiment, error) {
 // A reading is one reading of a file.
 type reading struct {
 	path       string
+	processors string // of the host; "": not known
 	kinds      map[string]all.New
 	root       *strict.Node
 	file       file

@@ -200,4 +200,19 @@ func (r *reading) limits() {
 			r.wrong(at, mistake("%s", strings.Replace(m.What, "node s-", "setting ", 1)).Try("%s", m.Cure))
 		}
 	}
+	r.pins()
+}
+
+// pins finds processors that the host does not have.
+func (r *reading) pins() {
+	if r.processors == "" {
+		return
+	}
+	for _, s := range r.experiment.Settings {
+		at := r.file.Settings.Keys[s.Name].At("pin")
+		if lacks := site.Beyond(s.Limits.Pin, r.processors); lacks != "" && !r.bad[at] {
+			r.wrong(at, mistake("setting %s is pinned to processors %s, but this host has %s only: it lacks %s", s.Name, s.Limits.Pin, r.processors, lacks).
+				Try("name some of %s", r.processors))
+		}
+	}
 }

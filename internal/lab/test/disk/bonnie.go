@@ -65,6 +65,7 @@ func (b *bonnie) Check(ctx context.Context, t *test.Trial) error {
 	if err != nil && !strings.Contains(err.Error(), "Version:") {
 		return problem.New(problem.Unable, "bonnie++ cannot be run").At(t.Near.Name).Because(err).Try("its layer must have the package bonnie++")
 	}
+	b.forget(t)
 	at, err := b.floor(ctx, t)
 	if err != nil {
 		return err

@@ -41,6 +41,7 @@ func (f *fio) Check(ctx context.Context, t *test.Trial) error {
 	if _, err := test.Known(ctx, t.Near, fio3(), "the package fio", "fio", "--version"); err != nil {
 		return err
 	}
+	f.forget(t)
 	_, err := f.file(ctx, t)
 	return err
 }

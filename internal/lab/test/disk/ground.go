@@ -32,10 +32,14 @@ type floor struct {
 // dir is the directory of a copy.
 func dir(t *test.Trial) string { return path.Join(t.Near.Dir, strconv.Itoa(t.Copy)) }
 
+func key(t *test.Trial) string { return t.Near.Name + "\x00" + t.Near.Node + "\x00" + dir(t) }
+
+// forget drops what was found out about the directory of a trial: when nodes are made anew, their directories are gone.
+func (g *ground) forget(t *test.Trial) { g.known.Delete(key(t)) }
+
 // floor finds out about the directory of a trial, once, and makes it.
 func (g *ground) floor(ctx context.Context, t *test.Trial) (floor, error) {
-	key := t.Near.Name + "\x00" + t.Near.Node + "\x00" + dir(t)
-	if known, ok := g.known.Load(key); ok {
+	if known, ok := g.known.Load(key(t)); ok {
 		return known.(floor), nil
 	}
 	f := floor{dir: dir(t)}
@@ -54,7 +58,7 @@ func (g *ground) floor(ctx context.Context, t *test.Trial) (floor, error) {
 	if f.memory, err = memory(ctx, t.Near); err != nil {
 		return f, err
 	}
-	g.known.Store(key, f)
+	g.known.Store(key(t), f)
 	return f, nil
 }
 

@@ -55,6 +55,7 @@ func (z *iozone) Check(ctx context.Context, t *test.Trial) error {
 	if _, err := test.Known(ctx, t.Near, regexp.MustCompile("Iozone"), cure, "iozone", "-v"); err != nil {
 		return err
 	}
+	z.forget(t)
 	at, err := z.floor(ctx, t)
 	if err != nil {
 		return err

@@ -107,6 +107,34 @@ func TestLiveFio(t *testing.T) {
 	measure(t, p, "size = \"16MiB\"\nseconds = 0.2\n[[jobs]]\nrw = \"write\"\nthreads = 4\n[[jobs]]\nrw = \"randread\"\nthreads = 512")
 }
 
+// TestLiveAnew: when nodes are recreated their directories go, and the next check makes them again.
+func TestLiveAnew(t *testing.T) {
+	need.Integration(t)
+	for program, options := range map[string]string{
+		"fio":      "size = \"8MiB\"\nseconds = 0.1\nmatrices = []\njobs = [{ rw = \"read\" }]",
+		"bonnie++": "program = \"bonnie++\"\nsize = \"64MiB\"",
+	} {
+		t.Run(program, func(t *testing.T) {
+			p := here(t)
+			d, err := New(from(options))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				if err := d.Check(t.Context(), trial(p)); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := d.Run(t.Context(), trial(p)); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.RemoveAll(p.Dir); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
 // TestLiveRAM: ramfs has no O_DIRECT, which is seen, told, and refused if it must be there.
 func TestLiveRAM(t *testing.T) {
 	need.Integration(t)

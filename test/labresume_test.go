@@ -1,0 +1,84 @@
+package test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// shortLab is over soon.
+const shortLab = `
+title  = "a short one"
+rounds = 5
+most   = 5
+rounds_per_instance = 10
+again     = "none"
+quiet     = "none"
+disturbed = 1
+
+[setting.veth]
+
+[test.one]
+kind    = "command"
+seconds = 0.2
+command = "sleep 0.2; echo 1"
+figures = [{ name = "one", unit = "1", better = "neither", regex = "([0-9]+)" }]
+`
+
+// TestLabResumeHalfMade: a run is gone on with though it was killed while its nodes were made, one of which is there and does not
+// run. Under another kernel it is not, and its facts stay.
+func TestLabResumeHalfMade(t *testing.T) {
+	s := newLab(t)
+	s.write("lab/short.toml", shortLab)
+	bundle := filepath.Join(s.dir, "bundle")
+	run := []string{"lab", "run", filepath.Join(s.dir, "lab/short.toml"), "--to", bundle}
+	cmd, _, errs := s.command(run...)
+	wait, err := begin(cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.eventually(5*time.Minute, func() error {
+		if s.trials(bundle) >= 4 {
+			return nil
+		}
+		return os.ErrNotExist
+	})
+	_ = cmd.Process.Signal(syscall.SIGKILL)
+	_ = wait()
+	s.run("-C", filepath.Join(bundle, "site"), "stop", "s-veth").want(0)
+
+	facts := filepath.Join(bundle, "facts.json")
+	is, err := os.ReadFile(facts)
+	if err != nil {
+		t.Fatal(err, errs)
+	}
+	var former map[string]any
+	if err := json.Unmarshal(is, &former); err != nil {
+		t.Fatal(err)
+	}
+	former["kernel"] = map[string]any{"release": "5.10.1"}
+	changed, _ := json.Marshal(former)
+	if err := os.WriteFile(facts, changed, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s.run(run...).want(6, "began under other conditions", "kernel: 5.10.1 then", "name another directory")
+	if now, _ := os.ReadFile(facts); string(now) != string(changed) {
+		t.Error("the facts are others")
+	}
+	if err := os.WriteFile(facts, is, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s.run(run...).want(0, "resuming ")
+	s.wantNoTrace()
+	if now, _ := os.ReadFile(facts); string(now) != string(is) {
+		t.Error("the facts of the first rounds are others")
+	}
+	head, _ := os.ReadFile(filepath.Join(bundle, "bundle.json"))
+	if !strings.Contains(string(head), `"state": "done"`) || s.trials(bundle) != 6*3 {
+		t.Errorf("%d trials, %s", s.trials(bundle), head)
+	}
+}

@@ -1,0 +1,78 @@
+package test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/host"
+)
+
+// TestLabTwoStateDirectories: a lab beside that of another state directory is refused with one message, which names what can be
+// done, both while the other measures and after it was killed.
+func TestLabTwoStateDirectories(t *testing.T) {
+	s := newLab(t)
+	s.write("lab/planted.toml", plantedLab)
+	file, bundle := filepath.Join(s.dir, "lab/planted.toml"), filepath.Join(s.dir, "bundle")
+	state, run := t.TempDir(), "/run/orrery-test-labstates"
+	if err := os.Chmod(state, 0o711); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = unix.Unmount(run, unix.MNT_DETACH)
+		_ = os.RemoveAll(run)
+	})
+	other := s.at(host.Dirs{State: state, Run: run})
+	cmd, _, errs := s.command("lab", "run", file, "--to", bundle)
+	wait, err := begin(cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.eventually(5*time.Minute, func() error {
+		if s.trials(bundle) > 0 {
+			return nil
+		}
+		return os.ErrNotExist
+	})
+	refused := func(status int, says ...string) {
+		t.Helper()
+		r := other.run("lab", "run", file).want(status, says...)
+		if n := strings.Count(r.out+r.errs, "orrery: "); n != 1 {
+			t.Errorf("it is said %d times: %s%s", n, r.out, r.errs)
+		}
+	}
+	refused(5, s.dirs.State, "another lab measures on this host", "wait for it")
+	_ = cmd.Process.Signal(syscall.SIGKILL)
+	_ = wait()
+	refused(4, s.dirs.State, "of a lab that was killed", "ORRERY_STATE="+s.dirs.State+" orrery -C BUNDLE/site down")
+	if all := glob(filepath.Join(state, "lab", "*")); len(all) > 0 {
+		t.Errorf("it left %v", all)
+	}
+	s.run("-C", filepath.Join(bundle, "site"), "down").want(0)
+	if t.Failed() {
+		t.Log(errs)
+	}
+}
+
+// TestLabProgramMissing: a program that a test needs and that is not beside orrery is told before anything is made.
+func TestLabProgramMissing(t *testing.T) {
+	s := newLab(t)
+	s.write("lab/micro.toml", "[setting.veth]\n[test.x]\nkind = \"micro\"\n")
+	alone := filepath.Join(t.TempDir(), "orrery")
+	if err := os.Link(program, alone); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(alone, "lab", "run", filepath.Join(s.dir, "lab/micro.toml"), "--to", filepath.Join(s.dir, "bundle"))
+	cmd.Env = environment(s.dirs)
+	out, _ := cmd.CombinedOutput()
+	if status := cmd.ProcessState.ExitCode(); status != 4 || !strings.Contains(string(out), "orrery-micro is not there") ||
+		strings.Contains(string(out), "making network") || len(glob(filepath.Join(s.dir, "bundle"))) > 0 {
+		t.Errorf("status %d: %s", status, out)
+	}
+}
