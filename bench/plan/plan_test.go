@@ -72,7 +72,7 @@ func large() *site.Site {
 			{Name: "cam", Subnet: netip.MustParsePrefix("10.8.0.0/16"), Gateway: netip.MustParseAddr("10.8.0.1"), NAT: true},
 			{Name: "data", Subnet: netip.MustParsePrefix("10.9.0.0/16")},
 		},
-		Volumes: []site.Volume{{Name: "archive", NFS: "nas:/archive", Shared: true}},
+		Volumes: []site.Volume{{Name: "archive", Remote: site.Remote{NFS: "nas:/archive"}, Shared: true}},
 	}
 	for i := range hosts {
 		s.Hosts = append(s.Hosts, site.Host{

@@ -85,9 +85,9 @@ func (p *Pick) fill(ctx context.Context, s *snapshot.Snapshot, dirs host.Dirs, h
 
 // leftAlone says why a volume stays as it is; "": it comes back.
 func leftAlone(m *spec.Mount, has bool) string {
-	switch {
-	case m.NFS != "":
-		return "it is on an NFS server"
+	switch left := m.From().Left; {
+	case left != "":
+		return left
 	case m.Copy != "":
 		return "it is a copy in quarantine"
 	case m.Shared:

@@ -14,6 +14,7 @@ import (
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/problem"
+	"orrery/internal/site"
 	"orrery/internal/site/spec"
 	"orrery/internal/snapshot"
 )
@@ -49,7 +50,7 @@ func standing(t *testing.T) (e layers, here *nodedir.Record, p *Pick) {
 	open := t.TempDir()
 	must(t, errors.Join(os.Chmod(open, 0o755), os.Chmod(filepath.Dir(open), 0o755)))
 	here = &nodedir.Record{Node: spec.Node{Name: "n", ID: 4, Site: "s", Engine: "fake", Layer: "of now", Mounts: []spec.Mount{
-		{Volume: "data"}, {Volume: "inner", Shared: true}, {Volume: "open", Source: open}, {Volume: "far", NFS: "server:/far"}, {Volume: "new"},
+		{Volume: "data"}, {Volume: "inner", Shared: true}, {Volume: "open", Source: open}, {Volume: "far", Remote: site.Remote{NFS: "server:/far"}}, {Volume: "new"},
 	}}}
 	must(t, os.MkdirAll(filepath.Join(e.Private(engine.RefOf(&here.Node)), "etc/ssh"), 0o755))
 	must(t, os.WriteFile(filepath.Join(e.Private(engine.RefOf(&here.Node)), "etc/ssh/ssh_host_ed25519_key"), []byte("of here"), 0o600))

@@ -129,8 +129,8 @@ func (p *Pick) where(n *nodedir.Record, name string) (t *vault.Tree, inner strin
 			continue
 		}
 		longest, of, below = at, volumeName(n, m), strings.TrimSuffix(rest, "/")
-		if m.NFS != "" {
-			return nil, "", problem.New(problem.Unable, "%s:%s is in volume %s, which is on a server and in no backup", n.Name, name, m.Volume).At(visible.Line(m.NFS))
+		if m.From().Left != "" {
+			return nil, "", problem.New(problem.Unable, "%s:%s is in volume %s, which is on a server and in no backup", n.Name, name, m.Volume).At(visible.Line(m.Address()))
 		}
 	}
 	t, has := p.Manifest.Tree(of)

@@ -176,9 +176,9 @@ func (s *Set) volumes(nodes []nodedir.Record) (all []Source, left []string, err 
 		for _, m := range n.Mounts {
 			switch {
 			case m.Copy != "":
-			case m.NFS != "":
+			case m.From().Left != "":
 				if !remote[m.Volume] {
-					left = append(left, fmt.Sprintf("volume %s: it is on the server, %s", m.Volume, m.NFS))
+					left = append(left, fmt.Sprintf("volume %s: it is on the server, %s", m.Volume, m.Address()))
 				}
 				remote[m.Volume] = true
 			default:

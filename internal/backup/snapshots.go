@@ -121,7 +121,7 @@ func (r *Restore) fit(s *snapshot.Snapshot, engines map[string]engine.Engine) er
 			return err
 		}
 		for _, m := range here.Mounts {
-			if m.NFS == "" && m.Copy == "" {
+			if m.From().Left == "" && m.Copy == "" {
 				kept := snapshot.Volume{Name: m.Volume, Node: here.Name}
 				if m.Shared {
 					kept.Node = volume.ForAll

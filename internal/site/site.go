@@ -264,8 +264,8 @@ const OverHosts = "host"
 // A Volume says where the persistent data of that name is kept.
 type Volume struct {
 	Name   string
-	Path   string        `toml:"path"`   // directory of the host; "": with the host's state
-	NFS    string        `toml:"nfs"`    // server:/export, instead of Path
+	Path   string        `toml:"path"` // directory of the host; "": with the host's state
+	Remote               // instead of Path
 	Shared bool          `toml:"shared"` // one directory for all nodes, instead of one for each
 	Mirror string        `toml:"mirror"` // where it is copied to by rsync(1) over SSH: user@host:/path; "": nowhere
 	Every  time.Duration `toml:"every"`

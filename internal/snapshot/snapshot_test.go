@@ -18,6 +18,7 @@ import (
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/observe"
+	"orrery/internal/site"
 	"orrery/internal/site/spec"
 	"orrery/internal/volume"
 )
@@ -72,7 +73,7 @@ func farm(t *testing.T) (*machines, Options) {
 	for id := 1; id <= 3; id++ {
 		n := spec.Node{Site: "karoo", Name: fmt.Sprint("n", id), ID: id, Engine: "fake", Mounts: []spec.Mount{{Volume: "data"}}}
 		if id > 1 {
-			n.Mounts = append(n.Mounts, spec.Mount{Volume: "common", Shared: true}, spec.Mount{Volume: "far", NFS: "server:/x"})
+			n.Mounts = append(n.Mounts, spec.Mount{Volume: "common", Shared: true}, spec.Mount{Volume: "far", Remote: site.Remote{NFS: "server:/x"}})
 		}
 		state := observe.Running
 		if id == 3 {

@@ -210,8 +210,8 @@ func (t *capture) addWriters(running []*spec.Node) {
 
 // omit says why a volume is not in a snapshot.
 func omit(m spec.Mount, path string) string {
-	if m.NFS != "" && m.Copy == "" {
-		return "it is on an NFS server"
+	if left := m.From().Left; left != "" && m.Copy == "" {
+		return left
 	}
 	if m.Copy != "" {
 		return "it is a copy in quarantine"

@@ -37,7 +37,7 @@ func Adoptions(dirs host.Dirs, key, from string, heir *spec.Node, named []string
 				was, asked = before, true
 			}
 		}
-		if !asked || m.Copy != "" || m.Shared || m.NFS != "" || strings.ContainsAny(was, "/@.") || was == "" {
+		if !asked || m.Copy != "" || m.Shared || m.From().Everywhere || strings.ContainsAny(was, "/@.") || was == "" {
 			continue
 		}
 		then := m

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"orrery/internal/host"
+	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
 
@@ -35,7 +36,7 @@ func TestAdopt(t *testing.T) {
 	if err := os.MkdirAll(path("data", "db"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	heir := &spec.Node{Name: "db", Mounts: []spec.Mount{{Volume: "data"}, {Volume: "log"}, {Volume: "all", Shared: true}, {Volume: "far", NFS: "x:/y"}}}
+	heir := &spec.Node{Name: "db", Mounts: []spec.Mount{{Volume: "data"}, {Volume: "log"}, {Volume: "all", Shared: true}, {Volume: "far", Remote: site.Remote{NFS: "x:/y"}}}}
 	adopt := func(from string, named ...string) error {
 		t.Helper()
 		all, err := Adoptions(dirs, "karoo", from, heir, named)

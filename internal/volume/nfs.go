@@ -14,12 +14,15 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// mountPoint is where an export is mounted, once for all nodes of the host.
-func mountPoint(dirs host.Dirs, export string) string {
-	return filepath.Join(dirs.Run, "nfs", spec.DigestBytes([]byte(export)))
+// nfs is an export of an NFS server, mounted once for all nodes of the host.
+type nfs struct{}
+
+func (nfs) Root(dirs host.Dirs, _ string, m spec.Mount) string {
+	return filepath.Join(dirs.Run, "nfs", spec.DigestBytes([]byte(m.Address())))
 }
 
-func mountNFS(at, export string) error {
+func (s nfs) Mount(dirs host.Dirs, m spec.Mount) error {
+	at, export := s.Root(dirs, "", m), m.Address()
 	if mounted(at) {
 		return nil
 	}
@@ -45,8 +48,7 @@ func mounted(at string) bool {
 	return here.Dev != above.Dev
 }
 
-// Release unmounts all exports that no node uses any more; one that is in use stays.
-func Release(dirs host.Dirs) error {
+func (nfs) Release(dirs host.Dirs) error {
 	points, err := filepath.Glob(filepath.Join(dirs.Run, "nfs", "*"))
 	for _, at := range points {
 		if mounted(at) && unix.Unmount(at, 0) != nil {

@@ -23,7 +23,7 @@ func ProvideCopy(ctx context.Context, dirs host.Dirs, key, node string, m spec.M
 		return Made{}, nil
 	}
 	from := Path(dirs, key, node, Live(m))
-	if _, err := os.Stat(from); m.Copy != site.Snapshot || m.NFS != "" || err != nil {
+	if _, err := os.Stat(from); m.Copy != site.Snapshot || !m.From().Copyable || err != nil {
 		return Made{}, Provide(dirs, key, node, m, account)
 	}
 	made, err, _ := making.Do(path, func() (any, error) {

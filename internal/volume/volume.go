@@ -19,19 +19,11 @@ type Account func(owner string) (uid, gid int, err error)
 
 // Path gives the directory of the host that holds a node's volume.
 func Path(dirs host.Dirs, site, node string, m spec.Mount) string {
-	root := filepath.Join(dirs.Volumes(site), m.Volume)
-	switch {
-	case m.Copy != "":
-		root = filepath.Join(dirs.Copies(site, m.Release), m.Volume)
-		if m.Shared {
-			return filepath.Join(root, ForAll)
-		}
-	case m.NFS != "":
-		root = mountPoint(dirs, m.NFS)
-	case m.Source != "":
-		root = m.Source
-	case m.Shared:
-		return filepath.Join(root, ForAll)
+	var root string
+	if m.Copy != "" {
+		root = among(filepath.Join(dirs.Copies(site, m.Release), m.Volume), m)
+	} else {
+		root = sourceOf(m).Root(dirs, site, m)
 	}
 	if m.Shared {
 		return root
@@ -44,8 +36,8 @@ const ForAll = "@all"
 
 // Provide makes the directory of a volume, with its owner and mode, unless it is there, and mounts the export that it is on.
 func Provide(dirs host.Dirs, site, node string, m spec.Mount, account Account) error {
-	if m.NFS != "" && m.Copy == "" {
-		if err := mountNFS(mountPoint(dirs, m.NFS), m.NFS); err != nil {
+	if m.Copy == "" {
+		if err := sourceOf(m).Mount(dirs, m); err != nil {
 			return err
 		}
 	}

@@ -100,7 +100,7 @@ func sharesOf(twin *spec.Maker, n *site.Node, of *spec.Maker, original *site.Nod
 	}
 	for _, to := range ours.Mounts {
 		for _, from := range theirs.Mounts {
-			if from.Volume == to.Volume && from.NFS == "" {
+			if from.Volume == to.Volume && from.From().Copyable {
 				all = append(all, apply.Share{Node: n.Name, From: from, To: to})
 			}
 		}

@@ -50,7 +50,7 @@ func placeOf(dirs host.Dirs, key string, d apply.Directory) (string, error) {
 		return "", fmt.Errorf("no program fills the volumes of twin %s by its record", key)
 	}
 	m := d.Mount
-	if !check.Label(d.Node) || !check.Word(m.Volume) || d.Path != "" || m.Source != "" || m.NFS != "" || m.Copy != "" || m.Shared {
+	if !check.Label(d.Node) || !check.Word(m.Volume) || d.Path != "" || !m.From().WithState || m.Copy != "" || m.Shared {
 		return "", fmt.Errorf("%q of %q is no volume that a node of a twin has for itself", m.Volume, d.Node)
 	}
 	to := d.At(dirs, key)

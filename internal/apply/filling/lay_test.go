@@ -12,6 +12,7 @@ import (
 	"orrery/internal/freight"
 	"orrery/internal/host"
 	"orrery/internal/host/twins"
+	"orrery/internal/site"
 	"orrery/internal/site/spec"
 	"orrery/internal/site/twin"
 )
@@ -65,7 +66,7 @@ func TestLay(t *testing.T) {
 		"a path":    {Node: "db", Mount: data, Path: filepath.Join(state, "there")},
 		"a source":  {Node: "db", Mount: spec.Mount{Volume: "data", Source: filepath.Join(state, "there")}},
 		"a copy":    {Node: "db", Mount: spec.Mount{Volume: "data", Copy: "x"}},
-		"nfs":       {Node: "db", Mount: spec.Mount{Volume: "data", NFS: "server:/x"}},
+		"nfs":       {Node: "db", Mount: spec.Mount{Volume: "data", Remote: site.Remote{NFS: "server:/x"}}},
 		"shared":    {Node: "db", Mount: spec.Mount{Volume: "data", Shared: true}},
 		"none":      {},
 	} {

@@ -82,7 +82,7 @@ func (m *moves) sweep() error {
 func (m *moves) own(n *spec.Node) map[string]string {
 	all := map[string]string{}
 	for _, at := range n.Mounts {
-		is := at.Source == "" && at.NFS == "" && at.Copy == ""
+		is := at.From().WithState && at.Copy == ""
 		if n.Staged {
 			is = at.Copy != "" && at.Copy != spec.NoCopy
 		}

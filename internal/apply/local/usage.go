@@ -32,7 +32,7 @@ func (w *Worker) Usage(ctx context.Context, n *observe.Node, before, now host.Sa
 		}
 	}
 	for _, m := range n.Mounts {
-		if m.Shared || m.NFS != "" || m.Source != "" || m.Copy == spec.NoCopy {
+		if m.Shared || !m.From().WithState || m.Copy == spec.NoCopy {
 			continue
 		}
 		if size, err := volume.SizeOf(ctx, volume.Path(w.Dirs, n.Site, n.Name, m)); err == nil {

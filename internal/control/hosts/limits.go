@@ -25,7 +25,7 @@ func mayTravel(s *site.Site, without []string) error {
 		return problem.New(problem.Unable, format+": not yet on a site with a host that is not local", args...).At("site.toml")
 	}
 	for _, v := range s.Volumes {
-		if s.Twin != "" && v.Shared && v.NFS == "" {
+		if s.Twin != "" && v.Shared && !v.From().Everywhere {
 			return no("volume %s is shared by nodes, and each host would have one of its own: in a twin, it is kept with the hosts' state", v.Name).Try("choose nodes without it by --only")
 		}
 	}

@@ -90,7 +90,7 @@ func volumesOn(h *observe.Host) []observe.Volume {
 	all := slices.Clone(h.Volumes)
 	for _, n := range h.Nodes {
 		for _, m := range n.Mounts {
-			if m.Source != "" && m.NFS == "" && m.Copy == "" && !m.Shared {
+			if m.Source != "" && !m.From().Everywhere && m.Copy == "" && !m.Shared {
 				all = append(all, observe.Volume{Name: m.Volume, Node: n.Name, Path: strings.TrimSuffix(m.Source, "/") + "/" + n.Name})
 			}
 		}

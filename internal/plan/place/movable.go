@@ -23,7 +23,7 @@ func Bound(s *site.Site, n *site.Node) (why, cure string) {
 		for _, use := range role.Volumes {
 			v := s.Volume(use.Name)
 			switch {
-			case v.NFS != "":
+			case v.From().Everywhere:
 			case v.Shared:
 				return fmt.Sprintf("volume %s is shared with other nodes of its host", v.Name), `give it an nfs = "server:/export"`
 			case v.Path != "":

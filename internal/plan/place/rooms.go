@@ -152,7 +152,7 @@ func (r *rooms) parted(n *site.Node, h *room) bool {
 func Sharers(s *site.Site) map[string][]string {
 	local := map[string]bool{}
 	for i := range s.Volumes {
-		if v := &s.Volumes[i]; v.Shared && v.NFS == "" {
+		if v := &s.Volumes[i]; v.Shared && !v.From().Everywhere {
 			local[v.Name] = true
 		}
 	}

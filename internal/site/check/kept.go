@@ -11,9 +11,6 @@ import (
 	"orrery/internal/site"
 )
 
-// nfsExport is server:/export, of which the server may be an IPv6 address in brackets.
-var nfsExport = pattern.New(`^([A-Za-z0-9][A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\]):/[^\s,]*$`)
-
 func (c *checker) volumes() {
 	used := map[string]bool{}
 	var known []string
@@ -31,11 +28,12 @@ func (c *checker) volumes() {
 			c.wrong(key, problem.NearestOr(v.Name, known, "take it out, or declare it in a role"), "no role has a volume %q", v.Name)
 		}
 		c.mirrored(v)
+		from, address := site.SourceOf(v.Remote, v.Path)
 		switch {
-		case v.Path != "" && v.NFS != "":
-			c.wrong(at("volume", v.Name, "nfs"), "take one of them out", "volume %s has both path and nfs", v.Name)
-		case v.NFS != "" && !nfsExport().MatchString(v.NFS):
-			c.wrong(at("volume", v.Name, "nfs"), `such as "nas:/export/pgdata"`, "nfs = %q is no NFS export", v.NFS)
+		case v.Path != "" && address != "":
+			c.wrong(at("volume", v.Name, from.Key), "take one of them out", "volume %s has both path and %s", v.Name, from.Key)
+		case address != "" && !from.Valid(address):
+			c.wrong(at("volume", v.Name, from.Key), fmt.Sprintf("such as %q", from.Example), "%s = %q is no %s", from.Key, address, from.What)
 		case v.Path != "":
 			if !path.IsAbs(v.Path) || path.Clean(v.Path) == "/" {
 				c.wrong(at("volume", v.Name, "path"), `such as "/srv/pgdata"`, "path = %q is not an absolute path of a directory", v.Path)

@@ -255,7 +255,7 @@ func (m *Maker) there(v Mount, use site.VolumeUse) Mount {
 		return v
 	}
 	v.Copy, v.Release = use.Quarantine, m.Site.Stage
-	if v.NFS != "" {
+	if !v.From().Copyable {
 		v.Copy = site.Empty // what is on a server can be of any size
 	}
 	return v
@@ -264,7 +264,7 @@ func (m *Maker) there(v Mount, use site.VolumeUse) Mount {
 func (m *Maker) mount(use site.VolumeUse) Mount {
 	v := m.Site.Volume(use.Name)
 	return Mount{
-		Volume: v.Name, Path: use.Path, Source: v.Path, NFS: v.NFS, Shared: v.Shared,
+		Volume: v.Name, Path: use.Path, Source: v.Path, Remote: v.Remote, Shared: v.Shared,
 		Owner: use.Owner, Mode: use.Mode, Exclusive: use.Exclusive,
 	}
 }

@@ -188,8 +188,8 @@ type Mount struct {
 	Volume string `json:"volume"`
 	Path   string `json:"path"`             // in the node
 	Source string `json:"source,omitempty"` // directory of the host; "": with the host's state
-	NFS    string `json:"nfs,omitempty"`    // server:/export
-	Shared bool   `json:"shared,omitempty"` // one directory for all nodes
+	site.Remote
+	Shared bool `json:"shared,omitempty"` // one directory for all nodes
 	// Exclusive: never used by the nodes of two releases at once.
 	Exclusive bool `json:"exclusive,omitempty"`
 	// Copy: not the volume itself, but a copy for the quarantine of a release, which begins so (site.Empty, site.Snapshot); or
@@ -198,6 +198,18 @@ type Mount struct {
 	Release int    `json:"release,omitempty"` // of which it is the copy
 	Owner   string `json:"owner"`
 	Mode    uint32 `json:"mode"`
+}
+
+// From returns the source of the volume itself, even if this is a copy.
+func (m *Mount) From() site.VolumeSource {
+	from, _ := site.SourceOf(m.Remote, m.Source)
+	return from
+}
+
+// Address returns where the data is of a volume that is not on the host.
+func (m *Mount) Address() string {
+	_, address := site.SourceOf(m.Remote, m.Source)
+	return address
 }
 
 // Exclusive reports whether a node has, when it is live, volumes that are not for the nodes of two releases at once.

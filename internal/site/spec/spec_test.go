@@ -23,7 +23,7 @@ func observatory() *site.Site {
 			{Name: "data", Subnet: netip.MustParsePrefix("10.2.0.0/16"), MTU: 9000},
 			{Name: "cam", Subnet: netip.MustParsePrefix("10.1.0.0/24"), Gateway: netip.MustParseAddr("10.1.0.1"), NAT: true},
 		},
-		Volumes: []site.Volume{{Name: "archive", NFS: "nas:/archive", Shared: true}},
+		Volumes: []site.Volume{{Name: "archive", Remote: site.Remote{NFS: "nas:/archive"}, Shared: true}},
 		Roles: []site.Role{
 			{Name: "base", Apt: []string{"less"}},
 			{

@@ -24,7 +24,7 @@ func sites() *rapid.Generator[*site.Site] {
 			},
 			Volumes: []site.Volume{
 				{Name: "pgdata", Path: "/srv/pg", Mirror: "backup@ct:/srv/pg", Every: time.Hour},
-				{Name: "archive", NFS: "nas:/archive", Shared: true},
+				{Name: "archive", Remote: site.Remote{NFS: "nas:/archive"}, Shared: true},
 			},
 			Roles: roles(),
 		}

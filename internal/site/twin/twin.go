@@ -88,7 +88,7 @@ func ownVolumes(volumes []site.Volume) []site.Volume {
 	volumes = slices.Clone(volumes)
 	for i := range volumes {
 		v := &volumes[i]
-		v.Path, v.NFS, v.Mirror, v.Every = "", "", "", time.Duration(0)
+		v.Path, v.Remote, v.Mirror, v.Every = "", site.Remote{}, "", time.Duration(0)
 	}
 	return volumes
 }
