@@ -62,7 +62,10 @@ func (j *Job) Mend(ctx context.Context, drift []observe.Drift) error {
 	}
 	applyAbove(tasks)
 	j.restartOnly(tasks, exact)
-	return j.do(ctx, tasks)
+	if err := j.do(ctx, tasks); err != nil {
+		return err
+	}
+	return j.watch(ctx, tasks) // one that had ended may end again at once
 }
 
 // running gives the services of a role that run on the node now.

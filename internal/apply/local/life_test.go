@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -276,6 +277,12 @@ func TestUndoByAnother(t *testing.T) {
 	}
 	if now, _ := os.ReadFile(w.host.Dirs.Names("karoo")); string(now) != string(before) || len(now) == 0 {
 		t.Error("the names on record are others")
+	}
+	// Also what runs on live nodes only has read the files.
+	if all := w.below.Commands(engine.RefOf(db)); !slices.ContainsFunc(all, func(c host.Command) bool {
+		return slices.Contains(c.Args, "restart") && slices.Contains(c.Args, "web.service") && slices.Contains(c.Args, "dish.service")
+	}) {
+		t.Errorf("services are not restarted by %+v", all[max(0, len(all)-5):])
 	}
 	for _, n := range w.observed()[0].Nodes {
 		if !n.Configured || n.NICs[0].Address != "10.0.0."+map[string]string{"db": "10", "web": "11"}[n.Name]+"/24" {

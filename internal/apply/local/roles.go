@@ -128,15 +128,15 @@ func (r *roles) revert(ctx context.Context, e engine.Engine, n *spec.Node) error
 	if err := role.PutBack(ctx, e.Runner(ref), all); err != nil {
 		return err
 	}
-	if len(n.Config.Services) > 0 {
-		args := slices.Concat(distro.Or(n.Distribution).Services.Restart, n.Config.Services)
-		if err := e.Runner(ref).Run(ctx, host.Command{Args: args}); err != nil {
-			return err
-		}
-	}
 	was, err := r.recorded(n)
 	if err != nil {
 		return err
+	}
+	if services := n.Config.Running(was.Active); len(services) > 0 {
+		args := slices.Concat(distro.Or(n.Distribution).Services.Restart, services)
+		if err := e.Runner(ref).Run(ctx, host.Command{Args: args}); err != nil {
+			return err
+		}
 	}
 	return e.Mark(ctx, ref, engine.Mark{Configured: true, Config: n.Config, Active: was.Active})
 }

@@ -8,8 +8,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"orrery/internal/site"
 )
@@ -232,6 +234,17 @@ type Config struct {
 	Services []string `json:"services,omitempty"`
 	Health   string   `json:"health,omitempty"` // digest of the health checks
 	Active   Parts    `json:"active,omitempty"` // what is done only on a live node
+}
+
+// Running returns the services that run on a node, if it is live those that run only then as well.
+func (c *Config) Running(live bool) []string {
+	all := slices.Clone(c.Services)
+	for _, part := range slices.Sorted(maps.Keys(c.Active)) {
+		if _, service, ok := strings.Cut(part, ": service "); ok && live && !slices.Contains(all, service) {
+			all = append(all, service)
+		}
+	}
+	return all
 }
 
 // Parts are digests by the name of what they are of.
