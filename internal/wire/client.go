@@ -76,8 +76,11 @@ type once struct{ io.ReadWriteCloser }
 // misunderstood says why no session has begun.
 func misunderstood(err error) error {
 	p := problem.New(problem.Failed, "no session begins").Because(err)
-	if errors.Is(err, errVersion) {
+	switch {
+	case errors.Is(err, errVersion):
 		return p.Try("stop and start it, so that it runs the agent of this version")
+	case errors.Is(err, errNoise):
+		return p.Try("orrery restart --hard NODE boots the guest with the agent; orrery console NODE shows what runs there")
 	}
 	return p
 }

@@ -26,7 +26,7 @@ const mostNoise = 16 << 20
 
 var (
 	errVersion = errors.New("it speaks another version of the protocol")
-	errNoise   = errors.New("it sends much, and no greeting")
+	errNoise   = errors.New("what answers in the guest sends much and no greeting, so it is not Orrery's agent")
 )
 
 // mostGreeting bounds a greeting.

@@ -297,7 +297,7 @@ func TestNoise(t *testing.T) {
 	}()
 	before := allocated()
 	_, err := Open(within(t), near)
-	if !errors.Is(err, errNoise) {
+	if !errors.Is(err, errNoise) || !strings.Contains(err.Error(), "is not Orrery's agent (orrery restart --hard NODE") {
 		t.Error(err)
 	}
 	if took := allocated() - before; took > 4<<20 {

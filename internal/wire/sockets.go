@@ -45,13 +45,17 @@ func Enter(ctx context.Context, dir string) (*Client, error) {
 			c.release = held.Release
 			return c, nil
 		}
-		if ctx.Err() != nil || errors.Is(err, errVersion) || errors.Is(err, errNoise) {
+		if errors.Is(err, errVersion) || errors.Is(err, errNoise) {
 			held.Release()
 			return nil, err
 		}
 		if host.Pause(ctx, 20*time.Millisecond) != nil {
 			held.Release()
-			return nil, problem.New(problem.Failed, "nobody answers").Because(err)
+			if errors.Is(ctx.Err(), context.Canceled) {
+				return nil, context.Cause(ctx)
+			}
+			return nil, problem.New(problem.Failed, "the agent does not answer").Because(err).
+				Try("orrery console NODE shows whether the guest goes on; orrery restart --hard NODE boots it anew")
 		}
 	}
 }

@@ -154,8 +154,8 @@ func TestEnterEarly(t *testing.T) {
 
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Millisecond)
 	defer cancel()
-	if _, err := Enter(ctx, t.TempDir()); err == nil {
-		t.Error("nobody has answered")
+	if _, err := Enter(ctx, t.TempDir()); err == nil || !strings.Contains(err.Error(), "orrery restart --hard NODE boots it anew") {
+		t.Errorf("nobody has answered: %v", err)
 	}
 	if _, err := Enter(within(t), filepath.Join(dir, "missing")); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)

@@ -280,10 +280,15 @@ func (r *restoring) stops() []*plan.Step {
 	return steps
 }
 
+// stopRestored ends nodes whose state is thrown away. What one has written to hardware of the host stays, so it shuts down.
 func (r *restoring) stopRestored() []*plan.Step {
 	var steps []*plan.Step
 	for _, n := range r.nodes {
-		steps = append(steps, &plan.Step{Kind: plan.KillNode, Host: n.host, Subject: n.Record.Name, Was: &n.Record.Node})
+		kind := plan.KillNode
+		if n.Record.KeepsHardware() {
+			kind = plan.StopNode
+		}
+		steps = append(steps, &plan.Step{Kind: kind, Host: n.host, Subject: n.Record.Name, Was: &n.Record.Node})
 	}
 	return steps
 }

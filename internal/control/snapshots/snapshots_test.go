@@ -86,8 +86,16 @@ func TestStarts(t *testing.T) {
 	if want := []string{start + "web", check + "web", start + "gone", start + "fresh"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if n := len(r.stopRestored()); n != 4 {
-		t.Errorf("%d nodes are ended before they are put back as they were", n)
+	gone.Record.VM.Disks = []site.Drive{{Name: "data", Disk: "/dev/vg/lv"}} // what was there before goes on with that
+	still.Record.Mounts = []spec.Mount{{Volume: "data", Path: "/srv/data"}} // which is put back
+	for i, s := range r.stopRestored() {
+		want := plan.KillNode
+		if s.Subject == "gone" {
+			want = plan.StopNode
+		}
+		if s.Kind != want || len(r.stopRestored()) != 4 {
+			t.Errorf("step %d before all is put back: %s %s, want %s", i, s.Kind, s.Subject, want)
+		}
 	}
 	r.ran = []running{{&observe.Node{Node: spec.Node{Name: "web"}}, "local"}}
 	if steps := r.stops(); len(steps) != 1 || steps[0].Kind != plan.StopNode {

@@ -134,8 +134,11 @@ func (n *Node) Imported() bool { return n.Disk != site.Disk{} }
 
 // KeepsData reports whether data outlives the node: on a volume, on a device of the host, or on hardware that it has to itself, such as an NVMe drive. The device of
 // its root (site.RootDisk) is wiped when the node goes.
-func (n *Node) KeepsData() bool {
-	return len(n.Mounts) > 0 || len(n.VM.PCI) > 0 || slices.ContainsFunc(n.VM.Disks, func(d site.Drive) bool { return d.IsDevice() })
+func (n *Node) KeepsData() bool { return len(n.Mounts) > 0 || n.KeepsHardware() }
+
+// KeepsHardware reports whether the node writes to a device of the host, or to hardware that it has to itself, which no snapshot has.
+func (n *Node) KeepsHardware() bool {
+	return len(n.VM.PCI) > 0 || slices.ContainsFunc(n.VM.Disks, func(d site.Drive) bool { return d.IsDevice() })
 }
 
 // WritesDisks reports whether the node is a machine with disks, for which its guest's kernel holds back what was written to them for up to half a minute.
