@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"path/filepath"
 	"testing"
 
 	"orrery/internal/lab/test"
@@ -20,6 +21,24 @@ func TestSeries(t *testing.T) {
 		trial := Trial{Series: []test.Series{c.series}}
 		if err := trial.legal(); (err == nil) != c.legal {
 			t.Errorf("%g s and %d values: %v", c.series.Step, len(c.series.Values), err)
+		}
+	}
+}
+
+// TestCopied: a bundle that was copied is called as its directory is, so that it can be told from the other.
+func TestCopied(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "second")
+	w, err := Create(t.Context(), dir, Head{Format: Format, ID: "first", State: Done})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir)
+	for _, name := range []string{dir, dir + "/", "."} {
+		if c, err := Read(name); err != nil || c.Head.ID != "second" {
+			t.Errorf("%s: %v %v", name, c, err)
 		}
 	}
 }
