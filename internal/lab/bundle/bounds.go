@@ -18,6 +18,7 @@ const (
 	mostTests      = 10_000
 	mostFigures    = 20_000    // of all tests
 	mostValues     = 2_000_000 // figures × settings × rounds
+	mostSteps      = 100_000   // of a series
 	mostDamaged    = 1000      // after so many, no more is read
 )
 
@@ -51,6 +52,11 @@ func (h *Head) figures() (n int) {
 func (t *Trial) legal() error {
 	if t.Round < 0 || t.Round > mostRounds || t.Copy < 0 || t.Slot < 0 || t.Instance < 0 {
 		return fmt.Errorf("round %d, slot %d, copy %d, instance %d cannot be", t.Round, t.Slot, t.Copy, t.Instance)
+	}
+	for _, s := range t.Series {
+		if !(s.Step > 0 && s.Step <= 1e6) || len(s.Values) > mostSteps {
+			return fmt.Errorf("a series of %d values, one in %g s, cannot be", len(s.Values), s.Step)
+		}
 	}
 	return nil
 }

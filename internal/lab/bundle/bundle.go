@@ -98,6 +98,7 @@ type Trial struct {
 	Began    time.Time       `json:"began"`
 	Ended    time.Time       `json:"ended"`
 	Samples  []test.Sample   `json:"samples,omitempty"`
+	Series   []test.Series   `json:"series,omitempty"`
 	Labels   []test.Label    `json:"labels,omitempty"`
 	Moved    test.Moved      `json:"moved,omitzero"`
 	Detail   json.RawMessage `json:"detail,omitempty"`

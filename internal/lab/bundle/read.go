@@ -41,6 +41,9 @@ func Read(dir string) (*Contents, error) {
 	if err != nil {
 		return nil, err
 	}
+	if path, err := filepath.Abs(dir); err == nil {
+		h.ID = visible.Line(filepath.Base(path)) // it may have been copied or renamed, and two of one name cannot be told apart
+	}
 	c := &Contents{Dir: dir, Head: h, root: root}
 	c.Experiment = c.file(ExperimentFile, mostExperiment)
 	if facts := c.file(FactsFile, mostFacts); facts != nil {

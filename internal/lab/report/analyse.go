@@ -20,6 +20,7 @@ func Analyse(c *bundle.Contents) *Report {
 	s := collect(c.Trials)
 	r := &Report{Format: Format, Bundle: c.Head, Kept: s.kept, Nodes: s.instances, Facts: c.Facts}
 	r.Traces, r.Round = trace.Of(c)
+	r.over = trace.OverTime(c)
 	markTraces(&r.Bundle, r.Traces)
 	markTraces(&r.Bundle, r.Round)
 	for _, p := range c.Damaged {

@@ -74,6 +74,8 @@ func FuzzBundle(f *testing.F) {
 	}
 	facts := `{"kernel":{"release":"6.1"},"list":[{"name":"a","x":[1,2]},{"name":"b"}]}`
 	f.Add(head, trials.String(), seconds.String(), facts, "x")
+	f.Add(head, strings.ReplaceAll(trials.String(), `"detail"`, `"series":[{"figure":"score","step":1,"values":[1,2,3,1e18,1000000000000000128,-1e308,1e308]}],"detail"`),
+		seconds.String(), facts, "")
 	f.Add(head, strings.ReplaceAll(trials.String(), `"round":3`, `"round":-3`), "{}\n{\"took\":-1}\n", `[[[[]]]]`, "{\"tests\":[]}")
 	f.Add(strings.ReplaceAll(head, `"t"`, `"[x](javascript:alert(1)) \u001b[2J\u009b1m\u202e http://x www.x.y a@b.c <javascript:x> \\"`),
 		strings.ReplaceAll(trials.String(), `"samples"`, `"error":"\u001b]0;x\u0007 [y](data:z)","output":"`+"```"+`\r\u001b","labels":[{"name":"\u001b","why":"[a](b:c)"}],"samples"`), "", "{}", "")

@@ -38,6 +38,7 @@ type Report struct {
 	Traces   []trace.Trace   `json:"-"` // of the whole run: they are in probes.jsonl
 	Round    []trace.Trace   `json:"-"` // of one round
 
+	over    []trace.Over   // figures over the time of a trial
 	samples []bundle.Trial // as they were measured, round by round
 }
 

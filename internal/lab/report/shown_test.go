@@ -149,3 +149,16 @@ func TestAxis(t *testing.T) {
 }
 
 func abs(x float64) float64 { return max(x, -x) }
+
+// TestFactsOfNodes: interfaces of nodes and networks, whose names are digests, are no difference between two runs; those of the host are.
+func TestFactsOfNodes(t *testing.T) {
+	a := []byte(`{"interfaces":[{"name":"eth0","mtu":1500},{"name":"orb254694065e","mtu":1500},{"name":"orv49faed7ef8","mtu":1500}]}`)
+	b := []byte(`{"interfaces":[{"name":"eth0","mtu":9000},{"name":"orba54694065e","mtu":1500},{"name":"organ","mtu":1500}]}`)
+	var names []string
+	for _, d := range factDifferences(a, b) {
+		names = append(names, d.Name)
+	}
+	if got := strings.Join(names, ", "); got != "interfaces eth0 mtu, interfaces organ mtu" {
+		t.Error(got)
+	}
+}

@@ -27,7 +27,9 @@ type simulation struct {
 	noise  *rand.Rand
 	head   bundle.Head
 	facts  string
-	more   func(round int, setting, of string) []test.Label // besides those of every simulation; nil: none
+
+	seconds int                                              // of the flow whose seconds are told; 0: they are not
+	more    func(round int, setting, of string) []test.Label // besides those of every simulation; nil: none
 }
 
 const suiteText = "name = \"cost\"\n"
@@ -165,6 +167,9 @@ func (s *simulation) trial(round, slot int, setting string, of bundle.Test, c in
 		}
 		t.Samples = append(t.Samples, test.Sample{Figure: f.Name, Value: value})
 	}
+	if of.Name == "net" && s.seconds > 0 {
+		t.Series = append(t.Series, s.series(of.Figures[0].Name, t.Samples[0].Value, setting))
+	}
 	t.Labels = s.labels(round, setting, of.Name)
 	if s.more != nil {
 		t.Labels = append(t.Labels, s.more(round, setting, of.Name)...)
@@ -182,6 +187,19 @@ func (s *simulation) labels(round int, setting, of string) []test.Label {
 	}
 	if of == "disk" && round%3 == 1 {
 		all = append(all, test.Label{Name: "page-cache", Why: "the file of 4 GiB fits into memory of 24 GiB", Cure: "use a larger file, or a file system that can O_DIRECT."})
+	}
+	return all
+}
+
+// series is a figure second by second, which falls to nothing in the middle of a trial in veth: a server is away.
+func (s *simulation) series(figure string, value float64, setting string) test.Series {
+	all := test.Series{Figure: figure, Step: 1}
+	for i := range s.seconds {
+		now := value * (1 + 0.03*s.noise.NormFloat64())
+		if setting == "veth" && i >= s.seconds/3 && i < s.seconds/2 {
+			now = 0
+		}
+		all.Values = append(all.Values, now)
 	}
 	return all
 }

@@ -87,7 +87,7 @@ func (r *Run) trial(ctx context.Context, t *test.Trial, u *Unit) bundle.Trial {
 		is.Error, is.Output = explain(ctx, err)
 		return is
 	}
-	is.Samples = result.Samples
+	is.Samples, is.Series = result.Samples, result.Series
 	return is
 }
 

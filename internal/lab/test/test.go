@@ -88,6 +88,7 @@ type Result struct {
 	Samples []Sample
 	Labels  []Label
 	Moved   Moved
+	Series  []Series
 	Detail  any // kept in the bundle as JSON beside the samples, such as the curve of a search; nil: none
 }
 
@@ -104,6 +105,14 @@ func (m Moved) Add(o Moved) Moved { return Moved{m.Read + o.Read, m.Written + o.
 type Sample struct {
 	Figure string  `json:"figure"`
 	Value  float64 `json:"value"`
+}
+
+// A Series is a figure over the time of one trial, from when its program began. An event in a trial, such as a server that is switched off, is seen
+// there and not in the figure.
+type Series struct {
+	Figure string    `json:"figure"`
+	Step   float64   `json:"step"`   // seconds from one value to the next
+	Values []float64 `json:"values"` // each of the step that ends there
 }
 
 // A Label says why a figure is suspect.

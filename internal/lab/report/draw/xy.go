@@ -48,7 +48,7 @@ func (p *XY) SVG(label string, own, behind []Spot) template.HTML {
 		return lower - (lower-upper)*(y-p.Bottom)/(p.Top-p.Bottom)
 	}
 	step := RoundStep((p.Top-p.Bottom)*p.Scale.Factor) / p.Scale.Factor // round in the unit that is shown
-	for y := math.Ceil(p.Bottom/step) * step; step > 0 && y <= p.Top; y += step {
+	for _, y := range Steps(p.Bottom, p.Top, step) {
 		d.Line("grid", first, up(y), last, up(y))
 		d.Text("tick", "end", first-1, up(y)+4, p.Scale.Value(y))
 	}
@@ -86,6 +86,18 @@ func Thinned(all []Mark) []Mark {
 		kept = append(kept, all[i])
 	}
 	return kept
+}
+
+// Steps are the multiples of a step from one value to another, at most a few, whatever the values: they may come from a stranger's bundle.
+func Steps(from, to, step float64) (all []float64) {
+	const most = 12
+	first := math.Ceil(from / step)
+	for i := range most {
+		if at := (first + float64(i)) * step; step > 0 && at <= to {
+			all = append(all, at)
+		}
+	}
+	return all
 }
 
 // RoundStep is 1, 2 or 5 times a power of ten, so that two to four steps are there up to the most.

@@ -35,6 +35,7 @@ type figure struct {
 	Regex  string   `toml:"regex"`  // its first group is the number
 	JSON   string   `toml:"json"`   // path
 	Factor *float64 `toml:"factor"` // by which the number is multiplied to be in the unit
+	Every  float64  `toml:"every"`  // the regex matches once for each such time, in seconds: the figure is the mean; 0: it matches once
 
 	pattern *regexp.Regexp
 }

@@ -80,6 +80,37 @@ factor = 1e-3
 	}
 }
 
+// TestEvery: a figure whose regex matches once a second is the mean, and its values are kept in their order.
+func TestEvery(t *testing.T) {
+	r, err := run(t, trial(t), `command = "echo load 3; echo load 5; echo load 1"`+`
+[[figures]]
+name   = "load"
+unit   = "1/s"
+regex  = "load ([0-9.]+)"
+every  = 1
+factor = 10
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []test.Sample{{Figure: "load", Value: 30}}; !slices.Equal(r.Samples, want) {
+		t.Errorf("%v", r.Samples)
+	}
+	if len(r.Series) != 1 || r.Series[0].Figure != "load" || r.Series[0].Step != 1 || !slices.Equal(r.Series[0].Values, []float64{30, 50, 10}) {
+		t.Errorf("%+v", r.Series)
+	}
+	if _, err := run(t, trial(t), "command = \"echo none\"\n[[figures]]\nname = \"x\"\nunit = \"s\"\nregex = \"load ([0-9])\"\nevery = 1\n"); err == nil ||
+		!strings.Contains(err.Error(), "nothing of what the command printed matches") {
+		t.Errorf("%v", err)
+	}
+	for more, want := range map[string]string{"every = -1\nregex = \"(x)\"": "every = -1", "every = 1\njson = \"a\"": "has every, and json"} {
+		_, err := New(from("command = \"true\"\n[[figures]]\nname = \"x\"\nunit = \"s\"\n" + more + "\n"))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", more, err)
+		}
+	}
+}
+
 func TestEnvironment(t *testing.T) {
 	tr := trial(t)
 	dir := tr.Near.Dir
@@ -146,7 +177,7 @@ func TestReadJSON(t *testing.T) {
 		`{"a": "12 ms"}`: `"x": "12 ms" is not a number`,
 		`{"a": "NaN"}`:   `"x": "NaN" is not a number`,
 	} {
-		if _, err := (&figure{Name: "x", JSON: "a"}).read(text); err == nil || !strings.HasPrefix(err.Error(), want) {
+		if _, _, err := (&figure{Name: "x", JSON: "a"}).read(text); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s:\ngot  %v\nwant %s", text, err, want)
 		}
 	}
@@ -216,10 +247,10 @@ func TestRead(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.String().Draw(t, "output")
 		f := &figure{Name: "x", Unit: "s", JSON: rapid.StringMatching(`[a-c.#0-9@*]{1,8}`).Draw(t, "path")}
-		_, _ = f.read(text)
+		_, _, _ = f.read(text)
 		g := &figure{Name: "x", Unit: "s", Regex: "(.+)"}
 		g.check(func(_, format string, args ...any) { t.Fatalf(format, args...) })
-		if n, err := g.read(text); err == nil && (n != n || n-n != 0) {
+		if n, _, err := g.read(text); err == nil && (n != n || n-n != 0) {
 			t.Fatalf("%q is %v", text, n)
 		}
 	})

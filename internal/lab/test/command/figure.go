@@ -39,6 +39,12 @@ func (f *figure) check(wrong test.Wrong) {
 	if f.Factor != nil && (*f.Factor == 0 || math.IsNaN(*f.Factor) || math.IsInf(*f.Factor, 0)) {
 		wrong("give a number by which what is printed is multiplied", "figures: %q: factor = %v", f.Name, *f.Factor)
 	}
+	if !(f.Every >= 0 && f.Every <= 86400) {
+		wrong("give the seconds from one line of the command to the next", "figures: %q: every = %v", f.Name, f.Every)
+	}
+	if f.Every > 0 && f.JSON != "" {
+		wrong("give a regex, which may match many times", "figures: %q has every, and json, which is at one place", f.Name)
+	}
 	if (f.Regex == "") == (f.JSON == "") {
 		wrong("give one of the two", "figures: %q has both regex and json, or neither", f.Name)
 		return
@@ -54,12 +60,33 @@ func (f *figure) check(wrong test.Wrong) {
 	}
 }
 
-// read finds the figure in what the command printed.
-func (f *figure) read(text string) (float64, error) {
-	word, err := f.find(text)
-	if err != nil {
-		return 0, err
+// read finds the figure in what the command printed, and the values over time of which it is the mean, if there are any.
+func (f *figure) read(text string) (value float64, series []float64, err error) {
+	if f.Every == 0 {
+		word, err := f.find(text)
+		if err != nil {
+			return 0, nil, err
+		}
+		value, err = f.number(word)
+		return value, nil, err
 	}
+	sum := 0.0
+	for _, found := range f.pattern.FindAllStringSubmatch(text, -1) {
+		n, err := f.number(found[1])
+		if err != nil {
+			return 0, nil, err
+		}
+		series, sum = append(series, n), sum+n
+	}
+	if len(series) == 0 {
+		_, err := f.find(text)
+		return 0, nil, err
+	}
+	return sum / float64(len(series)), series, nil
+}
+
+// number reads a word of what was printed.
+func (f *figure) number(word string) (float64, error) {
 	n, err := strconv.ParseFloat(strings.TrimSpace(word), 64)
 	if err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
 		return 0, problem.New(problem.Failed, "%q: %q is not a number", f.Name, beginning(word, 80)).Try("make the group or the path end where the number does")

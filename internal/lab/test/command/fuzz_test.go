@@ -16,7 +16,7 @@ func FuzzAnswers(f *testing.F) {
 		for _, fig := range []figure{
 			{Name: "regex", Regex: "took ([^ ]*)", pattern: regexp.MustCompile("took ([^ ]*)"), Factor: &factor}, {Name: "json", JSON: "a.b"},
 		} {
-			if n, err := fig.read(text); err == nil && (math.IsNaN(n) || math.IsInf(n, 0)) {
+			if n, _, err := fig.read(text); err == nil && (math.IsNaN(n) || math.IsInf(n, 0)) {
 				t.Fatalf("%s: %v", fig.Name, n)
 			}
 		}

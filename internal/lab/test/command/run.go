@@ -70,11 +70,14 @@ func (c *command) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
 	r := test.Result{Detail: &detail{span.Ended.Sub(span.Began).Seconds()}}
 	for i := range c.options.Figures {
 		f := &c.options.Figures[i]
-		value, err := f.read(string(out))
+		value, series, err := f.read(string(out))
 		if err != nil {
 			return test.Result{}, c.shows(err, t.Near, string(out))
 		}
 		r.Samples = append(r.Samples, test.Sample{Figure: f.Name, Value: value})
+		if len(series) > 1 {
+			r.Series = append(r.Series, test.Series{Figure: f.Name, Step: f.Every, Values: series})
+		}
 	}
 	return r, nil
 }

@@ -105,6 +105,11 @@ func (f *fio) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
 			return test.Result{}, problem.New(problem.Failed, "fio: %s", j.name()).At(t.Near.Name).Because(err)
 		}
 		r.Samples = append(r.Samples, samples...)
+		series, err := f.series(ctx, t, at, j)
+		if err != nil {
+			return test.Result{}, err
+		}
+		r.Series = append(r.Series, series...)
 	}
 	return r, nil
 }
@@ -143,7 +148,7 @@ func (f *fio) arguments(at floor, j job) []string {
 	if j.writes() && !at.direct {
 		args = append(args, "--end_fsync=1") // its time counts
 	}
-	return append(args, fmt.Sprintf("--size=%d", size))
+	return append(append(args, f.logged(at)...), fmt.Sprintf("--size=%d", size))
 }
 
 func (f *fio) samples(j job, done *ran) ([]test.Sample, error) {

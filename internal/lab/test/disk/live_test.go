@@ -186,6 +186,40 @@ func TestLiveFull(t *testing.T) {
 	}
 }
 
+// TestLiveSeconds: of a job of a few seconds each is told, and no log stays.
+func TestLiveSeconds(t *testing.T) {
+	need.Integration(t)
+	p := here(t)
+	d, err := New(from("seconds = 4\nsize = \"16MiB\"\nmatrices = []\n[[jobs]]\nrw = \"randrw\"\nthreads = 2\n[[jobs]]\nrw = \"write\"\nblock = \"64KiB\""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr := trial(p)
+	if err := d.Check(t.Context(), tr); err != nil {
+		t.Fatal(err)
+	}
+	r, err := d.Run(t.Context(), tr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Series) != 3 {
+		t.Fatalf("%+v", r.Series)
+	}
+	for i, s := range r.Series {
+		sum := 0.0
+		for _, v := range s.Values {
+			sum += v
+		}
+		mean, figure := sum/float64(len(s.Values)), r.Samples[i]
+		if s.Figure != figure.Figure || len(s.Values) < 3 || mean > 2*figure.Value || mean < figure.Value/2 {
+			t.Errorf("%s: %v, of %g", s.Figure, s.Values, figure.Value)
+		}
+	}
+	if left, _ := filepath.Glob(filepath.Join(p.Dir, "*", fioLog+"*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
 func TestLiveBonnie(t *testing.T) {
 	need.Integration(t)
 	p := here(t)

@@ -44,6 +44,14 @@ func TestParseFio(t *testing.T) {
 	}
 }
 
+// TestParseLog: what two threads did in a second is added, reads apart from writes.
+func TestParseLog(t *testing.T) {
+	read, written := parseLog("1004, 10, 0, 0, 0\n1004, 7, 1, 0, 0\n2005, 20, 0, 0, 0\n\nnonsense, 1\n1003, 1, 0, 0, 0\n2001, 2, 0, 0, 0\n1e300, 2, 0, 0, 0\n3000, NaN, 0\n", 1024)
+	if !slices.Equal(read, []float64{11 << 10, 22 << 10}) || !slices.Equal(written, []float64{7 << 10}) {
+		t.Errorf("%v and %v", read, written)
+	}
+}
+
 func TestParseIozone(t *testing.T) {
 	rates, version, err := parseIozone(string(read(t, "iozone.txt")))
 	if err != nil {

@@ -22,6 +22,8 @@ type flow struct {
 	Lost        int64   `json:"lost,omitempty"`   // by gaps in the sequence, as the receiver saw them: not what was sent after the last it got
 	CPU         cpu     `json:"cpu"`
 
+	series []float64 // bit/s by second, as the near end sees it
+
 	SendBuffer    int `json:"sndbuf,omitempty"` // of a socket of the near end, as the kernel tells it: twice what can be used
 	ReceiveBuffer int `json:"rcvbuf,omitempty"`
 }
@@ -40,6 +42,13 @@ type output struct {
 		SendBuffer    int    `json:"sndbuf_actual"`
 		ReceiveBuffer int    `json:"rcvbuf_actual"`
 	} `json:"start"`
+	Intervals []struct {
+		Sum struct {
+			Seconds float64 `json:"seconds"`
+			Rate    float64 `json:"bits_per_second"`
+			Omitted bool    `json:"omitted"`
+		} `json:"sum"`
+	} `json:"intervals"`
 	End struct {
 		Sent       *sum   `json:"sum_sent"`
 		Received   *sum   `json:"sum_received"`
@@ -82,8 +91,14 @@ func parseIperf(text []byte) (*flow, error) {
 	if end.Sent.Bytes <= 0 || end.Received.Seconds <= 0 {
 		return nil, problem.New(problem.Failed, "iperf3 sent nothing (%.0f bytes in %.3f s)", end.Sent.Bytes, end.Received.Seconds)
 	}
+	var series []float64
+	for _, i := range out.Intervals {
+		if !i.Sum.Omitted && i.Sum.Seconds > 0.5 { // the last one may be a rest
+			series = append(series, i.Sum.Rate)
+		}
+	}
 	return &flow{
-		Version: out.Start.Version, Sent: end.Sent.Rate, Received: end.Received.Rate, Bytes: end.Received.Bytes, SentBytes: end.Sent.Bytes,
+		series: series, Version: out.Start.Version, Sent: end.Sent.Rate, Received: end.Received.Rate, Bytes: end.Received.Bytes, SentBytes: end.Sent.Bytes,
 		Seconds: end.Received.Seconds, Retransmits: end.Sent.Retransmits, Congestion: end.Congestion,
 		Jitter: end.Received.Jitter / 1e3, Lost: end.Received.Lost, CPU: end.CPU, SendBuffer: out.Start.SendBuffer, ReceiveBuffer: out.Start.ReceiveBuffer,
 	}, nil

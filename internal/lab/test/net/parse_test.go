@@ -148,3 +148,24 @@ func TestDatagram(t *testing.T) {
 		t.Errorf("of ends that do not agree: %v", l)
 	}
 }
+
+// TestSeries: of a flow of several seconds each is told, but not those of UDP that goes out, which are what was sent.
+func TestSeries(t *testing.T) {
+	f, err := parseIperf(read(t, "tcp-reverse.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(f.series) < 1 || math.Abs(f.series[0]/f.Received-1) > 0.2 {
+		t.Fatalf("%v, of %g bit/s", f.series, f.Received)
+	}
+	f.series = []float64{1, 2}
+	for _, c := range []struct {
+		part part
+		n    int
+	}{{part{protocol: tcp, direction: forward}, 1}, {part{protocol: udp, direction: reverse}, 1}, {part{protocol: udp, direction: forward}, 0},
+		{part{protocol: udp, direction: reverse, packets: true}, 0}} {
+		if got := c.part.series(f); len(got) != c.n {
+			t.Errorf("%+v: %v", c.part, got)
+		}
+	}
+}

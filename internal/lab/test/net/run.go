@@ -42,6 +42,7 @@ func (n *net) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
 		}
 		d.Flows[p.name()] = f
 		r.Samples = append(r.Samples, p.samples(f)...)
+		r.Series = append(r.Series, p.series(f)...)
 		r.Labels = append(r.Labels, labels...)
 	}
 	return r, nil
@@ -56,6 +57,15 @@ func (p part) samples(f *flow) []test.Sample {
 		all = append(all, test.Sample{Figure: p.loss(), Value: f.loss()})
 	}
 	return all
+}
+
+// series are the seconds of a flow, if there are several. iperf3 tells those of its client: of UDP that goes out these are what was sent, which is not
+// the figure.
+func (p part) series(f *flow) []test.Series {
+	if p.packets || p.protocol == udp && p.direction == forward || len(f.series) < 2 {
+		return nil
+	}
+	return []test.Series{{Figure: p.name(), Step: 1, Values: f.series}}
 }
 
 // flow lets iperf3 move data for one part. The server is one of its own, and takes one client.

@@ -1,0 +1,44 @@
+package bundle
+
+import (
+	"path/filepath"
+	"testing"
+
+	"orrery/internal/lab/test"
+)
+
+// TestSeries: a series that no run writes, such as one without a step, is refused.
+func TestSeries(t *testing.T) {
+	for _, c := range []struct {
+		series test.Series
+		legal  bool
+	}{
+		{test.Series{Step: 1, Values: []float64{1, 2}}, true},
+		{test.Series{Step: 0, Values: []float64{1, 2}}, false},
+		{test.Series{Step: -1}, false},
+		{test.Series{Step: 1, Values: make([]float64, mostSteps+1)}, false},
+	} {
+		trial := Trial{Series: []test.Series{c.series}}
+		if err := trial.legal(); (err == nil) != c.legal {
+			t.Errorf("%g s and %d values: %v", c.series.Step, len(c.series.Values), err)
+		}
+	}
+}
+
+// TestCopied: a bundle that was copied is called as its directory is, so that it can be told from the other.
+func TestCopied(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "second")
+	w, err := Create(t.Context(), dir, Head{Format: Format, ID: "first", State: Done})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir)
+	for _, name := range []string{dir, dir + "/", "."} {
+		if c, err := Read(name); err != nil || c.Head.ID != "second" {
+			t.Errorf("%s: %v %v", name, c, err)
+		}
+	}
+}

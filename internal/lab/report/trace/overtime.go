@@ -1,0 +1,109 @@
+package trace
+
+import (
+	"cmp"
+	"slices"
+
+	"orrery/internal/lab/bundle"
+	"orrery/internal/lab/test"
+)
+
+// An Over is a figure in a setting over the time of a trial: at each step the median over the rounds that count, the least and the most.
+type Over struct {
+	Test, Figure, Setting string
+	Unit                  string
+	Step                  float64 // seconds
+	Median, Least, Most   []float64
+}
+
+// leastSteps is how many values a series has for a plot: fewer are no curve.
+const leastSteps = 3
+
+// OverTime puts the series of a bundle's trials together, in the order of its tests, figures and settings.
+func OverTime(c *bundle.Contents) (all []Over) {
+	type key struct {
+		test, setting string
+		round, copy   int
+	}
+	last := map[key]bundle.Trial{} // a round that was begun again counts as it was last
+	for _, t := range c.Trials {
+		if len(t.Series) > 0 && t.Round > 0 && t.Error == "" {
+			last[key{t.Test, t.Setting, t.Round, t.Copy}] = t
+		}
+	}
+	if len(last) == 0 {
+		return nil
+	}
+	rounds := 0
+	for k := range last {
+		rounds = max(rounds, k.round)
+	}
+	for _, t := range c.Head.Tests {
+		for _, f := range t.Figures {
+			for _, s := range c.Head.Settings {
+				o := Over{Test: t.Name, Figure: f.Name, Setting: s.Name, Unit: f.Unit}
+				var byRound [][]float64
+				for round := 1; round <= rounds; round++ {
+					var copies [][]float64
+					for n := range max(t.Copies, 1) {
+						values, step := seriesOf(last[key{t.Name, s.Name, round, n}], f.Name)
+						if o.Step = cmp.Or(o.Step, step); len(values) > 0 && step == o.Step {
+							copies = append(copies, values)
+						}
+					}
+					if len(copies) == max(t.Copies, 1) {
+						byRound = append(byRound, together(copies, f.Aggregate))
+					}
+				}
+				if o.put(byRound) {
+					all = append(all, o)
+				}
+			}
+		}
+	}
+	return all
+}
+
+func seriesOf(t bundle.Trial, figure string) (values []float64, step float64) {
+	for _, s := range t.Series {
+		if s.Figure == figure {
+			return s.Values, s.Step
+		}
+	}
+	return nil, 0
+}
+
+// together adds or averages the copies of a round, as far as all of them go.
+func together(copies [][]float64, how test.Aggregate) []float64 {
+	sum := slices.Clone(copies[0])
+	for _, other := range copies[1:] {
+		sum = sum[:min(len(sum), len(other))]
+		for i := range sum {
+			sum[i] += other[i]
+		}
+	}
+	for i := range sum {
+		if how != test.Sum {
+			sum[i] /= float64(len(copies))
+		}
+	}
+	return sum
+}
+
+// put fills in the steps that at least half of the rounds have.
+func (o *Over) put(byRound [][]float64) bool {
+	for i := 0; ; i++ {
+		var values []float64
+		for _, r := range byRound {
+			if i < len(r) {
+				values = append(values, r[i])
+			}
+		}
+		if len(values) == 0 || 2*len(values) < len(byRound) {
+			return i >= leastSteps
+		}
+		slices.Sort(values)
+		o.Median = append(o.Median, (values[(len(values)-1)/2]+values[len(values)/2])/2)
+		o.Least, o.Most = append(o.Least, values[0]), append(o.Most, values[len(values)-1])
+	}
+}
