@@ -19,6 +19,7 @@ type options struct {
 	Matrices []string     `toml:"matrices"` // fio: named lists of jobs
 	Jobs     []job        `toml:"jobs"`     // fio: further jobs
 	Seconds  float64      `toml:"seconds"`  // fio: of each job
+	WarmUp   float64      `toml:"warm_up"`  // fio: seconds that each job runs before it is measured
 	Latency  bool         `toml:"latency"`  // fio: percentiles of completion latency are figures
 	Engine   string       `toml:"engine"`   // fio: "": psync, or libaio where a job is deeper than one
 	Records  []test.Bytes `toml:"records"`  // iozone: record sizes
@@ -41,7 +42,7 @@ const (
 
 // New makes the test from its options.
 func New(decode func(options any) error) (test.Test, error) {
-	o := options{Program: byFio, Size: 256 << 20, Direct: directAuto}
+	o := options{Program: byFio, Size: 256 << 20, Direct: directAuto, WarmUp: warmUp}
 	if err := test.Read(decode, &o, o.check); err != nil {
 		return nil, err
 	}
@@ -54,6 +55,10 @@ func New(decode func(options any) error) (test.Test, error) {
 	}
 	return &fio{ground, o.jobs()}, nil
 }
+
+// warmUp is for how long jobs of fio run before they are measured, in seconds, unless the file says so: until queues and caches of
+// the device are as they will be.
+const warmUp = 0.2
 
 // complete gives the options of a program their defaults, unless they were given.
 func (o *options) complete() {
@@ -102,7 +107,7 @@ func (o *options) foreign(wrong test.Wrong) {
 		name, of string
 		given    bool
 	}{
-		{"matrices", byFio, o.Matrices != nil}, {"jobs", byFio, o.Jobs != nil}, {"seconds", byFio, o.Seconds != 0},
+		{"matrices", byFio, o.Matrices != nil}, {"jobs", byFio, o.Jobs != nil}, {"seconds", byFio, o.Seconds != 0}, {"warm_up", byFio, o.WarmUp != warmUp},
 		{"latency", byFio, o.Latency}, {"engine", byFio, o.Engine != ""},
 		{"records", byIozone, o.Records != nil}, {"files", byBonnie, o.Files != 0},
 	} {

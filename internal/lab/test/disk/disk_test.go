@@ -78,6 +78,8 @@ func TestInvalid(t *testing.T) {
 		`matrices = ["random writes"]`:        `matrices: there is no "random writes" (did you mean random write?)`,
 		`matrices = []`:                       "there is nothing to measure",
 		"seconds = -1":                        "seconds = -1",
+		"warm_up = -1.0":                      "warm_up = -1",
+		"program = \"bonnie++\"\nwarm_up = 1": `warm_up is an option of program = "fio"`,
 		"[[jobs]]\nrw = \"trim\"":             `jobs: rw = "trim" (give one of read, write,`,
 		"[[jobs]]\nrw = \"read\"\nread = 50":  "jobs: read 4k: read = 50",
 		"[[jobs]]\nrw = \"read\"\ndepth = -1": "give depth from 1 to 4096",
@@ -122,11 +124,11 @@ func labelNames(all []test.Label) string {
 
 // TestArguments: threads that write one after another have parts of the file of their own; without O_DIRECT writes end with fsync.
 func TestArguments(t *testing.T) {
-	f := &fio{&ground{options: options{Size: 1 << 20, Seconds: 0.5}}, nil}
+	f := &fio{&ground{options: options{Size: 1 << 20, Seconds: 0.5, WarmUp: 0.2}}, nil}
 	j := job{RW: "write", Block: 4096, Threads: 3}
 	j.complete()
 	got := strings.Join(f.arguments(floor{dir: "/d"}, j), " ")
-	for _, want := range []string{"--filename=/d/fio.data", "--size=348160", "--offset_increment=348160", "--direct=0", "--end_fsync=1", "--ioengine=psync", "--runtime=500ms"} {
+	for _, want := range []string{"--filename=/d/fio.data", "--size=348160", "--offset_increment=348160", "--direct=0", "--end_fsync=1", "--ioengine=psync", "--runtime=500ms", "--ramp_time=200ms"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%s is not in %s", want, got)
 		}
