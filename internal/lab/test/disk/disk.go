@@ -23,6 +23,7 @@ type options struct {
 	Latency  bool         `toml:"latency"`  // fio: percentiles of completion latency are figures
 	Engine   string       `toml:"engine"`   // fio: "": psync, or libaio where a job is deeper than one
 	Records  []test.Bytes `toml:"records"`  // iozone: record sizes
+	MaxSize  test.Bytes   `toml:"max_size"` // bonnie++: to which the file is made larger if a phase is too short; 0: 8 GiB
 	Files    int          `toml:"files"`    // bonnie++: files to create, in 1024; 0: none
 }
 
@@ -51,7 +52,7 @@ func New(decode func(options any) error) (test.Test, error) {
 	case byIozone:
 		return &iozone{ground}, nil
 	case byBonnie:
-		return &bonnie{ground}, nil
+		return &bonnie{ground: ground}, nil
 	}
 	return &fio{ground, o.jobs()}, nil
 }
@@ -73,6 +74,10 @@ func (o *options) complete() {
 	case byIozone:
 		if o.Records == nil {
 			o.Records = []test.Bytes{4 << 10, 64 << 10, 1 << 20}
+		}
+	case byBonnie:
+		if o.MaxSize == 0 {
+			o.MaxSize = max(o.Size, 8<<30)
 		}
 	}
 	for i := range o.Jobs {
@@ -109,7 +114,7 @@ func (o *options) foreign(wrong test.Wrong) {
 	}{
 		{"matrices", byFio, o.Matrices != nil}, {"jobs", byFio, o.Jobs != nil}, {"seconds", byFio, o.Seconds != 0}, {"warm_up", byFio, o.WarmUp != warmUp},
 		{"latency", byFio, o.Latency}, {"engine", byFio, o.Engine != ""},
-		{"records", byIozone, o.Records != nil}, {"files", byBonnie, o.Files != 0},
+		{"records", byIozone, o.Records != nil}, {"files", byBonnie, o.Files != 0}, {"max_size", byBonnie, o.MaxSize != 0},
 	} {
 		if key.given && key.of != o.Program {
 			wrong("leave it out", "%s is an option of program = %q, not of %q", key.name, key.of, o.Program)

@@ -60,7 +60,7 @@ func (f *fio) file(ctx context.Context, t *test.Trial) (floor, error) {
 	if shell(ctx, t.Near, `test "$(stat -c %s "$1")" = "$2"`, file, strconv.FormatInt(int64(f.Size), 10)) == nil {
 		return at, nil
 	}
-	if err := f.room(ctx, t, at.dir); err != nil {
+	if err := f.room(ctx, t, at.dir, f.Size); err != nil {
 		return at, err
 	}
 	out, err := t.Near.Output(ctx, "fio", "--name=layout", "--filename="+file, fmt.Sprintf("--size=%d", f.Size), "--rw=write", "--bs=1M",

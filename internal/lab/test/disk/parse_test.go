@@ -55,7 +55,7 @@ func TestParseIozone(t *testing.T) {
 }
 
 func TestParseBonnie(t *testing.T) {
-	all := (&bonnie{&ground{options: options{Files: 8}}}).columns()
+	all := (&bonnie{ground: &ground{options: options{Files: 8}}}).columns()
 	m, err := parseBonnie(string(read(t, "bonnie.csv")), all)
 	if err != nil {
 		t.Fatal(err)
