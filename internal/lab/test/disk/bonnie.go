@@ -13,24 +13,27 @@ import (
 
 // bonnie runs bonnie++. Of the memory (-r) it is told half of the file size (-s), because it refuses to work on a file that is not twice as
 // large as memory; what that means for the figures is told by a label instead.
-type bonnie struct{ *ground }
+type bonnie struct {
+	*ground
+	fitting
+}
 
 func (b *bonnie) Needs() test.Needs {
-	return test.Needs{Packages: []string{"bonnie++"}, Runs: []string{"bonnie++"}, Disk: int64(b.Size)}
+	return test.Needs{Packages: []string{"bonnie++"}, Runs: []string{"bonnie++"}, Disk: int64(b.MaxSize)}
 }
 
 func (b *bonnie) Figures() []test.Figure {
 	var all []test.Figure
-	for _, c := range b.columns() {
+	for _, c := range b.columns(b.Characters) {
 		all = append(all, test.Figure{Name: c.figure, Unit: c.unit, Better: test.More, Aggregate: test.Sum})
 	}
 	return all
 }
 
-// columns are those that are measured.
-func (b *bonnie) columns() []column {
+// columns returns those that a run measures, with or without the ways of single characters.
+func (b *bonnie) columns(characters bool) []column {
 	var all []column
-	if b.Characters {
+	if characters {
 		all = append(all, characterColumns...)
 	}
 	all = append(all, blockColumns...)
@@ -43,7 +46,7 @@ func (b *bonnie) columns() []column {
 // Time counts four ways through the file at 200 MB/s, the seeks, 2000 files a second, and ten seconds for each way of single characters, of which
 // bonnie++ does as many whatever the size.
 func (b *bonnie) Time() time.Duration {
-	all := seconds(4*float64(b.Size)/200e6+float64(b.Files)*1024/2000) + 2*time.Second
+	all := seconds(4*float64(b.size(b.Size))/200e6+float64(b.Files)*1024/2000) + 2*time.Second
 	if b.Characters {
 		all += 2 * 10 * time.Second
 	}
@@ -53,6 +56,9 @@ func (b *bonnie) Time() time.Duration {
 func (o *options) checkBonnie(wrong test.Wrong) {
 	if o.Size%(2<<20) != 0 {
 		wrong("bonnie++ has even numbers of MiB", "size = %s", o.Size)
+	}
+	if o.MaxSize < o.Size || o.MaxSize%(2<<20) != 0 {
+		wrong("give size or more, in even numbers of MiB", "max_size = %s", o.MaxSize)
 	}
 	if o.Files < 0 || o.Files > 1000 {
 		wrong("give thousands of files, from 1 to 1000; 0: none", "files = %d", o.Files)
@@ -70,7 +76,10 @@ func (b *bonnie) Check(ctx context.Context, t *test.Trial) error {
 	if err != nil {
 		return err
 	}
-	return b.room(ctx, t, at.dir)
+	if err := b.room(ctx, t, at.dir, b.size(b.Size)); err != nil {
+		return err
+	}
+	return b.fit(ctx, t, at)
 }
 
 func (b *bonnie) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
@@ -78,10 +87,27 @@ func (b *bonnie) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
 	if err != nil {
 		return test.Result{}, err
 	}
-	mib := int64(b.Size >> 20)
+	size := b.size(b.Size)
+	all, err := b.once(ctx, t, at, size, b.Characters)
+	if err != nil {
+		return test.Result{}, err
+	}
+	r := test.Result{Labels: append(at.labels(b.ground), all.labels()...),
+		Detail: map[string]any{"version": all.version, "direct": at.direct, "size": int64(size)}}
+	for _, c := range b.columns(b.Characters) {
+		if v, ok := all.rates[c.figure]; ok {
+			r.Samples = append(r.Samples, test.Sample{Figure: c.figure, Value: v})
+		}
+	}
+	return r, nil
+}
+
+// once runs bonnie++ with a file of some size.
+func (b *bonnie) once(ctx context.Context, t *test.Trial, at floor, size test.Bytes, characters bool) (*bonnieMarks, error) {
+	mib := int64(size >> 20)
 	args := []string{"-q", "-d", at.dir, "-s", strconv.FormatInt(mib, 10), "-r", strconv.FormatInt(mib/2, 10), "-n", strconv.Itoa(b.Files),
 		"-u", "root", "-m", "orrery"}
-	if !b.Characters {
+	if !characters {
 		args = append(args, "-f")
 	}
 	if at.direct {
@@ -90,18 +116,12 @@ func (b *bonnie) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
 	out, err := t.Record(ctx, "bonnie.csv", "bonnie++", args...)
 	var all *bonnieMarks
 	if err == nil {
-		all, err = parseBonnie(string(out), b.columns())
+		all, err = parseBonnie(string(out), b.columns(characters))
 	}
 	if err != nil {
-		return test.Result{}, problem.New(problem.Failed, "bonnie++").At(t.Near.Name).Because(err)
+		return nil, problem.New(problem.Failed, "bonnie++").At(t.Near.Name).Because(err)
 	}
-	r := test.Result{Labels: append(at.labels(b.ground), all.labels()...), Detail: map[string]any{"version": all.version, "direct": at.direct}}
-	for _, c := range b.columns() {
-		if v, ok := all.rates[c.figure]; ok {
-			r.Samples = append(r.Samples, test.Sample{Figure: c.figure, Value: v})
-		}
-	}
-	return r, nil
+	return all, nil
 }
 
 func (m *bonnieMarks) labels() []test.Label {

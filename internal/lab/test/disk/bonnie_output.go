@@ -63,7 +63,12 @@ func parseBonnie(text string, columns []column) (*bonnieMarks, error) {
 		m.rates[c.figure] = n * c.factor
 	}
 	if len(m.rates) == 0 {
-		return nil, problem.New(problem.Failed, "bonnie++ did everything too fast to tell a rate").Try("make size larger")
+		return nil, &fastError{problem.New(problem.Failed, "bonnie++ did everything too fast to tell a rate").Try("make size larger")}
 	}
 	return m, nil
 }
+
+// A fastError says that there is no rate at all.
+type fastError struct{ error }
+
+func (f *fastError) Unwrap() error { return f.error }

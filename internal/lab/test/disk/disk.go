@@ -19,9 +19,11 @@ type options struct {
 	Matrices []string     `toml:"matrices"` // fio: named lists of jobs
 	Jobs     []job        `toml:"jobs"`     // fio: further jobs
 	Seconds  float64      `toml:"seconds"`  // fio: of each job
+	WarmUp   float64      `toml:"warm_up"`  // fio: seconds that each job runs before it is measured
 	Latency  bool         `toml:"latency"`  // fio: percentiles of completion latency are figures
 	Engine   string       `toml:"engine"`   // fio: "": psync, or libaio where a job is deeper than one
 	Records  []test.Bytes `toml:"records"`  // iozone: record sizes
+	MaxSize  test.Bytes   `toml:"max_size"` // bonnie++: to which the file is made larger if a phase is too short; 0: 8 GiB
 	Files    int          `toml:"files"`    // bonnie++: files to create, in 1024; 0: none
 
 	Characters bool `toml:"characters"` // bonnie++: also by single characters, its put_c and get_c
@@ -43,7 +45,7 @@ const (
 
 // New makes the test from its options.
 func New(decode func(options any) error) (test.Test, error) {
-	o := options{Program: byFio, Size: 256 << 20, Direct: directAuto}
+	o := options{Program: byFio, Size: 256 << 20, Direct: directAuto, WarmUp: warmUp}
 	if err := test.Read(decode, &o, o.check); err != nil {
 		return nil, err
 	}
@@ -52,10 +54,14 @@ func New(decode func(options any) error) (test.Test, error) {
 	case byIozone:
 		return &iozone{ground}, nil
 	case byBonnie:
-		return &bonnie{ground}, nil
+		return &bonnie{ground: ground}, nil
 	}
 	return &fio{ground, o.jobs()}, nil
 }
+
+// warmUp is for how long jobs of fio run before they are measured, in seconds, unless the file says so: until queues and caches of
+// the device are as they will be.
+const warmUp = 0.2
 
 // complete gives the options of a program their defaults, unless they were given.
 func (o *options) complete() {
@@ -70,6 +76,10 @@ func (o *options) complete() {
 	case byIozone:
 		if o.Records == nil {
 			o.Records = []test.Bytes{4 << 10, 64 << 10, 1 << 20}
+		}
+	case byBonnie:
+		if o.MaxSize == 0 {
+			o.MaxSize = max(o.Size, 8<<30)
 		}
 	}
 	for i := range o.Jobs {
@@ -104,9 +114,9 @@ func (o *options) foreign(wrong test.Wrong) {
 		name, of string
 		given    bool
 	}{
-		{"matrices", byFio, o.Matrices != nil}, {"jobs", byFio, o.Jobs != nil}, {"seconds", byFio, o.Seconds != 0},
+		{"matrices", byFio, o.Matrices != nil}, {"jobs", byFio, o.Jobs != nil}, {"seconds", byFio, o.Seconds != 0}, {"warm_up", byFio, o.WarmUp != warmUp},
 		{"latency", byFio, o.Latency}, {"engine", byFio, o.Engine != ""},
-		{"records", byIozone, o.Records != nil}, {"files", byBonnie, o.Files != 0},
+		{"records", byIozone, o.Records != nil}, {"files", byBonnie, o.Files != 0}, {"max_size", byBonnie, o.MaxSize != 0},
 		{"characters", byBonnie, o.Characters},
 	} {
 		if key.given && key.of != o.Program {

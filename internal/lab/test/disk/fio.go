@@ -34,7 +34,7 @@ func (f *fio) Figures() []test.Figure {
 
 // Time is that of the jobs, and of starting them.
 func (f *fio) Time() time.Duration {
-	return time.Duration(len(f.list)) * (seconds(f.Seconds) + 300*time.Millisecond)
+	return time.Duration(len(f.list)) * (seconds(f.Seconds+f.WarmUp) + 300*time.Millisecond)
 }
 
 func (f *fio) Check(ctx context.Context, t *test.Trial) error {
@@ -60,7 +60,7 @@ func (f *fio) file(ctx context.Context, t *test.Trial) (floor, error) {
 	if shell(ctx, t.Near, `test "$(stat -c %s "$1")" = "$2"`, file, strconv.FormatInt(int64(f.Size), 10)) == nil {
 		return at, nil
 	}
-	if err := f.room(ctx, t, at.dir); err != nil {
+	if err := f.room(ctx, t, at.dir, f.Size); err != nil {
 		return at, err
 	}
 	out, err := t.Near.Output(ctx, "fio", "--name=layout", "--filename="+file, fmt.Sprintf("--size=%d", f.Size), "--rw=write", "--bs=1M",
@@ -135,7 +135,7 @@ func (f *fio) arguments(at floor, j job) []string {
 	args := []string{
 		"--name=orrery", "--filename=" + path.Join(at.dir, fioFile), "--rw=" + j.RW, fmt.Sprintf("--bs=%d", j.Block), fmt.Sprintf("--iodepth=%d", j.Depth),
 		fmt.Sprintf("--numjobs=%d", j.Threads), "--thread", "--group_reporting", "--ioengine=" + engine, "--direct=" + bit(at.direct),
-		"--time_based", fmt.Sprintf("--runtime=%dms", seconds(f.Seconds).Milliseconds()), "--norandommap", "--randrepeat=0",
+		"--time_based", fmt.Sprintf("--ramp_time=%dms", seconds(f.WarmUp).Milliseconds()), fmt.Sprintf("--runtime=%dms", seconds(f.Seconds).Milliseconds()), "--norandommap", "--randrepeat=0",
 		"--percentile_list=50:99", "--output-format=json",
 	}
 	if j.sequential() && j.Threads > 1 {

@@ -91,14 +91,14 @@ func memory(ctx context.Context, p *place.Place) (int64, error) {
 }
 
 // room sees that the disk has enough for the files of this copy and of those that are checked after it.
-func (g *ground) room(ctx context.Context, t *test.Trial, dir string) error {
+func (g *ground) room(ctx context.Context, t *test.Trial, dir string, file test.Bytes) error {
 	out, err := place.Output(ctx, t.Near, "stat", "-f", "-c", "%a %S %b", dir)
 	var blocks, size, all int64
 	if err == nil {
 		if _, err = fmt.Sscan(string(out), &blocks, &size, &all); err == nil {
 			copies := int64(max(t.Of-t.Copy, 1))
-			if need := copies * int64(g.Size); all > 0 && blocks*size < need { // ramfs has no size
-				return problem.New(problem.Unable, "the disk of %s has %d bytes free, and %d are needed (%d × %s)", dir, blocks*size, need, copies, g.Size).
+			if need := copies * int64(file); all > 0 && blocks*size < need { // ramfs has no size
+				return problem.New(problem.Unable, "the disk of %s has %d bytes free, and %d are needed (%d × %s)", dir, blocks*size, need, copies, file).
 					At(t.Near.Name).Try("make size smaller, make room, or measure in a directory of a larger disk")
 			}
 			return nil

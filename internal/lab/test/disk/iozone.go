@@ -60,7 +60,7 @@ func (z *iozone) Check(ctx context.Context, t *test.Trial) error {
 	if err != nil {
 		return err
 	}
-	return z.room(ctx, t, at.dir)
+	return z.room(ctx, t, at.dir, z.Size)
 }
 
 // Run runs iozone for each record size; in each, the copies begin together.

@@ -98,4 +98,7 @@ func (o *options) checkFio(wrong test.Wrong) {
 	if !(o.Seconds >= 0.1 && o.Seconds <= 86400) {
 		wrong("give from 0.1 to 86400", "seconds = %v", o.Seconds)
 	}
+	if !(o.WarmUp >= 0 && o.WarmUp <= 3600) {
+		wrong("give from 0 to 3600", "warm_up = %v", o.WarmUp)
+	}
 }

@@ -63,7 +63,7 @@ func TestParseIozone(t *testing.T) {
 }
 
 func TestParseBonnie(t *testing.T) {
-	all := (&bonnie{&ground{options: options{Files: 8}}}).columns()
+	all := (&bonnie{ground: &ground{options: options{Files: 8}}}).columns(false)
 	m, err := parseBonnie(string(read(t, "bonnie.csv")), all)
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +83,7 @@ func TestParseBonnie(t *testing.T) {
 	if !maps.Equal(m.rates, want) || m.version != "2.00" || !slices.Equal(m.fast, []string{"block read", "stat sequential", "stat random"}) {
 		t.Errorf("%+v", *m)
 	}
-	m, err = parseBonnie(string(read(t, "bonnie-characters.csv")), (&bonnie{&ground{options: options{Characters: true}}}).columns())
+	m, err = parseBonnie(string(read(t, "bonnie-characters.csv")), (&bonnie{ground: &ground{}}).columns(true))
 	if err != nil || m.rates["character write"] != 255<<10 || m.rates["character read"] != 357<<10 || len(m.rates) != 2 || len(m.fast) != 4 {
 		t.Errorf("%+v, %v", m, err)
 	}

@@ -44,7 +44,19 @@ func (n *net) flows() bool { return len(n.parts()) > 0 && n.parts()[0].protocol 
 
 // Time is that of the measurements and of starting a server for each.
 func (n *net) Time() time.Duration {
-	return time.Duration(len(n.parts())) * (time.Duration(n.Seconds)*time.Second + 400*time.Millisecond)
+	var all time.Duration
+	for _, p := range n.parts() {
+		all += time.Duration(n.Seconds+n.warmUp(p))*time.Second + 400*time.Millisecond
+	}
+	return all
+}
+
+// warmUp is for how many seconds a part sends before it is measured. UDP does not begin slowly.
+func (n *net) warmUp(p part) int {
+	if p.protocol != tcp {
+		return 0
+	}
+	return n.WarmUp
 }
 
 // A part is one measurement of a trial.

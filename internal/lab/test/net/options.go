@@ -14,6 +14,7 @@ type options struct {
 	Directions []string   `toml:"directions"` // forward: from the place under test to the far end; reverse: back
 	Streams    []int      `toml:"streams"`    // at once
 	Seconds    int        `toml:"seconds"`    // of each measurement
+	WarmUp     int        `toml:"warm_up"`    // seconds that TCP sends before it is measured: it begins slowly
 	Rate       test.Rate  `toml:"rate"`       // of UDP, all streams together; 0: as fast as it goes
 	Window     test.Bytes `toml:"window"`     // of the sockets of throughput, the -w of iperf; 0: as the kernel chooses
 	Packets    bool       `toml:"packets"`    // small-packet rate
@@ -23,7 +24,7 @@ type options struct {
 
 func defaults() options {
 	return options{
-		Protocols: []string{tcp, udp}, Directions: []string{forward, reverse}, Streams: []int{1, 5}, Seconds: 1, Packets: true, RTT: true, Port: 5201,
+		Protocols: []string{tcp, udp}, Directions: []string{forward, reverse}, Streams: []int{1, 5}, Seconds: 1, WarmUp: 1, Packets: true, RTT: true, Port: 5201,
 	}
 }
 
@@ -35,11 +36,12 @@ const (
 	reverse = "reverse"
 )
 
-// The bounds of iperf3 3.12 (iperf_api.h: MAX_STREAMS, MAX_TIME, MAX_TCP_BUFFER).
+// The bounds of iperf3 3.12 (iperf_api.h: MAX_STREAMS, MAX_TIME, MAX_TCP_BUFFER, MAX_OMIT_TIME).
 const (
 	mostStreams = 128
 	mostSeconds = 86400
 	mostWindow  = 512 << 20
+	maxWarmUp   = 60
 )
 
 func (o *options) check(wrong test.Wrong) {
@@ -61,6 +63,9 @@ func (o *options) check(wrong test.Wrong) {
 	}
 	if o.Seconds < 1 || o.Seconds > mostSeconds {
 		wrong("iperf3 takes whole seconds, at least 1", "seconds = %d", o.Seconds)
+	}
+	if o.WarmUp < 0 || o.WarmUp > maxWarmUp {
+		wrong("iperf3 takes whole seconds, from 0 to "+strconv.Itoa(maxWarmUp), "warm_up = %d", o.WarmUp)
 	}
 	if o.Window > mostWindow {
 		wrong("iperf3 takes at most 512MiB", "window = %s", o.Window)

@@ -100,6 +100,9 @@ func (n *net) arguments(t *test.Trial, p part, datagram int) []string {
 	if n.Window > 0 && !p.packets {
 		args = append(args, "-w", strconv.FormatInt(int64(n.Window), 10))
 	}
+	if warmUp := n.warmUp(p); warmUp > 0 {
+		args = append(args, "-O", strconv.Itoa(warmUp))
+	}
 	if p.direction == reverse {
 		args = append(args, "-R")
 	}

@@ -33,6 +33,25 @@ func TestPaper(t *testing.T) {
 	}
 }
 
+// TestWarmUp: what TCP sends at first is left out, unless that is not wanted; UDP does not begin slowly.
+func TestWarmUp(t *testing.T) {
+	at := &test.Trial{Far: &place.Place{Address: netip.MustParseAddr("10.99.0.2")}}
+	for text, want := range map[string]string{"": "-O 1", "warm_up = 3": "-O 3", "warm_up = 0": ""} {
+		made, err := New(from("streams = [1]\npackets = false\nrtt = false\ndirections = [\"forward\"]\n" + text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := made.(*net)
+		tcps, udps := n.arguments(at, n.parts()[0], 1472), strings.Join(n.arguments(at, n.parts()[1], 1472), " ")
+		if args := strings.Join(tcps, " "); !strings.Contains(args, want) || want == "" && slices.Contains(tcps, "-O") || strings.Contains(udps, "-O") {
+			t.Errorf("%q: tcp %s; udp %s", text, args, udps)
+		}
+	}
+	if _, err := New(from("warm_up = 61")); err == nil || !strings.Contains(err.Error(), "warm_up = 61 (iperf3 takes whole seconds, from 0 to 60)") {
+		t.Error(err)
+	}
+}
+
 // TestWindow: a window that the kernel cut is told with what it gave; one that iperf3 refuses, with the cure.
 func TestWindow(t *testing.T) {
 	n := &net{options{Window: 256 << 10}}
