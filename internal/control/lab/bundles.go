@@ -68,7 +68,7 @@ func openBundle(ctx context.Context, c *control.Session, told Watcher, o Options
 		w, before, err := bundle.Open(ctx, last, h.Who)
 		if err == nil {
 			told.Resumed(last, max(0, before.Head.Rounds-1))
-			before.Head.State = bundle.Running
+			before.Head.State, before.Head.Width = bundle.Running, h.Width
 		}
 		return w, before, err
 	}

@@ -43,11 +43,11 @@ func Compare(c *control.Session, before, after []string) (*report.Comparison, er
 			if err != nil {
 				return nil, err
 			}
-			if at, err := filepath.Abs(dir); err == nil && seen[at] {
-				return nil, problem.New(problem.Usage, "%s is named twice", name).Try("name each run once: it is not a run more")
-			} else {
-				seen[at] = true
+			at, err := filepath.Abs(dir)
+			if err == nil && seen[at] && len(before)+len(after) > 2 {
+				return nil, problem.New(problem.Usage, "%s is named twice", name).Try("name each run once: it does not count twice")
 			}
+			seen[at] = true
 			sides[i] = append(sides[i], report.Analyse(contents))
 		}
 	}

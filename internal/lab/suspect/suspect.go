@@ -3,7 +3,6 @@
 //
 //	Host    what of a host is unfit for measuring at all: `orrery lab doctor`
 //	Before  what is known of a test in a place before it runs: labels on each of its rows
-//	Idle    what the host did by itself before the first round: labels on all rows
 //	During  what the probes saw while a trial ran: labels on that trial
 //
 // Labels that only a test can know (a sender that was too slow, how it opened its file) are the test's own. Both may tell of the same
