@@ -2,6 +2,7 @@ package report
 
 import (
 	"slices"
+	"strings"
 
 	"orrery/internal/lab/bundle"
 	"orrery/internal/lab/report/quantity"
@@ -86,14 +87,13 @@ func changed(r *Ratio, e Effect) change {
 }
 
 // between shows the 95 % interval, or what is known in its place, named so.
-func (x *Ratio) between() string {
-	return ranged(quantity.Between(x.Low, x.High), x.Range, x.Low == x.High)
-}
+func (x *Ratio) between() string { return ranged(quantity.Between(x.Low, x.High), x.Range) }
 
-// ranged names a range. One of a single value says nothing, least of all that it is sure.
-func ranged(text string, few, single bool) string {
+// ranged names a range. One of no width says nothing, least of all that it is sure.
+func ranged(text string, few bool) string {
+	low, high, _ := strings.Cut(text, " to ")
 	switch {
-	case few && single:
+	case few && low == high:
 		return "–"
 	case few:
 		return "range " + text

@@ -65,7 +65,7 @@ func (x *Ratio) needed(kept int, width float64) int {
 func (r *Report) outlook() string {
 	const told = 3
 	rounds, figures := r.Needed(usual)
-	if len(figures) == 0 || r.Kept == 0 {
+	if len(figures) == 0 || r.instances() < stats.Enough { // of too few it is said that nothing is decided
 		return ""
 	}
 	many := fmt.Sprintf("about %d", rounds)
