@@ -64,7 +64,7 @@ var layers = [][]string{
 	{"control/backups", "control/rehearsals"},
 	{"cli/backlog", "cli/screen", "cli/reply", "cli/value", "cli/man", "cli/bounded", "cli/trace", "cli/heaps"},
 	{"cli/table", "cli/speech", "cli/completion"},
-	{"cli/rehearse", "cli/hostverb", "cli/imageverb"},
+	{"cli/rehearse", "cli/hostverb", "cli/imageverb", "cli/labgoal"},
 	{"cli"},
 }
 

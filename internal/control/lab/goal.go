@@ -23,7 +23,7 @@ func (g Goal) Check() error {
 	switch {
 	case g.Keep != 0 && g.Keep < stats.Enough:
 		return problem.New(problem.Usage, "--rounds %d: fewer than %d rounds prove nothing", g.Keep, stats.Enough)
-	case g.Until != 0 && (stats.WidthFor(g.Until) <= 0 || g.Until > 1):
+	case g.Until != 0 && (!(stats.WidthFor(g.Until) > 0) || g.Until > 1): // or no number
 		return problem.New(problem.Usage, "--until %g%%: not above %g%% and up to 100%%", 100*g.Until, 100*stats.Margin).
 			Try("what differs by less than %g%% is the same; 10%% is usual", 100*stats.Margin)
 	case g.Budget < 0:

@@ -1,12 +1,14 @@
 package lab
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"path/filepath"
 	"slices"
 
 	"orrery/internal/control"
+	"orrery/internal/host"
 	"orrery/internal/host/doctor"
 	"orrery/internal/lab/bundle"
 	"orrery/internal/lab/facts"
@@ -58,6 +60,15 @@ func Compare(c *control.Session, before, after []string) (*report.Comparison, er
 		}
 	}
 	return report.Compare(sides[0], sides[1], former(c, all)), nil
+}
+
+// WritePage writes a comparison as a page.
+func WritePage(c *report.Comparison, path string) error {
+	var page bytes.Buffer
+	if err := c.HTML(&page); err != nil {
+		return err
+	}
+	return host.WriteFile(host.File{Path: path, Content: page.Bytes(), Mode: 0o644})
 }
 
 // maxFormer bounds how many former runs are read: they tell by how much runs differ.
