@@ -196,7 +196,7 @@ const everyKind = `
 title  = "every kind of test in every kind of setting"
 rounds = 5
 most   = 5
-rounds_per_instance = 3
+rounds_per_instance = 1
 again  = "none"
 quiet  = "none"
 

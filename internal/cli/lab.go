@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -9,12 +8,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"orrery/internal/cli/heaps"
+	"orrery/internal/cli/labgoal"
 	"orrery/internal/cli/labverb"
 	"orrery/internal/cli/reply"
 	"orrery/internal/control/lab"
-	"orrery/internal/host"
 	"orrery/internal/lab/bundle"
-	"orrery/internal/problem"
 )
 
 func (a *app) labVerb() *cobra.Command {
@@ -88,24 +86,16 @@ bundle on each side, all that can be said is that these two runs differ. Make th
 		Example: "  orrery lab compare --html compared.html A1 A2 A3 -- B1 B2 B3\n  orrery lab compare default-20261101-120000 default-20261122-120000",
 		Args:    cobra.MinimumNArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
-			at := c.ArgsLenAtDash()
-			if at < 0 && len(args) == 2 {
-				at = 1
+			before, after, err := labgoal.Sides(c, args)
+			if err != nil {
+				return err
 			}
-			if at <= 0 || at >= len(args) {
-				return problem.New(problem.Usage, "it is not said which bundles are from before, and which from after").
-					Try("write -- between them: orrery lab compare A1 A2 A3 -- B1 B2 B3")
-			}
-			compared, err := lab.Compare(&a.Session, args[:at], args[at:])
+			compared, err := lab.Compare(&a.Session, before, after)
 			if err != nil {
 				return err
 			}
 			if html != "" {
-				var page bytes.Buffer
-				if err := compared.HTML(&page); err != nil {
-					return err
-				}
-				if err := host.WriteNamed(html, page.Bytes(), 0o644); err != nil {
+				if err := lab.WritePage(compared, html); err != nil {
 					return err
 				}
 			}

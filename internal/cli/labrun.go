@@ -6,17 +6,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/cli/labgoal"
 	"orrery/internal/cli/screen"
 	"orrery/internal/control"
 	"orrery/internal/control/lab"
-	"orrery/internal/host"
-	"orrery/internal/lab/experiment"
-	"orrery/internal/problem"
 )
 
 func (a *app) labRunVerb() *cobra.Command {
 	var to, on string
-	var rounds int
+	var flags *labgoal.Flags
 	var fresh, show bool
 	var only []string
 	c := &cobra.Command{
@@ -24,40 +22,34 @@ func (a *app) labRunVerb() *cobra.Command {
 		Short: "Run an experiment; without a file, compare a container with the bare host",
 		Long: `Makes the settings of an experiment, runs its tests in all of them in turn, removes the settings and writes a report.
 If a run was interrupted or killed, run the same command to resume.`,
-		Example: "  orrery lab run\n  orrery lab run lab/disk.toml --rounds 20",
+		Example: "  orrery lab run\n  orrery lab run lab/disk.toml --until 10% --time 30m\n  orrery lab run --repeat 3",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			e := experiment.Default()
-			if len(args) > 0 {
-				processors := ""
-				if on == "" { // this machine measures, or none does
-					processors = host.Online()
-				}
-				var err error
-				if e, err = experiment.Read(args[0], processors); err != nil {
-					return err
-				}
+			e, err := labgoal.Experiment(args, on == "")
+			if err != nil {
+				return err
 			}
 			if show {
 				_, err := a.out.Write(e.Text)
 				return err
 			}
-			e, err := e.Of(only)
+			if e, err = e.Of(only); err != nil {
+				return err
+			}
+			goal, err := flags.Goal()
 			if err != nil {
 				return err
 			}
-			if c.Flags().Changed("rounds") && rounds < 5 {
-				return problem.New(problem.Usage, "--rounds %d: fewer than 5 rounds prove nothing", rounds)
-			}
-			made, err := lab.RunOn(c.Context(), &a.Session, labWatch{screen.NewExperiment(a.err), a}, on,
-				lab.Options{Experiment: e, To: to, Keep: rounds, Fresh: fresh, Orrery: Version})
-			return errors.Join(err, a.tellWritten(made))
+			return flags.Run(a.out, lab.Options{Experiment: e, To: to, Goal: goal, Fresh: fresh, Orrery: Version}, func(o lab.Options) (*lab.Written, error) {
+				made, err := lab.RunOn(c.Context(), &a.Session, labWatch{screen.NewExperiment(a.err), a}, on, o)
+				return made, errors.Join(err, a.tellWritten(made))
+			})
 		},
 	}
 	c.Flags().StringVar(&to, "to", "", "the `directory` of the bundle (default: one of its own where orrery lab ls looks)")
 	c.Flags().StringVar(&on, "host", "", "run it on this `host` of the site; the bundle comes here")
 	c.Flags().StringSliceVar(&only, "only", nil, "run only these `tests` of the experiment")
-	c.Flags().IntVar(&rounds, "rounds", 0, "keep at least this many rounds")
+	flags = labgoal.Add(c)
 	c.Flags().BoolVar(&fresh, "fresh", false, "start again, even if a run of this experiment was interrupted")
 	c.Flags().BoolVar(&show, "show", false, "print the experiment instead of running it")
 	return c

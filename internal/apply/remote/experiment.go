@@ -16,6 +16,8 @@ type Experiment struct {
 	Text     []byte            `json:"text"`               // the file
 	Only     []string          `json:"only,omitempty"`     // tests to which it is confined; none: all of them
 	Rounds   int               `json:"rounds,omitempty"`   // kept, at least; 0: as the file says
+	Until    float64           `json:"until,omitempty"`    // the difference that is to be found; 0: as the file says
+	Budget   time.Duration     `json:"budget,omitempty"`   // how long rounds may take in all; 0: no bound
 	Fresh    bool              `json:"fresh,omitempty"`    // begin anew, even if a run of it was interrupted over there
 	Arch     string            `json:"arch"`               // of the programs
 	Programs map[string][]byte `json:"programs,omitempty"` // that come with Orrery, and not with its helper

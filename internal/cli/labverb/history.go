@@ -2,7 +2,6 @@
 package labverb
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 
@@ -11,7 +10,6 @@ import (
 	"orrery/internal/cli/reply"
 	"orrery/internal/control"
 	"orrery/internal/control/lab"
-	"orrery/internal/host"
 )
 
 // History is `lab history`, on behalf of a session; it prints to out.
@@ -29,11 +27,7 @@ the last runs of one experiment on this host.`,
 				return err
 			}
 			if html != "" {
-				var page bytes.Buffer
-				if err := h.HTML(&page); err != nil {
-					return err
-				}
-				if err := host.WriteFile(host.File{Path: html, Content: page.Bytes(), Mode: 0o644}); err != nil {
+				if err := lab.WritePage(h, html); err != nil {
 					return err
 				}
 			}

@@ -36,7 +36,7 @@ func (b Bench) Measure(ctx context.Context, x remote.Experiment, tell func(strin
 	ends, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	defer context.AfterFunc(ctx, end)()
-	o := Options{Experiment: e, Keep: x.Rounds, Fresh: x.Fresh, Orrery: c.Version}
+	o := Options{Experiment: e, Goal: Goal{Keep: x.Rounds, Until: x.Until, Budget: x.Budget}, Fresh: x.Fresh, Orrery: c.Version}
 	if content := x.Programs[place.Micro]; content != nil && x.Arch == runtime.GOARCH {
 		o.Programs = map[string][]byte{place.Micro: content}
 	}
@@ -45,16 +45,4 @@ func (b Bench) Measure(ctx context.Context, x remote.Experiment, tell func(strin
 		return err
 	}
 	return errors.Join(err, bundle.Pack(made.Dir, to))
-}
-
-// keep has an experiment keep at least so many rounds; 0: as it says.
-func keep(e *experiment.Experiment, rounds int) error {
-	if rounds == 0 {
-		return nil
-	}
-	if rounds < 5 {
-		return problem.New(problem.Usage, "--rounds %d: fewer than 5 rounds prove nothing", rounds)
-	}
-	e.Rounds, e.Most = rounds, max(rounds, e.Most)
-	return nil
 }

@@ -73,7 +73,7 @@ func (f *far) run(ctx context.Context) (made *Written, err error) {
 	if err != nil {
 		return nil, err
 	}
-	x := remote.Experiment{Name: f.Experiment.Name, Text: f.Experiment.Text, Only: f.Experiment.Part, Rounds: f.Keep, Fresh: f.Fresh, By: control.Who(), Arch: runtime.GOARCH}
+	x := remote.Experiment{Name: f.Experiment.Name, Text: f.Experiment.Text, Only: f.Experiment.Part, Rounds: f.Keep, Until: f.Until, Budget: f.Budget, Fresh: f.Fresh, By: control.Who(), Arch: runtime.GOARCH}
 	if name, err := os.Hostname(); err == nil {
 		x.By += " at " + name
 	}
@@ -95,6 +95,9 @@ func (f *far) run(ctx context.Context) (made *Written, err error) {
 		return nil, errors.Join(done, err)
 	}
 	made, err = WriteReport(dir)
+	if err == nil && done == nil {
+		done = barren(made.Report)
+	}
 	return made, errors.Join(done, err)
 }
 

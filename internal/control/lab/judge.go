@@ -1,12 +1,15 @@
 package lab
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
 	"path/filepath"
 	"slices"
 
 	"orrery/internal/control"
+	"orrery/internal/host"
 	"orrery/internal/host/doctor"
 	"orrery/internal/lab/bundle"
 	"orrery/internal/lab/facts"
@@ -43,11 +46,11 @@ func Compare(c *control.Session, before, after []string) (*report.Comparison, er
 			if err != nil {
 				return nil, err
 			}
-			if at, err := filepath.Abs(dir); err == nil && seen[at] {
-				return nil, problem.New(problem.Usage, "%s is named twice", name).Try("name each run once: it is not a run more")
-			} else {
-				seen[at] = true
+			at, err := filepath.Abs(dir)
+			if err == nil && seen[at] && len(before)+len(after) > 2 {
+				return nil, problem.New(problem.Usage, "%s is named twice", name).Try("name each run once: it does not count twice")
 			}
+			seen[at] = true
 			sides[i] = append(sides[i], report.Analyse(contents))
 		}
 	}
@@ -58,6 +61,15 @@ func Compare(c *control.Session, before, after []string) (*report.Comparison, er
 		}
 	}
 	return report.Compare(sides[0], sides[1], former(c, all)), nil
+}
+
+// WritePage writes what can be shown as a page, such as a comparison, to a file that the user names.
+func WritePage(of interface{ HTML(io.Writer) error }, path string) error {
+	var page bytes.Buffer
+	if err := of.HTML(&page); err != nil {
+		return err
+	}
+	return host.WriteNamed(path, page.Bytes(), 0o644)
 }
 
 // maxFormer bounds how many former runs are read: they tell by how much runs differ.

@@ -19,7 +19,7 @@ func resume(ctx context.Context, told Watcher, dir string, h bundle.Head) (*bund
 	w, before, err := bundle.Open(ctx, dir, h.Who)
 	if err == nil {
 		told.Resumed(dir, max(0, before.Head.Rounds-1))
-		before.Head.State = bundle.Running
+		before.Head.State, before.Head.Width = bundle.Running, h.Width
 	}
 	return w, before, err
 }

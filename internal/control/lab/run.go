@@ -20,11 +20,11 @@ import (
 // Options say what is run.
 type Options struct {
 	Experiment *experiment.Experiment
-	To         string            // the directory of the bundle; "": one of its own where bundles are
-	Keep       int               // rounds, at least; 0: as the experiment says
-	Fresh      bool              // begin anew, even if a run of this experiment was interrupted
-	Orrery     string            // the version of this program
-	Programs   map[string][]byte // that come with Orrery and were sent here; others are beside this one
+	To         string // the directory of the bundle; "": one of its own where bundles are
+	Goal
+	Fresh    bool              // begin anew, even if a run of this experiment was interrupted
+	Orrery   string            // the version of this program
+	Programs map[string][]byte // that come with Orrery and were sent here; others are beside this one
 }
 
 // A Watcher is told how a run gets on, besides the Watcher of the session, who is told of its settings.
@@ -52,7 +52,7 @@ func Run(ctx context.Context, c *control.Session, w Watcher, o Options) (made *W
 	if err := c.Allowed(); err != nil {
 		return nil, err
 	}
-	if err := keep(o.Experiment, o.Keep); err != nil {
+	if err := o.Goal.set(o.Experiment); err != nil {
 		return nil, err
 	}
 	// Users of the host need not see what there is; nodes have to reach what is below. Former versions made it so that all could.
@@ -90,14 +90,30 @@ func Run(ctx context.Context, c *control.Session, w Watcher, o Options) (made *W
 	stand, done := newStand(c, o.Experiment, book.Site())
 	if done == nil {
 		stand.sent = sent
-		done = measure(ctx, w, o.Experiment, stand, book, before)
+		done = measure(ctx, w, o, stand, book, before)
 		done = errors.Join(done, stand.down(context.WithoutCancel(ctx))) // also when the user has ended the run
 	}
 	if c, err := bundle.Read(book.Dir()); err == nil && len(c.Trials) == 0 {
 		return nil, errors.Join(done, os.RemoveAll(book.Dir())) // nothing was measured
 	}
 	made, err = WriteReport(book.Dir())
+	if err == nil && done == nil {
+		done = barren(made.Report)
+	}
 	return made, errors.Join(done, err)
+}
+
+// barren is an error if a test gave nothing in any setting, so that a script can tell.
+func barren(r *report.Report) error {
+	var all problem.List
+	for _, f := range r.Barren() {
+		all = append(all, problem.New(problem.Failed, "test %s gave no figure in any setting: %s", f.Setting, f.Reason).
+			Try("the report has what it printed"))
+	}
+	if len(all) > 0 {
+		return all
+	}
+	return nil
 }
 
 // WriteReport writes the report of a bundle. One that is damaged has a report of what is left, and an error.
@@ -114,13 +130,14 @@ func WriteReport(dir string) (*Written, error) {
 }
 
 // measure makes the settings, does the rounds, and notes how that ended.
-func measure(ctx context.Context, w Watcher, e *experiment.Experiment, stand *stand, writer *bundle.Writer, before *bundle.Contents) error {
+func measure(ctx context.Context, w Watcher, o Options, stand *stand, writer *bundle.Writer, before *bundle.Contents) error {
 	kept := &book{writer, before.Head}
-	err := rounds(ctx, w, e, stand, kept, before)
+	err := rounds(ctx, w, o, stand, kept, before)
 	return errors.Join(interrupted(err), kept.end(err))
 }
 
-func rounds(ctx context.Context, w Watcher, e *experiment.Experiment, stand *stand, kept *book, before *bundle.Contents) error {
+func rounds(ctx context.Context, w Watcher, o Options, stand *stand, kept *book, before *bundle.Contents) error {
+	e := o.Experiment
 	if err := stand.begin(ctx, w.Aside); err != nil {
 		return err
 	}
@@ -145,7 +162,7 @@ func rounds(ctx context.Context, w Watcher, e *experiment.Experiment, stand *sta
 		return report.Analyse(&bundle.Contents{Head: kept.head, Trials: trials})
 	}
 	r := &run.Run{
-		Experiment: e, Ground: ground, Seed: before.Head.Seed, Before: before.Trials, Book: kept, Progress: w, Watcher: watcher,
+		Experiment: e, Ground: ground, Seed: before.Head.Seed, Before: before.Trials, Book: kept, Progress: w, Watcher: watcher, Budget: o.Budget,
 		More:  func(trials []bundle.Trial) bool { return sofar(trials).Wide() },
 		Worth: func(trials []bundle.Trial, cost float64) float64 { return sofar(trials).Worth(cost) },
 		Anew: func(ctx context.Context) (*setting.Ground, error) {

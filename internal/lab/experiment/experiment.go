@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"orrery/internal/lab/stats"
 	"orrery/internal/lab/test"
 	"orrery/internal/observe"
 	"orrery/internal/site"
@@ -18,7 +19,7 @@ type Experiment struct {
 	Source string // paper and table that it follows; "": none
 	Rounds int    // kept, at least
 	Most   int    // rounds kept, at most
-	// PerInstance is how many rounds nodes live until they are made anew; 0: as many as are worth it.
+	// PerInstance is how many rounds nodes live until they are made anew; 0: as many as are worth it; Once: they never are.
 	PerInstance int
 	Quiet       time.Duration // how long the whole run waits at most for others to leave the host alone
 	Disturbed   float64       // share of the rounds of a figure that others may disturb; with more it is not measurable
@@ -31,6 +32,11 @@ type Experiment struct {
 	Tests       []Test
 	Text        []byte   // the file
 	Part        []string // the tests to which this is confined of those in the file; nil: all of them
+}
+
+// Decides reports whether rounds can come to enough instances to decide anything, or need not.
+func (e *Experiment) Decides() bool {
+	return e.PerInstance <= 0 || e.PerInstance == Once || (e.Most+e.PerInstance-1)/e.PerInstance >= stats.Enough
 }
 
 // The settings that always are there. Control is bare once more: what a comparison of the same with the same gives.

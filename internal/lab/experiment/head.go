@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"orrery/internal/lab/stats"
 	"orrery/internal/pattern"
 	"orrery/internal/problem"
 )
@@ -47,8 +48,11 @@ func (r *reading) head() {
 		mistake("rounds = %d is not from %d to %d", e.Rounds, leastRounds, mostRounds).Try("fewer give no interval; %d are usual", defaultRounds))
 	r.must("most", e.Most >= e.Rounds && e.Most <= mostRounds || r.bad[r.root.At("rounds")],
 		mistake("most = %d is not from rounds = %d to %d", e.Most, e.Rounds, mostRounds).Try("write most = %d for no more rounds than that", e.Rounds))
-	r.must("rounds_per_instance", e.PerInstance <= mostRounds,
+	r.must("rounds_per_instance", e.PerInstance <= mostRounds || e.PerInstance == Once,
 		mistake("rounds_per_instance = %d is more than %d", e.PerInstance, mostRounds).Try(`write "auto", or leave it out`))
+	r.must("rounds_per_instance", e.Decides() || r.bad[r.root.At("most")] || r.bad[r.root.At("rounds")],
+		mistake("rounds_per_instance = %d: most = %d rounds are fewer than %d instances, and decide nothing", e.PerInstance, e.Most, stats.Enough).
+			Try(`write rounds_per_instance = 1, or "none" to try an experiment that need not decide anything`))
 	r.must("disturbed", e.Disturbed > 0 && e.Disturbed <= 1, mistake("disturbed = %v is no share above 0, up to 1", e.Disturbed).
 		Try("%v is the default; 1: figures are judged however the host was disturbed", DefaultDisturbed))
 	r.must("width", e.Width >= leastWidth && e.Width <= mostWidth,

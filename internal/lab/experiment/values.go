@@ -7,25 +7,32 @@ import (
 	"orrery/internal/strict"
 )
 
-// perInstance is written as a number or as "auto", which is 0.
+// Once is the number of rounds of an instance where nodes are never made anew.
+const Once = 1 << 30
+
+// perInstance is written as a number, as "auto", which is 0, or as "none", which is Once.
 type perInstance int
 
 // Parse takes both forms.
 func (p *perInstance) Parse(value any) *problem.Problem {
 	switch v := value.(type) {
 	case string:
-		if v == "auto" {
+		switch v {
+		case "auto":
 			*p = 0
+			return nil
+		case "none":
+			*p = Once
 			return nil
 		}
 	case int64:
-		if v >= 1 && v <= 1<<30 {
+		if v >= 1 && v < Once {
 			*p = perInstance(v)
 			return nil
 		}
 	}
 	return mistake("%s is neither \"auto\" nor a number from 1 on", strict.Say(value)).
-		Try("1: nodes are made anew for every round; \"auto\": as often as it is worth")
+		Try("1: nodes are made anew for every round; \"auto\": as often as it is worth; \"none\": never, and nothing is decided")
 }
 
 // patience is written as a duration or as "none", which is 0.

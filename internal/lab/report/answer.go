@@ -66,5 +66,5 @@ func aa(b *Band) string {
 	if b == nil {
 		return "–"
 	}
-	return ranged(quantity.Between(b.Low, b.High), b.Range, b.Low == b.High)
+	return ranged(quantity.Between(b.Low, b.High), b.Range)
 }

@@ -87,7 +87,7 @@ func (r *Report) lay(t *Test, f *Figure, table *sheet[stats.Row]) {
 			Controls: pairs, Instances: r.Nodes, Disturbed: cell.Disturbed || once.Disturbed,
 			Alike: r.alike(cell, once), Family: family(f.Better, tableFamily, len(table.rows))}
 		if cell.Again != "" {
-			row.Controls, row.Family = nil, family(f.Better, controlFamily, len(table.rows))
+			row.Base, row.Controls, row.Family = once.reckoned(f.Better), nil, family(f.Better, controlFamily, len(table.rows))
 		}
 		table.add(row, &cell.Ratio)
 	}

@@ -51,7 +51,7 @@ func (f *Figure) line(c *Cell, s quantity.Scale) line {
 
 // reach shows the interval of a median.
 func reach(sum *stats.Summary, s quantity.Scale) string {
-	return ranged(s.Number(sum.Low)+" to "+s.Number(sum.High), sum.Range, sum.Low == sum.High)
+	return ranged(s.Number(sum.Low)+" to "+s.Number(sum.High), sum.Range)
 }
 
 // Numbers is the table of a figure: a row for each setting.

@@ -103,7 +103,7 @@ func changed(r *Ratio, e Effect) change {
 	case e == Disturbed:
 		return change{Effect: e, Change: string(e), Sign: signs[e]}
 	}
-	return change{e, quantity.Change(r.Value), ranged(quantity.Interval(r.Low, r.High), r.Range, r.Low == r.High), signs[e]}
+	return change{e, quantity.Change(r.Value), ranged(quantity.Interval(r.Low, r.High), r.Range), signs[e]}
 }
 
 // shown is the ratio of a cell if it is shown as a number.
@@ -115,14 +115,13 @@ func (f *Figure) shown(c *Cell) *Ratio {
 }
 
 // between shows the 95 % interval, or what is known in its place, named so.
-func (x *Ratio) between() string {
-	return ranged(quantity.Between(x.Low, x.High), x.Range, x.Low == x.High)
-}
+func (x *Ratio) between() string { return ranged(quantity.Between(x.Low, x.High), x.Range) }
 
-// ranged names a range. One of a single value says nothing, least of all that it is sure.
-func ranged(text string, few, single bool) string {
+// ranged names a range. One of no width says nothing, least of all that it is sure.
+func ranged(text string, few bool) string {
+	low, high, _ := strings.Cut(text, " to ")
 	switch {
-	case few && single:
+	case few && low == strings.TrimSuffix(high, " %"):
 		return "–"
 	case few:
 		return "range " + text

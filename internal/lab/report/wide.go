@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"math"
 	"strings"
 
 	"orrery/internal/lab/stats"
@@ -23,9 +22,6 @@ func (r *Report) Wide() bool {
 // usual is the difference that a run should find.
 const usual = 0.10
 
-// maxNeeded is more rounds than anybody will wait for.
-const maxNeeded = 1000
-
 // Needed says about how many rounds it takes until a difference of so much is found in nine of ten runs, in the figure that needs the
 // most, and which figures need more than there were. Intervals narrow with the square root of their number.
 func (r *Report) Needed(difference float64) (rounds int, figures []string) {
@@ -34,7 +30,8 @@ func (r *Report) Needed(difference float64) (rounds int, figures []string) {
 		most := 0
 		for _, c := range f.Cells {
 			if c.Ratio != nil && c.Ratio.Verdict != "" {
-				most = max(most, c.Ratio.needed(r.Kept, width))
+				x := c.Ratio
+				most = max(most, stats.Needed(stats.Judged{Instances: x.Instances, Block: x.Block, Low: x.Low, High: x.High, Range: x.Range}, r.Kept, width))
 			}
 		}
 		if most > r.Kept {
@@ -42,35 +39,19 @@ func (r *Report) Needed(difference float64) (rounds int, figures []string) {
 			figures = append(figures, f.Name+" in "+t.Name)
 		}
 	}
-	return min(rounds, maxNeeded+1), figures
-}
-
-// needed is about how many rounds narrow an interval to a width.
-func (x *Ratio) needed(kept int, width float64) int {
-	if x.Instances == 0 {
-		return 0
-	}
-	least := float64(kept) / float64(x.Instances) * float64(stats.Enough*max(1, x.Block))
-	if x.Range {
-		return int(math.Ceil(least))
-	}
-	times := (math.Log(x.High) - math.Log(x.Low)) / width
-	if math.IsInf(times, 0) || times > 100 {
-		return maxNeeded + 1
-	}
-	return int(math.Ceil(max(least, float64(kept)*times*times)))
+	return rounds, figures
 }
 
 // outlook says what more rounds would tell.
 func (r *Report) outlook() string {
 	const told = 3
 	rounds, figures := r.Needed(usual)
-	if len(figures) == 0 || r.Kept == 0 {
+	if len(figures) == 0 || r.instances() < stats.Enough { // of too few it is said that nothing is decided
 		return ""
 	}
 	many := fmt.Sprintf("about %d", rounds)
-	if rounds > maxNeeded {
-		many = fmt.Sprintf("more than %d", maxNeeded)
+	if rounds > stats.MaxNeeded {
+		many = fmt.Sprintf("more than %d", stats.MaxNeeded)
 	}
 	text := fmt.Sprintf("These %d rounds may miss a difference of %.0f %% in %s: %s", r.Kept, 100*usual, phrase.Count(len(figures), "figure"),
 		strings.Join(figures[:min(told, len(figures))], ", "))

@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"orrery/internal/lab/bundle"
+	"orrery/internal/lab/experiment"
 	"orrery/internal/lab/place"
+	"orrery/internal/lab/probe"
 	"orrery/internal/lab/setting"
 	"orrery/internal/lab/test"
 )
@@ -54,29 +56,98 @@ func TestAnew(t *testing.T) {
 	}
 }
 
-// TestAuto: without a word of the experiment the first instances live two rounds, and then as many as they are worth, but never so many
-// that there would be too few instances; with few rounds each has its own.
+// TestAuto: without a word of the experiment an instance lives one round where making it is cheap; else the next two live two rounds, and then
+// as many as they are worth, but never so many that there would be too few instances; with few rounds each has its own.
 func TestAuto(t *testing.T) {
 	for name, c := range map[string]struct {
-		rounds int
-		worth  float64
-		want   []int
+		rounds      int
+		cost, worth float64
+		want        []int
 	}{
-		"they are worth one":    {10, 0.2, []int{1, 1, 1, 2, 2, 3, 4, 5, 6, 7, 8}},
-		"many, in ten rounds":   {10, 9, []int{1, 1, 1, 2, 2, 3, 4, 5, 6, 7, 8}},
-		"many, in twenty":       {20, 9, []int{1, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8, 9, 9, 10, 10}},
-		"three, in thirty":      {30, 3.2, []int{1, 1, 1, 2, 2, 3, 3, 3, 4, 4, 4, 5, 5, 5, 6, 6, 6, 7, 7, 7, 8, 8, 8, 9, 9, 9, 10, 10, 10, 11, 11}},
-		"nothing is known":      {10, 0, []int{1, 1, 1, 2, 2, 3, 4, 5, 6, 7, 8}},
-		"fewer than ten rounds": {5, 9, []int{1, 1, 2, 3, 4, 5}},
+		"cheap":                 {30, 0.1, 9, []int{1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30}},
+		"they are worth one":    {10, 2, 0.2, []int{1, 1, 2, 2, 3, 3, 4, 5, 6, 7, 8}},
+		"many, in ten rounds":   {10, 2, 9, []int{1, 1, 2, 2, 3, 3, 4, 5, 6, 7, 8}},
+		"many, in twenty":       {20, 2, 9, []int{1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8, 9, 9, 10, 10, 11}},
+		"three, in thirty":      {30, 2, 3.2, []int{1, 1, 2, 2, 3, 3, 4, 4, 4, 5, 5, 5, 6, 6, 6, 7, 7, 7, 8, 8, 8, 9, 9, 9, 10, 10, 10, 11, 11, 11, 12}},
+		"nothing is known":      {10, 2, 0, []int{1, 1, 2, 2, 3, 3, 4, 5, 6, 7, 8}},
+		"fewer than ten rounds": {5, 2, 9, []int{1, 1, 2, 3, 4, 5}},
 	} {
 		r, book, _ := runOf(&gauge{}, 1)
 		r.Experiment.Rounds, r.Experiment.Most = c.rounds, c.rounds
 		r.Worth = func([]bundle.Trial, float64) float64 { return c.worth }
+		r.costs = func() float64 { return c.cost }
 		if err := r.Do(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if got := instances(book.trials); !slices.Equal(got, c.want) {
 			t.Errorf("%s: instances %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// TestForgiven: a cell that was given up is tried again in new nodes, and stays if it works there; one that never works is tried less and less.
+func TestForgiven(t *testing.T) {
+	for name, c := range map[string]struct {
+		works int // the instance from which it works
+		want  []int
+	}{
+		"one dead node": {2, []int{0, 1, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12}},
+		"never":         {100, []int{0, 1, 2, 4, 10}},
+	} {
+		g := &gauge{fails: "veth"}
+		r, book, _ := runOf(g, 1)
+		r.Experiment.PerInstance, r.Experiment.Rounds, r.Experiment.Most = 3, 12, 12
+		anew, made := r.Anew, 1
+		r.Anew = func(ctx context.Context) (*setting.Ground, error) {
+			if made++; made >= c.works {
+				g.fails = ""
+			}
+			return anew(ctx)
+		}
+		if err := r.Do(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		var tried []int
+		for _, trial := range book.trials {
+			if trial.Setting == "veth" {
+				tried = append(tried, trial.Round)
+			}
+		}
+		if !slices.Equal(tried, c.want) {
+			t.Errorf("%s: tried in rounds %v, want %v", name, tried, c.want)
+		}
+	}
+}
+
+// TestBudget: no round begins that would end after the time that there is, but the first one that counts does.
+func TestBudget(t *testing.T) {
+	r, book, _ := runOf(&gauge{}, 1)
+	r.Budget = 1
+	if err := r.Do(t.Context()); err != nil || book.rounds != 2 {
+		t.Errorf("%d rounds, the rehearsal included: %v", book.rounds, err)
+	}
+	r, book, _ = runOf(&gauge{}, 1)
+	r.Budget = time.Hour
+	if err := r.Do(t.Context()); err != nil || book.rounds != 11 {
+		t.Errorf("%d rounds, the rehearsal included: %v", book.rounds, err)
+	}
+}
+
+// TestOnce: nodes that are made only once decide nothing, and no round more would.
+func TestOnce(t *testing.T) {
+	r, book, _ := runOf(&gauge{}, 1)
+	r.Experiment.PerInstance = experiment.Once
+	r.More = func([]bundle.Trial) bool { return true }
+	if err := r.Do(t.Context()); err != nil || book.rounds != 11 {
+		t.Errorf("%d rounds, the rehearsal included: %v", book.rounds, err)
+	}
+}
+
+// TestBusyMoment: what others did in the two seconds before the first round is neither held against the trials nor taken for the host's own.
+func TestBusyMoment(t *testing.T) {
+	for busy, want := range map[time.Duration]float64{time.Second: 0, 40 * time.Millisecond: 0.02} {
+		if got := own(probe.CPU{Busy: busy, Total: 2 * time.Second}).Share(); got != want {
+			t.Errorf("%v of 2 s were busy: the host's own is %v", busy, got)
 		}
 	}
 }
@@ -91,7 +162,8 @@ func TestAnewFails(t *testing.T) {
 	}
 }
 
-// TestGivenUp: a cell that was given up is not tried again when the run is gone on with, and keeps no round that is done from being so.
+// TestGivenUp: a cell that was given up is tried once more when the run is gone on with, since the nodes are new; and it keeps no round that
+// is done from being so.
 func TestGivenUp(t *testing.T) {
 	for _, fails := range []string{"veth", "bare"} {
 		r, book, _ := runOf(&gauge{fails: fails}, 1)
@@ -106,12 +178,13 @@ func TestGivenUp(t *testing.T) {
 		for again := range 3 {
 			g := &gauge{fails: fails}
 			r, rest, _ := runOf(g, 1)
+			r.Experiment.PerInstance = 100
 			r.Before = book.trials
 			ctx, cancel := context.WithCancel(t.Context())
 			rest.after = func(int) { cancel() }
 			_ = r.Do(ctx)
 			for _, trial := range rest.trials {
-				if trial.Setting == fails || trial.Round < last {
+				if trial.Round < last {
 					t.Errorf("gone on with, time %d: round %d, setting %s is measured again; round %d is under way", again+1, trial.Round, trial.Setting, last)
 				}
 				if trial.Instance <= instances(book.trials)[last] {
@@ -155,7 +228,7 @@ func TestPrepare(t *testing.T) {
 	if err := r.Do(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if g.places["bare"] != 9 || g.places["veth"] != 1 { // given up in round 2, the instance of which was laid out before
+	if g.places["bare"] != 9 || g.places["veth"] != 4 { // given up in round 2, whose instance was laid out before; tried in 3, 5 and 9
 		t.Errorf("laid out %v", g.places)
 	}
 }

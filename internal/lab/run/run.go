@@ -30,18 +30,25 @@ type Run struct {
 	Worth func(trials []bundle.Trial, cost float64) float64
 	// More reports, after the rounds that must be, whether there shall be another.
 	More func([]bundle.Trial) bool
+	// Budget is how long rounds may take in all; 0: as long as they do. No round begins that would end later.
+	Budget time.Duration
 
 	units  []*Unit
 	trials []bundle.Trial
 	spent  map[cell]time.Duration // the last trial of each cell
 	failed map[cell]int           // trials in a row that gave nothing
-	slot   int
+	former map[cell]bool          // given up by a former run
+
+	givenUpAt map[cell]surrender
+	slot      int
 
 	instance, first       int           // of the nodes: that of now, and that with which this run began
 	lived                 int           // rounds that count, in this instance
 	perInstance, perRound time.Duration // what the last of each took
 	patience              time.Duration // for others on the host
 	begun                 bool
+	since                 time.Time      // when this run began
+	costs                 func() float64 // in place of what was measured, so that tests need not depend on it
 }
 
 // An Observer watches the host.
@@ -161,21 +168,30 @@ func (r *Run) Do(ctx context.Context) error {
 func (r *Run) begin() {
 	r.units = Units(r.Experiment)
 	r.trials = append(r.trials, r.Before...)
-	r.spent, r.failed = map[cell]time.Duration{}, map[cell]int{}
+	r.spent, r.failed, r.former = map[cell]time.Duration{}, map[cell]int{}, map[cell]bool{}
+	r.givenUpAt = map[cell]surrender{}
 	for _, t := range r.trials {
 		r.note(t)
 		r.instance = max(r.instance, t.Instance)
 	}
+	for c, n := range r.failed {
+		r.former[c] = n >= enough
+		r.givenUpAt[c] = surrender{r.instance, 1}
+	}
 	r.instance++ // what a former run had is gone
-	r.first, r.patience = r.instance, r.Experiment.Quiet
+	r.forgive()
+	r.first, r.patience, r.since = r.instance, r.Experiment.Quiet, time.Now()
 }
 
-// goesOn reports whether there is a round of that number: the rehearsal, those that must be, and more while the intervals are too wide.
+// goesOn reports whether there is a round of that number: the rehearsal, those that must be, and more while the intervals are too wide, or
+// there are too few instances for any. Nodes that are made only once will never be enough.
 func (r *Run) goesOn(round int) bool {
 	switch {
+	case r.Budget > 0 && round > 1 && time.Since(r.since)+r.perRound+r.perInstance > r.Budget:
+		return false
 	case round <= r.Experiment.Rounds:
 		return true
-	case round > r.Experiment.Most:
+	case round > r.Experiment.Most || r.Experiment.PerInstance == experiment.Once:
 		return false
 	}
 	return r.More(r.trials)
@@ -203,7 +219,7 @@ func (r *Run) complete(round int, u *Unit) bool {
 		}
 	}
 	for _, name := range r.settings(u) {
-		if !seen[name] && !r.givenUp(u, name) {
+		if !seen[name] && !r.former[cell{u.Title, name}] {
 			return false
 		}
 	}
@@ -248,6 +264,9 @@ func (r *Run) note(t bundle.Trial) {
 	r.failed[c]++
 	if t.Error == "" {
 		r.failed[c] = 0
+		delete(r.givenUpAt, c)
+	} else if r.failed[c] == enough {
+		r.givenUpAt[c] = surrender{r.instance, r.givenUpAt[c].times + 1}
 	}
 }
 

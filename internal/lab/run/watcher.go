@@ -59,9 +59,19 @@ func OpenWatcher(ctx context.Context, e *experiment.Experiment, g *setting.Groun
 }
 
 // Begin takes the measure of the host as it is before the first round, when nodes have come to rest and others have been waited for.
-func (w *Watcher) Begin(ctx context.Context) (err error) {
-	w.baseline, err = probe.Baseline(ctx, idleFor)
+func (w *Watcher) Begin(ctx context.Context) error {
+	seen, err := probe.Baseline(ctx, idleFor)
+	w.baseline = own(seen)
 	return err
+}
+
+// own is what the idle host takes for itself. A busy moment before the first round says nothing of the rounds, each of which is watched:
+// what others took then is neither held against all trials, nor taken for the host's own and left out of their load.
+func own(seen probe.CPU) probe.CPU {
+	if suspect.Busy(seen) {
+		return probe.CPU{}
+	}
+	return seen
 }
 
 // Close ends the watch.
@@ -78,7 +88,7 @@ func (w *Watcher) Look(u *Unit, near []*place.Place) func(test.Moved) []test.Lab
 		w.probe.Cut()
 		links := links(near)
 		during := suspect.During(w.take(), suspect.Context{Kind: u.Kind, Baseline: w.baseline, Links: links, Moved: moved})
-		return slices.Concat(suspect.Idle(w.baseline), suspect.Before(w.facts, w.subject(u, near)), during)
+		return slices.Concat(suspect.Before(w.facts, w.subject(u, near)), during)
 	}
 }
 

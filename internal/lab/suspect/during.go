@@ -30,16 +30,8 @@ type Context struct {
 	Moved    test.Moved
 }
 
-// Idle says whether the host was idle before the first round: labels for all rows.
-func Idle(base probe.CPU) []test.Label {
-	if base.Share() <= idleShare {
-		return nil
-	}
-	return []test.Label{{
-		Name: Load, Why: fmt.Sprintf("before the first round, %.0f %% of the host's processor time was taken already", 100*base.Share()),
-		Cure: cureLoad,
-	}}
-}
+// Busy reports whether a host was not idle when its measure was taken before the first round.
+func Busy(base probe.CPU) bool { return base.Share() > idleShare }
 
 const cureLoad = "stop what else runs: ps -eo pcpu,pid,args --sort=-pcpu | head"
 

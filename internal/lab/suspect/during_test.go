@@ -104,11 +104,12 @@ func TestDuring(t *testing.T) {
 	}
 }
 
-func TestIdle(t *testing.T) {
-	busy := probe.CPU{Busy: 12 * time.Second, Total: 100 * time.Second}
-	expectLabel(t, Idle(busy), Load, "12 %", "ps -eo")
-	busy.Busy = 4 * time.Second
-	if l := Idle(busy); len(l) > 0 {
-		t.Errorf("%+v", l)
+func TestBusy(t *testing.T) {
+	base := probe.CPU{Busy: 12 * time.Second, Total: 100 * time.Second}
+	if !Busy(base) {
+		t.Errorf("%+v is idle", base)
+	}
+	if base.Busy = 4 * time.Second; Busy(base) {
+		t.Errorf("%+v is busy", base)
 	}
 }

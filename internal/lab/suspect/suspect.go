@@ -3,7 +3,6 @@
 //
 //	Host    what of a host is unfit for measuring at all: `orrery lab doctor`
 //	Before  what is known of a test in a place before it runs: labels on each of its rows
-//	Idle    what the host did by itself before the first round: labels on all rows
 //	During  what the probes saw while a trial ran: labels on that trial
 //
 // Labels that only a test can know (a sender that was too slow, how it opened its file) are the test's own. Both may tell of the same
@@ -91,8 +90,6 @@ func views() []view {
 		{name: Netfilter, kinds: []string{network, capture, mpi}, see: netfilter},
 		{name: Netfilter, kinds: []string{micro}, where: "host's rules", see: netfilter},
 		{name: MTU, kinds: []string{network, capture, mpi}, see: mtu},
-		{name: Netfilter, kinds: []string{network, capture, mpi}, see: netfilter},
-		{name: Netfilter, kinds: []string{micro}, where: "host's rules", see: netfilter},
 		{name: Offload, kinds: []string{capture}, see: offload},
 		{name: Offload, kinds: []string{network}, where: "tcp", see: offload},
 		{name: Direct, kinds: []string{disk}, see: direct, host: "O_DIRECT"},

@@ -1,0 +1,113 @@
+// Package labgoal has the flags of `orrery lab run` that say how long it goes on and how often, and reads which runs
+// `orrery lab compare` compares.
+package labgoal
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"orrery/internal/control/lab"
+	"orrery/internal/host"
+	"orrery/internal/lab/experiment"
+	"orrery/internal/problem"
+)
+
+// maxRepeat bounds how many runs are made one after another.
+const maxRepeat = 100
+
+// Flags are those of a command.
+type Flags struct {
+	command *cobra.Command
+	goal    lab.Goal
+	until   string
+	repeat  int
+}
+
+// Add adds them to a command.
+func Add(c *cobra.Command) *Flags {
+	f := &Flags{command: c}
+	c.Flags().IntVar(&f.goal.Keep, "rounds", 0, "keep at least this many rounds")
+	c.Flags().StringVar(&f.until, "until", "", "go on until a `difference` such as 10% would be found")
+	c.Flags().DurationVar(&f.goal.Budget, "time", 0, "begin no round that would end after this time")
+	c.Flags().IntVar(&f.repeat, "repeat", 1, "run it this many times, for orrery lab compare")
+	return f
+}
+
+// Experiment reads the one that is named, or returns the one that comes with Orrery. If it is for this machine, it may pin
+// nodes to processors of this machine only.
+func Experiment(args []string, here bool) (*experiment.Experiment, error) {
+	if len(args) == 0 {
+		return experiment.Default(), nil
+	}
+	processors := ""
+	if here {
+		processors = host.Online()
+	}
+	return experiment.Read(args[0], processors)
+}
+
+// Goal is what was asked for.
+func (f *Flags) Goal() (g lab.Goal, err error) {
+	g = f.goal
+	if g.Until, err = difference(f.until); err != nil {
+		return g, err
+	}
+	if f.command.Flags().Changed("rounds") && g.Keep == 0 {
+		g.Keep = -1 // 0 would be as the file says
+	}
+	if f.repeat < 1 || f.repeat > maxRepeat {
+		return g, problem.New(problem.Usage, "--repeat %d: not from 1 to %d", f.repeat, maxRepeat)
+	}
+	return g, g.Check()
+}
+
+// Run runs an experiment as often as was asked for, each time into a bundle of its own, and says how to compare several.
+func (f *Flags) Run(out io.Writer, o lab.Options, run func(lab.Options) (*lab.Written, error)) error {
+	var made []string
+	to, asked := o.To, *o.Experiment
+	for n := 1; n <= f.repeat; n++ {
+		if to != "" && f.repeat > 1 {
+			o.To = fmt.Sprintf("%s-%d", to, n)
+		}
+		o.Experiment = new(experiment.Experiment)
+		*o.Experiment = asked // a run fits it to the host
+		one, err := run(o)
+		if err != nil {
+			return err
+		}
+		made = append(made, one.Dir)
+	}
+	if f.repeat > 1 {
+		_, _ = fmt.Fprintf(out, "\n%d runs. Compare them with runs after a change:\n  orrery lab compare %s -- AFTER…\n", f.repeat, strings.Join(made, " "))
+	}
+	return nil
+}
+
+// difference reads one such as 10%, or returns 0 if none was written.
+func difference(text string) (float64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	percent, err := strconv.ParseFloat(strings.TrimSuffix(text, "%"), 64)
+	if err != nil || percent <= 0 {
+		return 0, problem.New(problem.Usage, "--until %s: not a difference", text).Try("such as 10%%")
+	}
+	return percent / 100, nil
+}
+
+// Sides parts the arguments of a command into runs before and after a change: by --, unless there are two.
+func Sides(c *cobra.Command, args []string) (before, after []string, err error) {
+	at := c.ArgsLenAtDash()
+	if at < 0 && len(args) == 2 {
+		at = 1
+	}
+	if at <= 0 || at >= len(args) {
+		return nil, nil, problem.New(problem.Usage, "it is not said which bundles are from before, and which from after").
+			Try("write -- between them: orrery lab compare A1 A2 A3 -- B1 B2 B3")
+	}
+	return args[:at], args[at:], nil
+}

@@ -1,0 +1,68 @@
+package lab
+
+import (
+	"testing"
+	"time"
+
+	"orrery/internal/lab/bundle"
+	"orrery/internal/lab/experiment"
+	"orrery/internal/lab/report"
+	"orrery/internal/lab/test"
+	"orrery/internal/problem"
+)
+
+// TestGoal: a difference to be found is a width, and goes on as long as it takes; a time goes on, too, and ends there.
+func TestGoal(t *testing.T) {
+	for name, c := range map[string]struct {
+		Goal
+		rounds, most int
+		narrower     bool
+	}{
+		"none":     {Goal{}, 10, 30, false},
+		"rounds":   {Goal{Keep: 40}, 40, 40, false},
+		"10 %":     {Goal{Until: 0.10}, 10, maxRounds, true},
+		"20 %":     {Goal{Until: 0.20}, 10, maxRounds, false},
+		"a time":   {Goal{Budget: time.Minute}, 10, maxRounds, false},
+		"all":      {Goal{20, 0.10, time.Hour}, 20, maxRounds, true},
+		"too near": {Goal{Until: 0.05}, 0, 0, false},
+		"too few":  {Goal{Keep: 4}, 0, 0, false},
+	} {
+		e := &experiment.Experiment{Rounds: 10, Most: 30, Width: 0.06}
+		err := c.set(e)
+		if c.rounds == 0 {
+			if problem.Exit(err) != int(problem.Usage) {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		if err != nil || e.Rounds != c.rounds || e.Most != c.most || (e.Width < 0.06) != c.narrower || e.Width <= 0 {
+			t.Errorf("%s: %+v, %v", name, e, err)
+		}
+	}
+}
+
+// TestBarren: a test that failed everywhere is an error, one that failed in one setting is not.
+func TestBarren(t *testing.T) {
+	of := func(failing ...string) *report.Report {
+		c := &bundle.Contents{Head: bundle.Head{
+			Settings: []bundle.Setting{{Name: "bare"}, {Name: "bare again"}, {Name: "veth"}},
+			Tests:    []bundle.Test{{Name: "x", Kind: "command", Copies: 1, Figures: []test.Figure{{Name: "f", Unit: "s", Better: test.Less}}}},
+		}}
+		for _, s := range c.Head.Settings {
+			trial := bundle.Trial{Round: 1, Instance: 1, Setting: s.Name, Test: "x", Samples: []test.Sample{{Figure: "f", Value: 1}}}
+			for _, name := range failing {
+				if name == s.Name {
+					trial.Samples, trial.Error = nil, "no such program"
+				}
+			}
+			c.Trials = append(c.Trials, trial)
+		}
+		return report.Analyse(c)
+	}
+	if err := barren(of("veth")); err != nil {
+		t.Error(err)
+	}
+	if err := barren(of("bare", "bare again", "veth")); problem.Exit(err) != int(problem.Failed) {
+		t.Errorf("%v", err)
+	}
+}
