@@ -436,7 +436,7 @@ var functions = map[string][]string{
 	"internal/volume/mirror.go":            {"Mirror.copy", "Mirror.arguments", "Mirror.shut", "Mirror.there"},
 	"internal/volume/mirrored.go":          {"ReadMirrored"},
 	"internal/volume/next.go":              {"NextRun", "cronRuns"},
-	"internal/volume/nfs.go":               {"Release", "mountNFS", "mounted"},
+	"internal/volume/nfs.go":               {"mounted", "nfs.Mount", "nfs.Release"},
 	"internal/volume/provide_copy.go":      {"ProvideCopy"},
 	"internal/volume/round.go":             {"round.makeDirectory", "round.open"},
 	"internal/volume/schedule.go":          {"Schedule.applyUnits", "Schedule.owns", "Schedule.removeTable", "Schedule.strays", "asWritten", "enabled"},
