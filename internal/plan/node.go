@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -81,14 +82,66 @@ func (u *nodeDraft) step(kind Kind, reason, undo string) int {
 	s := Step{Kind: kind, Host: u.host.Name, Subject: u.node.Name, Reason: reason, Needs: needs, Undo: undo, Node: u.wanted}
 	if u.has != nil {
 		s.Was = &u.has.Node
-		restarts := kind == ConfigureNode && u.has.State == observe.Running && len(u.wanted.Config.Services) > 0
-		if kind == ReplaceNode || kind == StopNode || kind == KillNode || restarts {
+		if kind == ReplaceNode || kind == StopNode || kind == KillNode || kind == ConfigureNode && u.restarts() {
 			s.Disturbs = []string{u.node.Name}
 		}
 	}
 	n := u.add(s)
 	u.steps = append(u.steps, n)
 	return n
+}
+
+// restarts reports whether services of the node restart when it is configured while it runs. Of a file that says which do
+// (site.File.Restarts), only these do. Anything else may restart what its role has, or roles that need it.
+func (u *nodeDraft) restarts() bool {
+	if u.has.State != observe.Running {
+		return false
+	}
+	was, is := &u.has.Config, &u.wanted.Config
+	running := is.Running(true)
+	whole := u.fresh || !u.has.Configured || !u.wanted.Staged && !u.has.Active && liveOnly(u.wanted)
+	if whole || !slices.Equal(was.Services, is.Services) || !maps.Equal(was.Active, is.Active) {
+		return len(running) > 0
+	}
+	for _, part := range changed(was.Parts, is.Parts) {
+		services, exact := u.restartedBy(part)
+		if !exact {
+			return len(running) > 0
+		}
+		if slices.ContainsFunc(services, func(s string) bool { return slices.Contains(running, s) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// restartedBy returns the services that a changed part of a configuration restarts, or false if it does not say.
+func (u *nodeDraft) restartedBy(part string) (services []string, exact bool) {
+	if _, added := u.has.Config.Parts[part]; !added {
+		return nil, false
+	}
+	for _, r := range u.site.RolesOf(u.node) {
+		for i := range r.Files {
+			if f := &r.Files[i]; part == r.Name+": file "+f.Path {
+				return f.Restarts, f.Restarts != nil
+			}
+		}
+	}
+	return nil, false
+}
+
+// changed returns the parts that are new, gone or other than before.
+func changed(was, is spec.Parts) []string {
+	parts := map[string]bool{}
+	for _, one := range []spec.Parts{was, is} {
+		for part := range one {
+			before, had := was[part]
+			after, has := is[part]
+			parts[part] = had != has || before != after
+		}
+	}
+	maps.DeleteFunc(parts, func(_ string, other bool) bool { return !other })
+	return slices.Sorted(maps.Keys(parts))
 }
 
 // mend plans that what of a running node has drifted is put right, unless all of it is made anew.
