@@ -13,7 +13,6 @@ import (
 	"orrery/internal/plan/place"
 	"orrery/internal/problem"
 	"orrery/internal/site"
-	"orrery/internal/site/spec"
 )
 
 func (a *app) checkVerb() *cobra.Command {
@@ -23,11 +22,8 @@ func (a *app) checkVerb() *cobra.Command {
 		Short: "Report every mistake in the site directory: where it is and how to fix it",
 		Args:  cobra.NoArgs,
 		RunE: a.onSite(func(ctx context.Context, s *site.Site, _ []string) error {
-			maker := spec.NewMaker(s)
-			for i := range s.Nodes {
-				if _, err := maker.Node(&s.Nodes[i]); err != nil {
-					return err // a template that cannot be rendered
-				}
+			if err := roster.Check(s); err != nil {
+				return err
 			}
 			if survive != 0 {
 				return a.checkLosses(ctx, s, survive)

@@ -74,6 +74,9 @@ func (c *Session) planUp(s *site.Site, seen []observe.Host, goal plan.Goal) (*pl
 	if err != nil {
 		return nil, err
 	}
+	if err := hosts.CheckPlannedDisks(p); err != nil {
+		return nil, err
+	}
 	p.Warnings = append(p.Warnings, release.Returning(s, seen, goal)...)
 	p.Warnings = append(p.Warnings, release.Waiting(s, seen, goal, p.Homes, func(number int) (*site.Site, error) { return c.declared(s, number) })...)
 	return p, hosts.Joined(s, seen, p)

@@ -37,18 +37,11 @@ func (s *Store) OpenDisk(digest string) (*os.File, *foreign.Disk, error) {
 
 // takeDisk copies a disk image, as it is, into the staging of its layer.
 func (g *staging) takeDisk(ctx context.Context, from string) error {
-	in, err := tree.OpenFile(from)
+	in, err := foreign.Open(from)
 	if err != nil {
-		return problem.New(problem.Mistake, "import %s: it cannot be read", from).Because(problem.Reason(err)).Try("correct `import` of the image in site.toml")
+		return err
 	}
 	defer in.Close()
-	if _, err := inspect(from, in); err != nil {
-		var refused *foreign.Refusal
-		if errors.As(err, &refused) {
-			return problem.New(problem.Mistake, "import %s: %s", from, refused.What).Try("%s", refused.Cure)
-		}
-		return problem.New(problem.Failed, "import %s: it cannot be read", from).Because(problem.Reason(err))
-	}
 	var st unix.Stat_t
 	if err := unix.Fstat(int(in.Fd()), &st); err != nil {
 		return os.NewSyscallError("fstat", err)

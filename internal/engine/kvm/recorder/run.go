@@ -33,7 +33,7 @@ func Open(ctx context.Context, dir string, cell confine.Cell, in cgroup.Group) (
 	if err != nil {
 		return nil, err
 	}
-	cell.Sees = append(confine.QEMU(program), program)
+	cell.Sees = seen(program)
 	kept, err := record.Make(dir)
 	if err != nil {
 		return nil, err
@@ -47,6 +47,15 @@ func Open(ctx context.Context, dir string, cell confine.Cell, in cgroup.Group) (
 	}
 	go func() { _ = cmd.Wait() }() // so that it is not left as a zombie
 	return kept.To, nil
+}
+
+// seen returns what the process sees: libraries, and the program unless it is installed among them.
+func seen(program string) []string {
+	all := confine.QEMU(program)
+	if slices.ContainsFunc(all, func(dir string) bool { return strings.HasPrefix(program, dir+"/") }) {
+		return all
+	}
+	return append(all, program)
 }
 
 // Of returns the process in a group, or 0.

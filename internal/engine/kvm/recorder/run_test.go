@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -54,6 +55,17 @@ func TestRecorder(t *testing.T) {
 		t.Errorf("recorded is %q: %v", text, err)
 	}
 	must(t, End(t.Context(), in))
+}
+
+// TestSeen: a program that is installed among libraries is seen with them, and not put there once more.
+func TestSeen(t *testing.T) {
+	for program, want := range map[string]bool{
+		"/usr/lib/orrery/orrery-guest": false, "/usr/local/lib/orrery/orrery-guest": true, "/opt/orrery/bin/orrery-guest": true,
+	} {
+		if got := slices.Contains(seen(program), program); got != want {
+			t.Errorf("%s is shown by itself: %v", program, got)
+		}
+	}
 }
 
 func must(t *testing.T, err error) {
