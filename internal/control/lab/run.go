@@ -20,11 +20,11 @@ import (
 // Options say what is run.
 type Options struct {
 	Experiment *experiment.Experiment
-	To         string            // the directory of the bundle; "": one of its own where bundles are
+	To         string // the directory of the bundle; "": one of its own where bundles are
 	Goal
-	Fresh      bool              // begin anew, even if a run of this experiment was interrupted
-	Orrery     string            // the version of this program
-	Programs   map[string][]byte // that come with Orrery and were sent here; others are beside this one
+	Fresh    bool              // begin anew, even if a run of this experiment was interrupted
+	Orrery   string            // the version of this program
+	Programs map[string][]byte // that come with Orrery and were sent here; others are beside this one
 }
 
 // A Watcher is told how a run gets on, besides the Watcher of the session, who is told of its settings.
