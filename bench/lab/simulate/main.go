@@ -21,6 +21,7 @@ var (
 	tables = flag.Int("tables", 200, "tables of each kind")
 	seed   = flag.Uint64("seed", 1, "of the first table; the others follow it")
 	only   = flag.String("only", "", "models whose names contain this")
+	tell   = flag.Bool("tell", false, "print the first false row of each false table")
 	rounds = flag.Int("rounds", 10, "rounds that are kept at least")
 	most   = flag.Int("most", 30, "rounds that are kept at most")
 )

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 
 	"orrery/internal/lab/report"
 	"orrery/internal/lab/stats"
@@ -28,7 +29,9 @@ func look(r *report.Report) outcome {
 					}
 					continue
 				}
-				o.row(c.Ratio)
+				if before := o.wrong; o.row(c.Ratio) && before == 0 && *tell {
+					fmt.Fprintf(os.Stderr, "%s: %d rounds: %s, %s, %s: %+v\n", r.Bundle.ID, r.Kept, t.Name, f.Name, c.Setting, *c.Ratio)
+				}
 			}
 		}
 	}
@@ -38,12 +41,12 @@ func look(r *report.Report) outcome {
 	return o
 }
 
-// row counts one in which nothing differs.
-func (o *outcome) row(x *report.Ratio) {
+// row counts one in which nothing differs, and reports whether something is said to.
+func (o *outcome) row(x *report.Ratio) (wrong bool) {
 	o.rows++
 	switch x.Verdict {
 	case stats.Differs, stats.Slight, stats.Fails:
-		o.wrong = 1
+		o.wrong, wrong = 1, true
 	case stats.Same:
 		o.same++
 	}
@@ -56,6 +59,7 @@ func (o *outcome) row(x *report.Ratio) {
 			o.covered++
 		}
 	}
+	return wrong
 }
 
 // called reports whether an interval is called one of 95 %.

@@ -12,6 +12,7 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/lab/bundle"
 	"orrery/internal/lab/experiment"
+	"orrery/internal/lab/stats"
 	"orrery/internal/lab/test"
 	"orrery/internal/problem"
 )
@@ -98,5 +99,38 @@ func TestJudge(t *testing.T) {
 	}
 	if _, err := Check(first); err == nil {
 		t.Error("a value was changed, and nobody says so")
+	}
+}
+
+// TestCompareRuns: several runs of each side are compared, with what other runs of the experiment on this host tell; a run counts once.
+func TestCompareRuns(t *testing.T) {
+	c := &control.Session{Register: register.Register{Dirs: host.Dirs{State: t.TempDir()}}}
+	for i, id := range []string{"a1", "a2", "a3", "b1", "b2", "b3", "old1", "old2"} {
+		slower := 1 + float64(i%3)/500
+		if id[0] == 'b' {
+			slower *= 2
+		}
+		measured(t, c, id, slower)
+	}
+	compared, err := Compare(c, []string{"a1", "a2", "a3"}, []string{"b1", "b2", "b3"})
+	if err != nil || compared.Former != 2 || len(compared.Befores) != 3 || len(compared.Afters) != 3 {
+		t.Fatalf("%+v, %v", compared, err)
+	}
+	for _, row := range compared.Rows {
+		if want := row.Setting == "lxc"; (row.Value.Verdict == stats.Differs) != want {
+			t.Errorf("%s: %+v", row.Setting, row.Value)
+		}
+	}
+	single, err := Compare(c, []string{"a1"}, []string{"b1"})
+	if err != nil || single.Former != 6 {
+		t.Fatalf("%+v, %v", single, err)
+	}
+	for _, row := range single.Rows {
+		if row.Value.Verdict == stats.Differs || row.Value.Verdict == stats.Slight {
+			t.Errorf("one run on each side: %s: %+v", row.Setting, row.Value)
+		}
+	}
+	if _, err := Compare(c, []string{"a1", "a1"}, []string{"b1"}); problem.Exit(err) != int(problem.Usage) {
+		t.Errorf("a run twice: %v", err)
 	}
 }

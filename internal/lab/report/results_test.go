@@ -157,3 +157,18 @@ func TestNeeded(t *testing.T) {
 		t.Errorf("said:\n%s", said)
 	}
 }
+
+// TestConfirmed: a difference of less than 10 % wants 20 instances, and a larger one no more than there are.
+func TestConfirmed(t *testing.T) {
+	for _, c := range []struct {
+		rounds int
+		slower float64
+		want   bool
+	}{{10, 1.08, true}, {20, 1.08, false}, {10, 1.3, false}, {10, 1, false}} {
+		b := twins(c.rounds, map[string]float64{"veth": c.slower, "veth" + experiment.Again: c.slower}, nil)
+		b.Head.Width = 0.06
+		if got := Analyse(b).Wide(); got != c.want {
+			t.Errorf("%g times, %d rounds: more rounds wanted: %v", c.slower, c.rounds, got)
+		}
+	}
+}

@@ -90,7 +90,7 @@ func Judge(rows []Row) []Judged {
 	blame(rows, judged)
 	for i, row := range rows {
 		j := &judged[i]
-		if j.Verdict = j.verdict(); row.Disturbed && !(row.Alike && j.calm()) {
+		if j.Verdict = j.verdict(); row.Disturbed && (!row.Alike || !j.calm()) {
 			j.Verdict = Unmeasurable
 		}
 	}

@@ -33,8 +33,8 @@ type Serial struct {
 // slow moods gives each value several times, and fewer independent ones than there are.
 //
 // A table is tested by kind because a mean over all of it hides the three figures of a disk among twenty that have
-// nothing of the kind. Within a kind, one figure alone may be correlated, too: the kind is tested by the mean over its
-// figures and by the greatest of them.
+// nothing of the kind. Within a kind, one row alone may be correlated, too, as where a mode changed once in one setting:
+// the kind is tested by the mean over its rows and by the greatest of them.
 func Blocks(all []Series) []Serial {
 	kinds := kindsOf(all)
 	p := make([]float64, len(kinds))
@@ -57,7 +57,7 @@ func Blocks(all []Series) []Serial {
 type kindred struct {
 	figures []figureSeries
 	p       float64 // of the kind
-	meanP   float64 // that of the mean over its figures
+	meanP   float64 // that of the mean over its rows
 	length  int     // of the longest series
 }
 
@@ -65,9 +65,9 @@ type kindred struct {
 type figureSeries struct {
 	name   string
 	rows   []series
-	places []int // of the rows in what was given to Blocks
-	found  float64
-	p      float64 // that the greatest of all figures is as great by chance
+	places []int   // of the rows in what was given to Blocks
+	found  float64 // the greatest autocorrelation of its rows
+	p      float64 // that the greatest of all rows is as great by chance
 }
 
 func kindsOf(all []Series) (kinds []*kindred) {
@@ -129,14 +129,14 @@ func (k *kindred) test() {
 	k.p = min(1, 2*min(k.meanP, share(asGreatest)))
 }
 
-// statistic gives the mean autocorrelation of the figures in another order of instances, and the greatest one. In the
-// order in which they were measured, each figure keeps its own.
+// statistic gives the mean autocorrelation of the rows in another order of instances, and the greatest one. In the
+// order in which they were measured, each figure keeps its greatest.
 func (k *kindred) statistic(order []int, keep bool) (mean, greatest float64) {
 	n := 0
 	greatest = math.Inf(-1)
 	into := make(series, 0, k.length)
 	for i := range k.figures {
-		sum, rows := 0.0, 0
+		figure := math.Inf(-1)
 		for _, s := range k.figures[i].rows {
 			if len(s) == 0 {
 				continue
@@ -144,19 +144,15 @@ func (k *kindred) statistic(order []int, keep bool) (mean, greatest float64) {
 			if order != nil {
 				s = s.in(order, into[:0])
 			}
-			sum += s.autocorrelation()
-			rows++
+			r := s.autocorrelation()
+			mean += r
+			figure = max(figure, r)
+			n++
 		}
-		if rows == 0 {
-			continue
-		}
-		figure := sum / float64(rows)
 		if keep {
 			k.figures[i].found = figure
 		}
-		mean += figure
 		greatest = max(greatest, figure)
-		n++
 	}
 	return mean / float64(max(n, 1)), greatest
 }
