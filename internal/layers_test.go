@@ -52,7 +52,7 @@ var layers = [][]string{
 	{"lab/experiment"},
 	{"lab/bundle", "lab/suspect", "lab/setting"},
 	{"lab/report/quantity", "lab/report/trace"},
-	{"lab/report/draw"},
+	{"lab/report/draw", "lab/report/cells"},
 	{"lab/report"},
 	{"lab/report/history"},
 	{"lab/run"},

@@ -161,6 +161,10 @@ func TestLab(t *testing.T) {
 	s.run("lab", "check", bundle).want(0)
 	s.run("lab", "report", bundle).want(0, "wait")
 	s.run("lab", "compare", bundle, bundle).want(0)
+	s.run("lab", "history", bundle, bundle, "--html", filepath.Join(s.dir, "history.html")).want(0, "wait, wait, slow", "history.html")
+	if samples, err := os.ReadFile(filepath.Join(bundle, "samples.csv")); err != nil || !strings.Contains(string(samples), "wait,wait,ns,slow,1,") {
+		t.Errorf("samples.csv: %v %.300s", err, samples)
+	}
 	s.run("lab", "ls", s.dir).want(0, "bundle", "done", "a planted delay")
 	edited := filepath.Join(bundle, "report.json")
 	text, _ := os.ReadFile(edited)
@@ -294,6 +298,7 @@ func TestLabMisuse(t *testing.T) {
 	s.run("lab", "run", filepath.Join(s.dir, "lab/wrong.toml")).want(3, "wrong.toml:2", "rounds", "veth", "cpu")
 	s.run("lab", "run", filepath.Join(s.dir, "lab/none.toml")).want(3, "none.toml")
 	s.run("lab", "run", "--rounds", "1").want(2, "fewer than 5")
+	s.run("lab", "run", "--only", "disks").want(2, "--only disks", "did you mean disk")
 	s.run("lab", "report", "nothing").want(2, "is not a bundle")
 	s.run("lab", "check", s.dir).want(2, "is not a bundle")
 	s.run("lab", "run", "--show").want(0, "setting.veth")

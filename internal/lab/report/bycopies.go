@@ -51,7 +51,6 @@ func (r *Report) ByCopies() (all []copiesChart) {
 func copiesOf(name, figure string, tests []*Test) copiesChart {
 	var order []string
 	lines := map[string][]draw.Spot{}
-	var medians []float64
 	unit, plot := "", draw.XY{Left: float64(tests[0].Copies), Right: float64(tests[0].Copies)}
 	for _, t := range tests {
 		plot.Marks = append(plot.Marks, draw.Mark{X: float64(t.Copies), Text: strconv.Itoa(t.Copies)})
@@ -69,38 +68,15 @@ func copiesOf(name, figure string, tests []*Test) copiesChart {
 				}
 				lines[c.Setting] = append(lines[c.Setting],
 					draw.Spot{X: float64(t.Copies), Y: c.Summary.Median, Low: c.Summary.Low, High: c.Summary.High})
-				medians = append(medians, c.Summary.Median)
 			}
 		}
 	}
-	for _, line := range lines {
-		plot.Reach(line)
-	}
-	plot.Scale, plot.Marks = short(figure, unit, medians), draw.Thinned(plot.Marks)
 	all := copiesChart{Name: name + ", " + figure}
+	var drawn []draw.Line
 	for _, setting := range order {
-		behind := lines[experiment.Bare]
-		if setting == experiment.Bare {
-			behind = nil
-		}
-		label := fmt.Sprintf("%s by the number of copies at once, %s", figure, setting)
-		all.Charts = append(all.Charts, chart{setting, plot.SVG(label, lines[setting], behind)})
+		drawn = append(drawn, draw.Line{Name: setting, Spots: lines[setting]})
 	}
+	plot.Marks = draw.Thinned(plot.Marks)
+	all.Charts = plot.Multiples(figure+" by the number of copies at once", figure, unit, drawn, experiment.Bare)
 	return all
-}
-
-// short is a scale with as few digits as an axis needs.
-func short(figure, unit string, values []float64) quantity.Scale {
-	s := quantity.ScaleOfFigure(figure, unit, slices.Clone(values))
-	largest := 0.0
-	for _, v := range values {
-		largest = max(largest, v*s.Factor)
-	}
-	switch {
-	case largest >= 10:
-		s.Digits = 0
-	case largest >= 1:
-		s.Digits = 1
-	}
-	return s
 }

@@ -37,7 +37,7 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s: %s: recorded %s, recomputed %s", d.File, d.Row, d.Recorded, d.Recomputed)
 }
 
-// Check recomputes every figure of report.json and report.csv from trials.jsonl, and the digest of the experiment.
+// Check recomputes every figure of report.json and report.csv from trials.jsonl, and samples.csv, and the digest of the experiment.
 func Check(dir string) (*Checked, error) {
 	c, err := bundle.Read(dir)
 	if err != nil {
@@ -61,7 +61,10 @@ func Check(dir string) (*Checked, error) {
 	for _, part := range []string{"kept", "trials", "failed", "tests", "suspects"} { // the rest is copied from other files
 		checked.walk("report.json", part, recorded[part], recomputed[part])
 	}
-	return checked, checked.csv(dir, r)
+	if err := checked.csv(dir, r); err != nil {
+		return checked, err
+	}
+	return checked, checked.samples(dir, r)
 }
 
 // mostReport is how large a report may be that is compared.
@@ -193,6 +196,31 @@ func (c *Checked) csv(dir string, r *Report) error {
 	}
 	for i := range max(len(was), len(now)) {
 		c.walk("report.csv", fmt.Sprintf("line %d", i+1), at(was, i), at(now, i))
+	}
+	return nil
+}
+
+// samples compares samples.csv, which is as long as trials.jsonl, line by line up to the first that differs; without it there is nothing to say.
+func (c *Checked) samples(dir string, r *Report) error {
+	text, err := bundle.ReadFile(dir, "samples.csv", mostReport)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return problem.New(problem.Failed, "the samples cannot be read").At(filepath.Join(dir, "samples.csv")).Because(err)
+	}
+	var now bytes.Buffer
+	if err := r.Samples(&now); err != nil {
+		return err
+	}
+	was := bytes.NewBuffer(text)
+	for n := 1; was.Len()+now.Len() > 0; n++ {
+		recorded, _ := was.ReadString('\n')
+		recomputed, _ := now.ReadString('\n')
+		if recorded != recomputed {
+			c.differ("samples.csv", fmt.Sprintf("line %d", n), clip(recorded), clip(recomputed))
+			return nil
+		}
 	}
 	return nil
 }

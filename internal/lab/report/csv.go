@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"orrery/internal/lab/report/quantity"
+	"orrery/internal/lab/report/cells"
 )
 
 // columnsOfCSV are the columns of report.csv; values are in the unit that is named, ratios are to bare.
@@ -36,12 +36,12 @@ func (r *Report) CSV(w io.Writer) error {
 func record(t *Test, f *Figure, c *Cell) []string {
 	whole, single, ratio, band := make([]string, 7), make([]string, 2), make([]string, 6), make([]string, 2) // what is not known is left empty
 	if s := c.Summary; s != nil {
-		whole = []string{strconv.Itoa(s.N), exact(s.Median), exact(s.Low), exact(s.High), exact(s.Least), exact(s.Most), exact(s.Spread)}
+		whole = []string{strconv.Itoa(s.N), cells.Exact(s.Median), cells.Exact(s.Low), cells.Exact(s.High), cells.Exact(s.Least), cells.Exact(s.Most), cells.Exact(s.Spread)}
 	} else {
 		whole[0] = "0"
 	}
 	if s := c.Single; s != nil {
-		single = []string{exact(s.Median), exact(s.Spread)}
+		single = []string{cells.Exact(s.Median), cells.Exact(s.Spread)}
 	}
 	verdict, spread := "", []string{"0", "", ""}
 	if r := c.Ratio; r != nil {
@@ -49,11 +49,11 @@ func record(t *Test, f *Figure, c *Cell) []string {
 		spread[0] = strconv.Itoa(r.Instances)
 	}
 	if r := f.shown(c); r != nil {
-		ratio = []string{exact(r.Value), exact(r.Low), exact(r.High), exact(r.Value * 100), exact(r.P), exact(r.Adjusted)}
-		spread[1], spread[2] = exact(float64(r.Between)), exact(float64(r.Within))
+		ratio = []string{cells.Exact(r.Value), cells.Exact(r.Low), cells.Exact(r.High), cells.Exact(r.Value * 100), cells.Exact(r.P), cells.Exact(r.Adjusted)}
+		spread[1], spread[2] = cells.Exact(float64(r.Between)), cells.Exact(float64(r.Within))
 	}
 	if f.Control != nil {
-		band = []string{exact(f.Control.Low), exact(f.Control.High)}
+		band = []string{cells.Exact(f.Control.Low), cells.Exact(f.Control.High)}
 	}
 	var labels []string
 	for _, m := range c.Labels {
@@ -63,25 +63,9 @@ func record(t *Test, f *Figure, c *Cell) []string {
 	if c.Emulated {
 		emulation = "emulated"
 	}
-	head := []string{told(t.Name), told(t.Kind), strconv.Itoa(t.Copies), told(f.Name), told(f.Unit), told(string(f.Better)), told(c.Setting)}
-	words := []string{verdict, string(f.Effect(c)), told(strings.Join(labels, "; ")), strconv.Itoa(c.Failed), told(c.Missing)}
-	return slices.Concat(head, whole, single, ratio, band, words, spread, []string{told(c.Again), emulation})
-}
-
-// told keeps a spreadsheet from taking words for a formula, as OWASP advises ("CSV Injection").
-func told(words string) string {
-	if words != "" && strings.ContainsRune("=+-@\t\r", rune(words[0])) {
-		return "'" + words
-	}
-	return words
-}
-
-// exact gives all digits, or nothing.
-func exact(n float64) string {
-	if !quantity.Number(n).Is() {
-		return ""
-	}
-	return strconv.FormatFloat(n, 'g', -1, 64)
+	head := []string{cells.Told(t.Name), cells.Told(t.Kind), strconv.Itoa(t.Copies), cells.Told(f.Name), cells.Told(f.Unit), cells.Told(string(f.Better)), cells.Told(c.Setting)}
+	words := []string{verdict, string(f.Effect(c)), cells.Told(strings.Join(labels, "; ")), strconv.Itoa(c.Failed), cells.Told(c.Missing)}
+	return slices.Concat(head, whole, single, ratio, band, words, spread, []string{cells.Told(c.Again), emulation})
 }
 
 // JSON writes report.json.

@@ -6,6 +6,7 @@ import (
 
 	"orrery/internal/lab/bundle"
 	"orrery/internal/lab/experiment"
+	"orrery/internal/lab/report/draw"
 	"orrery/internal/lab/report/quantity"
 )
 
@@ -18,14 +19,11 @@ type page struct {
 	Facts         []factGroup
 }
 
-type chart struct {
-	Name string
-	Plot template.HTML
-}
+type chart = draw.Chart
 
 func (r *Report) page() *page {
 	return &page{Report: r, Style: template.CSS(style), //nolint:gosec // ours
-		Columns: r.columns(), Traces: lineCharts(r.Traces), Round: lineCharts(r.Round), Facts: facts(r.Facts)}
+		Columns: r.columns(), Traces: draw.Traces(r.Traces), Round: draw.Traces(r.Round), Facts: facts(r.Facts)}
 }
 
 // An answerCell is a cell of the table of all figures.
@@ -76,12 +74,12 @@ type forestRow struct {
 // Forest draws the ratios of a test; nil if there is none to draw.
 func (t *Test) Forest() *forestPage {
 	ruler := rulerOf(t)
-	p := &forestPage{Axis: ruler.axis()}
+	p := &forestPage{Axis: ruler.Axis()}
 	for _, f := range t.Figures {
 		g := forestGroup{Figure: f}
 		for _, c := range f.Cells {
 			if c.Ratio != nil && c.Setting != experiment.Bare {
-				g.Rows = append(g.Rows, forestRow{c.Setting, ruler.row(f, c), changed(c.Ratio, f.Effect(c))})
+				g.Rows = append(g.Rows, forestRow{c.Setting, cellPlot(ruler, f, c), changed(c.Ratio, f.Effect(c))})
 			}
 		}
 		if len(g.Rows) > 0 {
@@ -124,18 +122,18 @@ type compareRow struct {
 func (c *Comparison) page() *comparePage {
 	p := &comparePage{Comparison: c, Style: template.CSS(style)} //nolint:gosec // ours
 	for rows := range runs(c.Rows, func(a, b *Compared) bool { return a.Test == b.Test }) {
-		ruler := newRuler()
+		ruler := draw.NewRuler()
 		for _, r := range rows {
 			if r.Value != nil {
-				ruler.take(r.Value.Value, r.Value.Low, r.Value.High)
+				ruler.Take(r.Value.Value, r.Value.Low, r.Value.High)
 			}
 		}
-		g := compareGroup{Name: rows[0].Test, Axis: ruler.axis()}
+		g := compareGroup{Name: rows[0].Test, Axis: ruler.Axis()}
 		for rows := range runs(rows, func(a, b *Compared) bool { return a.Figure == b.Figure }) {
 			f := compareFigure{Name: rows[0].Figure, Way: way(rows[0].Better)}
 			for _, r := range rows {
 				row := r.shown(c.scaleFor(r))
-				row.Plot = ruler.interval(r.Value, nil, row.Value.Effect, row.Value.Effect.Class())
+				row.Plot = intervalPlot(ruler, r.Value, nil, row.Value.Effect, row.Value.Effect.Class())
 				f.Rows = append(f.Rows, row)
 			}
 			g.Figures = append(g.Figures, f)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"orrery/internal/lab/report/cells"
 	"orrery/internal/lab/report/quantity"
 	"orrery/internal/lab/suspect"
 	"orrery/internal/lab/test"
@@ -45,7 +46,7 @@ func TestNotMeasurableNow(t *testing.T) {
 		t.Fatalf("veth is %q and routed %q", f.Effect(c), f.Effect(f.cell("routed")))
 	}
 	for name, got := range map[string]string{"page": page, "text": text(t, r.Text), "Markdown": text(t, r.Markdown), "CSV": text(t, r.CSV)} {
-		for _, number := range []string{quantity.Change(c.Ratio.Value), quantity.Interval(c.Ratio.Low, c.Ratio.High), exact(c.Ratio.Value)} {
+		for _, number := range []string{quantity.Change(c.Ratio.Value), quantity.Interval(c.Ratio.Low, c.Ratio.High), cells.Exact(c.Ratio.Value)} {
 			if strings.Contains(got, number) {
 				t.Errorf("the %s has %s, which is not measurable now", name, number)
 			}
@@ -59,11 +60,11 @@ func TestNotMeasurableNow(t *testing.T) {
 			t.Errorf("a table has it as a share of bare: %q", row)
 		}
 	}
-	if plot := string(rulerOf(r.tested("net")).row(f, c)); !strings.Contains(plot, "iv not-measurable-now") || strings.Contains(plot, "mark") {
+	if plot := string(cellPlot(rulerOf(r.tested("net")), f, c)); !strings.Contains(plot, "iv not-measurable-now") || strings.Contains(plot, "mark") {
 		t.Errorf("its plot: %s", plot)
 	}
-	if low := rulerOf(r.tested("net")).low; low < -0.7 {
-		t.Errorf("the ruler makes room for it, down to %g", low)
+	if at := rulerOf(r.tested("net")).At(0.7); at > 2 {
+		t.Errorf("the ruler makes room for it: 0.7 is at %g %%", at)
 	}
 }
 
@@ -126,29 +127,6 @@ func TestNotes(t *testing.T) {
 		t.Error("notes are printed over one another")
 	}
 }
-
-// TestAxis: the texts of an axis do not overlap in a plot as narrow as that of a comparison: 12 rem, of which a letter takes about half of one.
-func TestAxis(t *testing.T) {
-	for _, reach := range [][2]float64{{0.7, 4}, {0.94, 1.05}, {0.99, 1.5}, {0.01, 1.02}, {0.5, 1.08}, {0.9, 30}} {
-		r := newRuler()
-		r.take(reach[0], reach[1])
-		major := r.major()
-		if len(major) == 0 || major[0] != 1 {
-			t.Errorf("%v: equal is not on the axis: %v", reach, major)
-		}
-		for i, a := range major {
-			for _, b := range major[:i] {
-				const plot, letter = 192, 6.3 // pixels
-				apart := abs(r.at(a)-r.at(b)) / 100 * plot
-				if needed := letter * float64(len([]rune(tick(a)))+len([]rune(tick(b)))) / 2; apart < needed {
-					t.Errorf("%v: %s and %s are %.0f px apart and need %.0f", reach, tick(a), tick(b), apart, needed)
-				}
-			}
-		}
-	}
-}
-
-func abs(x float64) float64 { return max(x, -x) }
 
 // TestFactsOfNodes: interfaces of nodes and networks, whose names are digests, are no difference between two runs; those of the host are.
 func TestFactsOfNodes(t *testing.T) {

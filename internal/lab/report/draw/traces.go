@@ -1,4 +1,4 @@
-package report
+package draw
 
 import (
 	"fmt"
@@ -6,7 +6,6 @@ import (
 	"math"
 	"strings"
 
-	"orrery/internal/lab/report/draw"
 	"orrery/internal/lab/report/quantity"
 	"orrery/internal/lab/report/trace"
 )
@@ -17,7 +16,7 @@ func plotTrace(t trace.Trace) template.HTML {
 	s := scaleOfTrace(t)
 	top := t.Most()
 	mean, most := t.Binned(end)
-	d := &draw.Drawing{Height: 80}
+	d := &Drawing{Height: 80}
 	const upper, lower = 14, 64
 	for i, b := range t.Bands {
 		left, right := 100*b.From/end, 100*min(1, b.To/end)
@@ -57,10 +56,10 @@ func scaleOfTrace(t trace.Trace) quantity.Scale {
 	return quantity.ScaleOf(t.Unit, []float64{t.Most()})
 }
 
-// lineCharts draws traces, with how high they go.
-func lineCharts(all []trace.Trace) (charts []chart) {
+// Traces draws what was recorded each second, with how high they go.
+func Traces(all []trace.Trace) (charts []Chart) {
 	for _, t := range all {
-		charts = append(charts, chart{t.Name + ", at most " + scaleOfTrace(t).Value(t.Most()), plotTrace(t)})
+		charts = append(charts, Chart{t.Name + ", at most " + scaleOfTrace(t).Value(t.Most()), plotTrace(t)})
 	}
 	return charts
 }
