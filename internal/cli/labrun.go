@@ -9,7 +9,6 @@ import (
 	"orrery/internal/cli/screen"
 	"orrery/internal/control"
 	"orrery/internal/control/lab"
-	"orrery/internal/host"
 	"orrery/internal/lab/experiment"
 	"orrery/internal/problem"
 )
@@ -28,12 +27,8 @@ If a run was interrupted or killed, run the same command to resume.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			e := experiment.Default()
 			if len(args) > 0 {
-				processors := ""
-				if on == "" { // this machine measures, or none does
-					processors = host.Online()
-				}
 				var err error
-				if e, err = experiment.Read(args[0], processors); err != nil {
+				if e, err = lab.Read(args[0], on); err != nil {
 					return err
 				}
 			}

@@ -117,7 +117,8 @@ func WriteReport(dir string) (*Written, error) {
 func measure(ctx context.Context, w Watcher, e *experiment.Experiment, stand *stand, writer *bundle.Writer, before *bundle.Contents) error {
 	kept := &book{writer, before.Head}
 	err := rounds(ctx, w, e, stand, kept, before)
-	return errors.Join(interrupted(err), kept.end(err))
+	ending := kept.end(err)
+	return errors.Join(interrupted(err), ending)
 }
 
 func rounds(ctx context.Context, w Watcher, e *experiment.Experiment, stand *stand, kept *book, before *bundle.Contents) error {
