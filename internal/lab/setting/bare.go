@@ -11,7 +11,7 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// bare gives the host as a place for one copy.
+// bare returns the host as a place for one copy.
 func (s *Stand) bare(b *place.Bare, setting string, copied int, gateway netip.Addr, far *spec.Node) *place.Place {
 	p := &place.Place{
 		Runner: b, Name: setting, Address: gateway, Root: b.Root, Programs: b.Words,
