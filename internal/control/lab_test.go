@@ -13,6 +13,7 @@ import (
 	"orrery/internal/control/lab"
 	"orrery/internal/control/sites"
 	"orrery/internal/lab/experiment"
+	"orrery/internal/lab/place"
 	"orrery/internal/problem"
 )
 
@@ -49,7 +50,8 @@ func TestLabStand(t *testing.T) {
 	}
 	run := func(ctx context.Context) error {
 		t.Helper()
-		made, err := lab.Run(ctx, d.Session, lookerOn{d.watch}, lab.Options{Experiment: experiment.Default(), Orrery: "1"})
+		made, err := lab.Run(ctx, d.Session, lookerOn{d.watch}, lab.Options{Experiment: experiment.Default(), Orrery: "1",
+			Programs: map[string][]byte{place.Micro: []byte("never run")}})
 		if made != nil {
 			t.Errorf("there is a report: %+v", made)
 		}

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"orrery/internal/control/lab"
-	"orrery/internal/host"
 	"orrery/internal/lab/experiment"
 	"orrery/internal/problem"
 )
@@ -37,17 +36,12 @@ func Add(c *cobra.Command) *Flags {
 	return f
 }
 
-// Experiment reads the one that is named, or returns the one that comes with Orrery. If it is for this machine, it may pin
-// nodes to processors of this machine only.
-func Experiment(args []string, here bool) (*experiment.Experiment, error) {
+// Experiment reads the one that is named, for a host of the site or for this machine, or returns the one that comes with Orrery.
+func Experiment(args []string, on string) (*experiment.Experiment, error) {
 	if len(args) == 0 {
 		return experiment.Default(), nil
 	}
-	processors := ""
-	if here {
-		processors = host.Online()
-	}
-	return experiment.Read(args[0], processors)
+	return lab.Read(args[0], on)
 }
 
 // Goal is what was asked for.

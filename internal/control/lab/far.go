@@ -14,7 +14,9 @@ import (
 	"orrery/internal/aside"
 	"orrery/internal/control"
 	"orrery/internal/control/hosts"
+	"orrery/internal/host"
 	"orrery/internal/lab/bundle"
+	"orrery/internal/lab/experiment"
 	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -41,6 +43,15 @@ func RunOn(ctx context.Context, c *control.Session, w Watcher, name string, o Op
 	}
 	f := &far{c, w, o, *h, ""}
 	return f.run(ctx)
+}
+
+// Read reads an experiment that is to run on that host. What this machine knows of the processors counts for itself alone.
+func Read(path, name string) (*experiment.Experiment, error) {
+	processors := ""
+	if name == "" {
+		processors = host.Online()
+	}
+	return experiment.Read(path, processors)
 }
 
 // A far run is done on another host, whose bundle comes here.

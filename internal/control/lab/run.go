@@ -133,7 +133,8 @@ func WriteReport(dir string) (*Written, error) {
 func measure(ctx context.Context, w Watcher, o Options, stand *stand, writer *bundle.Writer, before *bundle.Contents) error {
 	kept := &book{writer, before.Head}
 	err := rounds(ctx, w, o, stand, kept, before)
-	return errors.Join(interrupted(err), kept.end(err))
+	ending := kept.end(err)
+	return errors.Join(interrupted(err), ending)
 }
 
 func rounds(ctx context.Context, w Watcher, o Options, stand *stand, kept *book, before *bundle.Contents) error {

@@ -19,12 +19,35 @@ func Remove(groups ...Group) {
 	}
 }
 
-// RemoveEmpty removes the groups in which those of a site's nodes are, if it was the last.
+// RemoveEmpty removes the groups in which those of a site's nodes are, if it was the last, with those beside nodes that nothing
+// runs in (InSite).
 func RemoveEmpty(site string) {
 	for _, root := range mounted.all() {
-		for _, group := range []string{"orrery/" + site, "orrery"} {
+		removeBeside(root, site)
+		for _, group := range []string{top + "/" + site, top} {
 			_ = unix.Rmdir(filepath.Join(root, group)) // it has others in it, or is not there
 		}
+	}
+}
+
+// removeBeside removes the groups beside nodes from one hierarchy, unless nodes are left.
+func removeBeside(root, site string) {
+	var names []string
+	visit(filepath.Join(root, top, site), func(name string) bool {
+		names = append(names, name)
+		return true
+	})
+	for _, name := range names {
+		if name[0] >= '0' && name[0] <= '9' {
+			return // of a node
+		}
+	}
+	for _, name := range names {
+		g := InSite(site, name)
+		_ = g.walk(context.Background(), root, func(above int, name string) error {
+			_ = unix.Unlinkat(above, name, unix.AT_REMOVEDIR) // something runs in it
+			return nil
+		})
 	}
 }
 

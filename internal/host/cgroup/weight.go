@@ -12,7 +12,7 @@ import (
 // top is the group in which the groups of sites are.
 const top = "orrery"
 
-// A unit is the weight that the kernel gives a group of a controller by default, and the largest that there is (cgroups(7)).
+// A unit is the default weight of a group, and the largest that the kernel has (cgroups(7)).
 type unit struct {
 	file     string
 	one, max int
@@ -23,7 +23,7 @@ var (
 	weightV2 = unit{"cpu.weight", 100, 10_000}
 )
 
-// Weigh gives the group of a site, and that of all sites, the weight of as many groups as nodes are in them. So a node has
+// Weigh sets the weight of a site's group, and of that of all sites, to that of as many groups as nodes are in them. So a node has
 // the share of a busy host that a container of its own at the top would have, however many nodes and sites there are: the
 // kernel's default is one weight for all of them together. Without the controller, or the right to set it, nothing changes.
 //

@@ -2,6 +2,8 @@ package cgroup
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"orrery/test/need"
@@ -79,4 +81,14 @@ func TestWeightFollows(t *testing.T) {
 	}
 	Remove(all[0])
 	follows(2)
+	beside := InSite(site, "beside").Inner()
+	must(t, beside.Make())
+	follows(2)
+	RemoveEmpty(site)
+	follows(2)
+	Remove(all...)
+	RemoveEmpty(site)
+	if _, err := os.Stat(filepath.Dir(InSite(site, "beside").file("freezer", ""))); !os.IsNotExist(err) {
+		t.Errorf("the groups of the site are left: %v", err)
+	}
 }

@@ -11,10 +11,10 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// bare gives the host as a place for one copy.
+// bare returns the host as a place for one copy.
 func (s *Stand) bare(b *place.Bare, setting string, copied int, gateway netip.Addr, far *spec.Node) *place.Place {
 	p := &place.Place{
-		Name: setting, Address: gateway, Root: b.Root, Programs: b.Words,
+		Runner: b, Name: setting, Address: gateway, Root: b.Root, Programs: b.Words,
 		Dir: filepath.Join(s.Work, nodeName(setting), fmt.Sprint(copied)),
 	}
 	for _, nic := range far.NICs {

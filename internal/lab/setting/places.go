@@ -47,10 +47,12 @@ func (s *Stand) Places(up *site.Site, here Here) (*Ground, error) {
 		g.Far[name] = s.node(Far, far, lan, here)
 		for i := range s.mostCopies() {
 			p := s.bare(g.Bare, name, i, network.Gateway, far)
-			beside := place.Beside{Bare: g.Bare, Group: bareGroup(up.Key(), name, i)}
-			p.Runner = beside
-			beside.Alone = true
-			p.Alone = beside
+			if g.Far[name].Cgroup != "" {
+				beside := place.Beside{Bare: g.Bare, Group: bareGroup(up.Key(), name, i)}
+				p.Runner = beside
+				beside.Alone = true
+				p.Alone = beside
+			}
 			g.Near[name] = append(g.Near[name], p)
 		}
 	}

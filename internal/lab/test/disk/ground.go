@@ -34,7 +34,7 @@ func dir(t *test.Trial) string { return path.Join(t.Near.Dir, strconv.Itoa(t.Cop
 
 func key(t *test.Trial) string { return t.Near.Name + "\x00" + t.Near.Node + "\x00" + dir(t) }
 
-// forget drops what was found out about the directory of a trial: when nodes are made anew, their directories are gone.
+// forget drops what was found out about the directory of a trial: when nodes are recreated, their directories are gone.
 func (g *ground) forget(t *test.Trial) { g.known.Delete(key(t)) }
 
 // floor finds out about the directory of a trial, once, and makes it.
