@@ -182,9 +182,11 @@ func standsStill(n *observe.Node) error {
 	p := problem.New(problem.Failed, "node %s stands still", n.Name)
 	switch {
 	case n.Starved:
-		return p.Because(errors.New("its host has no room for what it writes to its disks")).Try("make room there, then orrery start %s", n.Name)
+		return p.Because(errors.New("its host has no room for what it writes to its disks")).
+			Try("make room there, then orrery start %s", n.Name)
 	case n.Panic != "":
-		return p.Because(errors.New("its kernel has panicked")).Try("orrery console --log %[1]s shows what it printed; orrery restart %[1]s starts it anew", n.Name)
+		return p.Because(errors.New("its kernel has panicked")).
+			Try("orrery console --log %[1]s shows what it printed; orrery restart %[1]s starts it anew", n.Name)
 	}
 	return p.Try("orrery start %s", n.Name)
 }

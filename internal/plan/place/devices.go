@@ -35,8 +35,9 @@ const hostModel = "host"
 func modelled(n *site.Node, h *observe.Host) error {
 	models, model := h.Engines[n.Engine].Models, n.VM.CPU
 	if model == hostModel && h.Engines[n.Engine].Accel == observe.TCG {
-		return problem.New(problem.Unable, "node %s wants the processors of host %s itself, and that runs its virtual machines in software emulation", n.Name, h.Name).
-			At("site.toml").Try(`leave vm.cpu out, or name "max"; orrery doctor says why KVM does not run there`)
+		const what = "node %s wants the processors of host %s itself, and that runs its virtual machines in software emulation"
+		return problem.New(problem.Unable, what, n.Name, h.Name).At("site.toml").
+			Try(`leave vm.cpu out, or name "max"; orrery doctor says why KVM does not run there`)
 	}
 	if model == "" || len(models) == 0 || slices.Contains(models, model) {
 		return nil
