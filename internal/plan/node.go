@@ -97,13 +97,13 @@ func (u *nodeDraft) restarts() bool {
 	if u.has.State != observe.Running {
 		return false
 	}
-	was, is := &u.has.Config, &u.wanted.Config
-	running := is.Running(true)
+	old, desired := &u.has.Config, &u.wanted.Config
+	running := desired.Running(true)
 	whole := u.fresh || !u.has.Configured || !u.wanted.Staged && !u.has.Active && liveOnly(u.wanted)
-	if whole || !slices.Equal(was.Services, is.Services) || !maps.Equal(was.Active, is.Active) {
+	if whole || !slices.Equal(old.Services, desired.Services) || !maps.Equal(old.Active, desired.Active) {
 		return len(running) > 0
 	}
-	for _, part := range changed(was.Parts, is.Parts) {
+	for _, part := range spec.Changed(old.Parts, desired.Parts) {
 		services, exact := u.restartedBy(part)
 		if !exact {
 			return len(running) > 0
@@ -128,20 +128,6 @@ func (u *nodeDraft) restartedBy(part string) (services []string, exact bool) {
 		}
 	}
 	return nil, false
-}
-
-// changed returns the parts that are new, gone or other than before.
-func changed(was, is spec.Parts) []string {
-	parts := map[string]bool{}
-	for _, one := range []spec.Parts{was, is} {
-		for part := range one {
-			before, had := was[part]
-			after, has := is[part]
-			parts[part] = had != has || before != after
-		}
-	}
-	maps.DeleteFunc(parts, func(_ string, other bool) bool { return !other })
-	return slices.Sorted(maps.Keys(parts))
 }
 
 // mend plans that what of a running node has drifted is put right, unless all of it is made anew.

@@ -168,16 +168,9 @@ func (j *Job) gains(r *spec.Duty) bool {
 // altered returns the parts of a role, without its name, that are new, gone or other than before.
 func (j *Job) altered(r *spec.Duty) []string {
 	parts := map[string]bool{}
-	for _, pair := range [][2]spec.Parts{{j.Was.Parts, j.Is.Parts}, {j.Was.Active, j.Is.Active}} {
-		for _, one := range pair {
-			for key := range one {
-				part, own := strings.CutPrefix(key, r.Name+": ")
-				was, had := pair[0][key]
-				is, has := pair[1][key]
-				if own && (had != has || was != is) {
-					parts[part] = true
-				}
-			}
+	for _, key := range slices.Concat(spec.Changed(j.Was.Parts, j.Is.Parts), spec.Changed(j.Was.Active, j.Is.Active)) {
+		if part, own := strings.CutPrefix(key, r.Name+": "); own {
+			parts[part] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(parts))

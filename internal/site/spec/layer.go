@@ -249,19 +249,16 @@ func normalPins(text string) string {
 
 // Differences says in words which parts differ, at most three of them, or "" if none does.
 func Differences(was, is Parts) string {
-	keys := slices.Collect(maps.Keys(was))
-	keys = slices.AppendSeq(keys, maps.Keys(is))
-	slices.Sort(keys)
 	var words []string
-	for _, key := range slices.Compact(keys) {
-		before, had := was[key]
-		after, has := is[key]
+	for _, key := range Changed(was, is) {
+		_, had := was[key]
+		_, has := is[key]
 		switch {
 		case !had:
 			words = append(words, key+" added")
 		case !has:
 			words = append(words, key+" removed")
-		case before != after:
+		default:
 			words = append(words, key+" changed")
 		}
 	}
@@ -269,4 +266,15 @@ func Differences(was, is Parts) string {
 		words = append(words[:3:3], fmt.Sprintf("and %d more", len(words)-3))
 	}
 	return strings.Join(words, ", ")
+}
+
+// Changed returns the names of the parts that are new, gone or other than before, in order.
+func Changed(old, desired Parts) []string {
+	keys := slices.AppendSeq(slices.Collect(maps.Keys(old)), maps.Keys(desired))
+	slices.Sort(keys)
+	return slices.DeleteFunc(slices.Compact(keys), func(key string) bool {
+		before, existed := old[key]
+		after, exists := desired[key]
+		return existed == exists && before == after
+	})
 }
