@@ -131,7 +131,7 @@ func (c *Cell) reckoned(b test.Better) []float64 {
 func (f *Figure) base(once *Cell) []float64 {
 	values := once.reckoned(f.Better)
 	twin := f.cell(experiment.Control)
-	if once.Setting != experiment.Bare || twin == nil {
+	if once.Setting != experiment.Bare || twin == nil || !stats.LightTailed(quantity.Floats(twin.Values), quantity.Floats(once.Values)) {
 		return values
 	}
 	for i, other := range twin.reckoned(f.Better) {

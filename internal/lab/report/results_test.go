@@ -90,7 +90,7 @@ func TestSlight(t *testing.T) {
 		t.Errorf("%q: %+v", got, r.figure("cpu", "score").cell("veth").Ratio)
 	}
 	said := text(t, r.Text)
-	for _, want := range []string{"veth is a little worse in: wall in cpu +5.", "It is a little better in: score in cpu +5.", "% ▽", "% △"} {
+	for _, want := range []string{"veth is a little worse in: wall in cpu +", "It is a little better in: score in cpu +", "% ▽", "% △"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("no %q in:\n%s", want, said)
 		}

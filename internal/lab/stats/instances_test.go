@@ -284,3 +284,32 @@ func TestFisher(t *testing.T) {
 		}
 	}
 }
+
+// TestLightTailed: bursts of others in one of six trials are noticed, and independent noise mostly is none.
+func TestLightTailed(t *testing.T) {
+	g := rand.New(rand.NewPCG(41, 41))
+	burst := func() float64 {
+		if g.Float64() < 1./6 {
+			return 0.7 * lognormal(g, 0.01)
+		}
+		return lognormal(g, 0.01)
+	}
+	light, heavy := 0, 0
+	const samples = 200
+	for range samples {
+		var x, y, u, v []float64
+		for range 30 {
+			x, y = append(x, lognormal(g, 0.04)), append(y, lognormal(g, 0.04))
+			u, v = append(u, burst()), append(v, burst())
+		}
+		if LightTailed(x, y) {
+			light++
+		}
+		if !LightTailed(u, v) {
+			heavy++
+		}
+	}
+	if light < samples*9/10 || heavy < samples*9/10 {
+		t.Errorf("independent noise is light-tailed in %d of %d, bursts are not in %d", light, samples, heavy)
+	}
+}
