@@ -16,6 +16,9 @@ const lockFile = ".lock"
 // alone refuses to measure beside the lab of another state directory: the two would measure one another, and their settings
 // have the same names. The lock of this state directory does not keep that one out.
 func alone(c *control.Session) error {
+	if c.Machine != nil {
+		return nil // the claims of this machine say nothing of that one
+	}
 	state := c.Dirs.KeptElsewhere((&site.Site{Name: setting.SiteName}).Key())
 	if state == "" {
 		return nil
