@@ -26,7 +26,9 @@ func TestMain(m *testing.M) {
 		os.Stdout.WriteString("asked\n")
 		time.Sleep(time.Minute)
 	case "later":
-		if err := os.WriteFile(os.Args[1], []byte(strings.Join(os.Args[2:], "|")), 0o644); err != nil {
+		// A test that waits for the file must not find it before its text is in it.
+		err := os.WriteFile(os.Args[1]+".new", []byte(strings.Join(os.Args[2:], "|")), 0o644)
+		if err := errors.Join(err, os.Rename(os.Args[1]+".new", os.Args[1])); err != nil {
 			panic(err)
 		}
 	default:
@@ -177,7 +179,7 @@ func systemd(t *testing.T, runs bool) {
 
 func await(t *testing.T, path string) string {
 	t.Helper()
-	for range 100 {
+	for range 600 {
 		if text, err := os.ReadFile(path); err == nil {
 			return string(text)
 		}
