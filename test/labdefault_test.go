@@ -12,7 +12,7 @@ import (
 // small are the keys that make each test of the experiment of `make lab` short.
 var small = map[string]string{
 	"cpu":     "work = 20",
-	"micro":   "time = 0.7",
+	"micro":   "rows = [\"udp-latency\", \"tcp-connect\", \"pipe-latency\"]\ntime = 0.1",
 	"net":     "directions = [\"forward\"]\npackets = false\nrtt = false\nwarm_up = 0",
 	"disk":    "size = \"16MiB\"\nseconds = 0.1\nwarm_up = 0.0",
 	"capture": "trial = \"20ms\"\ntrials = 3\nlossy = 1\nprecision = 0.2\nmost = \"300Mbit/s\"\npaper = false",
