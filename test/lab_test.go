@@ -203,7 +203,7 @@ const everyKind = `
 title  = "every kind of test in every kind of setting"
 rounds = 5
 most   = 5
-rounds_per_instance = 1
+rounds_per_instance = "none" # nothing need be decided here
 again  = "none"
 quiet  = "none"
 
