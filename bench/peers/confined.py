@@ -4,6 +4,7 @@ import os
 import sys
 
 HERE = os.path.dirname(os.path.realpath(__file__))
+os.umask(0o022)  # whatever the caller's is: containers that are not privileged reach what is made
 CACHE = os.environ.get("ORRERY_BENCH", "/var/cache/orrery-bench")
 
 
