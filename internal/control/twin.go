@@ -9,7 +9,6 @@ import (
 	"orrery/internal/plan"
 	"orrery/internal/site"
 	"orrery/internal/site/twin"
-	"orrery/internal/tree"
 )
 
 // EndTwin ends a twin. Its site file need not be readable any more: what is on the host tells what there is.
@@ -32,7 +31,7 @@ func (c *Session) EndTwin(ctx context.Context, r twin.Record) error {
 		return err
 	}
 	// Last, because it is what shows that there is something to destroy.
-	if err := tree.RemoveAll(c.Dirs.Site(r.Key())); err != nil {
+	if err := c.Dirs.RemoveSite(r.Key()); err != nil {
 		return err
 	}
 	c.Outcome(r.Key(), "Twin %s of %s is gone", r.Options.Name, r.Site)

@@ -1,11 +1,58 @@
 package host
 
 import (
+	"context"
+	"crypto/rand"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"orrery/internal/tree"
 )
+
+// TakeSite takes the lock of a site, and closes to other users what is kept here of it.
+func (d Dirs) TakeSite(ctx context.Context, site string, by Holder) (*Lock, error) {
+	l, err := TakeLock(ctx, d.Lock(site), by)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.Close(site); err != nil {
+		l.Release()
+		return nil, err
+	}
+	return l, nil
+}
+
+// RemoveSite removes what is kept here of a site that has ended. It goes away in one step with the site's lock, so that whoever waits for that
+// begins in a directory of its own.
+func (d Dirs) RemoveSite(site string) error {
+	left, err := filepath.Glob(d.Site(gone + "*"))
+	if err != nil {
+		return err
+	}
+	for _, dir := range left {
+		_ = tree.RemoveAll(dir) // by a program that was killed, or is at it now
+	}
+	away := d.Site(gone + rand.Text())
+	if err := os.Rename(d.Site(site), away); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	return removed(tree.RemoveAll(away))
+}
+
+// removed is the error of a removal that others may have helped with.
+func removed(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// gone is what names of directories of sites that have ended begin with; no site is named so.
+const gone = ".gone-"
 
 // Close keeps the other users of this host from what is kept here of a site, and of all sites, also what an earlier version has left open.
 //

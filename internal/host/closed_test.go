@@ -4,7 +4,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
+
+	"orrery/internal/problem"
 )
 
 // TestClose: all that is kept of a site is closed to other users but the way to its nodes, which cannot be listed.
@@ -60,4 +63,29 @@ func TestClose(t *testing.T) {
 	if info, _ := os.Stat(outside); info.Mode().Perm() != 0o644 {
 		t.Errorf("what a link leads to is %v", info.Mode())
 	}
+}
+
+// TestTakeSite: whoever has a site's lock may remove its directory with the lock in it, as when a twin expires, whatever another process is
+// about to do that wants the lock.
+func TestTakeSite(t *testing.T) {
+	top := t.TempDir()
+	d := Dirs{State: filepath.Join(top, "state"), Run: filepath.Join(top, "run")}
+	var removers sync.WaitGroup
+	for range 4 {
+		removers.Go(func() {
+			for range 200 {
+				l, err := d.TakeSite(t.Context(), "s.t", NewHolder("somebody", "expire"))
+				switch {
+				case err == nil:
+					if err := d.RemoveSite("s.t"); err != nil {
+						t.Error(err)
+					}
+					l.Release()
+				case !problem.Is(err, problem.Locked):
+					t.Error(err)
+				}
+			}
+		})
+	}
+	removers.Wait()
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -183,12 +184,9 @@ func NewHolder(who, command string) Holder {
 
 // TakeLock takes the lock at path, which then says who has it, or says who does.
 func TakeLock(ctx context.Context, path string, h Holder) (l *Lock, err error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return nil, err
-	}
 	began := time.Now()
 	err = waits.For(ctx, "the lock "+path, func() (waits.Held, error) {
-		if l, err = tryLock(ctx, path, Alone); errors.Is(err, ErrHeld) && time.Since(began) < ofTheDead && dead(path) {
+		if l, err = tryLockIn(ctx, path); errors.Is(err, ErrHeld) && time.Since(began) < ofTheDead && dead(path) {
 			return func() string { return HeldBy(path) }, nil
 		}
 		return nil, err
@@ -206,6 +204,19 @@ func TakeLock(ctx context.Context, path string, h Holder) (l *Lock, err error) {
 		return nil, err
 	}
 	return l, nil
+}
+
+// tryLockIn takes a lock if it is free, and makes its directory, which whoever has the lock may remove with it, as when a twin expires.
+func tryLockIn(ctx context.Context, path string) (l *Lock, err error) {
+	for range 100 {
+		if err = os.MkdirAll(filepath.Dir(path), 0o755); err == nil {
+			l, err = tryLock(ctx, path, Alone)
+		}
+		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist) { // MkdirAll says either of a directory that is removed meanwhile
+			break
+		}
+	}
+	return l, err
 }
 
 // TakeLockWithin is TakeLock for a lock that is free again soon: somebody who asks whether it is held has it for a moment.

@@ -16,27 +16,24 @@ import (
 // stays in memory meanwhile.
 func (p *Place) Hold(ctx context.Context, by host.Holder) (letGo func(), err error) {
 	key := p.Key
-	if err := p.Dirs.Close(key); err != nil {
+	lock, err := p.Dirs.TakeSite(ctx, key, by)
+	if err != nil {
 		return nil, err
 	}
 	evict, err := host.HoldInMemory(ctx, p.Dirs.Run)
 	if err != nil {
-		return nil, err
-	}
-	lock, err := host.TakeLock(ctx, p.Dirs.Lock(key), by)
-	if err != nil {
-		evict()
+		lock.Release()
 		return nil, err
 	}
 	if err := p.Ground.Claims.Claim(ctx, key); err != nil {
-		lock.Release()
 		evict()
+		lock.Release()
 		return nil, err
 	}
 	return func() {
 		p.Ground.Claims.Yield(ctx, key)
-		lock.Release()
 		evict()
+		lock.Release()
 	}, nil
 }
 

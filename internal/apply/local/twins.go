@@ -13,7 +13,6 @@ import (
 	"orrery/internal/host/later"
 	"orrery/internal/host/twins"
 	"orrery/internal/site/twin"
-	"orrery/internal/tree"
 )
 
 // A Waiter lets command lines of this program run later.
@@ -59,5 +58,5 @@ func (w *Worker) ForgetTwin(ctx context.Context) error {
 	if err := w.Waiter.Cancel(twins.ExpiryName(w.Key)); err != nil {
 		return err
 	}
-	return tree.RemoveAll(w.Dirs.Site(w.Key))
+	return w.Dirs.RemoveSite(w.Key)
 }

@@ -10,7 +10,6 @@ import (
 	"orrery/internal/control/twins"
 	"orrery/internal/host"
 	"orrery/internal/site/twin"
-	"orrery/internal/tree"
 )
 
 // lock is held by the run that has made a twin.
@@ -39,7 +38,7 @@ func (p *Proof) sweep(ctx context.Context) error {
 func (p *Proof) sweepOne(ctx context.Context, key string) error {
 	record, err := p.ReadTwin(key)
 	if errors.Is(err, os.ErrNotExist) { // it was killed before there was a twin
-		return tree.RemoveAll(p.Dirs.Site(key))
+		return p.Dirs.RemoveSite(key)
 	}
 	if err != nil {
 		return err
@@ -58,5 +57,5 @@ func (p *Proof) end(ctx context.Context, r twin.Record) error {
 	if err := twins.Destroy(ctx, &b, r.Options.Name); err != nil {
 		return err
 	}
-	return tree.RemoveAll(p.Dirs.Site(r.Key())) // with the lock of this run
+	return p.Dirs.RemoveSite(r.Key()) // with the lock of this run
 }
