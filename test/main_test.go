@@ -51,7 +51,10 @@ func alone(m *testing.M) (int, error) {
 	}
 	defer lock.Close()
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return 0, fmt.Errorf("another run of these tests is at work: %s: %w", lock.Name(), err)
+		fmt.Fprintln(os.Stderr, "test: waiting for another run of these tests, which has the lock "+lock.Name())
+		if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
+			return 0, os.NewSyscallError("flock", err)
+		}
 	}
 	unix.Umask(0o077) // whatever root's is, nodes must be able to come up
 	dir, err := os.MkdirTemp("", "orrery-test-")
