@@ -7,13 +7,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"orrery/internal/host"
 )
 
 // What verbs may cost on a site of eight nodes, in system calls of the program itself: a number that other work on the machine hardly
@@ -120,31 +121,26 @@ func countCalls(event uint64, pid int) (*os.File, error) {
 func tracepoint(t *testing.T) uint64 {
 	t.Helper()
 	dir := t.TempDir()
-	text := make(chan string)
-	go func() {
-		runtime.LockOSThread() // and never again unlocked: the thread ends, and its mounts with it
-		err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNS)
-		if err == nil {
-			err = unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")
+	var text []byte
+	err := host.Apart(func() (err error) {
+		if err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNS); err != nil {
+			return os.NewSyscallError("unshare", err)
 		}
-		if err == nil {
-			err = unix.Mount("orrery-test", dir, "tracefs", 0, "")
+		if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+			return os.NewSyscallError("mount", err)
 		}
-		if err != nil {
-			text <- err.Error()
-			return
+		if err := unix.Mount("orrery-test", dir, "tracefs", 0, ""); err != nil {
+			return os.NewSyscallError("mount", err)
 		}
-		id, err := os.ReadFile(filepath.Join(dir, "events/raw_syscalls/sys_enter/id"))
-		if err != nil {
-			text <- err.Error()
-			return
-		}
-		text <- strings.TrimSpace(string(id))
-	}()
-	said := <-text
-	id, err := strconv.ParseUint(said, 10, 64)
+		text, err = os.ReadFile(filepath.Join(dir, "events/raw_syscalls/sys_enter/id"))
+		return err
+	})
 	if err != nil {
-		t.Skip("this kernel has no tracepoint of system calls: " + said)
+		t.Skip("this kernel has no tracepoint of system calls:", err)
+	}
+	id, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64)
+	if err != nil {
+		t.Fatal(err)
 	}
 	return id
 }
