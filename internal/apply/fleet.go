@@ -133,12 +133,12 @@ func (f *Fleet) Settle(ctx context.Context, done []*plan.Step) error {
 	})
 }
 
-// Took tells how long a step took that was like this one; 0: nobody knows.
-func (f *Fleet) Took(s *plan.Step) time.Duration {
+// Took returns how long a step took that was like this one, or 0 if nobody knows.
+func (f *Fleet) Took(ctx context.Context, s *plan.Step) (time.Duration, error) {
 	if h, ok := f.Host(s.Host); ok {
-		return h.Took(s)
+		return h.Took(ctx, s)
 	}
-	return 0
+	return 0, nil
 }
 
 // Redact hides the values of secrets.

@@ -55,10 +55,10 @@ type Host interface {
 	Describe(ctx context.Context, layers []string) ([]image.Record, error)
 	// Settle removes what was kept for undoing, once a run that did these steps has succeeded, or has been undone, so that none is done.
 	Settle(ctx context.Context, done []*plan.Step) error
-	// Left gives what is not in the copies of volumes that were made, and why.
-	Left() []string
-	// Took tells how long a step took that was like this one; 0: nobody knows.
-	Took(s *plan.Step) time.Duration
+	// Left returns what is not in the copies of volumes that were made, and why.
+	Left(ctx context.Context) ([]string, error)
+	// Took returns how long a step took that was like this one, or 0 if nobody knows.
+	Took(ctx context.Context, s *plan.Step) (time.Duration, error)
 
 	// ReadReleases tells which releases of the site are live on the host, and which are kept there.
 	ReadReleases(ctx context.Context) (observe.Releases, error)
@@ -108,10 +108,15 @@ type Host interface {
 	Console(n *spec.Node) (host.Console, error)
 	// Screen gives the screen of a node. That its engine gives it none is an Unable problem.
 	Screen(n *spec.Node) (host.Screen, error)
-	// Usage tells what a node uses, from two samples of it.
-	Usage(ctx context.Context, n *observe.Node, before, now host.Sample) *Usage
-	// Sample reads what the kernel has counted of a node.
-	Sample(n *spec.Node) host.Sample
+	// Meter reads what the kernel has counted of nodes, in their order, and what they have used since the samples before, by id, unless that
+	// is nil. Of a node without such a sample, it is not known how many processors it uses.
+	Meter(ctx context.Context, nodes []observe.Node, before map[int]host.Sample) ([]Reading, error)
+}
+
+// A Reading is what a node has used by now.
+type Reading struct {
+	Sample host.Sample `json:"sample"`
+	Usage  *Usage      `json:"usage,omitempty"`
 }
 
 // A Want is what a node that is there shall be. The zero one says nothing: nobody looks into the node.

@@ -125,9 +125,17 @@ func (c *Session) journalled(f *apply.Fleet, do func(*Account) error) error {
 	return errors.Join(err, record.end(outcome(err, f.Redact)))
 }
 
+// tookTimeout is how long the display of a plan waits to be told how long a step took before.
+const tookTimeout = 10 * time.Second
+
 // carryOut carries out a plan, shows it, and notes every step as an entry of this kind on its host.
 func (r *Account) carryOut(ctx context.Context, show Watcher, f *apply.Fleet, kind string, p *plan.Plan, parallel int) *apply.Result {
-	watch := show.Steps(p, f.Took)
+	watch := show.Steps(p, func(s *plan.Step) time.Duration {
+		ctx, cancel := context.WithTimeout(ctx, tookTimeout)
+		defer cancel()
+		took, _ := f.Took(ctx, s) // a step is shown without what is not known
+		return took
+	})
 	defer watch.Close()
 	noted := &recorded{StepWatcher: watch, Account: r, kind: kind, redact: f.Redact, began: map[int]time.Time{}}
 	return apply.Run(ctx, p, f.Workers(), noted, parallel)

@@ -1,7 +1,9 @@
 package control
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"slices"
 
 	"orrery/internal/apply"
@@ -79,10 +81,12 @@ func (c *Session) Stage(ctx context.Context, s *site.Site, selectors []string, o
 		},
 	}
 	end.Result, err = j.Run(ctx)
+	var silent error
 	for _, h := range f.All {
-		end.Left = append(end.Left, h.Left()...)
+		left, err := h.Left(ctx)
+		end.Left, silent = append(end.Left, left...), errors.Join(silent, err)
 	}
-	return end, err
+	return end, cmp.Or(err, silent) // a host that did not stage it need not say what it left out
 }
 
 // giveUp takes down that rollback returns to a release no longer.

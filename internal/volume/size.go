@@ -6,6 +6,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/host"
+	"orrery/internal/observe"
+	"orrery/internal/site/spec"
 	"orrery/internal/tree"
 )
 
@@ -51,4 +54,17 @@ func SizeOf(ctx context.Context, dir string) (s Size, err error) {
 		},
 	})
 	return s, err
+}
+
+// SizeOfOwn measures the volumes of a node that are its alone and kept with the state of this host. What cannot be read is left out.
+func SizeOfOwn(ctx context.Context, dirs host.Dirs, n *observe.Node) (all Size) {
+	for _, m := range n.Mounts {
+		if m.Shared || !m.From().WithState || m.Copy == spec.NoCopy {
+			continue
+		}
+		if s, err := SizeOf(ctx, Path(dirs, n.Site, n.Name, m)); err == nil {
+			all = Size{all.Apparent + s.Apparent, all.Disk + s.Disk, all.Files + s.Files, all.Partial || s.Partial}
+		}
+	}
+	return all
 }

@@ -404,10 +404,16 @@ func TestHostKeepsRecord(t *testing.T) {
 		t.Error("there is a way into what has no engine")
 	}
 	o, _ := w.observed()[0].Node("web")
-	if u := h.Usage(t.Context(), o, h.Sample(n), h.Sample(n)); u.Disk != -1 {
-		t.Errorf("%+v", u)
+	read, err := h.Meter(t.Context(), []observe.Node{*o}, map[int]host.Sample{})
+	w.must(err)
+	if len(read) != 1 || read[0].Usage == nil || read[0].Usage.Disk != -1 || read[0].Usage.Processors != -1 {
+		t.Errorf("%+v", read)
 	}
-	if h.Took(&plan.Step{Kind: plan.BuildLayer, Layer: &spec.Layer{}}) != 0 || len(w.Left()) > 0 {
+	took, err := h.Took(t.Context(), &plan.Step{Kind: plan.BuildLayer, Layer: &spec.Layer{}})
+	w.must(err)
+	left, err := w.Left(t.Context())
+	w.must(err)
+	if took != 0 || len(left) > 0 {
 		t.Error("it knows what nobody does")
 	}
 }

@@ -8,20 +8,27 @@ import (
 	"orrery/internal/engine"
 	"orrery/internal/host"
 	"orrery/internal/observe"
-	"orrery/internal/site/spec"
 	"orrery/internal/volume"
 )
 
-// Sample reads what the kernel has counted of a node.
-func (w *Worker) Sample(n *spec.Node) host.Sample {
-	if g, able := w.Engines[n.Engine].(engine.Grouped); able {
-		return host.SampleOf(g.Cgroup(engine.RefOf(n)))
+// Meter reads what nodes use.
+func (w *Worker) Meter(ctx context.Context, nodes []observe.Node, before map[int]host.Sample) ([]apply.Reading, error) {
+	all := make([]apply.Reading, len(nodes))
+	for i := range nodes {
+		group := filepath.Join("orrery", "no such group")
+		if g, able := w.Engines[nodes[i].Engine].(engine.Grouped); able {
+			group = g.Cgroup(engine.RefOf(&nodes[i].Node))
+		}
+		now := host.SampleOf(group)
+		all[i].Sample = now
+		if before != nil {
+			all[i].Usage = w.usage(ctx, &nodes[i], before[nodes[i].ID], now)
+		}
 	}
-	return host.SampleOf(filepath.Join("orrery", "no such group"))
+	return all, ctx.Err()
 }
 
-// Usage tells what a node uses, from two samples of it.
-func (w *Worker) Usage(ctx context.Context, n *observe.Node, before, now host.Sample) *apply.Usage {
+func (w *Worker) usage(ctx context.Context, n *observe.Node, before, now host.Sample) *apply.Usage {
 	u := &apply.Usage{Processors: -1, Memory: -1, Pids: -1, Disk: -1, Limits: n.Limits}
 	if n.Runs() {
 		u.Processors, u.Memory, u.Pids = host.Processors(before, now), now.Memory, now.Pids
@@ -31,14 +38,7 @@ func (w *Worker) Usage(ctx context.Context, n *observe.Node, before, now host.Sa
 			u.Disk, u.Partial = size.Disk, size.Partial
 		}
 	}
-	for _, m := range n.Mounts {
-		if m.Shared || !m.From().WithState || m.Copy == spec.NoCopy {
-			continue
-		}
-		if size, err := volume.SizeOf(ctx, volume.Path(w.Dirs, n.Site, n.Name, m)); err == nil {
-			u.Volumes += size.Disk
-			u.Partial = u.Partial || size.Partial
-		}
-	}
+	of := volume.SizeOfOwn(ctx, w.Dirs, n)
+	u.Volumes, u.Partial = of.Disk, u.Partial || of.Partial
 	return u
 }

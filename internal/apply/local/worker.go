@@ -347,16 +347,16 @@ func (w *Worker) Settle(ctx context.Context, done []*plan.Step) error {
 }
 
 // Left gives what is not in the copies of volumes that were made, and why.
-func (w *Worker) Left() []string {
+func (w *Worker) Left(context.Context) ([]string, error) {
 	w.life.leaving.Lock()
 	defer w.life.leaving.Unlock()
-	return slices.Clone(w.life.left)
+	return slices.Clone(w.life.left), nil
 }
 
-// Took tells how long a step took that was like this one, the last build of a layer of the same image and roles; 0: none is on record.
-func (w *Worker) Took(s *plan.Step) time.Duration {
+// Took returns how long the last build of a layer of the same image and roles took, or 0 if none is on record.
+func (w *Worker) Took(_ context.Context, s *plan.Step) (time.Duration, error) {
 	if s.Kind != plan.BuildLayer || w.Ground.Layers == nil {
-		return 0
+		return 0, nil
 	}
-	return w.Ground.Layers.Took(s.Layer.Title)
+	return w.Ground.Layers.Took(s.Layer.Title), nil
 }

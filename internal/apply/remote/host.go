@@ -298,51 +298,34 @@ var settleMethod = method[[]json.RawMessage, none]{
 	},
 }
 
-// quickly is how long something is waited for that does without an answer.
-const quickly = 10 * time.Second
-
-// Left gives what is not in the copies of volumes.
-func (f *far) Left() []string {
-	ctx, cancel := context.WithTimeout(context.Background(), quickly)
-	defer cancel()
-	left, err := leftMethod.call(ctx, f, none{})
-	if err != nil {
-		return []string{err.Error()}
-	}
-	return left
-}
+// Left returns what is not in the copies of volumes.
+func (f *far) Left(ctx context.Context) ([]string, error) { return leftMethod.call(ctx, f, none{}) }
 
 var leftMethod = method[none, []string]{
 	name: "left", traits: traits{abandoned: true},
-	answer: func(_ context.Context, c *received, _ none) ([]string, error) { return c.host().Left(), nil },
+	answer: func(ctx context.Context, c *received, _ none) ([]string, error) { return c.host().Left(ctx) },
 }
 
-// Took tells how long a step took that was like this one.
-func (f *far) Took(s *plan.Step) time.Duration {
+// Took returns how long a step took that was like this one.
+func (f *far) Took(ctx context.Context, s *plan.Step) (time.Duration, error) {
 	if s.Kind != plan.BuildLayer {
-		return 0
+		return 0, nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), quickly)
-	defer cancel()
 	step, err := plan.Encode(s)
 	if err != nil {
-		return 0
+		return 0, err
 	}
-	took, err := tookMethod.call(ctx, f, step)
-	if err != nil {
-		return 0
-	}
-	return took
+	return tookMethod.call(ctx, f, step)
 }
 
 var tookMethod = method[json.RawMessage, time.Duration]{
 	name: "took", traits: traits{abandoned: true},
-	answer: func(_ context.Context, c *received, step json.RawMessage) (time.Duration, error) {
+	answer: func(ctx context.Context, c *received, step json.RawMessage) (time.Duration, error) {
 		s, err := plan.Decode(step)
 		if err != nil {
 			return 0, err
 		}
-		return c.host().Took(s), nil
+		return c.host().Took(ctx, s)
 	},
 }
 

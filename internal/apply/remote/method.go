@@ -106,7 +106,7 @@ func methods() []asked {
 	return []asked{
 		&greetMethod, &inspectMethod, &pathsMethod, &outfitMethod, &experimentMethod,
 		&holdMethod, &sweepMethod, &observeMethod, &setDrainedMethod, &drainedMethod, &forgetMethod, &markMethod, &publicKeyMethod,
-		&nodesMethod, &probeMethod, &describeMethod, &stepMethod, &settleMethod, &leftMethod, &tookMethod, &usageMethod, &sampleMethod,
+		&nodesMethod, &probeMethod, &describeMethod, &stepMethod, &settleMethod, &leftMethod, &tookMethod, &meterMethod,
 		&releasesMethod, &writeReleasesMethod, &copyReleasesMethod, &editionsMethod, &editionMethod, &keepEditionMethod, &receiveMethod,
 		&secretMethod, &keepSecretMethod, &keepWayBackMethod, &keepBootMethod, &twinsMethod, &keepTwinMethod, &forgetTwinMethod, &fillTwinMethod,
 		&snapshotsMethod, &snapshotSizeMethod, &restoringMethod, &captureMethod, &keepSnapshotMethod, &removeSnapshotMethod, &putBackMethod,

@@ -2,8 +2,8 @@ package remote
 
 import (
 	"context"
+	"fmt"
 	"net"
-	"time"
 
 	"orrery/internal/apply"
 	"orrery/internal/host"
@@ -53,44 +53,24 @@ func (f *far) onlyThere(n *spec.Node, what string) error {
 		Try("run orrery %s %s on that host; orrery shell %[2]s gives a terminal from here", what, n.Name)
 }
 
-// Sample reads what the kernel has counted of a node.
-func (f *far) Sample(n *spec.Node) host.Sample {
-	nothing := host.Sample{At: time.Now(), CPU: -1, Memory: -1, Pids: -1}
-	ctx, cancel := context.WithTimeout(context.Background(), quickly)
-	defer cancel()
-	s, err := sampleMethod.call(ctx, f, *n)
-	if err != nil {
-		return nothing
+// Meter reads what nodes use.
+func (f *far) Meter(ctx context.Context, nodes []observe.Node, before map[int]host.Sample) ([]apply.Reading, error) {
+	all, err := meterMethod.call(ctx, f, metered{nodes, before})
+	if err == nil && len(all) != len(nodes) {
+		err = fmt.Errorf("%d of %d nodes were read", len(all), len(nodes))
 	}
-	return s
+	return all, err
 }
 
-var sampleMethod = method[spec.Node, host.Sample]{
-	name: "sample", traits: traits{abandoned: true},
-	answer: func(_ context.Context, c *received, n spec.Node) (host.Sample, error) {
-		return c.host().Sample(&n), nil
-	},
+// Metered nodes are those of which it is read what they use.
+type metered struct {
+	Nodes  []observe.Node      `json:"nodes"`
+	Before map[int]host.Sample `json:"before,omitzero"`
 }
 
-// Usage tells what a node uses.
-func (f *far) Usage(ctx context.Context, n *observe.Node, before, now host.Sample) *apply.Usage {
-	u, err := usageMethod.call(ctx, f, used{*n, before, now})
-	if err != nil || u == nil {
-		return &apply.Usage{Processors: -1, Memory: -1, Pids: -1, Disk: -1, Volumes: -1, Limits: n.Limits}
-	}
-	return u
-}
-
-// A used node is one whose usage is worked out from two samples.
-type used struct {
-	Node   observe.Node `json:"node"`
-	Before host.Sample  `json:"before"`
-	Now    host.Sample  `json:"now"`
-}
-
-var usageMethod = method[used, *apply.Usage]{
-	name: "usage", traits: traits{long: true, abandoned: true},
-	answer: func(ctx context.Context, c *received, ask used) (*apply.Usage, error) {
-		return c.host().Usage(ctx, &ask.Node, ask.Before, ask.Now), nil
+var meterMethod = method[metered, []apply.Reading]{
+	name: "meter", traits: traits{maxBytes: listMaxBytes, long: true, abandoned: true},
+	answer: func(ctx context.Context, c *received, ask metered) ([]apply.Reading, error) {
+		return c.host().Meter(ctx, ask.Nodes, ask.Before)
 	},
 }

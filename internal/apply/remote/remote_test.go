@@ -284,8 +284,12 @@ func TestSteps(t *testing.T) {
 	must(t, p.far.Probe(t.Context(), nodes, make([]apply.Want, len(nodes))))
 	must(t, p.near.Worker.Probe(t.Context(), wanted, make([]apply.Want, len(nodes))))
 	same(t, nodes, wanted)
-	if u := p.far.Usage(t.Context(), &nodes[0], p.far.Sample(&nodes[0].Node), p.far.Sample(&nodes[0].Node)); u == nil {
-		t.Error("nothing is known of what a node uses")
+	for _, before := range []map[int]host.Sample{nil, {}} {
+		read, err := p.far.Meter(t.Context(), nodes, before)
+		must(t, err)
+		if len(read) != len(nodes) || (read[0].Usage == nil) != (before == nil) {
+			t.Errorf("of %d nodes, since %v, was read %+v", len(nodes), before, read)
+		}
 	}
 }
 

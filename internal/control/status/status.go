@@ -4,7 +4,9 @@ package status
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"orrery/internal/apply"
@@ -205,36 +207,50 @@ func (r *Node) judge() {
 	}
 }
 
-// Measure notes what running nodes use now. How many processors that are is told from one reading to the next: what it gives is for the next round,
-// and without any of one before it waits for a moment.
+// Measure notes what running nodes use now. How many processors that are is told from one reading to the next: what it returns is for the next
+// round, and without any of one before it waits for a moment. A host that does not say what its nodes use is added to Silent.
 func (all *Status) Measure(ctx context.Context, before map[int]host.Sample) (map[int]host.Sample, error) {
-	sample := func() map[int]host.Sample {
-		now := map[int]host.Sample{}
-		for i, r := range all.Nodes {
-			if r.State == string(observe.Running) {
-				now[r.ID] = all.host(i).Sample(&all.there[i].Node)
-			}
-		}
-		return now
-	}
 	if before == nil {
-		before = sample()
+		before = all.meter(ctx, nil)
 		if err := host.Pause(ctx, 500*time.Millisecond); err != nil {
 			return nil, err
 		}
 	}
-	now := sample()
-	for i := range all.Nodes {
-		r := &all.Nodes[i]
-		if n := all.there[i]; n != nil {
-			was, has := before[r.ID]
-			if !has {
-				was = now[r.ID]
+	return all.meter(ctx, before), ctx.Err()
+}
+
+// meter asks each host once what its nodes use since the samples before, unless that is nil, and returns their samples by id.
+func (all *Status) meter(ctx context.Context, before map[int]host.Sample) map[int]host.Sample {
+	now, mutex := map[int]host.Sample{}, sync.Mutex{}
+	err := all.Fleet.Each(func(_ int, h *apply.Steered) error {
+		var rows []int
+		var nodes []observe.Node
+		for i, n := range all.there {
+			if n != nil && all.Nodes[i].Host == h.Name {
+				rows, nodes = append(rows, i), append(nodes, *n)
 			}
-			r.Usage = all.host(i).Usage(ctx, n, was, now[r.ID])
 		}
+		if len(nodes) == 0 {
+			return nil
+		}
+		read, err := h.Meter(ctx, nodes, before)
+		if err != nil {
+			return err
+		}
+		mutex.Lock()
+		defer mutex.Unlock()
+		for k, i := range rows {
+			if all.Nodes[i].State == string(observe.Running) {
+				now[nodes[k].ID] = read[k].Sample
+			}
+			all.Nodes[i].Usage = read[k].Usage
+		}
+		return nil
+	})
+	if ctx.Err() == nil && before != nil {
+		all.Silent = errors.Join(all.Silent, err)
 	}
-	return now, ctx.Err()
+	return now
 }
 
 // SickFirst puts those first that are not as declared, otherwise as they are.
