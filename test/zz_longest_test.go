@@ -2,6 +2,8 @@ package test
 
 import "testing"
 
+// What takes longest stands here, as go test begins with the last of the parallel tests of a package.
+
 // TestLabs runs the longer tests of the lab beside all other tests, but one after another: only one lab can measure on a host.
 func TestLabs(t *testing.T) {
 	t.Parallel()
