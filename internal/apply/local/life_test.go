@@ -520,7 +520,7 @@ type unguarded struct {
 }
 
 func (*unguarded) Unguarded(spec.Network) (bool, error) { return true, nil }
-func (u *unguarded) Guard(_ context.Context, ports []network.Port) error {
+func (u *unguarded) Reguard(_ context.Context, ports []network.Port) error {
 	u.guarded = append(u.guarded, ports...)
 	return nil
 }

@@ -343,6 +343,9 @@ func (w *Worker) Settle(ctx context.Context, done []*plan.Step) error {
 			}
 		}
 	}
+	if err := w.unguard(ctx, done); err != nil {
+		return err
+	}
 	return runOf(w.Dirs, w.Key).end()
 }
 

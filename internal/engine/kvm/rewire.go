@@ -155,10 +155,7 @@ func clearCard(ctx context.Context, q *qmp.Client, nic spec.NIC) error {
 	if err := slot.DropCard(ctx, q, nic); err != nil {
 		return err
 	}
-	if err := network.RemoveLinks([]string{nic.HostEnd}); err != nil {
-		return err
-	}
-	return network.Unguard(ctx, []string{nic.HostEnd})
+	return network.RemoveLinks([]string{nic.HostEnd})
 }
 
 // joining is how long a guest may take to make an interface that has come what it is to be.

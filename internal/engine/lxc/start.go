@@ -161,8 +161,7 @@ func (c container) awaitInit(ctx context.Context, r *nodedir.Record) (*enter.Ini
 func (c container) clear(ctx context.Context, r *nodedir.Record) error {
 	cgroup.Remove(c.groups()...)
 	err := network.RemoveLinks(hostEnds(r))
-	unguarded := network.Unguard(ctx, hostEnds(r))
-	return errors.Join(err, unguarded, c.giveBack(ctx, r))
+	return errors.Join(err, c.giveBack(ctx, r))
 }
 
 // why returns the first errors in LXC's log, which is where it says what went wrong.
