@@ -114,9 +114,6 @@ func (m machine) giveCard(ctx context.Context, q *qmp.Client, r *nodedir.Record,
 	}
 	alone := &nodedir.Record{Node: r.Node}
 	alone.NICs = []spec.NIC{nic}
-	if err := network.Guard(ctx, network.Ports(&alone.Node)); err != nil {
-		return err
-	}
 	err = m.plugCard(ctx, q, alone, at, served)
 	if err != nil {
 		cleared := clearCard(context.WithoutCancel(ctx), q, nic)

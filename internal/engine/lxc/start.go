@@ -53,9 +53,6 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 	if err := c.passThrough(ctx, r); err != nil {
 		return err
 	}
-	if err := network.Guard(ctx, network.Ports(&r.Node)); err != nil {
-		return errors.Join(err, c.giveBack(ctx, r))
-	}
 	if err := e.boot(context.WithoutCancel(ctx), c, r, mounts); err != nil {
 		err = c.startProblem(err)
 		return errors.Join(err, c.giveBack(ctx, r))
