@@ -25,7 +25,6 @@ type Table struct {
 	Held     map[string]Identity // ports that are held to what they may send as
 	Existing bool                // the table
 	Whole    bool                // and all that shall be in it
-	sized    bool                // its sets are bounded by maxElements
 	was      map[string]elements // what is in the table, by set
 }
 
@@ -35,7 +34,7 @@ type elements map[string]string
 // maxElements bounds each set. The kernel keeps a set that says how large it may become in a table of fixed size, which it
 // lists as it is. One without bounds grows and is rearranged later, and what is listed meanwhile lacks elements and repeats
 // others (nft_rhash and nft_hash, net/netfilter/nft_set_hash.c).
-var maxElements uint32 = 16384 // a variable, so that tests can change it
+const maxElements = 16384
 
 var table = &nftables.Table{Name: "orrery-ports", Family: nftables.TableFamilyBridge}
 
@@ -78,7 +77,7 @@ func readOnce() (*Table, error) {
 		return g, nil
 	}
 	g.Existing = true
-	g.Whole, g.sized = slices.Equal(comments(c), allComments()), sized(c)
+	g.Whole = slices.Equal(comments(c), allComments())
 	for _, s := range sets {
 		found, err := c.GetSetElements(s.kernelSet())
 		if err != nil {
@@ -100,12 +99,6 @@ func readOnce() (*Table, error) {
 		g.Whole = g.Whole && maps.Equal(keys, g.was[name])
 	}
 	return g, nil
-}
-
-// sized reports whether the sets are bounded. Those of former versions are not.
-func sized(c *nftables.Conn) bool {
-	existing, err := c.GetSets(table)
-	return err == nil && !slices.ContainsFunc(existing, func(s *nftables.Set) bool { return !s.Anonymous && s.Size != maxElements })
 }
 
 // allComments returns those that the rules shall have, each behind its chain.
@@ -194,13 +187,12 @@ func (g *Table) Commit() error {
 		return unusable(err)
 	}
 	keys := g.keys()
-	anew := !g.Whole || !g.sized
-	if len(g.Held) == 0 || anew {
+	if len(g.Held) == 0 || !g.Whole {
 		c.AddTable(table) // so that there is one to delete
 		c.DelTable(table)
 		g.was = nil
 	}
-	if len(g.Held) > 0 && anew {
+	if len(g.Held) > 0 && !g.Whole {
 		if err := create(c); err != nil {
 			return err
 		}
