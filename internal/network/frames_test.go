@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/network/ends"
+	"orrery/internal/network/ports"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 	"orrery/test/frames"
@@ -132,7 +133,7 @@ func TestKindsOfFrames(t *testing.T) {
 	joined.Uplink, joined.VXLAN.Local = spec.Uplink{}, "127.0.0.1"
 	makeAll(t, closed, quarantined, twin, router, joined)
 	floods(t, closed.Bridge, quarantined.Bridge, twin.Bridge, router.Bridge, joined.Bridge)
-	bad, port := guarded(t, closed, "orv1", "10.8.69.11/24")
+	bad, _ := guarded(t, closed, "orv1", "10.8.69.11/24")
 	good, _ := guarded(t, closed, "orv2", "10.8.69.12/24")
 	hears(t, "on its network", bad.heardOf(t, good, good))
 	for what, n := range map[string]spec.Network{
@@ -165,7 +166,6 @@ func TestKindsOfFrames(t *testing.T) {
 	makeAll(t, closed)
 	hears(t, "when PTP is no longer allowed", again.heardOf(t, good, good))
 
-	must(t, Unguard(t.Context(), []string{port.Link, "orv2"}))
 	must(t, RemoveLinks([]string{"orv1", "orv2"}))
 	removeAll(t, closed, quarantined, twin, router, joined)
 	nothingLeft(t)
@@ -270,7 +270,15 @@ func TestAdvertisementsAreNotBelieved(t *testing.T) {
 	if believes() {
 		t.Error("a node has the route of its neighbour's advertisement")
 	}
-	must(t, Unguard(t.Context(), []string{"orv1"}))
+	must(t, Unguard(t.Context(), "karoo", nil))
+	lie(believes)
+	if believes() {
+		t.Error("the guard of a port was forgotten whose link is there")
+	}
+	g, err := ports.Open()
+	must(t, err)
+	delete(g.Held, "orv1")
+	must(t, g.Commit())
 	lie(believes)
 	if !believes() {
 		t.Error("even without a guard nobody believes it: the test shows nothing")

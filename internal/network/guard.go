@@ -2,11 +2,13 @@ package network
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/vishvananda/netlink"
 
+	"orrery/internal/host"
 	"orrery/internal/network/ends"
 	"orrery/internal/network/ports"
 	"orrery/internal/site"
@@ -14,70 +16,114 @@ import (
 )
 
 // A Port is the host's end of a node's link to a bridge, with what the node may send as there (ports.Node).
-type Port struct{ Link, Bridge, MAC, Address, IPv6 string }
+type Port struct{ Site, Link, Bridge, MAC, Address, IPv6 string }
 
-// Ports gives the ports of a node.
+// Ports returns the ports of a node.
 func Ports(n *spec.Node) []Port {
 	var all []Port
 	for _, nic := range n.NICs {
 		if n.LinkKind(nic).Bridged {
-			all = append(all, Port{nic.HostEnd, nic.Bridge, nic.MAC, nic.Address, nic.IPv6})
+			all = append(all, Port{n.Site, nic.HostEnd, nic.Bridge, nic.MAC, nic.Address, nic.IPv6})
 		}
 	}
 	return all
 }
 
-// Guard holds ports to their addresses, unless their network lets nodes send as others. It comes before the ports are there: what is said here of a
-// port holds for its name, whenever the link is made anew and whatever bridge it is moved to. So nothing has to be done at a switch.
+// Guard holds ports to their addresses, unless their network lets nodes send as others. It must be called before the links are
+// made. What it says of a port holds for its name, however often the link is made again and to whatever bridge it is moved, until
+// Unguard. It adds to the table what that lacks, beside others that do so; only if that does not do, it takes its turn with Reguard.
 func Guard(ctx context.Context, some []Port) error {
 	if len(some) == 0 {
 		return nil
 	}
-	return portChanges.do(ctx, len(some), func(g *ports.Table, bridges func() ([]bridge, error)) error {
-		all, err := bridges()
-		if err != nil {
-			return err
-		}
-		as := make([]ports.Identity, len(some))
-		for i, p := range some {
-			on := networkOf(p.Bridge, all)
-			as[i], err = ports.Identify(p.Link, ports.Node{MAC: p.MAC, Address: p.Address, IPv6: p.IPv6, Protocols: on.Protocols})
-			if err != nil {
-				return err
-			}
-		}
-		for i, p := range some {
-			if networkOf(p.Bridge, all).Spoof {
-				delete(g.Held, p.Link)
-			} else {
-				g.Held[p.Link] = as[i]
-			}
-		}
-		return nil
-	})
+	unlock, err := lock(ctx, host.Shared) // as long as no process makes the table anew
+	if err != nil {
+		return err
+	}
+	ok, err := hold(some)
+	unlock()
+	if ok || err != nil {
+		return err
+	}
+	return Reguard(ctx, some)
 }
 
-// networkOf returns the network whose bridge has a name, or the zero Network.
-func networkOf(name string, all []bridge) spec.Network {
-	for _, b := range all {
-		if b.marked && b.mark.Bridge == name {
-			return b.mark
-		}
+func hold(some []Port) (bool, error) {
+	want, free, err := identify(some)
+	if err != nil {
+		return false, err
 	}
-	return spec.Network{}
+	return ports.Hold(want, free)
 }
 
-// Unguard forgets ports that are no more.
-func Unguard(ctx context.Context, links []string) error {
-	if len(links) == 0 {
-		return nil
+// Reguard does the same, and puts right whatever is wrong with the table.
+func Reguard(ctx context.Context, some []Port) error {
+	unlock, err := lock(ctx, host.Alone)
+	if err != nil {
+		return err
 	}
-	return portChanges.do(ctx, len(links), func(g *ports.Table, _ func() ([]bridge, error)) error {
-		for _, link := range links {
-			delete(g.Held, link)
+	defer unlock()
+	want, free, err := identify(some)
+	if err != nil {
+		return err
+	}
+	g, err := ports.Open()
+	if err != nil {
+		return err
+	}
+	maps.Copy(g.Held, want)
+	for _, port := range free {
+		delete(g.Held, port)
+	}
+	return g.Commit()
+}
+
+// identify returns what nodes may send as on ports, and those ports whose networks let nodes send as others.
+func identify(some []Port) (want map[string]ports.Identity, free []string, err error) {
+	want, on := map[string]ports.Identity{}, map[string]spec.Network{}
+	for _, p := range some {
+		if _, ok := on[p.Bridge]; !ok {
+			if b, err := find(p.Bridge); err != nil {
+				return nil, nil, err
+			} else if b != nil {
+				on[p.Bridge] = b.mark
+			}
 		}
-		return nil
+		n := ports.Node{Site: p.Site, MAC: p.MAC, Address: p.Address, IPv6: p.IPv6, Protocols: on[p.Bridge].Protocols}
+		if want[p.Link], err = ports.Identify(p.Link, n); err != nil {
+			return nil, nil, err
+		}
+		if on[p.Bridge].Spoof {
+			delete(want, p.Link)
+			free = append(free, p.Link)
+		}
+	}
+	return want, free, nil
+}
+
+// Unguard forgets the ports of a site, except those of nodes that it still has and those whose links are there.
+func Unguard(ctx context.Context, site string, still []Port) error {
+	unlock, err := lock(ctx, host.Alone)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	g, err := ports.Open()
+	if err != nil || !g.Existing {
+		return err
+	}
+	keep := map[string]bool{}
+	for _, p := range still {
+		keep[p.Link] = true
+	}
+	maps.DeleteFunc(g.Held, func(port string, as ports.Identity) bool {
+		if !as.IsOf(site) || keep[port] {
+			return false
+		}
+		_, err := netlink.LinkByName(port)
+		return ends.Missing(err)
 	})
+	return g.Commit()
 }
 
 // Unguarded reports whether a port of a network's bridge is not guarded as the network wants it.

@@ -16,6 +16,7 @@ import (
 	"github.com/google/nftables"
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/host"
 	"orrery/internal/network/ports"
 	"orrery/internal/observe"
 	"orrery/internal/site/spec"
@@ -157,7 +158,6 @@ func TestNodesSendAsThemselves(t *testing.T) {
 	if hears(cases["another address"].frame) {
 		t.Error("the port is not guarded again")
 	}
-	must(t, Unguard(context.Background(), []string{"orv1", "orv2"}))
 	must(t, RemoveLinks([]string{"orv1", "orv2"}))
 	removeAll(t, closed, quarantined)
 	nothingLeft(t)
@@ -204,51 +204,93 @@ func TestGuardsAreObserved(t *testing.T) {
 		if len(got) != 1 || !slices.Equal(got[0].Drift, []observe.NetworkDrift{observe.PortsOpen}) {
 			t.Errorf("%s: observed %+v", what, got)
 		}
-		must(t, Guard(context.Background(), []Port{port, other}))
+		must(t, Reguard(context.Background(), []Port{port, other}))
 	}
 	removeAll(t, closed) // although orv9 has not been let go
 	must(t, RemoveLinks([]string{"orv1"}))
 	nothingLeft(t)
 }
 
-// TestGuardsOfMany guards more ports than one message holds, from several sides at once.
+// TestGuardsOfMany guards more ports than one message holds, from several sides at once, and forgets those of a site.
 func TestGuardsOfMany(t *testing.T) {
 	if !sandbox(t) {
 		return
 	}
 	makeAll(t, closed)
 	const sides, each = 4, 300
-	unlock, err := lock(t.Context())
-	must(t, err)
-	var wait sync.WaitGroup
-	var links [sides][]string
-	for side := range sides {
-		wait.Go(func() {
-			var some []Port
-			for i := range each {
-				n := side*each + i
-				p := Port{Link: "orv" + string(rune('a'+side)) + strings.Repeat("0", 3) + itoa(i), Bridge: closed.Bridge,
-					MAC: net.HardwareAddr{2, 0, 0, 0, byte(n >> 8), byte(n)}.String(), Address: netip.AddrFrom4([4]byte{10, 9, byte(n >> 8), byte(n)}).String() + "/16"}
-				some, links[side] = append(some, p), append(links[side], p.Link)
-			}
-			if err := Guard(context.Background(), some); err != nil {
-				t.Error(err)
-			}
-		})
+	port := func(side, i int) Port {
+		n := side*each + i
+		return Port{Site: "karoo" + itoa(side), Link: "orv" + string(rune('a'+side)) + "000" + itoa(i), Bridge: closed.Bridge,
+			MAC:     net.HardwareAddr{2, 0, 0, 0, byte(n >> 8), byte(n)}.String(),
+			Address: netip.AddrFrom4([4]byte{10, 9, byte(n >> 8), byte(n)}).String() + "/16"}
 	}
-	awaitChanges(t, sides) // so that they could all be made together
-	unlock()
-	wait.Wait()
-	g, err := ports.Open()
-	must(t, err)
-	if len(g.Held) != sides*each || !g.Whole {
-		t.Errorf("%d ports are held", len(g.Held))
+	guard := func(first, count int) {
+		var wait sync.WaitGroup
+		for side := range sides {
+			wait.Go(func() {
+				var some []Port
+				for i := range count {
+					some = append(some, port(side, first+i))
+				}
+				if err := Guard(context.Background(), some); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wait.Wait()
 	}
-	for side := range sides {
-		must(t, Unguard(context.Background(), links[side]))
+	guard(0, each-20)
+	for i := range 20 {
+		guard(each-20+i, 1)
 	}
+	held := func(want int) {
+		t.Helper()
+		g, err := ports.Open()
+		must(t, err)
+		if len(g.Held) != want || !g.Whole {
+			t.Errorf("%d ports are held, not %d; whole: %t", len(g.Held), want, g.Whole)
+		}
+	}
+	held(sides * each)
+	must(t, Unguard(t.Context(), "karoo001", []Port{port(1, 7), port(2, 8)}))
+	held((sides-1)*each + 1)
+	must(t, Unguard(t.Context(), "karoo001", nil))
+	held((sides - 1) * each)
 	removeAll(t, closed)
 	nothingLeft(t)
+}
+
+// TestGuardsWait: nodes that start do not wait for one another, but for who makes or removes networks.
+func TestGuardsWait(t *testing.T) {
+	if !sandbox(t) {
+		return
+	}
+	makeAll(t, closed)
+	one := []Port{{Link: "orv1", Bridge: closed.Bridge, MAC: "02:00:00:00:00:01", Address: "10.8.69.11/24"}}
+	two := []Port{{Link: "orv2", Bridge: closed.Bridge, MAC: "02:00:00:00:00:02", Address: "10.8.69.12/24"}}
+	must(t, Guard(t.Context(), one))
+	unlock, err := lock(t.Context(), host.Shared)
+	must(t, err)
+	must(t, Guard(t.Context(), two))
+	unlock()
+	unlock, err = lock(t.Context(), host.Alone)
+	must(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := Guard(ctx, two); err == nil {
+		t.Error("a port was guarded while another process changes networks")
+	}
+	unlock()
+	changed := []Port{{Link: "orv1", Bridge: closed.Bridge, MAC: "02:00:00:00:00:01", Address: "10.8.69.99/24"}}
+	must(t, Guard(t.Context(), changed))
+	for address, want := range map[string][]Port{"as guarded last": changed, "another port": two} {
+		if ok, err := hold(want); !ok || err != nil {
+			t.Errorf("%s: held: %t, %v", address, ok, err)
+		}
+	}
+	if ok, err := hold(one); ok || err != nil {
+		t.Errorf("a port is held to its former address: %t, %v", ok, err)
+	}
 }
 
 // TestGuardsSeen: whoever looks while others guard their ports sees the table as it was at one moment.
@@ -259,14 +301,14 @@ func TestGuardsSeen(t *testing.T) {
 	}
 	makeAll(t, closed)
 	port := func(n byte) Port {
-		return Port{Link: "orva" + itoa(int(n)), Bridge: closed.Bridge, MAC: net.HardwareAddr{2, 0, 0, 0, 0, n}.String(), Address: netip.AddrFrom4([4]byte{10, 9, 0, n}).String() + "/16"}
+		return Port{Site: itoa(int(n)), Link: "orva" + itoa(int(n)), Bridge: closed.Bridge, MAC: net.HardwareAddr{2, 0, 0, 0, 0, n}.String(), Address: netip.AddrFrom4([4]byte{10, 9, 0, n}).String() + "/16"}
 	}
 	must(t, Guard(t.Context(), []Port{port(1)}))
 	var changing sync.WaitGroup
 	changing.Go(func() {
 		for range 200 {
 			err := Guard(context.Background(), []Port{port(2)})
-			if err = errors.Join(err, Unguard(context.Background(), []string{port(2).Link})); err != nil {
+			if err = errors.Join(err, Unguard(context.Background(), port(2).Site, nil)); err != nil {
 				t.Error(err)
 				return
 			}
@@ -278,7 +320,6 @@ func TestGuardsSeen(t *testing.T) {
 		select {
 		case <-done:
 			t.Logf("looked %d times", looks)
-			must(t, Unguard(t.Context(), []string{port(1).Link}))
 			removeAll(t, closed)
 			nothingLeft(t)
 			return

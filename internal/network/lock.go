@@ -15,9 +15,9 @@ const (
 	lockName = "the lock of this machine's networks"
 )
 
-// lock waits until nobody else on this host changes networks.
-func lock(ctx context.Context) (unlock func(), err error) {
-	l, err := host.WaitLock(ctx, lockPath, host.Alone, lockName)
+// lock waits until no other process of this host changes networks.
+func lock(ctx context.Context, how host.Sharing) (unlock func(), err error) {
+	l, err := host.WaitLock(ctx, lockPath, how, lockName)
 	if errors.Is(err, fs.ErrPermission) {
 		return nil, problem.New(problem.Unable, "networks can be changed by root only").Because(err).Try("run orrery as root")
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"orrery/internal/host"
 	"orrery/internal/network/ends"
 	"orrery/internal/network/kind"
 	"orrery/internal/network/vxlan"
@@ -29,7 +30,7 @@ func Make(ctx context.Context, n spec.Network) error {
 	if err := check(n); err != nil {
 		return err
 	}
-	unlock, err := lock(ctx)
+	unlock, err := lock(ctx, host.Alone)
 	if err != nil {
 		return err
 	}
@@ -100,7 +101,7 @@ func replaceEnds(n spec.Network, all []bridge) error {
 
 // Remove removes a network, and with the last one of a site the site's table. One that is not there is no error.
 func Remove(ctx context.Context, n spec.Network) error {
-	unlock, err := lock(ctx)
+	unlock, err := lock(ctx, host.Alone)
 	if err != nil {
 		return err
 	}
@@ -149,7 +150,7 @@ func Remove(ctx context.Context, n spec.Network) error {
 // Sweep removes bridges that were made by a run that was killed before it could mark them. Make and Remove do so too; it is
 // for when there is no network left to make or remove.
 func Sweep(ctx context.Context) error {
-	unlock, err := lock(ctx)
+	unlock, err := lock(ctx, host.Alone)
 	if err != nil {
 		return err
 	}

@@ -18,8 +18,8 @@ func TestPorts(t *testing.T) {
 		{Network: "far", Bridge: "orb-elsewhere", HostEnd: "orv4", MAC: "02:00:00:00:00:04", Kind: site.Routed},
 	}}
 	want := []Port{
-		{"orv1", site.BridgeName("karoo", "cam"), "02:00:00:00:00:01", "10.8.67.11/24", "2001:db8::1"},
-		{"orv4", "orb-elsewhere", "02:00:00:00:00:04", "", ""},
+		{"karoo", "orv1", site.BridgeName("karoo", "cam"), "02:00:00:00:00:01", "10.8.67.11/24", "2001:db8::1"},
+		{"karoo", "orv4", "orb-elsewhere", "02:00:00:00:00:04", "", ""},
 	}
 	if got := Ports(n); !slices.Equal(got, want) {
 		t.Errorf("%+v\ninstead of\n%+v", got, want)

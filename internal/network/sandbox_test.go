@@ -207,7 +207,7 @@ func (p *place) plug(t *testing.T, bridge string) {
 // port gives what a place may send as: what it has.
 func (p *place) port(t *testing.T, bridge string) Port {
 	t.Helper()
-	port := Port{Link: p.name, Bridge: bridge, MAC: "02:00:00:00:00:01", Address: "192.0.2.99/24"}
+	port := Port{Site: "karoo", Link: p.name, Bridge: bridge, MAC: "02:00:00:00:00:01", Address: "192.0.2.99/24"}
 	if p.fd <= 0 { // only the end of a link
 		return port
 	}

@@ -130,7 +130,6 @@ func TestTap(t *testing.T) {
 	if _, err := ends.OpenTap(lost, site.Bridge, 1); err == nil {
 		t.Error("it is on a bridge that is not there")
 	}
-	must(t, Unguard(t.Context(), []string{"orv1", "orv2"}))
 	removeAll(t, closed, quarantined)
 	nothingLeft(t)
 }

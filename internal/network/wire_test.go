@@ -1,7 +1,6 @@
 package network
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"os/exec"
@@ -110,7 +109,6 @@ func TestHostOnItsBridge(t *testing.T) {
 	makeAll(t, n)
 	closed("closed again")
 
-	must(t, Unguard(context.Background(), []string{"orvnode", "orvshut"}))
 	must(t, RemoveLinks([]string{"orvnode", "orvshut"}))
 	removeAll(t, n, other, cam)
 	nothingLeft(t)

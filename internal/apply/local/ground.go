@@ -42,8 +42,11 @@ type Networks interface {
 	Make(ctx context.Context, n spec.Network) error
 	Remove(ctx context.Context, n spec.Network) error
 	MoveLinks(ctx context.Context, moves []network.Move, live ...string) error
+	// Unguarded reports whether Reguard is needed; Guard is for nodes that are about to start.
 	Unguarded(n spec.Network) (bool, error)
+	Reguard(ctx context.Context, ports []network.Port) error
 	Guard(ctx context.Context, ports []network.Port) error
+	Unguard(ctx context.Context, site string, still []network.Port) error
 	Sweep(ctx context.Context) error
 	Around(key string) ([]observe.Address, observe.Around, error)
 	// Encrypts returns an Unable problem if the kernel cannot; Prime gives what encrypts a network the host's private key, before Make.
@@ -121,6 +124,12 @@ func (bridges) MoveLinks(ctx context.Context, moves []network.Move, live ...stri
 func (bridges) Unguarded(n spec.Network) (bool, error) { return network.Unguarded(n) }
 func (bridges) Guard(ctx context.Context, ports []network.Port) error {
 	return network.Guard(ctx, ports)
+}
+func (bridges) Reguard(ctx context.Context, ports []network.Port) error {
+	return network.Reguard(ctx, ports)
+}
+func (bridges) Unguard(ctx context.Context, site string, still []network.Port) error {
+	return network.Unguard(ctx, site, still)
 }
 func (bridges) Sweep(ctx context.Context) error            { return network.Sweep(ctx) }
 func (bridges) Encrypts() error                            { return wireguard.Supported() }

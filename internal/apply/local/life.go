@@ -120,6 +120,9 @@ func (l *life) start(ctx context.Context, e engine.Engine, s *plan.Step) error {
 	if err := run.note(n.ID, func(p *progress) { p.Injected, p.Booting = injected, true }); err != nil {
 		return err
 	}
+	if err := l.Ground.Networks.Guard(ctx, network.Ports(&was.Node)); err != nil {
+		return err
+	}
 	if err := e.Start(ctx, ref); err != nil {
 		return err
 	}

@@ -526,7 +526,7 @@ type unguarded struct {
 }
 
 func (*unguarded) Unguarded(spec.Network) (bool, error) { return true, nil }
-func (u *unguarded) Guard(_ context.Context, ports []network.Port) error {
+func (u *unguarded) Reguard(_ context.Context, ports []network.Port) error {
 	u.guarded = append(u.guarded, ports...)
 	return nil
 }
@@ -542,4 +542,89 @@ func TestPortsAreGuardedAgain(t *testing.T) {
 	if len(on.guarded) != 2 || on.guarded[0].Bridge != cam.Bridge {
 		t.Errorf("guarded are %+v", on.guarded)
 	}
+}
+
+// walls are networks that note which ports are guarded, and an engine that starts or changes no node whose ports are not.
+type walls struct {
+	local.Networks
+	engine.Engine
+	t       *testing.T
+	guarded map[string]bool
+	records local.Records
+}
+
+func (w *walls) Guard(_ context.Context, ports []network.Port) error {
+	for _, p := range ports {
+		w.guarded[p.Link] = true
+	}
+	return nil
+}
+
+func (w *walls) Unguard(_ context.Context, site string, still []network.Port) error {
+	clear(w.guarded)
+	for _, p := range still {
+		w.guarded[p.Link] = p.Site == site
+	}
+	return nil
+}
+
+func (w *walls) Start(ctx context.Context, ref engine.Ref) error {
+	r, err := w.records.Read(ref.Site, ref.ID)
+	if err != nil {
+		return err
+	}
+	for _, p := range network.Ports(&r.Node) {
+		if !w.guarded[p.Link] {
+			w.t.Errorf("node %s starts, and its port %s is not guarded", r.Name, p.Link)
+		}
+	}
+	return w.Engine.Start(ctx, ref)
+}
+
+func (w *walls) Change(ctx context.Context, n *spec.Node) error {
+	for _, p := range network.Ports(n) {
+		if !w.guarded[p.Link] {
+			w.t.Errorf("node %s is changed, and its port %s is not guarded", n.Name, p.Link)
+		}
+	}
+	return w.Engine.Change(ctx, n)
+}
+
+// TestPortsAreGuarded: the ports of a node are guarded from before it starts until it is no more, also while it is stopped.
+func TestPortsAreGuarded(t *testing.T) {
+	w := newWorld(t)
+	on := &walls{w.host.Ground.Networks, w.below.Engine, t, map[string]bool{}, w.host.Ground.Records}
+	w.host.Ground.Networks, w.host.Engines["fake"] = on, on
+	w.settled(w.reach(w.up()))
+	db, web := w.spelt("db"), w.spelt("web")
+	step := func(kind plan.Kind, n *spec.Node) *plan.Step {
+		return &plan.Step{Kind: kind, Host: "sv1", Subject: n.Name, Node: n, Was: n}
+	}
+	do := func(kind plan.Kind, n *spec.Node) {
+		t.Helper()
+		w.must(w.Do(t.Context(), step(kind, n), func(string) {}))
+	}
+	settle := func(kind plan.Kind, n *spec.Node) {
+		t.Helper()
+		w.must(w.host.Settle(t.Context(), []*plan.Step{step(kind, n)}))
+	}
+	guarded := func(what string, want ...*spec.Node) {
+		t.Helper()
+		for _, n := range []*spec.Node{db, web} {
+			if got := on.guarded[n.NICs[0].HostEnd]; got != slices.Contains(want, n) {
+				t.Errorf("%s: the port of %s is guarded: %t", what, n.Name, got)
+			}
+		}
+	}
+	guarded("started", db, web)
+	do(plan.KillNode, db)
+	settle(plan.KillNode, db)
+	guarded("stopped", db, web)
+	clear(on.guarded)
+	do(plan.ReshapeNode, db)
+	guarded("changed", db)
+	do(plan.DestroyNode, db)
+	guarded("destroyed", db)
+	settle(plan.DestroyNode, db)
+	guarded("destroyed, at the end of the run", web)
 }

@@ -2,8 +2,10 @@ package local
 
 import (
 	"context"
+	"slices"
 
 	"orrery/internal/network"
+	"orrery/internal/plan"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
@@ -39,5 +41,29 @@ func (w *Worker) makeNetwork(ctx context.Context, n spec.Network) error {
 			}
 		}
 	}
-	return w.Ground.Networks.Guard(ctx, ports)
+	return w.Ground.Networks.Reguard(ctx, ports)
+}
+
+// unguard forgets the ports of nodes that the site no longer has on this host, once for all nodes that a run has removed: the
+// kernel ends no such change before all processors have let go of what was there. A port stays guarded while its node is
+// stopped or reboots.
+func (w *Worker) unguard(ctx context.Context, done []*plan.Step) error {
+	ended := slices.ContainsFunc(done, func(s *plan.Step) bool {
+		return s.Kind == plan.DestroyNode || s.Kind == plan.ReshapeNode || s.Kind == plan.LeaveNode
+	})
+	if !ended {
+		return nil
+	}
+	nodes, err := w.Ground.Records.All(w.Key)
+	if err != nil {
+		return err
+	}
+	var still []network.Port
+	for _, n := range nodes {
+		if !n.Whole {
+			return nil // its ports are not known
+		}
+		still = append(still, network.Ports(&n.Node)...)
+	}
+	return w.Ground.Networks.Unguard(ctx, w.Key, still)
 }

@@ -19,6 +19,7 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/host/numa"
 	"orrery/internal/host/pci"
+	"orrery/internal/network"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
 	"orrery/internal/plan/kernel"
@@ -253,7 +254,12 @@ func (w *Worker) doNode(ctx context.Context, s *plan.Step, say func(string)) err
 		return w.life.replace(ctx, e, n)
 	case plan.RestoreNode:
 		return w.life.restore(ctx, e, n)
-	case plan.ReshapeNode, plan.LimitNode:
+	case plan.ReshapeNode:
+		if err := w.Ground.Networks.Guard(ctx, network.Ports(n)); err != nil {
+			return err
+		}
+		return e.Change(ctx, n)
+	case plan.LimitNode:
 		return e.Change(ctx, n)
 	case plan.StartNode:
 		return w.life.start(ctx, e, s)
@@ -342,6 +348,9 @@ func (w *Worker) Settle(ctx context.Context, done []*plan.Step) error {
 				return err
 			}
 		}
+	}
+	if err := w.unguard(ctx, done); err != nil {
+		return err
 	}
 	return runOf(w.Dirs, w.Key).end()
 }

@@ -188,6 +188,12 @@ func (Networks) Unguarded(spec.Network) (bool, error) { return false, nil }
 // Guard does nothing.
 func (Networks) Guard(context.Context, []network.Port) error { return nil }
 
+// Reguard does nothing.
+func (Networks) Reguard(context.Context, []network.Port) error { return nil }
+
+// Unguard does nothing.
+func (Networks) Unguard(context.Context, string, []network.Port) error { return nil }
+
 // Sweep does nothing.
 func (Networks) Sweep(context.Context) error { return nil }
 

@@ -17,7 +17,6 @@ import (
 	"orrery/internal/engine/seed"
 	"orrery/internal/host"
 	"orrery/internal/host/process"
-	"orrery/internal/network"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -30,9 +29,6 @@ const settingUp = 5 * time.Minute
 // startDisk lets a machine boot a disk that others have made.
 func (e *Engine) startDisk(ctx context.Context, m machine, r *nodedir.Record) (err error) {
 	accel, _ := e.accel()
-	if err := network.Guard(ctx, network.Ports(&r.Node)); err != nil {
-		return err
-	}
 	open := handed{}
 	defer func() { err = errors.Join(err, open.close()) }()
 	if err := m.record(ctx, r, open); err != nil {

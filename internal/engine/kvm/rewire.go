@@ -114,9 +114,6 @@ func (m machine) giveCard(ctx context.Context, q *qmp.Client, r *nodedir.Record,
 	}
 	alone := &nodedir.Record{Node: r.Node}
 	alone.NICs = []spec.NIC{nic}
-	if err := network.Guard(ctx, network.Ports(&alone.Node)); err != nil {
-		return err
-	}
 	err = m.plugCard(ctx, q, alone, at, served)
 	if err != nil {
 		cleared := clearCard(context.WithoutCancel(ctx), q, nic)
@@ -155,10 +152,7 @@ func clearCard(ctx context.Context, q *qmp.Client, nic spec.NIC) error {
 	if err := slot.DropCard(ctx, q, nic); err != nil {
 		return err
 	}
-	if err := network.RemoveLinks([]string{nic.HostEnd}); err != nil {
-		return err
-	}
-	return network.Unguard(ctx, []string{nic.HostEnd})
+	return network.RemoveLinks([]string{nic.HostEnd})
 }
 
 // joining is how long a guest may take to make an interface that has come what it is to be.

@@ -12,7 +12,6 @@ import (
 	"orrery/internal/engine/vm"
 	"orrery/internal/host/qemu"
 	"orrery/internal/image/kernel"
-	"orrery/internal/network"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -80,9 +79,6 @@ func (e *Engine) start(ctx context.Context, m machine, r *nodedir.Record) (err e
 		return err
 	}
 	accel, _ := e.accel()
-	if err := network.Guard(ctx, network.Ports(&r.Node)); err != nil {
-		return err
-	}
 	if err := m.ProvideDisks(ctx, r); err != nil {
 		return err
 	}

@@ -102,7 +102,7 @@ func (e *Engine) Destroy(ctx context.Context, ref engine.Ref) error {
 	return e.Remove(ref)
 }
 
-// tidy removes what a machine had while it ran: links, their guards, sockets, the control group. What it was lent goes
+// tidy removes what a machine had while it ran: links, sockets, the control group. What it was lent goes
 // back, and what it has printed is kept. It has time of its own.
 func (e *Engine) tidy(ctx context.Context, m machine) error {
 	ctx, cancel := engine.Cleanup(ctx)
@@ -111,7 +111,7 @@ func (e *Engine) tidy(ctx context.Context, m machine) error {
 	e.logins.Leave(m.Ref)
 	_ = os.Remove(m.halted()) // the next one begins to run
 	record.Keep(m.Run, m.console())
-	err := m.Unlink(ctx)
+	err := m.Unlink()
 	cgroup.Remove(m.Group())
 	err = errors.Join(err, pci.Here.Return(ctx, m.holder()))
 	return errors.Join(err, m.RemoveRun())

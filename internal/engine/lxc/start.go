@@ -53,9 +53,6 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 	if err := c.passThrough(ctx, r); err != nil {
 		return err
 	}
-	if err := network.Guard(ctx, network.Ports(&r.Node)); err != nil {
-		return errors.Join(err, c.giveBack(ctx, r))
-	}
 	if err := e.boot(context.WithoutCancel(ctx), c, r, mounts); err != nil {
 		err = c.startProblem(err)
 		return errors.Join(err, c.giveBack(ctx, r))
@@ -161,8 +158,7 @@ func (c container) awaitInit(ctx context.Context, r *nodedir.Record) (*enter.Ini
 func (c container) clear(ctx context.Context, r *nodedir.Record) error {
 	cgroup.Remove(c.groups()...)
 	err := network.RemoveLinks(hostEnds(r))
-	unguarded := network.Unguard(ctx, hostEnds(r))
-	return errors.Join(err, unguarded, c.giveBack(ctx, r))
+	return errors.Join(err, c.giveBack(ctx, r))
 }
 
 // why returns the first errors in LXC's log, which is where it says what went wrong.

@@ -2,7 +2,6 @@
 package vm
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -53,8 +52,8 @@ func (m Machine) WhileStarting(start func() error) error {
 	return start()
 }
 
-// Unlink removes the links of the machine, and their guards.
-func (m Machine) Unlink(ctx context.Context) error {
+// Unlink removes the links of the machine.
+func (m Machine) Unlink() error {
 	r, err := m.Read()
 	if err != nil || len(r.NICs) == 0 { // it is half made, or not there
 		return nil
@@ -63,8 +62,7 @@ func (m Machine) Unlink(ctx context.Context) error {
 	for _, nic := range r.NICs {
 		ends = append(ends, nic.HostEnd)
 	}
-	err = network.RemoveLinks(ends)
-	return errors.Join(err, network.Unguard(ctx, ends))
+	return network.RemoveLinks(ends)
 }
 
 // RemoveRun removes what is there while the machine runs, and the directories above that are empty then.

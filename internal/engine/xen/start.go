@@ -11,7 +11,6 @@ import (
 	"orrery/internal/engine/vm"
 	"orrery/internal/host"
 	"orrery/internal/host/xl"
-	"orrery/internal/network"
 	"orrery/internal/observe"
 )
 
@@ -49,9 +48,6 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 
 // start makes what the domain stands on, then lets it boot.
 func (e *Engine) start(ctx context.Context, m machine, r *nodedir.Record) error {
-	if err := network.Guard(ctx, network.Ports(&r.Node)); err != nil {
-		return err
-	}
 	if !r.Imported() {
 		if err := m.ProvideDisks(ctx, r); err != nil {
 			return err

@@ -159,7 +159,7 @@ func (e *Engine) end(ctx context.Context, m machine) error {
 			return err
 		}
 	}
-	if err := m.Unlink(ctx); err != nil {
+	if err := m.Unlink(); err != nil {
 		return err
 	}
 	cgroup.Remove(m.Group())

@@ -10,10 +10,12 @@ import (
 
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/site/spec"
 )
 
 // A Node is what a node has on a port, as spec.NIC and spec.Network say it.
 type Node struct {
+	Site      string // its key
 	MAC       string
 	Address   string // with prefix length
 	IPv6      string // addresses with commas between them, besides the one that follows from the MAC
@@ -22,6 +24,7 @@ type Node struct {
 
 // An Identity is what a node may send as on a port, as the elements of sets have it.
 type Identity struct {
+	site      string   // digest of its key
 	mac       string   // six bytes
 	address   string   // four bytes
 	sixes     []string // addresses of sixteen bytes
@@ -35,7 +38,7 @@ func Identify(port string, n Node) (Identity, error) {
 	if err != nil || err2 != nil || len(mac) != 6 || !address.Addr().Is4() {
 		return Identity{}, problem.New(problem.Failed, "link %s: %q and %q are no addresses", port, n.MAC, n.Address)
 	}
-	i := Identity{mac: string(mac), address: string(address.Addr().AsSlice())}
+	i := Identity{site: siteDigest(n.Site), mac: string(mac), address: string(address.Addr().AsSlice())}
 	for _, text := range words(n.IPv6) {
 		a, err := netip.ParseAddr(text)
 		if err != nil || !a.Is6() {
@@ -61,6 +64,44 @@ func (i Identity) Allows(protocols string) bool {
 	want, err := i.Allow(protocols)
 	has := slices.Sorted(slices.Values(i.protocols))
 	return err == nil && slices.Equal(has, want.protocols)
+}
+
+// IsOf reports whether the node belongs to a site.
+func (i Identity) IsOf(site string) bool { return i.site == siteDigest(site) }
+
+func siteDigest(key string) string { return spec.DigestBytes([]byte(key)) }
+
+// keys returns the keys of the elements that say this of a port, by set.
+func (i Identity) keys(port string) map[string][]string {
+	all := map[string][]string{held.name: {portKey(port)}}
+	if i.mac == "" || i.address == "" {
+		return all // another program has changed the sets: the port stays shut until it is guarded again
+	}
+	add := func(s set, with ...string) { all[s.name] = append(all[s.name], portKey(port, with...)) }
+	add(macs, i.mac)
+	add(addresses, i.address)
+	add(own, i.mac, i.address)
+	add(own6, i.linkLocal())
+	for _, a := range i.sixes {
+		add(own6, a)
+	}
+	for _, p := range i.protocols {
+		add(protocols, p)
+	}
+	return all
+}
+
+// comment is that of the port's element in the set held: whose it is, and a digest of all that the sets say of it. By that,
+// Hold sees whether a port is held to something else without reading all elements.
+func (i Identity) comment(port string) string {
+	var all []string
+	for name, keys := range i.keys(port) {
+		for _, key := range keys {
+			all = append(all, name+" "+key)
+		}
+	}
+	slices.Sort(all)
+	return i.site + " " + spec.DigestBytes([]byte(strings.Join(slices.Compact(all), "\n")))
 }
 
 // words returns those of a list; of "" there are none.

@@ -20,7 +20,13 @@ func inMemory(t *testing.T, nodes map[string]Node) *nftest.Table {
 		}
 		table.Held[port] = i
 	}
-	all := &nftest.Table{Chains: map[string][][]expr.Any{}, Sets: table.keys()}
+	all := &nftest.Table{Chains: map[string][][]expr.Any{}, Sets: map[string]map[string]bool{}}
+	for name, keys := range table.keys() {
+		all.Sets[name] = map[string]bool{}
+		for key := range keys {
+			all.Sets[name][key] = true
+		}
+	}
 	for _, c := range chains {
 		for _, r := range c.rules {
 			all.Chains[c.name] = append(all.Chains[c.name], r.exprs())

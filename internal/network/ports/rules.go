@@ -137,9 +137,10 @@ func (r rule) String() string {
 	return strings.Join(append(words, r.then), " ")
 }
 
-// comment goes with the rule into the kernel. By its digest, Open sees whether it is the rule that belongs there.
+// comment goes with the rule into the kernel. By its digest, Open sees whether it is the rule that belongs there, in a table
+// whose sets are those of this version.
 func (r rule) comment() string {
-	return fmt.Sprintf("%s (%s)", r.why, spec.DigestBytes([]byte(r.String()))[:8])
+	return fmt.Sprintf("%s (%s)", r.why, spec.DigestBytes(fmt.Append(nil, r, maxElements))[:8])
 }
 
 // exprs returns the rule in the instructions of the kernel's nf_tables.

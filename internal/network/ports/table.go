@@ -8,6 +8,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/google/nftables"
@@ -21,17 +22,19 @@ import (
 
 // A Table is the table of this host, as it was when it was opened and as Commit will make it.
 type Table struct {
-	Held     map[string]Identity        // ports that are held to what they may send as
-	Existing bool                       // the table
-	Whole    bool                       // and all that shall be in it
-	sized    bool                       // its sets are bounded by maxElements
-	was      map[string]map[string]bool // keys in the table, by set
+	Held     map[string]Identity // ports that are held to what they may send as
+	Existing bool                // the table
+	Whole    bool                // and all that shall be in it
+	was      map[string]elements // what is in the table, by set
 }
+
+// elements are those of a set: the comment of each by its key.
+type elements map[string]string
 
 // maxElements bounds each set. The kernel keeps a set that says how large it may become in a table of fixed size, which it
 // lists as it is. One without bounds grows and is rearranged later, and what is listed meanwhile lacks elements and repeats
 // others (nft_rhash and nft_hash, net/netfilter/nft_set_hash.c).
-var maxElements uint32 = 16384 // a variable, so that tests can change it
+const maxElements = 16384
 
 var table = &nftables.Table{Name: "orrery-ports", Family: nftables.TableFamilyBridge}
 
@@ -65,7 +68,7 @@ func readOnce() (*Table, error) {
 		return nil, unusable(err)
 	}
 	defer func() { _ = c.CloseLasting() }()
-	g := &Table{Held: map[string]Identity{}, was: map[string]map[string]bool{}}
+	g := &Table{Held: map[string]Identity{}, was: map[string]elements{}}
 	tables, err := c.ListTablesOfFamily(nftables.TableFamilyBridge)
 	if err != nil {
 		return nil, unusable(err)
@@ -74,31 +77,28 @@ func readOnce() (*Table, error) {
 		return g, nil
 	}
 	g.Existing = true
-	g.Whole, g.sized = slices.Equal(comments(c), allComments()), sized(c)
+	g.Whole = slices.Equal(comments(c), allComments())
 	for _, s := range sets {
-		elements, err := c.GetSetElements(s.kernelSet())
+		found, err := c.GetSetElements(s.kernelSet())
 		if err != nil {
 			g.Whole = false // somebody has taken it away, or a former version has made the table
 			continue
 		}
-		g.was[s.name] = map[string]bool{}
-		for _, e := range elements {
-			g.was[s.name][string(e.Key)] = true
-			g.read(s, e.Key)
+		g.was[s.name] = elements{}
+		for _, e := range found {
+			g.was[s.name][string(e.Key)] = e.Comment
+			g.read(s, e)
 		}
 	}
-	// Somebody may have changed the sets.
-	maps.DeleteFunc(g.Held, func(port string, _ Identity) bool { return !g.was[held.name][portKey(port)] })
+	// Another program may have changed the sets.
+	maps.DeleteFunc(g.Held, func(port string, _ Identity) bool {
+		_, ok := g.was[held.name][portKey(port)]
+		return !ok
+	})
 	for name, keys := range g.keys() {
 		g.Whole = g.Whole && maps.Equal(keys, g.was[name])
 	}
 	return g, nil
-}
-
-// sized reports whether the sets are bounded. Those of former versions are not.
-func sized(c *nftables.Conn) bool {
-	existing, err := c.GetSets(table)
-	return err == nil && !slices.ContainsFunc(existing, func(s *nftables.Set) bool { return !s.Anonymous && s.Size != maxElements })
 }
 
 // allComments returns those that the rules shall have, each behind its chain.
@@ -139,13 +139,15 @@ func comments(c *nftables.Conn) []string {
 }
 
 // read adds what an element of a set says to what is held. The set own says nothing that others do not.
-func (g *Table) read(s set, key []byte) {
-	if len(key) < unix.IFNAMSIZ {
+func (g *Table) read(s set, e nftables.SetElement) {
+	if len(e.Key) < unix.IFNAMSIZ {
 		return
 	}
-	port := string(bytes.TrimRight(key[:unix.IFNAMSIZ], "\x00"))
-	as, rest := g.Held[port], key[unix.IFNAMSIZ:]
+	port := string(bytes.TrimRight(e.Key[:unix.IFNAMSIZ], "\x00"))
+	as, rest := g.Held[port], e.Key[unix.IFNAMSIZ:]
 	switch {
+	case s.name == held.name:
+		as.site, _, _ = strings.Cut(e.Comment, " ")
 	case s.name == macs.name && len(rest) >= 6:
 		as.mac = string(rest[:6])
 	case s.name == addresses.name && len(rest) >= 4:
@@ -158,28 +160,19 @@ func (g *Table) read(s set, key []byte) {
 	g.Held[port] = as
 }
 
-// keys returns what shall be in the sets.
-func (g *Table) keys() map[string]map[string]bool {
-	all := map[string]map[string]bool{}
+// keys returns what the sets must have.
+func (g *Table) keys() map[string]elements {
+	all := map[string]elements{}
 	for _, s := range sets {
-		all[s.name] = map[string]bool{}
+		all[s.name] = elements{}
 	}
 	for port, as := range g.Held {
-		add := func(s set, with ...string) { all[s.name][portKey(port, with...)] = true }
-		add(held)
-		if as.mac == "" || as.address == "" {
-			continue // somebody has changed the sets: the port stays shut until it is guarded again
+		for name, keys := range as.keys(port) {
+			for _, key := range keys {
+				all[name][key] = ""
+			}
 		}
-		add(macs, as.mac)
-		add(addresses, as.address)
-		add(own, as.mac, as.address)
-		add(own6, as.linkLocal())
-		for _, a := range as.sixes {
-			add(own6, a)
-		}
-		for _, p := range as.protocols {
-			add(protocols, p)
-		}
+		all[held.name][portKey(port)] = as.comment(port)
 	}
 	return all
 }
@@ -194,13 +187,12 @@ func (g *Table) Commit() error {
 		return unusable(err)
 	}
 	keys := g.keys()
-	anew := !g.Whole || !g.sized
-	if len(g.Held) == 0 || anew {
+	if len(g.Held) == 0 || !g.Whole {
 		c.AddTable(table) // so that there is one to delete
 		c.DelTable(table)
 		g.was = nil
 	}
-	if len(g.Held) > 0 && anew {
+	if len(g.Held) > 0 && !g.Whole {
 		if err := create(c); err != nil {
 			return err
 		}
@@ -246,12 +238,12 @@ func create(c *nftables.Conn) error {
 	return nil
 }
 
-// change does something with the keys that are in one set and not in another, as many at a time as one message takes.
-func change(s *nftables.Set, in, notIn map[string]bool, what func(*nftables.Set, []nftables.SetElement) error) error {
+// change does something with the elements of one set that another does not have, as many at a time as one message takes.
+func change(s *nftables.Set, in, notIn elements, what func(*nftables.Set, []nftables.SetElement) error) error {
 	var some []nftables.SetElement
-	for key := range in {
-		if !notIn[key] {
-			some = append(some, nftables.SetElement{Key: []byte(key)})
+	for key, comment := range in {
+		if other, ok := notIn[key]; !ok || other != comment {
+			some = append(some, nftables.SetElement{Key: []byte(key), Comment: comment})
 		}
 	}
 	for chunk := range slices.Chunk(some, 256) {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/google/nftables"
+
 	"orrery/test/need"
 )
 
@@ -38,27 +40,31 @@ func commit(t *testing.T, g *Table) {
 	}
 }
 
-// TestFormerTable: the sets of former versions, which the kernel may list wrongly while they grow, are replaced with what they hold.
+// TestFormerTable: a table of a former version, whose sets say less of ports, is replaced with what it holds.
 func TestFormerTable(t *testing.T) {
 	if !need.Alone(t, "--net") {
 		return
 	}
-	ports := many(t, 20)
-	bound := maxElements
-	maxElements = 0
 	g := open(t)
-	g.Held = ports
+	g.Held = many(t, 20)
 	commit(t, g)
-	maxElements = bound
-	g = open(t)
-	if g.sized || !g.Whole {
-		t.Errorf("a former version's: sized %t, whole %t", g.sized, g.Whole)
+	without := elements{portKey("orv3"): "", portKey("orv4"): ""}
+	c := &nftables.Conn{}
+	for _, what := range []func(*nftables.Set, []nftables.SetElement) error{c.SetDeleteElements, c.SetAddElements} {
+		if err := change(held.kernelSet(), without, nil, what); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if g = open(t); g.Whole || len(g.Held) != 20 {
+		t.Errorf("a former version's: whole %t, %d ports", g.Whole, len(g.Held))
 	}
 	delete(g.Held, "orv3")
 	commit(t, g)
-	g = open(t)
-	if !g.sized || !g.Whole || len(g.Held) != 19 {
-		t.Errorf("after a change: sized %t, whole %t, %d ports", g.sized, g.Whole, len(g.Held))
+	if g = open(t); !g.Whole || len(g.Held) != 19 {
+		t.Errorf("after a change: whole %t, %d ports", g.Whole, len(g.Held))
 	}
 }
 
@@ -87,4 +93,62 @@ func TestManyPorts(t *testing.T) {
 	if g = open(t); !g.Whole || len(g.Held) != len(ports) {
 		t.Errorf("made anew, %d ports were read, whole %t", len(g.Held), g.Whole)
 	}
+}
+
+// TestHold adds ports to the table, whose other ports it neither reads nor changes.
+func TestHold(t *testing.T) {
+	if !need.Alone(t, "--net") {
+		return
+	}
+	holds := func(what string, want bool, some map[string]Identity, free ...string) {
+		t.Helper()
+		if ok, err := Hold(some, free); err != nil || ok != want {
+			t.Errorf("%s: %t, %v", what, ok, err)
+		}
+	}
+	all := many(t, 400)
+	others, one := many(t, 10), map[string]Identity{"orv200": all["orv200"]}
+	holds("without a table", false, one)
+	g := open(t)
+	g.Held = others
+	commit(t, g)
+	holds("a new port", true, one)
+	holds("the same again", true, one, "orv300")
+	if g = open(t); !g.Whole || len(g.Held) != 11 {
+		t.Errorf("%d ports are held, whole %t", len(g.Held), g.Whole)
+	}
+	holds("a port that must not be held", false, one, "orv3")
+	holds("another identity", false, map[string]Identity{"orv200": all["orv201"]})
+	more, err := all["orv200"].Allow("0x88f7")
+	if err != nil {
+		t.Fatal(err)
+	}
+	holds("another protocol", false, map[string]Identity{"orv200": more})
+	if g = open(t); g.Held["orv200"].mac != one["orv200"].mac || g.Held["orv200"].Allows("0x88f7") {
+		t.Errorf("the port is held to %+v", g.Held["orv200"])
+	}
+
+	c := &nftables.Conn{}
+	c.FlushSet(own.kernelSet())
+	c.FlushSet(own6.kernelSet())
+	if err := c.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	holds("a set that was emptied", true, all)
+	if g = open(t); !g.Whole || len(g.Held) != len(all) {
+		t.Errorf("%d ports are held, whole %t", len(g.Held), g.Whole)
+	}
+	cost := func() float64 { return testing.AllocsPerRun(5, func() { holds("again", true, one) }) }
+	beside400 := cost()
+	g.Held = others
+	commit(t, g)
+	if beside10 := cost(); beside400 > beside10*1.05 {
+		t.Errorf("beside 400 ports it allocates %v times, beside 10 %v times", beside400, beside10)
+	}
+
+	c.FlushChain(&nftables.Chain{Name: arp, Table: table})
+	if err := c.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	holds("a chain that was emptied", false, one)
 }
