@@ -14,6 +14,7 @@ import (
 	"orrery/internal/backup/vault"
 	"orrery/internal/problem"
 	"orrery/internal/tree"
+	"orrery/internal/treesync"
 )
 
 // A layer lays a tree down in a directory that nobody else can enter meanwhile. All names are followed below that directory only,
@@ -149,25 +150,18 @@ func inPlace(kind string, e *vault.Entry) bool {
 	return true
 }
 
-// attributes gives those that are content. Others steer the overlayfs or the security modules of the host.
+// attributes returns those that come back.
 func (l *layer) attributes(e *vault.Entry) vault.Attrs {
-	kept := vault.Attrs{}
-	for name, value := range e.Attrs {
-		if carried[name] || strings.HasPrefix(name, "user.") && (!strings.HasPrefix(name, "user.overlay.") || carried[name]) {
-			if name != "security.capability" || l.shut {
-				kept[name] = value
-				continue
-			}
-		}
-		l.lacks(strings.ToValidUTF8(name, "?"))
+	policy := treesync.Open
+	if l.shut {
+		policy = treesync.Carried
 	}
-	return kept
-}
-
-// carried are the attributes that come back, besides those of users: ACLs and capabilities, and what hides in an overlay what is below.
-var carried = map[string]bool{
-	"system.posix_acl_access": true, "system.posix_acl_default": true, "security.capability": true,
-	"trusted.overlay.opaque": true, "trusted.overlay.whiteout": true, "user.overlay.opaque": true, "user.overlay.whiteout": true,
+	for name := range e.Attrs {
+		if !policy.Passes(name) {
+			l.lacks(strings.ToValidUTF8(name, "?"))
+		}
+	}
+	return policy.Filter(e.Attrs)
 }
 
 // fill writes the parts of a file that are no holes.

@@ -15,6 +15,7 @@ import (
 	"orrery/internal/backup/vault"
 	"orrery/internal/problem"
 	"orrery/internal/tree"
+	"orrery/internal/treesync"
 )
 
 // A walk makes the list of a tree. Processes of nodes may change the tree meanwhile.
@@ -157,9 +158,11 @@ func (w *walk) fresh(at *tree.Entry, e *vault.Entry) error {
 	if err != nil {
 		return err
 	}
-	if e.Attrs, err = attributes(at); err != nil {
+	attrs, err := tree.Attributes(at.Dir, at.Name)
+	if err != nil {
 		return err
 	}
+	e.Attrs = treesync.Lasting.Filter(attrs)
 	if e.Changed > begun.Add(-settled).UnixNano() {
 		e.Changed = 0
 	}

@@ -25,6 +25,7 @@ import (
 
 	"orrery/internal/jsonlimit"
 	"orrery/internal/tree"
+	"orrery/internal/treesync"
 )
 
 // What a frame is. Each has a length and so many bytes.
@@ -80,24 +81,10 @@ type entry struct {
 }
 
 func (e *entry) made() *tree.Made {
-	m := &tree.Made{Path: string(e.Name), Mode: e.Mode, Uid: int(e.Uid), Gid: int(e.Gid), Modified: time.Unix(0, e.Time), Link: string(e.Link), Attrs: map[string][]byte{}}
-	for name, value := range e.Attrs {
-		if Carried(name) {
-			m.Attrs[name] = value
-		}
+	return &tree.Made{
+		Path: string(e.Name), Mode: e.Mode, Uid: int(e.Uid), Gid: int(e.Gid), Modified: time.Unix(0, e.Time), Link: string(e.Link),
+		Attrs: treesync.Carried.Filter(e.Attrs),
 	}
-	return m
-}
-
-// carried are the attributes that go along, besides those of users: ACLs and capabilities, and what hides in an overlay what is below. Others steer the overlayfs or the security modules of a host.
-var carried = map[string]bool{
-	"system.posix_acl_access": true, "system.posix_acl_default": true, "security.capability": true,
-	"trusted.overlay.opaque": true, "trusted.overlay.whiteout": true, "user.overlay.opaque": true, "user.overlay.whiteout": true,
-}
-
-// Carried reports whether an extended attribute goes along.
-func Carried(name string) bool {
-	return carried[name] || strings.HasPrefix(name, "user.") && !strings.HasPrefix(name, "user.overlay.")
 }
 
 // line writes and reads frames, and sums them up.

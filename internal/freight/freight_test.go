@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"orrery/internal/treesync/treesynctest"
 )
 
 func must(t *testing.T, err error) {
@@ -319,4 +321,22 @@ func TestWithout(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// TestAttributes: no attribute goes along that is not content of the node, whichever of the two hosts lies.
+func TestAttributes(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("most attributes need root")
+	}
+	dir, p := t.TempDir(), newPair(t)
+	must(t, os.Mkdir(filepath.Join(dir, "d"), 0o755))
+	must(t, os.WriteFile(filepath.Join(dir, "f"), nil, 0o644))
+	set := map[string][]treesynctest.Attribute{"d": treesynctest.Set(t, filepath.Join(dir, "d")), "f": treesynctest.Set(t, filepath.Join(dir, "f"))}
+	_, err := p.send(true, Source{Name: "private", Dir: dir})
+	must(t, err)
+	carried := func(a treesynctest.Attribute) bool { return a.Carried }
+	for name, attrs := range set {
+		treesynctest.Check(t, filepath.Join(p.store.Tree("private"), name), attrs, carried)
+	}
+	treesynctest.Same(t, "what is made", (&entry{Attrs: treesynctest.Values()}).made().Attrs, treesynctest.Attributes, carried)
 }

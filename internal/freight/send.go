@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/tree"
+	"orrery/internal/treesync"
 )
 
 // A Source is a tree that is sent, under a name.
@@ -275,12 +276,9 @@ func vanished(err error) error {
 
 func (r *round) entry(e *tree.Entry) (entry, error) {
 	attrs, err := tree.Attributes(e.Dir, e.Name)
-	for name := range attrs {
-		if !Carried(name) {
-			delete(attrs, name)
-		}
-	}
-	return entry{Name: []byte(e.Path), Mode: e.Stat.Mode, Uid: e.Stat.Uid, Gid: e.Stat.Gid, Time: e.Stat.Mtim.Nano(), Attrs: attrs}, err
+	return entry{
+		Name: []byte(e.Path), Mode: e.Stat.Mode, Uid: e.Stat.Uid, Gid: e.Stat.Gid, Time: e.Stat.Mtim.Nano(), Attrs: treesync.Carried.Filter(attrs),
+	}, err
 }
 
 func (r *round) leave(e *tree.Entry) error {

@@ -28,6 +28,7 @@ import (
 	"orrery/internal/image/sums"
 	"orrery/internal/jsonlimit"
 	"orrery/internal/tree"
+	"orrery/internal/treesync"
 )
 
 // Size is that of a piece; a smaller file is one piece.
@@ -84,10 +85,11 @@ func Read(ctx context.Context, dir string, digests map[string]string, note any) 
 		is := Entry{
 			Path: []byte(e.Path), Mode: e.Stat.Mode, Uid: int(e.Stat.Uid), Gid: int(e.Stat.Gid), Modified: time.Unix(e.Stat.Mtim.Sec, e.Stat.Mtim.Nsec).UTC(),
 		}
-		if is.Attrs, err = tree.Attributes(e.Dir, e.Name); err != nil {
+		attrs, err := tree.Attributes(e.Dir, e.Name)
+		if err != nil {
 			return err
 		}
-		maps.DeleteFunc(is.Attrs, func(name string, _ []byte) bool { return !carried(name) })
+		is.Attrs = treesync.Carried.Filter(attrs)
 		switch is.kind() {
 		case unix.S_IFLNK:
 			link, err := tree.ReadLink(e.Dir, e.Name)
@@ -131,16 +133,6 @@ func (e *Entry) read(ctx context.Context, at *tree.Entry, sum string) error {
 func sumOf(content []byte) string {
 	sum := sha256.Sum256(content)
 	return hex.EncodeToString(sum[:])
-}
-
-// carried tells the attributes that are content of a layer. Others steer the overlayfs or the security modules of a host.
-func carried(name string) bool {
-	switch name {
-	case "system.posix_acl_access", "system.posix_acl_default", "security.capability", "trusted.overlay.opaque", "trusted.overlay.whiteout",
-		"user.overlay.opaque", "user.overlay.whiteout":
-		return true
-	}
-	return strings.HasPrefix(name, "user.") && !strings.HasPrefix(name, "user.overlay.")
 }
 
 // Lines gives the index as the manifest of a layer has it: one line for each path, sorted.
@@ -235,7 +227,7 @@ func (c *checker) check(e *Entry) error {
 		return fmt.Errorf("it is %s", tree.Kind(e.Mode))
 	}
 	for name := range e.Attrs {
-		if !carried(name) {
+		if !treesync.Carried.Passes(name) {
 			return fmt.Errorf("it has the attribute %s, which is no content", tree.Shorten(name))
 		}
 	}
