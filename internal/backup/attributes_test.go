@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"orrery/internal/backup/vault"
+	"orrery/internal/treesync"
 	"orrery/internal/treesync/treesynctest"
 )
 
@@ -27,8 +28,8 @@ func TestAttributes(t *testing.T) {
 	} {
 		lacks := map[string][]byte{}
 		l := &layer{shut: shut, lacks: func(what string) { lacks[what] = nil }}
-		back := l.attributes(&vault.Entry{Attrs: treesynctest.Values()})
-		treesynctest.Same(t, "what comes back", back, treesynctest.Attributes, passes)
+		e := &vault.Entry{Entry: treesync.Entry{Attrs: treesynctest.Values()}}
+		treesynctest.Same(t, "what comes back", e.Made(l.policy(e)).Attrs, treesynctest.Attributes, passes)
 		treesynctest.Same(t, "what is lacking", lacks, treesynctest.Attributes, func(a treesynctest.Attribute) bool { return !passes(a) })
 	}
 }

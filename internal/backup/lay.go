@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -84,10 +83,7 @@ func (l *layer) make(b *tree.Builder, e *vault.Entry) error {
 	if !keep {
 		return nil
 	}
-	made := &tree.Made{
-		Path: string(e.Name), Mode: e.Mode, Uid: int(e.Uid), Gid: int(e.Gid), Modified: time.Unix(0, e.Time), Link: string(e.Link), Same: string(e.Same),
-		Attrs: l.attributes(e),
-	}
+	made := e.Made(l.policy(e))
 	const setID = unix.S_ISUID | unix.S_ISGID
 	if !l.shut && !e.IsDir() && made.Mode&setID != 0 {
 		made.Mode &^= setID
@@ -150,8 +146,8 @@ func inPlace(kind string, e *vault.Entry) bool {
 	return true
 }
 
-// attributes returns those that come back.
-func (l *layer) attributes(e *vault.Entry) vault.Attrs {
+// policy returns which extended attributes come back, and tells of the others.
+func (l *layer) policy(e *vault.Entry) treesync.Policy {
 	policy := treesync.Open
 	if l.shut {
 		policy = treesync.Carried
@@ -161,7 +157,7 @@ func (l *layer) attributes(e *vault.Entry) vault.Attrs {
 			l.lacks(strings.ToValidUTF8(name, "?"))
 		}
 	}
-	return policy.Filter(e.Attrs)
+	return policy
 }
 
 // fill writes the parts of a file that are no holes.
