@@ -19,7 +19,6 @@ import (
 	"io"
 	"path"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -69,22 +68,8 @@ type end struct {
 
 // An entry is a path of a tree.
 type entry struct {
-	Name  []byte            `json:"n"`
-	Mode  uint32            `json:"m,omitempty"`
-	Uid   uint32            `json:"u,omitempty"`
-	Gid   uint32            `json:"g,omitempty"`
-	Time  int64             `json:"t,omitempty"`
-	Size  int64             `json:"s,omitempty"`
-	Link  []byte            `json:"l,omitempty"` // what a symbolic link says, or of which path this is another name
-	Attrs map[string][]byte `json:"x,omitempty"`
-	Patch bool              `json:"p,omitempty"` // what follows is put over what is there
-}
-
-func (e *entry) made() *tree.Made {
-	return &tree.Made{
-		Path: string(e.Name), Mode: e.Mode, Uid: int(e.Uid), Gid: int(e.Gid), Modified: time.Unix(0, e.Time), Link: string(e.Link),
-		Attrs: treesync.Carried.Filter(e.Attrs),
-	}
+	treesync.Entry
+	Patch bool `json:"patch,omitempty"` // what follows is put over what is there
 }
 
 // line writes and reads frames, and sums them up.

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/treesync"
 	"orrery/internal/treesync/treesynctest"
 )
 
@@ -26,7 +27,7 @@ func TestAttributes(t *testing.T) {
 	treesynctest.Same(t, "the index", x.Entries[1].Attrs, set, func(a treesynctest.Attribute) bool { return a.Carried })
 	for _, a := range treesynctest.Attributes {
 		var b bytes.Buffer
-		x.Entries[1] = Entry{Path: []byte("f"), Mode: unix.S_IFLNK | 0o777, Attrs: map[string][]byte{a.Name: nil}}
+		x.Entries[1] = Entry{Entry: treesync.Entry{Name: "f", Mode: unix.S_IFLNK | 0o777, Attrs: treesync.Attrs{a.Name: nil}}}
 		if err := x.Pack(&b); err != nil {
 			t.Fatal(err)
 		}
