@@ -18,7 +18,7 @@ var layers = [][]string{
 	{"visible", "phrase", "knot", "jsonlimit", "pins", "rawfile"},
 	{"jsonlimit/jsonattack", "host/process"},
 	{"problem", "tree", "holders"},
-	{"strict", "guest/boot", "edition", "turn", "waits", "image/sums"},
+	{"frame", "strict", "guest/boot", "edition", "turn", "waits", "image/sums"},
 	{"site"},
 	{"distro"},
 	{"site/selector", "site/check", "site/render", "site/spec", "site/sitefile", "site/inventory", "site/graph", "site/twin", "observe"},
