@@ -10,7 +10,6 @@ package freight
 import (
 	"bufio"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -22,6 +21,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/frame"
 	"orrery/internal/jsonlimit"
 	"orrery/internal/tree"
 	"orrery/internal/treesync"
@@ -91,17 +91,9 @@ func (l *line) restart(base string) {
 func (l *line) said() string { return hex.EncodeToString(l.sum.Sum(nil)) }
 
 func (l *line) frame(kind byte, parts ...[]byte) error {
-	n := 0
-	for _, p := range parts {
-		n += len(p)
-	}
-	if n > mostFrame {
-		return fmt.Errorf("%d bytes at once are too many", n)
-	}
-	b := make([]byte, 0, 5+n)
-	b = binary.BigEndian.AppendUint32(append(b, kind), uint32(n)) //nolint:gosec // it is small
-	for _, p := range parts {
-		b = append(b, p...)
+	b := frame.Append(nil, kind, parts...)
+	if len(b) > mostFrame {
+		return fmt.Errorf("%d bytes at once are too many", len(b))
 	}
 	l.sum.Write(b) //nolint:errcheck // a hash takes everything
 	_, err := l.to.Write(b)
@@ -119,24 +111,18 @@ func (l *line) tell(kind byte, what any) error {
 var errForm = errors.New("the other host sends what makes no sense")
 
 func (l *line) next() (kind byte, b []byte, err error) {
-	var head [5]byte
 	if err := l.to.Flush(); err != nil {
 		return 0, nil, err
 	}
-	if _, err := io.ReadFull(l.from, head[:]); err != nil {
-		return 0, nil, err
+	if kind, b, err = frame.Read(l.from, mostFrame, nil); err == nil {
+		l.add(kind, b)
 	}
-	n := binary.BigEndian.Uint32(head[1:])
-	if n > mostFrame {
-		return 0, nil, errForm
-	}
-	b = make([]byte, n)
-	if _, err := io.ReadFull(l.from, b); err != nil {
-		return 0, nil, err
-	}
-	l.sum.Write(head[:]) //nolint:errcheck // a hash takes everything
-	l.sum.Write(b)       //nolint:errcheck // a hash takes everything
-	return head[0], b, nil
+	return kind, b, err
+}
+
+// add sums up a frame that was read.
+func (l *line) add(kind byte, b []byte) {
+	l.sum.Write(frame.Append(nil, kind, b)) //nolint:errcheck // a hash takes everything
 }
 
 // hear takes one frame of a kind.

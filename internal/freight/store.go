@@ -163,9 +163,7 @@ func (t *taking) round() error {
 	}
 	t.budget = min(free, s.Bytes+s.Bytes/4+slack)
 	l.restart(s.Base) // as the sender has it
-	if err := l.again(begins, b); err != nil {
-		return err
-	}
+	l.add(begins, b)
 	for {
 		kind, b, err := l.next()
 		if errors.Is(err, io.EOF) {
@@ -181,13 +179,6 @@ func (t *taking) round() error {
 			return err
 		}
 	}
-}
-
-// again sums up a frame that was read before it was known on what it stands.
-func (l *line) again(kind byte, b []byte) error {
-	l.sum.Write(binary.BigEndian.AppendUint32([]byte{kind}, uint32(len(b)))) //nolint:errcheck,gosec // a hash takes everything
-	_, err := l.sum.Write(b)
-	return err
 }
 
 // finish brings all to disk, and takes down what there is.
