@@ -12,6 +12,7 @@ import (
 
 	"orrery/internal/backup/vault"
 	"orrery/internal/tree"
+	"orrery/internal/treesync"
 )
 
 // A forest is the trees that go into a backup, by name, as they were when they were last read.
@@ -30,7 +31,7 @@ func (f forest) pass(ctx context.Context, sources []Source, into Adder, saw func
 	group.SetLimit(max(2, runtime.NumCPU()))
 	results := make([]*taken, len(sources))
 	for i := range sources {
-		former := map[vault.Name]*vault.Entry{}
+		former := map[treesync.Name]*vault.Entry{}
 		if was := f[sources[i].Tree.Name]; was != nil {
 			for j := range was.entries {
 				former[was.entries[j].Name] = &was.entries[j]

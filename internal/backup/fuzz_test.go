@@ -18,14 +18,15 @@ import (
 	"orrery/internal/image"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
+	"orrery/internal/treesync"
 )
 
 // seed writes a backup with one of everything.
 func seed(t testing.TB) (archive []byte, manifest []byte) {
 	f := forgeArchive(t)
-	dir := vault.Entry{Name: "dir", Mode: unix.S_IFDIR | 0o755, Uid: uint32(os.Geteuid()), Gid: uint32(os.Getegid())}
-	link := vault.Entry{Name: "link", Mode: unix.S_IFLNK | 0o777, Link: "/etc", Uid: dir.Uid, Gid: dir.Gid}
-	same := vault.Entry{Name: "same", Mode: unix.S_IFREG | 0o644, Same: "dir/file"}
+	dir := vault.Entry{Entry: treesync.Entry{Name: "dir", Mode: unix.S_IFDIR | 0o755, Uid: uint32(os.Geteuid()), Gid: uint32(os.Getegid())}}
+	link := vault.Entry{Entry: treesync.Entry{Name: "link", Mode: unix.S_IFLNK | 0o777, Link: "/etc", Uid: dir.Uid, Gid: dir.Gid}}
+	same := vault.Entry{Entry: treesync.Entry{Name: "same", Mode: unix.S_IFREG | 0o644, Same: "dir/file"}}
 	f.tree(vault.Tree{Name: "site", Kind: vault.SiteTree}, dir, f.file("dir/file", "text"), link, same, f.file("site.toml", "[site]"))
 	f.tree(vault.Tree{Name: "private/1", Kind: vault.PrivateTree, ID: 1, Node: "n"}, dir, f.file("dir/file", "text"), link)
 	f.tree(vault.Tree{Name: "volume/v/n", Kind: vault.VolumeTree, Volume: "v", Node: "n"})

@@ -24,6 +24,7 @@ import (
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
 	"orrery/internal/tree"
+	"orrery/internal/treesync"
 )
 
 // A forger writes backups of which Orrery would write none.
@@ -50,7 +51,7 @@ func forgeArchive(t testing.TB) *forger {
 // tree adds a tree; its top is added, too.
 func (f *forger) tree(tree vault.Tree, entries ...vault.Entry) {
 	f.t.Helper()
-	text, err := vault.WriteList(append([]vault.Entry{{Name: ".", Mode: unix.S_IFDIR | 0o755, Uid: uint32(os.Geteuid()), Gid: uint32(os.Getegid())}}, entries...))
+	text, err := vault.WriteList(append([]vault.Entry{{Entry: treesync.Entry{Name: ".", Mode: unix.S_IFDIR | 0o755, Uid: uint32(os.Geteuid()), Gid: uint32(os.Getegid())}}}, entries...))
 	if err == nil {
 		tree.List, err = f.pack.AddAll(text)
 	}
@@ -63,7 +64,7 @@ func (f *forger) tree(tree vault.Tree, entries ...vault.Entry) {
 // file gives an entry of a file, whose content is packed.
 func (f *forger) file(name, content string) vault.Entry {
 	f.t.Helper()
-	e := vault.Entry{Name: vault.Name(name), Mode: unix.S_IFREG | 0o644, Uid: uint32(os.Geteuid()), Gid: uint32(os.Getegid()), Size: int64(len(content))}
+	e := vault.Entry{Entry: treesync.Entry{Name: treesync.Name(name), Mode: unix.S_IFREG | 0o644, Uid: uint32(os.Geteuid()), Gid: uint32(os.Getegid()), Size: int64(len(content))}}
 	pieces, err := f.pack.AddAll([]byte(content))
 	if err != nil {
 		f.t.Fatal(err)
@@ -247,7 +248,9 @@ func repeat(d vault.Digest, n int) []vault.Digest {
 func TestBombs(t *testing.T) {
 	private := vault.Tree{Name: "private/1", Kind: vault.PrivateTree, Node: "n", ID: 1}
 	big := strings.Repeat("x", vault.PieceSize)
-	reg := func(name string) vault.Entry { return vault.Entry{Name: vault.Name(name), Mode: unix.S_IFREG | 0o600} }
+	reg := func(name string) vault.Entry {
+		return vault.Entry{Entry: treesync.Entry{Name: treesync.Name(name), Mode: unix.S_IFREG | 0o600}}
+	}
 	for name, fill := range map[string]func(*testing.T, *forger){
 		"a piece 200,000 times": func(t *testing.T, f *forger) {
 			var st unix.Statfs_t
@@ -292,19 +295,19 @@ func TestBombs(t *testing.T) {
 			f.m.Trees = append(f.m.Trees, private)
 		},
 		"a negative size": func(_ *testing.T, f *forger) {
-			f.tree(private, vault.Entry{Name: "f", Mode: unix.S_IFREG | 0o600, Size: -1})
+			f.tree(private, vault.Entry{Entry: treesync.Entry{Name: "f", Mode: unix.S_IFREG | 0o600, Size: -1}})
 		},
 		"a size of 8 EiB": func(_ *testing.T, f *forger) {
-			f.tree(private, vault.Entry{Name: "f", Mode: unix.S_IFREG | 0o600, Size: 1<<63 - 1})
+			f.tree(private, vault.Entry{Entry: treesync.Entry{Name: "f", Mode: unix.S_IFREG | 0o600, Size: 1<<63 - 1}})
 		},
 		"a part of 8 EiB": func(_ *testing.T, f *forger) {
-			f.tree(private, vault.Entry{Name: "f", Mode: unix.S_IFREG | 0o600, Size: 1<<63 - 1, Data: []vault.Extent{{At: 1<<63 - 2, Size: 3, Pieces: repeat(vault.Digest{}, 1)}}})
+			f.tree(private, vault.Entry{Entry: treesync.Entry{Name: "f", Mode: unix.S_IFREG | 0o600, Size: 1<<63 - 1}, Data: []vault.Extent{{At: 1<<63 - 2, Size: 3, Pieces: repeat(vault.Digest{}, 1)}}})
 		},
 		"a deep path": func(_ *testing.T, f *forger) { f.tree(private, reg(strings.Repeat("d/", 1<<20)+"x")) },
 		"in no order": func(_ *testing.T, f *forger) { f.tree(private, reg("b"), reg("a")) },
 		"twice":       func(_ *testing.T, f *forger) { f.tree(private, reg("a"), reg("a")) },
 		"a link of 1 MiB": func(_ *testing.T, f *forger) {
-			f.tree(private, vault.Entry{Name: "l", Mode: unix.S_IFLNK | 0o777, Link: vault.Name(big)})
+			f.tree(private, vault.Entry{Entry: treesync.Entry{Name: "l", Mode: unix.S_IFLNK | 0o777, Link: treesync.Name(big)}})
 		},
 		"another of itself": func(_ *testing.T, f *forger) { e := reg("a"); e.Same = "a"; f.tree(private, e) },
 		"a million of none": func(_ *testing.T, f *forger) { f.m.Left = slices.Repeat([]string{""}, 1_000_000) },
@@ -403,10 +406,10 @@ func TestWhatIsLaidDown(t *testing.T) {
 	f := forgeArchive(t)
 	shell := f.file("shell", "#!")
 	shell.Mode |= 0o6000
-	shell.Attrs = vault.Attrs{"trusted.overlay.redirect": []byte("/etc"), "user.overlay.redirect": []byte("/etc")}
+	shell.Attrs = treesync.Attrs{"trusted.overlay.redirect": []byte("/etc"), "user.overlay.redirect": []byte("/etc")}
 	for _, tree := range []vault.Tree{{Name: "site", Kind: vault.SiteTree}, {Name: "volume/v", Kind: vault.VolumeTree, Volume: "v"}} {
-		f.tree(tree, vault.Entry{Name: "disk", Mode: unix.S_IFBLK | 0o666, Major: 8}, vault.Entry{Name: "pipe", Mode: unix.S_IFIFO | 0o600, Uid: shell.Uid, Gid: shell.Gid},
-			shell, vault.Entry{Name: "zero", Mode: unix.S_IFCHR | 0o666, Major: 1, Minor: 5})
+		f.tree(tree, vault.Entry{Entry: treesync.Entry{Name: "disk", Mode: unix.S_IFBLK | 0o666, Major: 8}}, vault.Entry{Entry: treesync.Entry{Name: "pipe", Mode: unix.S_IFIFO | 0o600, Uid: shell.Uid, Gid: shell.Gid}},
+			shell, vault.Entry{Entry: treesync.Entry{Name: "zero", Mode: unix.S_IFCHR | 0o666, Major: 1, Minor: 5}})
 	}
 	where, _ := f.done()
 	dir, intact := yard(t)
@@ -489,7 +492,7 @@ func TestDirectoryOfStrangers(t *testing.T) {
 func TestSnapshotOfStrangers(t *testing.T) {
 	snapshots := func(text string) (*Restore, error) {
 		f := forgeArchive(t)
-		f.tree(vault.Tree{Name: "snapshot/one", Kind: vault.SnapshotTree}, vault.Entry{Name: "nodes", Mode: unix.S_IFDIR | 0o700, Uid: uint32(os.Geteuid()), Gid: uint32(os.Getegid())},
+		f.tree(vault.Tree{Name: "snapshot/one", Kind: vault.SnapshotTree}, vault.Entry{Entry: treesync.Entry{Name: "nodes", Mode: unix.S_IFDIR | 0o700, Uid: uint32(os.Geteuid()), Gid: uint32(os.Getegid())}},
 			f.file("snapshot.json", text))
 		where, _ := f.done()
 		dir, intact := yard(t)
@@ -531,10 +534,10 @@ func TestLinksInSnapshots(t *testing.T) {
 		var above []vault.Entry
 		for i, c := range name {
 			if c == '/' {
-				above = append(above, vault.Entry{Name: vault.Name(name[:i]), Mode: unix.S_IFDIR | 0o700, Uid: uint32(os.Geteuid()), Gid: uint32(os.Getegid())})
+				above = append(above, vault.Entry{Entry: treesync.Entry{Name: treesync.Name(name[:i]), Mode: unix.S_IFDIR | 0o700, Uid: uint32(os.Geteuid()), Gid: uint32(os.Getegid())}})
 			}
 		}
-		f.tree(vault.Tree{Name: "snapshot/one", Kind: vault.SnapshotTree}, append(above, vault.Entry{Name: vault.Name(name), Mode: unix.S_IFLNK | 0o777, Link: "/etc"})...)
+		f.tree(vault.Tree{Name: "snapshot/one", Kind: vault.SnapshotTree}, append(above, vault.Entry{Entry: treesync.Entry{Name: treesync.Name(name), Mode: unix.S_IFLNK | 0o777, Link: "/etc"}})...)
 		where, _ := f.done()
 		dir, intact := yard(t)
 		if _, err := stage(t, where, dir); err == nil {

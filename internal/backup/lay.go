@@ -7,13 +7,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/backup/vault"
 	"orrery/internal/problem"
 	"orrery/internal/tree"
+	"orrery/internal/treesync"
 )
 
 // A layer lays a tree down in a directory that nobody else can enter meanwhile. All names are followed below that directory only,
@@ -83,10 +83,7 @@ func (l *layer) make(b *tree.Builder, e *vault.Entry) error {
 	if !keep {
 		return nil
 	}
-	made := &tree.Made{
-		Path: string(e.Name), Mode: e.Mode, Uid: int(e.Uid), Gid: int(e.Gid), Modified: time.Unix(0, e.Time), Link: string(e.Link), Same: string(e.Same),
-		Attrs: l.attributes(e),
-	}
+	made := e.Made(l.policy(e))
 	const setID = unix.S_ISUID | unix.S_ISGID
 	if !l.shut && !e.IsDir() && made.Mode&setID != 0 {
 		made.Mode &^= setID
@@ -149,25 +146,18 @@ func inPlace(kind string, e *vault.Entry) bool {
 	return true
 }
 
-// attributes gives those that are content. Others steer the overlayfs or the security modules of the host.
-func (l *layer) attributes(e *vault.Entry) vault.Attrs {
-	kept := vault.Attrs{}
-	for name, value := range e.Attrs {
-		if carried[name] || strings.HasPrefix(name, "user.") && (!strings.HasPrefix(name, "user.overlay.") || carried[name]) {
-			if name != "security.capability" || l.shut {
-				kept[name] = value
-				continue
-			}
-		}
-		l.lacks(strings.ToValidUTF8(name, "?"))
+// policy returns which extended attributes come back, and tells of the others.
+func (l *layer) policy(e *vault.Entry) treesync.Policy {
+	policy := treesync.Open
+	if l.shut {
+		policy = treesync.Carried
 	}
-	return kept
-}
-
-// carried are the attributes that come back, besides those of users: ACLs and capabilities, and what hides in an overlay what is below.
-var carried = map[string]bool{
-	"system.posix_acl_access": true, "system.posix_acl_default": true, "security.capability": true,
-	"trusted.overlay.opaque": true, "trusted.overlay.whiteout": true, "user.overlay.opaque": true, "user.overlay.whiteout": true,
+	for name := range e.Attrs {
+		if !policy.Passes(name) {
+			l.lacks(strings.ToValidUTF8(name, "?"))
+		}
+	}
+	return policy
 }
 
 // fill writes the parts of a file that are no holes.

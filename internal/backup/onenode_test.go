@@ -17,6 +17,7 @@ import (
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 	"orrery/internal/snapshot"
+	"orrery/internal/treesync"
 )
 
 // layers is an engine that keeps private layers.
@@ -33,10 +34,10 @@ func (l layers) Fill(ref engine.Ref, at string) error { return l.nodes().Fill(re
 func standing(t *testing.T) (e layers, here *nodedir.Record, p *Pick) {
 	t.Helper()
 	f := forgeArchive(t)
-	removed := vault.Entry{Name: "removed", Mode: unix.S_IFCHR | 0o600}
+	removed := vault.Entry{Entry: treesync.Entry{Name: "removed", Mode: unix.S_IFCHR | 0o600}}
 	setuid := f.file("setuid", "#!")
 	setuid.Mode |= unix.S_ISUID
-	ssh := vault.Entry{Name: "ssh", Mode: unix.S_IFDIR | 0o755, Uid: uint32(os.Geteuid()), Gid: uint32(os.Getegid())}
+	ssh := vault.Entry{Entry: treesync.Entry{Name: "ssh", Mode: unix.S_IFDIR | 0o755, Uid: uint32(os.Geteuid()), Gid: uint32(os.Getegid())}}
 	f.tree(vault.Tree{Name: "private/1", Kind: vault.PrivateTree, Node: "n", ID: 1}, f.file("kept", "then"), removed, setuid, ssh)
 	f.tree(vault.Tree{Name: "volume/data/n", Kind: vault.VolumeTree, Volume: "data", Node: "n"}, f.file("rows", "rows of then"))
 	f.tree(vault.Tree{Name: "volume/inner", Kind: vault.VolumeTree, Volume: "inner"}, f.file("x", "shared"))

@@ -22,6 +22,7 @@ import (
 	"orrery/internal/site/check"
 	"orrery/internal/site/spec"
 	"orrery/internal/tree"
+	"orrery/internal/treesync"
 	"orrery/internal/visible"
 )
 
@@ -152,14 +153,14 @@ type part struct {
 }
 
 // named gives the path that a path of the tree has where the part is laid down; not in: it is not of the part.
-func (p *part) named(name vault.Name) (made vault.Name, in bool) {
+func (p *part) named(name treesync.Name) (made treesync.Name, in bool) {
 	switch {
 	case string(name) == p.inner:
-		return vault.Name(p.base), true
+		return treesync.Name(p.base), true
 	case p.inner == ".":
-		return vault.Name(p.base) + "/" + name, true
+		return treesync.Name(p.base) + "/" + name, true
 	case strings.HasPrefix(string(name), p.inner+"/"):
-		return vault.Name(p.base) + name[len(p.inner):], true
+		return treesync.Name(p.base) + name[len(p.inner):], true
 	}
 	return "", false
 }
@@ -198,7 +199,7 @@ func (p *Pick) build(ctx context.Context, of part, top string, shut bool) error 
 	from := p.From
 	c := cutting{
 		layer: layer{ctx: ctx, from: from, of: of.of, shut: shut, saw: p.Saw, lacks: lacks},
-		part:  of, pick: p, tree: b, linked: map[vault.Name]bool{}, outer: map[vault.Name]*vault.Entry{}, here: map[vault.Name]vault.Name{},
+		part:  of, pick: p, tree: b, linked: map[treesync.Name]bool{}, outer: map[treesync.Name]*vault.Entry{}, here: map[treesync.Name]treesync.Name{},
 	}
 	if err := from.Each(of.of, c.look); err != nil {
 		return err
@@ -219,11 +220,11 @@ type cutting struct {
 	pick   *Pick
 	tree   *tree.Builder
 	found  bool
-	gone   bool                        // the node had removed it
-	link   string                      // through which the path of the part leads
-	linked map[vault.Name]bool         // the first names of files that have others in the part
-	outer  map[vault.Name]*vault.Entry // those that are not in the part
-	here   map[vault.Name]vault.Name   // their names where the part is laid down, as far as they have been made
+	gone   bool                            // the node had removed it
+	link   string                          // through which the path of the part leads
+	linked map[treesync.Name]bool          // the first names of files that have others in the part
+	outer  map[treesync.Name]*vault.Entry  // those that are not in the part
+	here   map[treesync.Name]treesync.Name // their names where the part is laid down, as far as they have been made
 }
 
 // look finds out what else of the tree the part needs.
@@ -281,7 +282,7 @@ func (c *cutting) take(e *vault.Entry) error {
 	}
 	made.Name = name
 	if here, has := c.here[first]; has {
-		made = vault.Entry{Name: name, Mode: e.Mode, Same: here}
+		made = vault.Entry{Entry: treesync.Entry{Name: name, Mode: e.Mode, Same: here}}
 	} else if made.Same != "" || !c.readable(&made) {
 		c.pick.Lost.add(c.part.of.Title() + ": " + tree.Shorten(string(e.Name)))
 		return nil
@@ -293,7 +294,7 @@ func (c *cutting) take(e *vault.Entry) error {
 }
 
 // plain leaves out what only overlayfs understands.
-func plain(attrs vault.Attrs) vault.Attrs {
+func plain(attrs treesync.Attrs) treesync.Attrs {
 	kept := maps.Clone(attrs)
 	maps.DeleteFunc(kept, func(name string, _ []byte) bool { return strings.Contains(name, ".overlay.") })
 	return kept

@@ -16,6 +16,7 @@ import (
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
+	"orrery/internal/treesync"
 )
 
 // pickOf opens a backup to take something out; its node n has two volumes and an export.
@@ -104,7 +105,7 @@ func wantListed(t *testing.T, was, is []string) {
 // TestPickNode: all that a node has comes into a directory, each volume into one of its own; what it had removed does not become a device.
 func TestPickNode(t *testing.T) {
 	f := forgeArchive(t)
-	removed := vault.Entry{Name: "removed", Mode: unix.S_IFCHR | 0o600}
+	removed := vault.Entry{Entry: treesync.Entry{Name: "removed", Mode: unix.S_IFCHR | 0o600}}
 	f.tree(vault.Tree{Name: "private/1", Kind: vault.PrivateTree, Node: "n", ID: 1}, f.file("etc", "private"), removed)
 	f.tree(vault.Tree{Name: "private/2", Kind: vault.PrivateTree, Node: "m", ID: 2}, f.file("etc", "of another"))
 	f.tree(vault.Tree{Name: "volume/data/n", Kind: vault.VolumeTree, Volume: "data", Node: "n"}, f.file("x", "data"))
@@ -177,13 +178,13 @@ func TestPickFromDamaged(t *testing.T) {
 func TestPickOfStrangers(t *testing.T) {
 	for name, entries := range map[string]func(f *forger, beside string) []vault.Entry{
 		"through a link": func(f *forger, beside string) []vault.Entry {
-			return []vault.Entry{{Name: "x", Mode: unix.S_IFLNK | 0o777, Link: vault.Name(beside)}, f.file("x/mine", "changed")}
+			return []vault.Entry{{Entry: treesync.Entry{Name: "x", Mode: unix.S_IFLNK | 0o777, Link: treesync.Name(beside)}}, f.file("x/mine", "changed")}
 		},
 		"another name of what is outside": func(_ *forger, _ string) []vault.Entry {
-			return []vault.Entry{{Name: "x", Mode: unix.S_IFREG | 0o600, Same: "../../../beside/mine"}}
+			return []vault.Entry{{Entry: treesync.Entry{Name: "x", Mode: unix.S_IFREG | 0o600, Same: "../../../beside/mine"}}}
 		},
 		"a name twice": func(f *forger, beside string) []vault.Entry {
-			return []vault.Entry{{Name: "x", Mode: unix.S_IFLNK | 0o777, Link: vault.Name(beside)}, {Name: "x", Mode: unix.S_IFDIR | 0o755}, f.file("x/mine", "changed")}
+			return []vault.Entry{{Entry: treesync.Entry{Name: "x", Mode: unix.S_IFLNK | 0o777, Link: treesync.Name(beside)}}, {Entry: treesync.Entry{Name: "x", Mode: unix.S_IFDIR | 0o755}}, f.file("x/mine", "changed")}
 		},
 	} {
 		dir, intact := yard(t)

@@ -18,6 +18,7 @@ import (
 
 	"orrery/internal/backup/vault"
 	"orrery/internal/problem"
+	"orrery/internal/treesync"
 )
 
 // writeTree makes a tree with all that may be in one, as far as whoever runs the test may make it.
@@ -314,8 +315,8 @@ func TestLinkInTheWay(t *testing.T) {
 	defer v.Close()
 	pack := vault.NewPacker(v)
 	list, err := vault.WriteList([]vault.Entry{
-		{Name: ".", Mode: unix.S_IFDIR | 0o755}, {Name: "x", Mode: unix.S_IFLNK | 0o777, Link: vault.Name(outside)},
-		{Name: "x/file", Mode: unix.S_IFREG | 0o644},
+		{Entry: treesync.Entry{Name: ".", Mode: unix.S_IFDIR | 0o755}}, {Entry: treesync.Entry{Name: "x", Mode: unix.S_IFLNK | 0o777, Link: treesync.Name(outside)}},
+		{Entry: treesync.Entry{Name: "x/file", Mode: unix.S_IFREG | 0o644}},
 	})
 	must(t, err)
 	tree := &vault.Tree{Name: "t", Kind: vault.PrivateTree}

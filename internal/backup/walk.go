@@ -15,20 +15,21 @@ import (
 	"orrery/internal/backup/vault"
 	"orrery/internal/problem"
 	"orrery/internal/tree"
+	"orrery/internal/treesync"
 )
 
 // A walk makes the list of a tree. Processes of nodes may change the tree meanwhile.
 type walk struct {
 	ctx     context.Context
 	source  *Source
-	former  map[vault.Name]*vault.Entry // as the tree was when it was last read
+	former  map[treesync.Name]*vault.Entry // as the tree was when it was last read
 	pack    Adder
 	buffer  []byte
 	entries []vault.Entry
-	left    []string            // what is not in the list, and why
-	first   map[file]vault.Name // files with several names
-	bytes   int64               // in all files
-	read    int64               // of these read now
+	left    []string               // what is not in the list, and why
+	first   map[file]treesync.Name // files with several names
+	bytes   int64                  // in all files
+	read    int64                  // of these read now
 	saw     func(int64)
 }
 
@@ -60,7 +61,7 @@ func (w *walk) run() ([]vault.Entry, error) {
 		return nil, err
 	}
 	defer root.Close()
-	w.first = map[file]vault.Name{}
+	w.first = map[file]treesync.Name{}
 	err = root.WalkSteps(w.ctx, bounds, tree.Steps{Visit: w.visit, Beyond: func(e *tree.Entry, why error) error {
 		w.leave(e.Path, why.Error())
 		return nil
@@ -99,7 +100,7 @@ func (w *walk) leave(at, why string) {
 // add adds one path.
 func (w *walk) add(at *tree.Entry) error {
 	st := &at.Stat
-	e := vault.Entry{Name: vault.Name(at.Path), Mode: st.Mode, Uid: st.Uid, Gid: st.Gid, Time: st.Mtim.Nano(), Ino: st.Ino, Changed: st.Ctim.Nano()}
+	e := vault.Entry{Entry: treesync.EntryOf(at), Ino: st.Ino, Changed: st.Ctim.Nano()}
 	id := file{st.Dev, st.Ino}
 	if st.Nlink > 1 && !e.IsDir() {
 		if first, has := w.first[id]; has {
@@ -145,19 +146,12 @@ func unchanged(was, is *vault.Entry) bool {
 // fresh reads all of an entry but what stat(2) told.
 func (w *walk) fresh(at *tree.Entry, e *vault.Entry) error {
 	begun := time.Now()
-	var err error
-	switch e.Kind() {
-	case unix.S_IFREG:
-		err = w.file(at.Dir, at.Name, e)
-	case unix.S_IFLNK:
-		var says string
-		says, err = tree.ReadLink(at.Dir, at.Name)
-		e.Link = vault.Name(says)
+	if e.IsFile() {
+		if err := w.file(at.Dir, at.Name, e); err != nil {
+			return err
+		}
 	}
-	if err != nil {
-		return err
-	}
-	if e.Attrs, err = attributes(at); err != nil {
+	if err := e.Read(at, treesync.Lasting); err != nil {
 		return err
 	}
 	if e.Changed > begun.Add(-settled).UnixNano() {

@@ -10,7 +10,6 @@ package freight
 import (
 	"bufio"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -19,12 +18,13 @@ import (
 	"io"
 	"path"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/frame"
 	"orrery/internal/jsonlimit"
 	"orrery/internal/tree"
+	"orrery/internal/treesync"
 )
 
 // What a frame is. Each has a length and so many bytes.
@@ -68,36 +68,8 @@ type end struct {
 
 // An entry is a path of a tree.
 type entry struct {
-	Name  []byte            `json:"n"`
-	Mode  uint32            `json:"m,omitempty"`
-	Uid   uint32            `json:"u,omitempty"`
-	Gid   uint32            `json:"g,omitempty"`
-	Time  int64             `json:"t,omitempty"`
-	Size  int64             `json:"s,omitempty"`
-	Link  []byte            `json:"l,omitempty"` // what a symbolic link says, or of which path this is another name
-	Attrs map[string][]byte `json:"x,omitempty"`
-	Patch bool              `json:"p,omitempty"` // what follows is put over what is there
-}
-
-func (e *entry) made() *tree.Made {
-	m := &tree.Made{Path: string(e.Name), Mode: e.Mode, Uid: int(e.Uid), Gid: int(e.Gid), Modified: time.Unix(0, e.Time), Link: string(e.Link), Attrs: map[string][]byte{}}
-	for name, value := range e.Attrs {
-		if Carried(name) {
-			m.Attrs[name] = value
-		}
-	}
-	return m
-}
-
-// carried are the attributes that go along, besides those of users: ACLs and capabilities, and what hides in an overlay what is below. Others steer the overlayfs or the security modules of a host.
-var carried = map[string]bool{
-	"system.posix_acl_access": true, "system.posix_acl_default": true, "security.capability": true,
-	"trusted.overlay.opaque": true, "trusted.overlay.whiteout": true, "user.overlay.opaque": true, "user.overlay.whiteout": true,
-}
-
-// Carried reports whether an extended attribute goes along.
-func Carried(name string) bool {
-	return carried[name] || strings.HasPrefix(name, "user.") && !strings.HasPrefix(name, "user.overlay.")
+	treesync.Entry
+	Patch bool `json:"patch,omitempty"` // what follows is put over what is there
 }
 
 // line writes and reads frames, and sums them up.
@@ -119,17 +91,9 @@ func (l *line) restart(base string) {
 func (l *line) said() string { return hex.EncodeToString(l.sum.Sum(nil)) }
 
 func (l *line) frame(kind byte, parts ...[]byte) error {
-	n := 0
-	for _, p := range parts {
-		n += len(p)
-	}
-	if n > mostFrame {
-		return fmt.Errorf("%d bytes at once are too many", n)
-	}
-	b := make([]byte, 0, 5+n)
-	b = binary.BigEndian.AppendUint32(append(b, kind), uint32(n)) //nolint:gosec // it is small
-	for _, p := range parts {
-		b = append(b, p...)
+	b := frame.Append(nil, kind, parts...)
+	if len(b) > mostFrame {
+		return fmt.Errorf("%d bytes at once are too many", len(b))
 	}
 	l.sum.Write(b) //nolint:errcheck // a hash takes everything
 	_, err := l.to.Write(b)
@@ -147,24 +111,18 @@ func (l *line) tell(kind byte, what any) error {
 var errForm = errors.New("the other host sends what makes no sense")
 
 func (l *line) next() (kind byte, b []byte, err error) {
-	var head [5]byte
 	if err := l.to.Flush(); err != nil {
 		return 0, nil, err
 	}
-	if _, err := io.ReadFull(l.from, head[:]); err != nil {
-		return 0, nil, err
+	if kind, b, err = frame.Read(l.from, mostFrame, nil); err == nil {
+		l.add(kind, b)
 	}
-	n := binary.BigEndian.Uint32(head[1:])
-	if n > mostFrame {
-		return 0, nil, errForm
-	}
-	b = make([]byte, n)
-	if _, err := io.ReadFull(l.from, b); err != nil {
-		return 0, nil, err
-	}
-	l.sum.Write(head[:]) //nolint:errcheck // a hash takes everything
-	l.sum.Write(b)       //nolint:errcheck // a hash takes everything
-	return head[0], b, nil
+	return kind, b, err
+}
+
+// add sums up a frame that was read.
+func (l *line) add(kind byte, b []byte) {
+	l.sum.Write(frame.Append(nil, kind, b)) //nolint:errcheck // a hash takes everything
 }
 
 // hear takes one frame of a kind.

@@ -13,6 +13,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"orrery/internal/treesync"
+	"orrery/internal/treesync/treesynctest"
 )
 
 func must(t *testing.T, err error) {
@@ -189,29 +192,33 @@ func TestHostileSender(t *testing.T) {
 	for what, frames := range map[string]func(l *line) error{
 		"no round":     func(l *line) error { return l.frame(inTree, []byte("private")) },
 		"another tree": func(l *line) error { return l.frame(inTree, []byte("keys/../..")) },
-		"up":           func(l *line) error { return tell(l, other, entry{Name: []byte("../x"), Mode: unix.S_IFIFO}) },
-		"absolute":     func(l *line) error { return tell(l, entered, entry{Name: []byte("/etc")}) },
+		"up": func(l *line) error {
+			return tell(l, other, entry{Entry: treesync.Entry{Name: "../x", Mode: unix.S_IFIFO}})
+		},
+		"absolute": func(l *line) error { return tell(l, entered, entry{Entry: treesync.Entry{Name: "/etc"}}) },
 		"through a link": func(l *line) error {
-			if err := tell(l, other, entry{Name: []byte("l"), Mode: unix.S_IFLNK, Link: []byte("/tmp")}); err != nil {
+			if err := tell(l, other, entry{Entry: treesync.Entry{Name: "l", Mode: unix.S_IFLNK, Link: "/tmp"}}); err != nil {
 				return err
 			}
-			return l.tell(opened, entry{Name: []byte("l/freight-was-here"), Mode: unix.S_IFREG})
+			return l.tell(opened, entry{Entry: treesync.Entry{Name: "l/freight-was-here", Mode: unix.S_IFREG}})
 		},
-		"a block device": func(l *line) error { return tell(l, other, entry{Name: []byte("sda"), Mode: unix.S_IFBLK | 0o666}) },
+		"a block device": func(l *line) error {
+			return tell(l, other, entry{Entry: treesync.Entry{Name: "sda", Mode: unix.S_IFBLK | 0o666}})
+		},
 		"a link to above": func(l *line) error {
-			return tell(l, linked, entry{Name: []byte("x"), Link: []byte("../../arrival.json")})
+			return tell(l, linked, entry{Entry: treesync.Entry{Name: "x", Same: "../../arrival.json"}})
 		},
 		"content of none": func(l *line) error {
-			return errOr(tell(l, entered, entry{Name: []byte(".")}), func() error { return l.frame(content, number(0), []byte("x")) })
+			return errOr(tell(l, entered, entry{Entry: treesync.Entry{Name: "."}}), func() error { return l.frame(content, number(0), []byte("x")) })
 		},
 		"beyond its end": func(l *line) error {
-			return errOr(tell(l, opened, entry{Name: []byte("f"), Mode: unix.S_IFREG, Size: 1}), func() error { return l.frame(content, number(1), []byte("x")) })
+			return errOr(tell(l, opened, entry{Entry: treesync.Entry{Name: "f", Mode: unix.S_IFREG, Size: 1}}), func() error { return l.frame(content, number(1), []byte("x")) })
 		},
 		"before its begin": func(l *line) error {
-			return errOr(tell(l, opened, entry{Name: []byte("f"), Mode: unix.S_IFREG, Size: 1}), func() error { return l.frame(content, number(-1), []byte("x")) })
+			return errOr(tell(l, opened, entry{Entry: treesync.Entry{Name: "f", Mode: unix.S_IFREG, Size: 1}}), func() error { return l.frame(content, number(-1), []byte("x")) })
 		},
 		"more than said": func(l *line) error {
-			err := tell(l, opened, entry{Name: []byte("f"), Mode: unix.S_IFREG, Size: 1 << 40})
+			err := tell(l, opened, entry{Entry: treesync.Entry{Name: "f", Mode: unix.S_IFREG, Size: 1 << 40}})
 			for at := int64(0); err == nil && at < slack+2<<20; at += 1 << 20 {
 				err = l.frame(content, number(at), make([]byte, 1<<20))
 			}
@@ -319,4 +326,22 @@ func TestWithout(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// TestAttributes: no attribute goes along that is not content of the node, whichever of the two hosts lies.
+func TestAttributes(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("most attributes need root")
+	}
+	dir, p := t.TempDir(), newPair(t)
+	must(t, os.Mkdir(filepath.Join(dir, "d"), 0o755))
+	must(t, os.WriteFile(filepath.Join(dir, "f"), nil, 0o644))
+	set := map[string][]treesynctest.Attribute{"d": treesynctest.Set(t, filepath.Join(dir, "d")), "f": treesynctest.Set(t, filepath.Join(dir, "f"))}
+	_, err := p.send(true, Source{Name: "private", Dir: dir})
+	must(t, err)
+	carried := func(a treesynctest.Attribute) bool { return a.Carried }
+	for name, attrs := range set {
+		treesynctest.Check(t, filepath.Join(p.store.Tree("private"), name), attrs, carried)
+	}
+	treesynctest.Same(t, "what is made", (&entry{Entry: treesync.Entry{Attrs: treesynctest.Values()}}).Made(treesync.Carried).Attrs, treesynctest.Attributes, carried)
 }

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/tree"
+	"orrery/internal/treesync"
 )
 
 // A Source is a tree that is sent, under a name.
@@ -113,7 +114,7 @@ type round struct {
 
 // A twin is the first name of a file that has several.
 type twin struct {
-	name  string
+	name  treesync.Name
 	fresh bool // it was sent in this round
 }
 
@@ -234,7 +235,7 @@ func (r *round) enter(l *level) error {
 		return nil
 	}
 	l.entered = true
-	return r.line.tell(entered, entry{Name: []byte(l.name)})
+	return r.line.tell(entered, entry{Entry: treesync.Entry{Name: treesync.Name(l.name)}})
 }
 
 func (r *round) directory(e *tree.Entry, k *known) error {
@@ -274,13 +275,8 @@ func vanished(err error) error {
 }
 
 func (r *round) entry(e *tree.Entry) (entry, error) {
-	attrs, err := tree.Attributes(e.Dir, e.Name)
-	for name := range attrs {
-		if !Carried(name) {
-			delete(attrs, name)
-		}
-	}
-	return entry{Name: []byte(e.Path), Mode: e.Stat.Mode, Uid: e.Stat.Uid, Gid: e.Stat.Gid, Time: e.Stat.Mtim.Nano(), Attrs: attrs}, err
+	sent := entry{Entry: treesync.EntryOf(e)}
+	return sent, sent.Read(e, treesync.Carried)
 }
 
 func (r *round) leave(e *tree.Entry) error {
@@ -364,7 +360,7 @@ func (r *round) visit(e *tree.Entry) error {
 	if same && (t == nil || !t.fresh) {
 		k.met = true
 		if is.links > 1 && t == nil {
-			r.first[is.ino] = &twin{name: e.Path}
+			r.first[is.ino] = &twin{name: treesync.Name(e.Path)}
 		}
 		return nil
 	}
@@ -385,20 +381,15 @@ func (r *round) visit(e *tree.Entry) error {
 func (r *round) change(e *tree.Entry, k *known, is state, t *twin) error {
 	if t != nil {
 		k.state, k.sums = r.sure(is, &e.Stat), nil
-		return r.line.tell(linked, entry{Name: []byte(e.Path), Link: []byte(t.name)})
+		return r.line.tell(linked, entry{Entry: treesync.Entry{Name: treesync.Name(e.Path), Same: t.name}})
 	}
 	if is.links > 1 {
-		r.first[is.ino] = &twin{e.Path, true}
+		r.first[is.ino] = &twin{treesync.Name(e.Path), true}
 	}
 	if is.mode&unix.S_IFMT == unix.S_IFREG {
 		return r.file(e, k)
 	}
 	sent, err := r.entry(e)
-	if err == nil && is.mode&unix.S_IFMT == unix.S_IFLNK {
-		var says string
-		says, err = tree.ReadLink(e.Dir, e.Name)
-		sent.Link = []byte(says)
-	}
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"orrery/internal/jsonlimit"
 	"orrery/internal/problem"
 	"orrery/internal/tree"
+	"orrery/internal/treesync"
 )
 
 // A Store is a directory in which trees arrive.
@@ -162,9 +163,7 @@ func (t *taking) round() error {
 	}
 	t.budget = min(free, s.Bytes+s.Bytes/4+slack)
 	l.restart(s.Base) // as the sender has it
-	if err := l.again(begins, b); err != nil {
-		return err
-	}
+	l.add(begins, b)
 	for {
 		kind, b, err := l.next()
 		if errors.Is(err, io.EOF) {
@@ -180,13 +179,6 @@ func (t *taking) round() error {
 			return err
 		}
 	}
-}
-
-// again sums up a frame that was read before it was known on what it stands.
-func (l *line) again(kind byte, b []byte) error {
-	l.sum.Write(binary.BigEndian.AppendUint32([]byte{kind}, uint32(len(b)))) //nolint:errcheck,gosec // a hash takes everything
-	_, err := l.sum.Write(b)
-	return err
 }
 
 // finish brings all to disk, and takes down what there is.
@@ -233,7 +225,7 @@ func (t *taking) take(kind byte, b []byte) error {
 		return t.amend.Remove(string(b))
 	}
 	var e entry
-	if jsonlimit.Unmarshal(b, &e) != nil || (t.file != nil) != (kind == closed) {
+	if jsonlimit.Unmarshal(b, &e) != nil || e.Check() != nil || (t.file != nil) != (kind == closed) {
 		return errForm
 	}
 	if t.paths++; t.paths > tree.Ample.All {
@@ -246,14 +238,14 @@ func (t *taking) take(kind byte, b []byte) error {
 	case entered:
 		return t.amend.Enter(string(e.Name))
 	case left:
-		if e.Mode&unix.S_IFMT != unix.S_IFDIR {
+		if !e.IsDir() {
 			return errForm
 		}
-		return t.amend.Leave(e.made())
+		return t.amend.Leave(e.Made(treesync.Carried))
 	case other:
-		return t.amend.Make(e.made())
+		return t.amend.Make(e.Made(treesync.Carried))
 	case linked:
-		return t.amend.Link(string(e.Link), string(e.Name))
+		return t.amend.Link(string(e.Same), string(e.Name))
 	case opened:
 		return t.open(e)
 	case closed:
@@ -284,7 +276,7 @@ func (t *taking) tree(name string) error {
 }
 
 func (t *taking) open(e entry) (err error) {
-	if e.Mode&unix.S_IFMT != unix.S_IFREG || e.Size < 0 {
+	if !e.IsFile() {
 		return errForm
 	}
 	t.is, t.end = e, e.Size
@@ -319,7 +311,7 @@ func (t *taking) fill(kind byte, b []byte) error {
 }
 
 func (t *taking) shut(e entry) error {
-	if string(e.Name) != string(t.is.Name) || e.Size != t.is.Size || e.Mode != t.is.Mode {
+	if e.Name != t.is.Name || e.Size != t.is.Size || e.Mode != t.is.Mode {
 		return errForm
 	}
 	f := t.file
@@ -331,7 +323,7 @@ func (t *taking) shut(e entry) error {
 	if err != nil {
 		return err
 	}
-	return t.amend.Dress(e.made())
+	return t.amend.Dress(e.Made(treesync.Carried))
 }
 
 // All gives the stores below a directory, by the numbers that they are called.

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"orrery/internal/tree"
+	"orrery/internal/treesync"
 
 	"golang.org/x/sys/unix"
 )
@@ -42,7 +43,7 @@ func plain(e *tree.Entry, ids uint32) error {
 		return err
 	}
 	for name := range attributes {
-		if bookkeeping[name] {
+		if !treesync.Lasting.Passes(name) {
 			if err := tree.RemoveAttribute(e.Dir, e.Name, name); err != nil {
 				return fmt.Errorf("attribute %s: %w", name, err)
 			}
@@ -52,13 +53,6 @@ func plain(e *tree.Entry, ids uint32) error {
 		return tree.SetAttribute(e.Dir, e.Name, capability, value)
 	}
 	return nil
-}
-
-// bookkeeping are overlayfs's notes about where a file came from: they hold inode numbers of this disk and say nothing once
-// the tree is a layer. (Those that hide what is below, trusted.overlay.opaque and whiteouts, are content.)
-var bookkeeping = map[string]bool{
-	"trusted.overlay.origin": true, "trusted.overlay.impure": true, "trusted.overlay.nlink": true, "trusted.overlay.uuid": true,
-	"trusted.overlay.upper": true,
 }
 
 const capability = "security.capability"

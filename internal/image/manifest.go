@@ -17,6 +17,7 @@ import (
 
 	"orrery/internal/image/sums"
 	"orrery/internal/tree"
+	"orrery/internal/treesync"
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
@@ -109,7 +110,7 @@ func describe(e *tree.Entry) (string, error) {
 	}
 	attributes, err := tree.Attributes(e.Dir, e.Name)
 	for _, name := range slices.Sorted(maps.Keys(attributes)) {
-		if !bookkeeping[name] {
+		if treesync.Lasting.Passes(name) {
 			line += fmt.Sprintf(" %s=%x", name, attributes[name])
 		}
 	}

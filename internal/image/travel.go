@@ -336,7 +336,7 @@ func (t *taking) index(ctx context.Context, from []pieces.Source) (x *pieces.Ind
 
 // check wants an index to be that of the layer.
 func (t *taking) check(whole []byte) (*pieces.Index, error) {
-	x, err := pieces.Unpack(bytes.NewReader(whole), scratchIDs.Size)
+	x, err := pieces.Unpack(bytes.NewReader(whole), uint32(scratchIDs.Size))
 	if err == nil && manifest(x.Lines()).digest() != t.content {
 		err = fmt.Errorf("its list of files is not that of the layer: %w", pieces.ErrLie)
 	}

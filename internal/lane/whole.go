@@ -1,74 +1,49 @@
 package lane
 
 import (
-	"encoding/binary"
 	"errors"
 	"io"
+
+	"orrery/internal/frame"
 )
 
-// mostPart bounds what comes at once of a Whole stream.
-const mostPart = 1 << 20
+// Kinds of frames of a Whole stream.
+const (
+	data byte = 'd'
+	end  byte = 'e'
+)
 
 // Whole gives a writer of a stream whose end is told: Close tells that all has been written. Without, whoever reads it meets ErrCut.
-func Whole(to io.Writer) io.WriteCloser { return &whole{to} }
+func Whole(to io.Writer) io.WriteCloser { return &whole{to, frame.Writer{To: to, Kind: data}} }
 
-type whole struct{ to io.Writer }
-
-func (w *whole) Write(b []byte) (n int, err error) {
-	for n < len(b) && err == nil {
-		next := b[n:min(len(b), n+mostPart)]
-		if err = w.part(next); err == nil {
-			n += len(next)
-		}
-	}
-	return n, err
+type whole struct {
+	to    io.Writer
+	parts frame.Writer
 }
 
-func (w *whole) part(b []byte) error {
-	if _, err := w.to.Write(binary.BigEndian.AppendUint32(nil, uint32(len(b)))); err != nil { //nolint:gosec // it is small
-		return errors.Join(ErrCut, err)
-	}
-	if _, err := w.to.Write(b); err != nil {
-		return errors.Join(ErrCut, err)
-	}
-	return nil
+func (w *whole) Write(b []byte) (int, error) {
+	n, err := w.parts.Write(b)
+	return n, cut(err)
 }
 
-func (w *whole) Close() error { return w.part(nil) }
+func (w *whole) Close() error { return cut(frame.Write(w.to, end, nil)) }
+
+func cut(err error) error {
+	if err != nil {
+		err = errors.Join(ErrCut, err)
+	}
+	return err
+}
 
 // Parts reads what Whole has written.
-func Parts(from io.Reader) io.Reader { return &parts{from: from} }
+func Parts(from io.Reader) io.Reader { return &parts{frame.Reader{From: from, Kind: data, End: end}} }
 
-type parts struct {
-	from io.Reader
-	left int
-	end  bool
-}
+type parts struct{ from frame.Reader }
 
 func (p *parts) Read(b []byte) (int, error) {
-	if p.end {
-		return 0, io.EOF
-	}
-	if p.left == 0 {
-		var head [4]byte
-		if _, err := io.ReadFull(p.from, head[:]); err != nil {
-			return 0, ErrCut
-		}
-		n := binary.BigEndian.Uint32(head[:])
-		if n > mostPart {
-			return 0, errors.New("the other host sends what makes no sense")
-		}
-		if p.left = int(n); n == 0 {
-			p.end = true
-			return 0, io.EOF
-		}
-	}
-	n, err := p.from.Read(b[:min(len(b), p.left)])
-	if p.left -= n; n > 0 {
-		return n, nil
-	}
-	if err != nil {
+	n, err := p.from.Read(b)
+	if err != nil && !p.from.Ended() && !errors.Is(err, frame.ErrForm) {
 		err = ErrCut
 	}
-	return 0, err
+	return n, err
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/hashicorp/yamux"
 
+	"orrery/internal/frame"
 	"orrery/internal/guest/boot"
 	"orrery/internal/problem"
 )
@@ -164,7 +165,7 @@ func (c *Client) call(ctx context.Context, q question) (*call, error) {
 	go func() {
 		stream, err := c.session.OpenStream()
 		if err == nil {
-			err = tell(stream, asks, q)
+			err = frame.WriteJSON(stream, asks, q)
 		}
 		done <- opened{stream, err}
 	}()
@@ -207,7 +208,7 @@ func (c *call) within(ctx context.Context, work func() error) error {
 
 // answer waits for how the call went.
 func (c *call) answer() (a answer, err error) {
-	if err := understand(c, says, mostSaid, &a); err != nil {
+	if err := frame.ReadJSON(c, says, mostSaid, &a); err != nil {
 		return a, c.c.lost(err)
 	}
 	return a, nil

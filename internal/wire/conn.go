@@ -1,12 +1,12 @@
 package wire
 
 import (
-	"encoding/binary"
-	"fmt"
-	"io"
+	"errors"
 	"net"
 	"sync"
 	"time"
+
+	"orrery/internal/frame"
 )
 
 // A conn is a connection that the far end has made. Bytes are in frames, so that either direction can end before the other.
@@ -15,10 +15,7 @@ type conn struct {
 	to *net.TCPAddr
 
 	reading sync.Mutex
-	header  [head]byte // of the frame at hand
-	have    int
-	left    uint32 // of its bytes
-	ended   bool
+	from    frame.Reader
 
 	writing sync.Mutex
 	mute    bool
@@ -30,42 +27,11 @@ var _ net.Conn = (*conn)(nil)
 func (c *conn) Read(p []byte) (int, error) {
 	c.reading.Lock()
 	defer c.reading.Unlock()
-	if len(p) == 0 {
-		return 0, nil
+	n, err := c.from.Read(p)
+	if errors.Is(err, frame.ErrForm) {
+		err = c.c.lost(err)
 	}
-	for c.left == 0 && !c.ended {
-		if err := c.next(); err != nil {
-			return 0, err
-		}
-	}
-	if c.ended {
-		return 0, io.EOF
-	}
-	n, err := c.Stream.Read(p[:min(uint32(len(p)), c.left)])
-	c.left -= uint32(n)
 	return n, err
-}
-
-// next reads the header of a frame.
-func (c *conn) next() error {
-	for c.have < head {
-		n, err := c.Stream.Read(c.header[c.have:])
-		c.have += n
-		if err != nil {
-			return err
-		}
-	}
-	c.have = 0
-	length := binary.BigEndian.Uint32(c.header[1:])
-	switch k := kind(c.header[0]); {
-	case k == out && length <= mostSaid:
-		c.left = length
-	case k == ending && length == 0:
-		c.ended = true
-	default:
-		return c.c.lost(fmt.Errorf("%w: a frame %q of %d bytes", errFrame, k, length))
-	}
-	return nil
 }
 
 func (c *conn) Write(p []byte) (int, error) {
@@ -74,7 +40,7 @@ func (c *conn) Write(p []byte) (int, error) {
 	if c.mute {
 		return 0, net.ErrClosed
 	}
-	n, err := (&frames{to: c.Stream, kind: out}).Write(p)
+	n, err := (&frame.Writer{To: c.Stream, Kind: out}).Write(p)
 	c.mute = err != nil // a frame may have been begun
 	return n, err
 }
@@ -87,7 +53,7 @@ func (c *conn) CloseWrite() error {
 		return net.ErrClosed
 	}
 	c.mute = true
-	_, err := c.Stream.Write(frame(ending, nil))
+	_, err := c.Stream.Write(frame.Append(nil, ending))
 	return err
 }
 

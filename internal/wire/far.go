@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 
+	"orrery/internal/frame"
 	"orrery/internal/host"
 )
 
@@ -20,13 +21,13 @@ func (c *served) run(place host.Runner, q question) error {
 		cmd.Stdin = &input{of: c}
 	}
 	if q.Stdout {
-		cmd.Stdout = &frames{to: c, kind: out}
+		cmd.Stdout = &frame.Writer{To: c, Kind: out}
 	}
 	switch {
 	case q.Merged:
 		cmd.Stderr = cmd.Stdout
 	case q.Stderr:
-		cmd.Stderr = &frames{to: c, kind: errs}
+		cmd.Stderr = &frame.Writer{To: c, Kind: errs}
 	}
 	if q.Size != nil && q.Input && q.Stdout {
 		cmd.TTY, cmd.Terminal = true, &host.Terminal{Keys: cmd.Stdin, Screen: cmd.Stdout, Size: *q.Size, Sizes: sizes}
@@ -86,9 +87,9 @@ func (c *content) Read(p []byte) (int, error) {
 		if c.piece == nil {
 			c.piece = make([]byte, mostBytes)
 		}
-		k, text, err := next(c.from, mostBytes, c.piece)
+		k, text, err := frame.Read(c.from, mostBytes, c.piece)
 		if err != nil {
-			return 0, whole(err)
+			return 0, frame.Unexpected(err)
 		}
 		if k == ending {
 			return 0, io.EOF
@@ -118,8 +119,8 @@ func (c *served) dial(place host.Runner, network, address string) {
 		defer close(there)
 		forth(to, &content{from: c})
 	}()
-	_, _ = io.Copy(&frames{to: c, kind: out}, to)
-	_, _ = c.Write(frame(ending, nil))
+	_, _ = io.Copy(&frame.Writer{To: c, Kind: out}, to)
+	_, _ = c.Write(frame.Append(nil, ending))
 	<-there
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/hashicorp/yamux"
 	"pgregory.net/rapid"
 
+	"orrery/internal/frame"
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/test/need"
@@ -57,7 +58,7 @@ func liar(t testing.TB, answer func(s *yamux.Stream)) *Client {
 			go func() {
 				defer stream.Close()
 				var q question
-				if understand(stream, asks, mostAsked, &q) == nil && q.Verb != toInput {
+				if frame.ReadJSON(stream, asks, mostAsked, &q) == nil && q.Verb != toInput {
 					answer(stream)
 				}
 			}()
@@ -156,10 +157,10 @@ func TestLiar(t *testing.T) {
 	for what, bytes := range map[string][]byte{
 		"long":     {byte(says), 0xff, 0xff, 0xff, 0xff},
 		"too long": binary.BigEndian.AppendUint32([]byte{byte(says)}, mostSaid+1),
-		"kind":     frame('?', []byte("{}")),
-		"question": frame(asks, []byte("{}")),
-		"json":     frame(says, []byte("no")),
-		"type":     frame(says, []byte(`{"status":"x"}`)),
+		"kind":     frame.Append(nil, '?', []byte("{}")),
+		"question": frame.Append(nil, asks, []byte("{}")),
+		"json":     frame.Append(nil, says, []byte("no")),
+		"type":     frame.Append(nil, says, []byte(`{"status":"x"}`)),
 	} {
 		for name := range calls {
 			t.Run(what+"/"+name, func(t *testing.T) {
@@ -180,19 +181,21 @@ func TestLiar(t *testing.T) {
 func TestLies(t *testing.T) {
 	long := strings.Repeat("x", 25000)
 	c := liar(t, func(s *yamux.Stream) {
-		_ = tell(s, says, map[string]any{"failed": true, "ran": true, "status": 1 << 40, "output": long, "why": "\x1b[2J" + "because"})
+		_ = frame.WriteJSON(s, says, map[string]any{"failed": true, "ran": true, "status": 1 << 40, "output": long, "why": "\x1b[2J" + "because"})
 	})
 	var e *host.RunError
 	if err := c.Runner("node").Run(within(t), host.Command{Args: []string{"mine"}}); !errors.As(err, &e) || e.Status != -1 || e.Place != "node" || e.Command[0] != "mine" || len(e.Output) > mostOutput {
 		t.Errorf("%#v", err)
 	}
-	c = liar(t, func(s *yamux.Stream) { _ = tell(s, says, answer{Failed: true, Why: long, Cure: long, Unable: true}) })
+	c = liar(t, func(s *yamux.Stream) {
+		_ = frame.WriteJSON(s, says, answer{Failed: true, Why: long, Cure: long, Unable: true})
+	})
 	err := c.Runner("node").Run(within(t), host.Command{Args: []string{"mine"}})
 	if !problem.Is(err, problem.Unable) || len(err.Error()) > 3*mostWords {
 		t.Errorf("%T of %d bytes", err, len(err.Error()))
 	}
 	c = liar(t, func(s *yamux.Stream) {
-		_ = tell(s, says, answer{Failed: true, InUse: true, Ran: true, Unable: true, Why: long})
+		_ = frame.WriteJSON(s, says, answer{Failed: true, InUse: true, Ran: true, Unable: true, Why: long})
 	})
 	var used *InUse
 	if err := c.Forget(within(t), []string{"/x"}); !errors.As(err, &used) || len(used.By) > 2*mostWords {
@@ -208,7 +211,7 @@ func TestFlood(t *testing.T) {
 			if begun.Swap(true) { // it is asked for a sign of life, on a busy machine
 				return
 			}
-			for f := frame(out, make([]byte, mostBytes)); ; {
+			for f := frame.Append(nil, out, make([]byte, mostBytes)); ; {
 				if _, err := s.Write(f); err != nil {
 					return
 				}
@@ -358,7 +361,7 @@ func sent() *rapid.Generator[[]byte] {
 			return append(binary.BigEndian.AppendUint32(b, length), body...)
 		}),
 		rapid.Custom(func(t *rapid.T) []byte { // data for the first stream
-			body := frame(kind(rapid.SampledFrom([]byte("qaoesw?")).Draw(t, "kind")), rapid.SliceOfN(rapid.Byte(), 0, 60).Draw(t, "body"))
+			body := frame.Append(nil, rapid.SampledFrom([]byte("qaoesw?")).Draw(t, "kind"), rapid.SliceOfN(rapid.Byte(), 0, 60).Draw(t, "body"))
 			return append(binary.BigEndian.AppendUint32([]byte{0, data, 0, 0, 0, 0, 0, 1}, uint32(len(body))), body...)
 		}),
 	)

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"orrery/internal/frame"
 	"orrery/internal/host"
 	"orrery/internal/jsonlimit"
 	"orrery/internal/problem"
@@ -102,8 +103,8 @@ func (r runner) feed(ctx context.Context, to *call, from io.Reader) (end func() 
 	read := make(chan error, 1)
 	go func() {
 		source := &host.Source{From: from}
-		if _, err := io.Copy(&frames{to: input, kind: out}, source); err == nil || source.Err != nil { // else it has ended, and says how
-			_, _ = input.Write(frame(ending, nil))
+		if _, err := io.Copy(&frame.Writer{To: input, Kind: out}, source); err == nil || source.Err != nil { // else it has ended, and says how
+			_, _ = input.Write(frame.Append(nil, ending))
 		}
 		read <- source.Err
 	}()
@@ -123,7 +124,7 @@ func (c *call) resize(sizes <-chan host.Size, over <-chan struct{}) {
 	for {
 		select {
 		case to := <-sizes:
-			if tell(c, sized, to) != nil {
+			if frame.WriteJSON(c, sized, to) != nil {
 				return
 			}
 		case <-over:
@@ -164,7 +165,7 @@ func (e *ear) listen(ctx context.Context, from *call) (answer, error) {
 func (e *ear) hear(from *call, said *answer) error {
 	piece := make([]byte, mostBytes)
 	for {
-		k, text, err := next(from, mostSaid, piece)
+		k, text, err := frame.Read(from, mostSaid, piece)
 		if err != nil {
 			return from.c.lost(err)
 		}
@@ -216,7 +217,7 @@ func (r runner) Put(ctx context.Context, files ...host.File) error {
 	defer call.close()
 	err = call.within(ctx, func() error {
 		go func() {
-			content := &frames{to: call, kind: out}
+			content := &frame.Writer{To: call, Kind: out}
 			for _, f := range files {
 				if _, err := content.Write(f.Content); err != nil {
 					return // the far end does not want it, and says why
@@ -256,5 +257,5 @@ func (r runner) Dial(ctx context.Context, network, address string) (net.Conn, er
 		call.close()
 		return nil, r.at(err)
 	}
-	return &conn{call: call, to: net.TCPAddrFromAddrPort(to)}, nil
+	return &conn{call: call, to: net.TCPAddrFromAddrPort(to), from: frame.Reader{From: call.Stream, Kind: out, End: ending}}, nil
 }

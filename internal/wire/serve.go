@@ -10,6 +10,7 @@ import (
 
 	"github.com/hashicorp/yamux"
 
+	"orrery/internal/frame"
 	"orrery/internal/guest/boot"
 	"orrery/internal/host"
 	"orrery/internal/problem"
@@ -157,7 +158,7 @@ func (c *served) do(d *desk) {
 	stop := context.AfterFunc(c.ctx, func() { _ = c.SetWriteDeadline(time.Now().Add(linger)) })
 	defer stop()
 	var q question
-	if err := understand(c, asks, mostAsked, &q); err != nil {
+	if err := frame.ReadJSON(c, asks, mostAsked, &q); err != nil {
 		return
 	}
 	place, err := d.at(q.At)
@@ -204,7 +205,7 @@ func (d *desk) at(where json.RawMessage) (host.Runner, error) {
 }
 
 // say answers.
-func (c *served) say(err error) { _ = tell(c, says, answerOf(err)) }
+func (c *served) say(err error) { _ = frame.WriteJSON(c, says, answerOf(err)) }
 
 // listen ends the call when its caller closes the stream, who may send new sizes of a terminal before that.
 func (c *served) listen(sizes chan<- host.Size) {
@@ -213,7 +214,7 @@ func (c *served) listen(sizes chan<- host.Size) {
 		defer close(c.heard)
 		for {
 			var to host.Size
-			if err := understand(c, sized, 1<<10, &to); err != nil {
+			if err := frame.ReadJSON(c, sized, 1<<10, &to); err != nil {
 				break
 			}
 			select {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"orrery/internal/frame"
 	"orrery/internal/host"
 )
 
@@ -43,11 +44,11 @@ func TestKilledInTheMiddle(t *testing.T) {
 		}
 		var q bytes.Buffer
 		const size = 30000
-		if err := tell(&q, asks, question{Verb: toPut, Files: []file{{Path: "/x", Size: size}}}); err != nil {
+		if err := frame.WriteJSON(&q, asks, question{Verb: toPut, Files: []file{{Path: "/x", Size: size}}}); err != nil {
 			t.Fatal(err)
 		}
 		_, _ = r.Write(stream(syn, q.Bytes()))
-		_, _ = r.Write(stream(0, frame(out, make([]byte, size))))
+		_, _ = r.Write(stream(0, frame.Append(nil, out, make([]byte, size))))
 		begun := sent.Bytes()
 		if _, err := near.Write(begun[:len(begun)-missing]); err != nil {
 			t.Fatal(err)
@@ -186,7 +187,7 @@ func TestUnheard(t *testing.T) {
 	}
 	r := &records{conn: near, mark: gone}
 	var q bytes.Buffer
-	if err := tell(&q, asks, question{Verb: toRun, Args: []string{"wait"}}); err != nil {
+	if err := frame.WriteJSON(&q, asks, question{Verb: toRun, Args: []string{"wait"}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := r.Write(append([]byte{0, data, 0, syn, 0, 0, 0, 1, 0, 0, 0, byte(q.Len())}, q.Bytes()...)); err != nil {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"time"
 
+	"orrery/internal/frame"
 	"orrery/internal/host"
 	"orrery/internal/jsonlimit"
 	"orrery/internal/problem"
@@ -31,7 +32,7 @@ func (c *Client) Talk(ctx context.Context, about string) (*Talk, error) {
 
 // Say says something to the far end.
 func (t *Talk) Say(what any) error {
-	if err := tell(t, message, what); err != nil {
+	if err := frame.WriteJSON(t, message, what); err != nil {
 		return t.c.lost(err)
 	}
 	return nil
@@ -39,7 +40,7 @@ func (t *Talk) Say(what any) error {
 
 // Hear waits for what the far end says next. It is io.EOF when that has come to a good end, else the error with which it ended.
 func (t *Talk) Hear(into any) error {
-	k, text, err := next(t, t.Most, nil)
+	k, text, err := frame.Read(t, t.Most, nil)
 	switch {
 	case err != nil:
 		return t.c.lost(err)
@@ -62,7 +63,7 @@ func (t *Talk) Hear(into any) error {
 }
 
 // Stop asks the far end to come to an end, which is still to be heard: what it did up to then counts.
-func (t *Talk) Stop() { _, _ = t.Write(frame(ending, nil)) }
+func (t *Talk) Stop() { _, _ = t.Write(frame.Append(nil, ending)) }
 
 // Close ends the talk, whatever the far end does.
 func (t *Talk) Close() { t.close() }
@@ -99,7 +100,7 @@ func (c *served) talk(place host.Runner, about string) error {
 func (c *Caller) listen() {
 	defer close(c.heard)
 	for {
-		k, text, err := next(c, mostMessage, nil)
+		k, text, err := frame.Read(c, mostMessage, nil)
 		if err != nil || k != message && k != ending {
 			break
 		}
@@ -119,7 +120,7 @@ func (c *Caller) listen() {
 var errStopped = errors.New("who called it wants no more")
 
 // Say says something to the caller.
-func (c *Caller) Say(what any) error { return tell(c, message, what) }
+func (c *Caller) Say(what any) error { return frame.WriteJSON(c, message, what) }
 
 // Hear waits for what the caller says next.
 func (c *Caller) Hear(into any) error {

@@ -18,6 +18,7 @@ import (
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/frame"
 	"orrery/internal/guest/boot"
 	"orrery/internal/host"
 	"orrery/internal/host/runnertest"
@@ -225,7 +226,7 @@ func TestPutInterrupted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (&frames{to: call, kind: out}).Write(make([]byte, 99)); err != nil {
+	if _, err := (&frame.Writer{To: call, Kind: out}).Write(make([]byte, 99)); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Ping(within(t)); err != nil { // it has come

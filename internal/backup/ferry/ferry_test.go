@@ -19,6 +19,7 @@ import (
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 	"orrery/internal/snapshot"
+	"orrery/internal/treesync"
 )
 
 // others is a layer that another host gives.
@@ -90,8 +91,8 @@ func private() branch {
 
 func files(d vault.Digest) []vault.Entry {
 	return []vault.Entry{
-		{Name: ".", Mode: 0o40755},
-		{Name: "f", Mode: 0o100644, Size: 4, Data: []vault.Extent{{Size: 4, Pieces: []vault.Digest{d}}}},
+		{Entry: treesync.Entry{Name: ".", Mode: 0o40755}},
+		{Entry: treesync.Entry{Name: "f", Mode: 0o100644, Size: 4}, Data: []vault.Extent{{Size: 4, Pieces: []vault.Digest{d}}}},
 	}
 }
 

@@ -8,8 +8,6 @@ package ferry
 
 import (
 	"bufio"
-	"bytes"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,6 +15,7 @@ import (
 	"sync"
 
 	"orrery/internal/backup/vault"
+	"orrery/internal/frame"
 	"orrery/internal/jsonlimit"
 )
 
@@ -78,12 +77,7 @@ func (l *line) say(kind byte, content []byte) error {
 func (l *line) put(kind byte, content []byte) error {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
-	head := binary.LittleEndian.AppendUint32([]byte{kind}, uint32(len(content)))
-	if _, err := l.to.Write(head); err != nil {
-		return err
-	}
-	_, err := l.to.Write(content)
-	return err
+	return frame.Put(l.to, kind, content)
 }
 
 // tell sends a message that is a value.
@@ -100,27 +94,14 @@ var errStrange = errors.New("this is no part of a backup")
 
 // hear gives the next message.
 func (l *line) hear() (kind byte, content []byte, err error) {
-	var head [5]byte
-	if _, err := io.ReadFull(l.from, head[:]); err != nil {
-		return 0, nil, cut(err)
+	kind, size, err := frame.ReadHead(l.from)
+	if err == nil && int64(size) > int64(mostIn(kind)) {
+		err = fmt.Errorf("a message %q of %d bytes: %w", kind, size, vault.ErrBounds)
 	}
-	size := int64(binary.LittleEndian.Uint32(head[1:]))
-	if size > int64(mostIn(head[0])) {
-		return 0, nil, fmt.Errorf("a message %q of %d bytes: %w", head[0], size, vault.ErrBounds)
+	if err == nil {
+		content, err = frame.ReadBody(l.from, size, nil)
 	}
-	var b bytes.Buffer // which grows as the message comes
-	if _, err := io.CopyN(&b, l.from, size); err != nil {
-		return 0, nil, cut(err)
-	}
-	return head[0], b.Bytes(), nil
-}
-
-// cut makes of an end that comes too early an error that says so.
-func cut(err error) error {
-	if errors.Is(err, io.EOF) {
-		return io.ErrUnexpectedEOF
-	}
-	return err
+	return kind, content, frame.Unexpected(err)
 }
 
 // hearOf wants a message of a kind, which is a value.

@@ -19,6 +19,7 @@ import (
 	"orrery/internal/jsonlimit"
 	"orrery/internal/snapshot"
 	"orrery/internal/tree"
+	"orrery/internal/treesync"
 	"orrery/internal/volume"
 )
 
@@ -208,7 +209,7 @@ func (l *Lot) describe(name string, s *snapshot.Snapshot) error {
 	if err != nil {
 		return err
 	}
-	e := &vault.Entry{Name: snapshotFile, Mode: unix.S_IFREG | 0o600, Time: s.Time.UnixNano(), Size: int64(len(text))}
+	e := &vault.Entry{Entry: treesync.Entry{Name: snapshotFile, Mode: unix.S_IFREG | 0o600, Time: s.Time.UnixNano(), Size: int64(len(text))}}
 	x := vault.Extent{Size: e.Size}
 	for piece := range slices.Chunk(text, vault.PieceSize) {
 		d := vault.Digest(sha256.Sum256(piece))

@@ -11,6 +11,7 @@ import (
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/site/spec"
 	"orrery/internal/snapshot"
+	"orrery/internal/treesync"
 	"orrery/internal/volume"
 )
 
@@ -44,18 +45,18 @@ func (b *bound) add(host string, is *snapshot.Snapshot, paths ...string) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	entries := []vault.Entry{{Name: ".", Mode: 0o40700}}
+	entries := []vault.Entry{{Entry: treesync.Entry{Name: ".", Mode: 0o40700}}}
 	for _, path := range append(paths, snapshotFile) {
-		e := vault.Entry{Name: vault.Name(path), Mode: 0o40700}
+		e := vault.Entry{Entry: treesync.Entry{Name: treesync.Name(path), Mode: 0o40700}}
 		if first, same, links := strings.Cut(path, "="); links {
-			e = vault.Entry{Name: vault.Name(first), Mode: 0o100600, Same: vault.Name(same)}
+			e = vault.Entry{Entry: treesync.Entry{Name: treesync.Name(first), Mode: 0o100600, Same: treesync.Name(same)}}
 		}
 		if path == snapshotFile {
 			d, err := b.pack.Add(text)
 			if err != nil {
 				b.Fatal(err)
 			}
-			e = vault.Entry{Name: snapshotFile, Mode: 0o100600, Size: int64(len(text)), Data: []vault.Extent{{Size: int64(len(text)), Pieces: []vault.Digest{d}}}}
+			e = vault.Entry{Entry: treesync.Entry{Name: snapshotFile, Mode: 0o100600, Size: int64(len(text))}, Data: []vault.Extent{{Size: int64(len(text)), Pieces: []vault.Digest{d}}}}
 		}
 		entries = append(entries, e)
 	}

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/problem"
+	"orrery/internal/treesync"
 )
 
 // TestEntriesOfStrangers: a list is refused that has what no file can be.
@@ -70,11 +71,15 @@ func TestEntriesOfStrangers(t *testing.T) {
 // TestListRoundTrip: what is written of entries is read again, whatever bytes are in names.
 func TestListRoundTrip(t *testing.T) {
 	want := []Entry{
-		{Name: ".", Mode: unix.S_IFDIR | 0o755, Time: -5}, {Name: "a\xff\n", Mode: unix.S_IFREG | 0o4755, Uid: 7, Gid: 8, Ino: 9, Changed: 10},
-		{Name: "base64:x", Mode: unix.S_IFLNK | 0o777, Link: "\xfe"}, {Name: "dev", Mode: unix.S_IFCHR, Major: 1, Minor: 3, Attrs: Attrs{"user.x": {0, 1}}},
+		{Entry: treesync.Entry{Name: ".", Mode: unix.S_IFDIR | 0o755, Time: -5}}, {Entry: treesync.Entry{Name: "a\xff\n", Mode: unix.S_IFREG | 0o4755, Uid: 7, Gid: 8}, Ino: 9, Changed: 10},
+		{Entry: treesync.Entry{Name: "base64:x", Mode: unix.S_IFLNK | 0o777, Link: "\xfe"}}, {Entry: treesync.Entry{Name: "dev", Mode: unix.S_IFCHR, Major: 1, Minor: 3, Attrs: treesync.Attrs{"user.x": {0, 1}}}},
 	}
 	text, err := WriteList(want)
 	wanted(t, err)
+	const asKept = `{"p":"dev","m":8192,"u":0,"g":0,"t":0,"major":1,"minor":3,"x":{"user.x":"AAE="}}` // backups of others have it so
+	if lines := strings.Split(string(text), "\n"); lines[0] != `{"p":".","m":16877,"u":0,"g":0,"t":-5}` || lines[3] != asKept || !strings.HasSuffix(lines[1], `,"i":9,"k":10}`) {
+		t.Errorf("the list is %s", text)
+	}
 	var got []Entry
 	wanted(t, eachEntry(bytes.NewReader(text), func(e *Entry) error { got = append(got, *e); return nil }))
 	wanted(t, eachEntry(bytes.NewReader(bytes.TrimSuffix(text, []byte("\n"))), func(*Entry) error { return nil }))
@@ -246,7 +251,7 @@ func TestEveryByteOfAnArchive(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "b.tar")
 	a, err := WriteArchive(path)
 	wanted(t, err)
-	list, err := WriteList([]Entry{{Name: ".", Mode: unix.S_IFDIR | 0o700}})
+	list, err := WriteList([]Entry{{Entry: treesync.Entry{Name: ".", Mode: unix.S_IFDIR | 0o700}}})
 	wanted(t, err)
 	d := filledWith(t, a, string(list))
 	m := &Manifest{

@@ -3,35 +3,20 @@ package vault
 import (
 	"bufio"
 	"bytes"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math"
-	"path"
-	"strings"
-	"unicode/utf8"
-
-	"golang.org/x/sys/unix"
 
 	"orrery/internal/problem"
 	"orrery/internal/tree"
+	"orrery/internal/treesync"
 )
 
 // An Entry is one path of a tree, with all that makes it what it is.
 type Entry struct {
-	Name    Name            `json:"p"` // below the tree; "." is the tree itself
-	Mode    uint32          `json:"m"` // with the type, as stat(2) gives it
-	Uid     uint32          `json:"u"`
-	Gid     uint32          `json:"g"`
-	Time    int64           `json:"t"` // of the last change of the content, in nanoseconds
-	Size    int64           `json:"s,omitempty"`
-	Link    Name            `json:"l,omitempty"` // what a symbolic link says
-	Same    Name            `json:"h,omitempty"` // the path before it that is the same file
-	Major   uint32          `json:"major,omitempty"`
-	Minor   uint32          `json:"minor,omitempty"`
-	Attrs   Attrs           `json:"x,omitempty"` // extended attributes; ACLs and capabilities are among them
+	treesync.Entry
 	Data    bounded[Extent] `json:"c,omitempty"` // what of a file is no hole
 	Ino     uint64          `json:"i,omitempty"`
 	Changed int64           `json:"k,omitempty"` // time of the last change of anything, in nanoseconds; 0: not to be relied upon
@@ -42,46 +27,6 @@ type Extent struct {
 	At     int64   `json:"o"`
 	Size   int64   `json:"n"`
 	Pieces digests `json:"d"` // cut where the offset in the file is a multiple of pieceSize
-}
-
-// Attrs are extended attributes by name.
-type Attrs map[string][]byte
-
-// Kind is what it is, of S_IFMT.
-func (e *Entry) Kind() uint32 { return e.Mode & unix.S_IFMT }
-
-// IsFile reports whether it is a regular file.
-func (e *Entry) IsFile() bool { return e.Kind() == unix.S_IFREG }
-
-// IsDir reports whether it is a directory.
-func (e *Entry) IsDir() bool { return e.Kind() == unix.S_IFDIR }
-
-// IsFirst reports whether it is no other name of an entry before it.
-func (e *Entry) IsFirst() bool { return e.Same == "" }
-
-// A Name is a file name or path: any bytes but 0. Such as are no UTF-8 are written in base64.
-type Name string
-
-const escape = "base64:"
-
-// MarshalText writes it so that JSON can bear it.
-func (n Name) MarshalText() ([]byte, error) {
-	if utf8.ValidString(string(n)) && !strings.HasPrefix(string(n), escape) {
-		return []byte(n), nil
-	}
-	return []byte(escape + base64.StdEncoding.EncodeToString([]byte(n))), nil
-}
-
-// UnmarshalText reads what MarshalText wrote.
-func (n *Name) UnmarshalText(text []byte) error {
-	code, escaped := strings.CutPrefix(string(text), escape)
-	if !escaped {
-		*n = Name(text)
-		return nil
-	}
-	plain, err := base64.StdEncoding.DecodeString(code)
-	*n = Name(plain)
-	return err
 }
 
 // WriteList writes entries, a line of JSON for each.
@@ -158,11 +103,8 @@ func readLine(from *bufio.Reader, room []byte) ([]byte, error) {
 
 // check refuses an entry that could lead out of its tree, or whose parts are not cut as a file is.
 func (e *Entry) check() error {
-	if !inside(e.Name) || e.Same != "" && !inside(e.Same) {
-		return errors.New("the path leads out of its tree")
-	}
-	if e.Size < 0 || len(e.Link) >= unix.PathMax || strings.Contains(string(e.Link), "\x00") {
-		return errors.New("no file is like that")
+	if err := e.Check(); err != nil {
+		return err
 	}
 	if (len(e.Data) > 0 || e.Size > 0) && (!e.IsFile() || !e.IsFirst()) {
 		return errors.New("it is not a file, but has content")
@@ -195,20 +137,6 @@ func (x *Extent) UnmarshalJSON(text []byte) error {
 
 // Chunk gives the size of the piece of a file that begins at an offset, of a part that ends at another.
 func Chunk(at, end int64) int64 { return min(PieceSize-at%PieceSize, end-at) }
-
-// UnmarshalJSON reads attributes, of which no file has many.
-func (a *Attrs) UnmarshalJSON(text []byte) error {
-	const most = 2 << 20 // the kernel takes names of 64 KiB together; each value may have as much, but hardly any file system takes that
-	if len(text) > most {
-		return fmt.Errorf("extended attributes of %d bytes: %w", len(text), ErrBounds)
-	}
-	return json.Unmarshal(text, (*map[string][]byte)(a))
-}
-
-func inside(n Name) bool {
-	name := string(n)
-	return name != "" && !path.IsAbs(name) && path.Clean(name) == name && name != ".." && !strings.HasPrefix(name, "../") && !strings.Contains(name, "\x00")
-}
 
 // TooMuch says why an entry is more than a list can be read with.
 func (e *Entry) TooMuch() string {

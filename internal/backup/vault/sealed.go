@@ -13,6 +13,7 @@ import (
 
 	"orrery/internal/problem"
 	"orrery/internal/tree"
+	"orrery/internal/treesync"
 )
 
 // Sealed are secrets, encrypted with age: generated ones and SSH host keys. Nobody who has not got the passphrase or key can read
@@ -69,7 +70,7 @@ func Unseal(from io.Reader, with []age.Identity) (Secrets, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !inside(Name(h.Name)) {
+		if !treesync.Name(h.Name).Inside() {
 			return nil, errors.New("a path that leads out")
 		}
 		if !isSecret(h.Name) || h.Typeflag != tar.TypeReg {

@@ -17,6 +17,7 @@ import (
 
 	"orrery/internal/problem"
 	"orrery/internal/tree"
+	"orrery/internal/treesync"
 )
 
 // An extractor lays down the entries of archives in a directory, and nothing outside of it, whatever links they contain.
@@ -245,7 +246,7 @@ func (x *extractor) dress(f *os.File, h *tar.Header) error {
 	}
 	for key, value := range h.PAXRecords {
 		name, ok := strings.CutPrefix(key, "SCHILY.xattr.")
-		if !ok || !carried(name) {
+		if !ok || !treesync.Imported.Passes(name) {
 			continue
 		}
 		if err := unix.Fsetxattr(int(f.Fd()), name, []byte(value), 0); err != nil && !errors.Is(err, unix.ENOTSUP) {
@@ -253,11 +254,6 @@ func (x *extractor) dress(f *os.File, h *tar.Header) error {
 		}
 	}
 	return nil
-}
-
-// carried tells the attributes that belong to the content: not those by which the host's overlayfs or security modules work.
-func carried(name string) bool {
-	return name == "security.capability" || strings.HasPrefix(name, "user.") || strings.HasPrefix(name, "system.posix_acl_")
 }
 
 // pipe makes a named pipe.

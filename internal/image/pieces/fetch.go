@@ -338,7 +338,7 @@ func (g *giving) one(in io.Reader, p Piece) error {
 func (r *Receiving) nameOf(p Piece) string {
 	for i := range r.Index.Entries {
 		if e := &r.Index.Entries[i]; e.Sum == p.Sum {
-			return "its /" + tree.Shorten(string(e.Path))
+			return "its /" + tree.Shorten(string(e.Name))
 		}
 	}
 	return "a file"

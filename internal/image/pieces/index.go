@@ -21,13 +21,13 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/image/sums"
 	"orrery/internal/jsonlimit"
 	"orrery/internal/tree"
+	"orrery/internal/treesync"
 )
 
 // Size is that of a piece; a smaller file is one piece.
@@ -41,22 +41,12 @@ const (
 	mostLine    = 16 << 20
 )
 
-// An Entry is what is at a path of a tree. Names are bytes: they need not be text.
+// An Entry is what is at a path of a tree.
 type Entry struct {
-	Path     []byte            `json:"path"`
-	Mode     uint32            `json:"mode"` // with the type, as stat(2) gives it
-	Uid      int               `json:"uid"`
-	Gid      int               `json:"gid"`
-	Modified time.Time         `json:"modified"`
-	Link     []byte            `json:"link,omitempty"` // what a symbolic link says
-	Same     []byte            `json:"same,omitempty"` // the path of the file that this is another name of
-	Attrs    map[string][]byte `json:"attrs,omitempty"`
-	Size     int64             `json:"size,omitempty"`
-	Sum      string            `json:"sum,omitempty"`    // SHA-256 of a file
-	Pieces   []string          `json:"pieces,omitempty"` // and of its pieces, if it is larger than one
+	treesync.Entry
+	Sum    string   `json:"sum,omitempty"`    // SHA-256 of a file
+	Pieces []string `json:"pieces,omitempty"` // and of its pieces, if it is larger than one
 }
-
-func (e *Entry) kind() uint32 { return e.Mode & unix.S_IFMT }
 
 // An Index is all that is in a tree, but what is in its files.
 type Index struct {
@@ -76,38 +66,28 @@ func Read(ctx context.Context, dir string, digests map[string]string, note any) 
 		return nil, err
 	}
 	x := &Index{Note: text}
-	first := map[uint64]string{} // names of files that have several, by inode
+	first := map[uint64]treesync.Name{} // names of files that have several, by inode
 	err = root.Walk(ctx, tree.Ample, func(e *tree.Entry) error {
 		if tree.Device(&e.Stat) {
 			return nil // of layers that were built formerly
 		}
-		is := Entry{
-			Path: []byte(e.Path), Mode: e.Stat.Mode, Uid: int(e.Stat.Uid), Gid: int(e.Stat.Gid), Modified: time.Unix(e.Stat.Mtim.Sec, e.Stat.Mtim.Nsec).UTC(),
-		}
-		if is.Attrs, err = tree.Attributes(e.Dir, e.Name); err != nil {
+		entry := Entry{Entry: treesync.EntryOf(e)}
+		if err := entry.Read(e, treesync.Carried); err != nil {
 			return err
 		}
-		maps.DeleteFunc(is.Attrs, func(name string, _ []byte) bool { return !carried(name) })
-		switch is.kind() {
-		case unix.S_IFLNK:
-			link, err := tree.ReadLink(e.Dir, e.Name)
-			if err != nil {
-				return err
-			}
-			is.Link = []byte(link)
-		case unix.S_IFREG:
-			if err := is.read(ctx, e, digests[path.Join("/", e.Path)]); err != nil {
+		if entry.IsFile() {
+			if err := entry.read(ctx, e, digests[path.Join("/", e.Path)]); err != nil {
 				return err
 			}
 			if e.Stat.Nlink > 1 {
-				if same, has := first[e.Stat.Ino]; has {
-					is.Same = []byte(same)
+				if same, ok := first[e.Stat.Ino]; ok {
+					entry.Same = same
 				} else {
-					first[e.Stat.Ino] = e.Path
+					first[e.Stat.Ino] = entry.Name
 				}
 			}
 		}
-		x.Entries = append(x.Entries, is)
+		x.Entries = append(x.Entries, entry)
 		return nil
 	})
 	return x, err
@@ -133,16 +113,6 @@ func sumOf(content []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// carried tells the attributes that are content of a layer. Others steer the overlayfs or the security modules of a host.
-func carried(name string) bool {
-	switch name {
-	case "system.posix_acl_access", "system.posix_acl_default", "security.capability", "trusted.overlay.opaque", "trusted.overlay.whiteout",
-		"user.overlay.opaque", "user.overlay.whiteout":
-		return true
-	}
-	return strings.HasPrefix(name, "user.") && !strings.HasPrefix(name, "user.overlay.")
-}
-
 // Lines gives the index as the manifest of a layer has it: one line for each path, sorted.
 func (x *Index) Lines() []string {
 	lines := make([]string, len(x.Entries))
@@ -154,8 +124,8 @@ func (x *Index) Lines() []string {
 }
 
 func (e *Entry) line() string {
-	line := fmt.Sprintf("%q %06o %d:%d", path.Join("/", string(e.Path)), e.Mode, e.Uid, e.Gid)
-	switch e.kind() {
+	line := fmt.Sprintf("%q %06o %d:%d", path.Join("/", string(e.Name)), e.Mode, e.Uid, e.Gid)
+	switch e.Kind() {
 	case unix.S_IFLNK:
 		line += fmt.Sprintf(" -> %q", e.Link)
 	case unix.S_IFCHR:
@@ -164,7 +134,7 @@ func (e *Entry) line() string {
 	for _, name := range slices.Sorted(maps.Keys(e.Attrs)) {
 		line += fmt.Sprintf(" %s=%x", name, e.Attrs[name])
 	}
-	if e.kind() == unix.S_IFREG {
+	if e.Kind() == unix.S_IFREG {
 		line += " " + e.Sum
 	}
 	return line
@@ -189,7 +159,7 @@ func (x *Index) Pack(to io.Writer) error {
 }
 
 // Unpack reads an index that another host has given, and refuses what no tree has. Ids are below so many.
-func Unpack(from io.Reader, ids int) (*Index, error) {
+func Unpack(from io.Reader, ids uint32) (*Index, error) {
 	z, err := gzip.NewReader(io.LimitReader(from, mostPacked))
 	if err != nil {
 		return nil, err
@@ -210,7 +180,7 @@ func Unpack(from io.Reader, ids int) (*Index, error) {
 			return nil, err
 		}
 		if err := c.check(e); err != nil {
-			return nil, fmt.Errorf("%s: %w", tree.Shorten(string(e.Path)), err)
+			return nil, fmt.Errorf("%s: %w", tree.Shorten(string(e.Name)), err)
 		}
 		x.Entries = append(x.Entries, *e)
 	}
@@ -219,28 +189,31 @@ func Unpack(from io.Reader, ids int) (*Index, error) {
 
 // checker looks whether the entries of an index fit one another. That paths are legal and in order is for tree.Builder to see.
 type checker struct {
-	ids   int
+	ids   uint32
 	files map[string]*Entry // by path
 	sums  map[string]*Entry // the first with this content
 }
 
 func (c *checker) check(e *Entry) error {
-	whiteout := e.kind() == unix.S_IFCHR
+	if err := e.Check(); err != nil {
+		return err
+	}
+	whiteout := e.Kind() == unix.S_IFCHR
 	switch {
-	case !whiteout && (e.Uid < 0 || e.Gid < 0 || e.Uid >= c.ids || e.Gid >= c.ids):
+	case !whiteout && (e.Uid >= c.ids || e.Gid >= c.ids):
 		return fmt.Errorf("it belongs to %d:%d, whom no container knows", e.Uid, e.Gid)
 	case whiteout && (e.Uid != 0 || e.Gid != 0):
 		return errors.New("it is a mark of overlayfs that belongs to somebody")
-	case !slices.Contains([]uint32{unix.S_IFREG, unix.S_IFDIR, unix.S_IFLNK, unix.S_IFIFO, unix.S_IFCHR}, e.kind()) || e.Mode>>16 != 0:
+	case !slices.Contains([]uint32{unix.S_IFREG, unix.S_IFDIR, unix.S_IFLNK, unix.S_IFIFO, unix.S_IFCHR}, e.Kind()) || e.Mode>>16 != 0:
 		return fmt.Errorf("it is %s", tree.Kind(e.Mode))
 	}
 	for name := range e.Attrs {
-		if !carried(name) {
+		if !treesync.Carried.Passes(name) {
 			return fmt.Errorf("it has the attribute %s, which is no content", tree.Shorten(name))
 		}
 	}
-	if e.kind() != unix.S_IFREG {
-		if e.Sum != "" || e.Size != 0 || len(e.Pieces) > 0 || len(e.Same) > 0 {
+	if e.Kind() != unix.S_IFREG {
+		if e.Sum != "" || len(e.Pieces) > 0 || e.Same != "" {
 			return errors.New("it is no file, and has what only files have")
 		}
 		return nil
@@ -253,7 +226,7 @@ func (c *checker) file(e *Entry) error {
 	if e.Size > Size {
 		pieces = int((e.Size + Size - 1) / Size)
 	}
-	if e.Size < 0 || len(e.Pieces) != pieces || !isSum(e.Sum) || slices.ContainsFunc(e.Pieces, func(s string) bool { return !isSum(s) }) {
+	if len(e.Pieces) != pieces || !isSum(e.Sum) || slices.ContainsFunc(e.Pieces, func(s string) bool { return !isSum(s) }) {
 		return errors.New("its digests do not fit its size")
 	}
 	if first, has := c.sums[e.Sum]; !has {
@@ -261,13 +234,13 @@ func (c *checker) file(e *Entry) error {
 	} else if first.Size != e.Size || !slices.Equal(first.Pieces, e.Pieces) {
 		return errors.New("another file has the same digest and another size")
 	}
-	if len(e.Same) > 0 {
+	if e.Same != "" {
 		of, has := c.files[string(e.Same)]
-		if !has || of.line()[len(fmt.Sprintf("%q", path.Join("/", string(of.Path)))):] != e.line()[len(fmt.Sprintf("%q", path.Join("/", string(e.Path)))):] {
+		if !has || of.line()[len(fmt.Sprintf("%q", path.Join("/", string(of.Name)))):] != e.line()[len(fmt.Sprintf("%q", path.Join("/", string(e.Name)))):] {
 			return errors.New("it is another name of a file that is not like it")
 		}
 	}
-	c.files[string(e.Path)] = e
+	c.files[string(e.Name)] = e
 	return nil
 }
 

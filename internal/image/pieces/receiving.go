@@ -15,6 +15,7 @@ import (
 	"orrery/internal/image/sums"
 	"orrery/internal/problem"
 	"orrery/internal/tree"
+	"orrery/internal/treesync"
 )
 
 // A Receiving is a layer that comes in pieces into a directory of our own. What has come is verified, and is there after an interruption.
@@ -47,7 +48,7 @@ func Open(ctx context.Context, dir string, x *Index, whole []byte) (*Receiving, 
 	r := &Receiving{Index: x, dir: dir, whole: whole, files: map[string]*file{}, moved: make(chan struct{})}
 	for i := range x.Entries {
 		e := &x.Entries[i]
-		if e.kind() != unix.S_IFREG || r.files[e.Sum] != nil {
+		if !e.IsFile() || r.files[e.Sum] != nil {
 			continue
 		}
 		f := &file{size: e.Size, pieces: e.Pieces}
@@ -236,11 +237,9 @@ func (r *Receiving) Lay(ctx context.Context, top string) error {
 			return context.Cause(ctx)
 		}
 		e := &r.Index.Entries[i]
-		made := &tree.Made{
-			Path: string(e.Path), Mode: e.Mode, Uid: e.Uid, Gid: e.Gid, Modified: e.Modified, Link: string(e.Link), Same: string(e.Same), Attrs: e.Attrs,
-		}
+		made := e.Made(treesync.Carried)
 		switch {
-		case e.kind() == unix.S_IFREG && len(e.Same) == 0 && !laid[e.Sum]:
+		case e.IsFile() && e.IsFirst() && !laid[e.Sum]:
 			laid[e.Sum] = true
 			err = b.Adopt(made, from, e.Sum)
 		default:
@@ -293,7 +292,7 @@ func (r *Receiving) Wrong(ctx context.Context) (string, error) {
 			return "", err
 		}
 		if is != e.Sum {
-			return tree.Shorten(string(e.Path)), nil
+			return tree.Shorten(string(e.Name)), nil
 		}
 	}
 	return "", nil

@@ -3,13 +3,11 @@ package pieces
 import (
 	"bufio"
 	"context"
-	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 
-	"orrery/internal/jsonlimit"
+	"orrery/internal/frame"
 	"orrery/internal/tree"
 )
 
@@ -40,32 +38,21 @@ const (
 	mostExcuse = 1000    // bytes of why there is no answer
 )
 
-// What an answer begins with; then comes how long it is.
+// Kinds of frames.
 const (
-	have   = 'y'
-	excuse = 'n'
+	wanted byte = 'q' // a question
+	have   byte = 'y' // an answer
+	excuse byte = 'n' // why there is none
 )
 
 // Serve answers along a connection until the other end closes it.
 func Serve(ctx context.Context, from Holder, c io.ReadWriter) error {
 	out := bufio.NewWriterSize(c, 256<<10)
 	for {
-		var length [4]byte
-		if _, err := io.ReadFull(c, length[:]); err != nil {
-			if errors.Is(err, io.EOF) {
-				err = nil
-			}
-			return err
-		}
-		if n := binary.BigEndian.Uint32(length[:]); n > mostAsked {
-			return fmt.Errorf("a question of %d bytes: %w", n, tree.ErrTooLarge)
-		}
-		text := make([]byte, binary.BigEndian.Uint32(length[:]))
-		if _, err := io.ReadFull(c, text); err != nil {
-			return err
-		}
 		var q question
-		if err := jsonlimit.Unmarshal(text, &q); err != nil {
+		if err := frame.ReadJSON(c, wanted, mostAsked, &q); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
 			return err
 		}
 		if err := q.answer(ctx, from, out); err != nil {
@@ -98,51 +85,34 @@ func (q *question) answer(ctx context.Context, from Holder, out *bufio.Writer) e
 
 // say writes an answer, or why there is none.
 func say(out *bufio.Writer, content []byte, why error) error {
-	kind := byte(have)
+	kind := have
 	if why != nil {
 		kind, content = excuse, []byte(why.Error())
 		content = content[:min(len(content), mostExcuse)]
 	}
-	head := binary.BigEndian.AppendUint64([]byte{kind}, uint64(len(content)))
-	if _, err := out.Write(head); err != nil {
-		return err
-	}
-	_, err := out.Write(content)
-	return err
+	return frame.Put(out, kind, content)
 }
 
 // ask sends a question.
-func ask(c io.Writer, q question) error {
-	text, err := json.Marshal(q)
-	if err != nil {
-		return err
-	}
-	_, err = c.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...))
-	return err
-}
+func ask(c io.Writer, q question) error { return frame.WriteJSON(c, wanted, q) }
 
 // errNone is of hosts that have not got what they were asked for.
 var errNone = errors.New("it has not got it")
 
 // hear reads an answer of at most so many bytes.
 func hear(from io.Reader, most int64) ([]byte, error) {
-	var head [9]byte
-	if _, err := io.ReadFull(from, head[:]); err != nil {
-		return nil, err
-	}
-	length := binary.BigEndian.Uint64(head[1:])
+	kind, size, err := frame.ReadHead(from)
 	switch {
-	case head[0] == excuse && length <= mostExcuse:
-	case head[0] != have:
+	case err != nil:
+		return nil, err
+	case kind == excuse && size <= mostExcuse:
+	case kind != have:
 		return nil, errors.New("it answers what is no answer")
-	case length > uint64(most):
-		return nil, fmt.Errorf("%w: it sends %d bytes, and %d were asked for", ErrLie, length, most)
+	case int64(size) > most:
+		return nil, fmt.Errorf("%w: it sends %d bytes, and %d were asked for", ErrLie, size, most)
 	}
-	content, err := io.ReadAll(io.LimitReader(from, int64(length))) // so that nothing is set aside for what never comes
-	if err == nil && uint64(len(content)) < length {
-		err = io.ErrUnexpectedEOF
-	}
-	if err == nil && head[0] == excuse {
+	content, err := frame.ReadBody(from, size, nil)
+	if err == nil && kind == excuse {
 		err = fmt.Errorf("%w: %s", errNone, tree.Shorten(string(content)))
 	}
 	return content, err

@@ -1,0 +1,38 @@
+package pieces
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/treesync"
+	"orrery/internal/treesync/treesynctest"
+)
+
+// TestAttributes: an index has no attribute that is not content of a layer, and one that has is refused.
+func TestAttributes(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "f"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	set := treesynctest.Set(t, filepath.Join(dir, "f"))
+	x, err := Read(t.Context(), dir, map[string]string{"/f": sumOf(nil)}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	treesynctest.Same(t, "the index", x.Entries[1].Attrs, set, func(a treesynctest.Attribute) bool { return a.Carried })
+	for _, a := range treesynctest.Attributes {
+		var b bytes.Buffer
+		x.Entries[1] = Entry{Entry: treesync.Entry{Name: "f", Mode: unix.S_IFLNK | 0o777, Attrs: treesync.Attrs{a.Name: nil}}}
+		if err := x.Pack(&b); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Unpack(&b, 65536); (err == nil) != a.Carried || err != nil && !strings.Contains(err.Error(), "which is no content") {
+			t.Errorf("%q: %v", a.Name, err)
+		}
+	}
+}

@@ -1,0 +1,27 @@
+package treesync
+
+import (
+	"testing"
+
+	"orrery/internal/treesync/treesynctest"
+)
+
+// TestPolicies: each policy lets through what it should, and Filter does as Passes says.
+func TestPolicies(t *testing.T) {
+	for _, a := range treesynctest.Attributes {
+		for _, c := range []struct {
+			name   string
+			policy Policy
+			passes bool
+		}{
+			{"carried", Carried, a.Carried}, {"open", Open, a.Open}, {"imported", Imported, a.Imported}, {"lasting", Lasting, a.Lasting},
+		} {
+			if c.policy.Passes(a.Name) != c.passes {
+				t.Errorf("%q: %s lets it through: %v", a.Name, c.name, !c.passes)
+			}
+			if left := c.policy.Filter(map[string][]byte{a.Name: nil}); (left != nil) != c.passes {
+				t.Errorf("%q: %s leaves %v", a.Name, c.name, left)
+			}
+		}
+	}
+}
