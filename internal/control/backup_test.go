@@ -11,7 +11,6 @@ import (
 
 	"filippo.io/age"
 
-	"orrery/internal/apply"
 	"orrery/internal/backup"
 	"orrery/internal/control"
 	"orrery/internal/control/backups"
@@ -462,9 +461,9 @@ func TestRepairFromSite(t *testing.T) {
 // TestBackupWaits: a backup waits for whoever changes the site.
 func TestBackupWaits(t *testing.T) {
 	d, _ := keptDesk(t)
-	h, err := d.Here(d.site())
+	f, err := d.Hosts(t.Context(), d.site())
 	d.must(err)
-	letGo, err := d.Hold(t.Context(), d.site(), apply.Alone(h))
+	letGo, err := d.Hold(t.Context(), d.site(), f)
 	d.must(err)
 	done := make(chan error)
 	go func() {
@@ -478,7 +477,7 @@ func TestBackupWaits(t *testing.T) {
 	}
 	letGo()
 	d.must(<-done)
-	if _, err := d.Bare(&site.Site{Name: "toykat"}); err != nil {
+	if _, err := d.Bare(t.Context(), &site.Site{Name: "toykat"}); err != nil {
 		t.Error(err)
 	}
 }

@@ -142,7 +142,7 @@ func (j *Job) renewWayBack(ctx context.Context) error {
 	if err != nil || r.Trial == nil || r.Switch != nil {
 		return err
 	}
-	if err := j.loadReleases(ctx, j.Hosts, j.Site, r.Trial.Back); err != nil {
+	if err := j.Call(j.Site).Learn(ctx, j.Hosts, r.Trial.Back); err != nil {
 		return err
 	}
 	_, err = j.Call(j.Site).WayBack(ctx, j.Hosts, r.Trial, SitesOf(j.Hosts.All[0]))

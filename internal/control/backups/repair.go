@@ -75,8 +75,11 @@ func meant(ctx context.Context, c *control.Session, r *backup.Repair, target str
 		return nil
 	}
 	s, err := c.Load()
-	if err != nil || !hosts.Far(s) {
-		r.Set, _, err = setOf(c, nil, target)
+	if err != nil {
+		return err
+	}
+	if !hosts.Far(s) {
+		r.Set, _, err = setOf(ctx, c, s, nil, target)
 		return err
 	}
 	if r.Set, err = setIn(c, s, nil, target); err != nil {

@@ -58,7 +58,7 @@ func Take(ctx context.Context, c *control.Session, selectors []string, target st
 	watch := c.Watcher.Bytes(set.Site.Name)
 	b := &backup.Backup{
 		Set: set, Into: into, To: to, By: o.By, Who: control.Who(), Saw: watch.Add, Still: func(ctx context.Context, do func(context.Context) error) (time.Duration, error) {
-			return still(ctx, c, set.Site, f.All[0], set, do)
+			return still(ctx, c, f, set, do)
 		},
 	}
 	var r *backup.Report
@@ -91,15 +91,11 @@ func chosen(ctx context.Context, c *control.Session, selectors []string, target 
 		if err := c.Allowed(); err != nil {
 			return nil, nil, err
 		}
-		if len(c.Without) > 0 {
-			_, err := c.Hosts(ctx, s) // which says that there is no other
-			return nil, nil, err
-		}
-		set, h, err := setOf(c, selectors, target)
+		set, f, err := setOf(ctx, c, s, selectors, target)
 		if err == nil {
 			err = set.Check()
 		}
-		return set, apply.Alone(h), err
+		return set, f, err
 	}
 	if err := c.AllowedOn(s); err != nil {
 		return nil, nil, err
@@ -113,12 +109,12 @@ func chosen(ctx context.Context, c *control.Session, selectors []string, target 
 }
 
 // setOf gives what a backup is of: the nodes that selectors mean, or all.
-func setOf(c *control.Session, selectors []string, target string) (*backup.Set, *apply.Steered, error) {
-	s, h, chosen, err := c.Target(selectors)
+func setOf(ctx context.Context, c *control.Session, s *site.Site, selectors []string, target string) (*backup.Set, *apply.Fleet, error) {
+	f, chosen, err := c.ChosenHosts(ctx, s, selectors)
 	if err != nil {
 		return nil, nil, err
 	}
-	near, err := here.Of(h)
+	near, err := here.Of(f.All[0])
 	if err != nil {
 		return nil, nil, err
 	}
@@ -126,7 +122,7 @@ func setOf(c *control.Session, selectors []string, target string) (*backup.Set, 
 	if err == nil {
 		set.Engines = near.ByName()
 	}
-	return set, h, err
+	return set, f, err
 }
 
 func setIn(c *control.Session, s *site.Site, names map[string]bool, target string) (*backup.Set, error) {
@@ -142,7 +138,7 @@ func setIn(c *control.Session, s *site.Site, names map[string]bool, target strin
 }
 
 // still does something while all who write into a set stand still and nobody else changes the site. Whoever does so now is waited for.
-func still(ctx context.Context, c *control.Session, s *site.Site, h *apply.Steered, set *backup.Set, do func(context.Context) error) (time.Duration, error) {
+func still(ctx context.Context, c *control.Session, f *apply.Fleet, set *backup.Set, do func(context.Context) error) (time.Duration, error) {
 	var pause time.Duration
 	act := func(*control.Account) error {
 		writers, err := set.Writers(ctx)
@@ -163,7 +159,7 @@ func still(ctx context.Context, c *control.Session, s *site.Site, h *apply.Steer
 		pause = stood.Long
 		return err
 	}
-	err := patiently(ctx, func() error { return c.Locked(ctx, s, h, act) })
+	err := patiently(ctx, func() error { return c.LockedOn(ctx, set.Site, f, act) })
 	return pause, err
 }
 

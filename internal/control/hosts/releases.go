@@ -17,9 +17,9 @@ import (
 	"orrery/internal/site/sitefile"
 )
 
-// learn gives the hosts the releases that are live on them. One that cannot be read, or is not the one in releases.lock, is withheld: what needs it refuses, and all else goes on, such as
+// LearnLive gives the hosts the releases that are live on them. One that cannot be read, or is not the one in releases.lock, is withheld: what needs it refuses, and all else goes on, such as
 // taking the site down.
-func (c *Call) learn(ctx context.Context, f *apply.Fleet) error {
+func (c *Call) LearnLive(ctx context.Context, f *apply.Fleet) error {
 	r, err := f.ReadReleases(ctx)
 	if err != nil {
 		return err
@@ -64,6 +64,9 @@ func (c *Call) learnOne(ctx context.Context, f *apply.Fleet, number int) error {
 
 // Keep lets all hosts keep the edition of a release that is staged from the site directory.
 func (c *Call) Keep(ctx context.Context, f *apply.Fleet, staged *site.Site, number int, who string) error {
+	if c.alone() {
+		return register.Register{Dirs: c.Dirs, Far: c.Twins}.KeepRelease(c.Site, staged, number, c.Dir, who)
+	}
 	dir, err := os.MkdirTemp("", "orrery-release-")
 	if err != nil {
 		return err
@@ -161,6 +164,10 @@ func (c *Call) lock() (*sitefile.Lock, error) {
 
 // Release gives the site as a release makes it that some host keeps, and that is the one in releases.lock.
 func (c *Call) Release(ctx context.Context, f *apply.Fleet, number int) (*site.Site, error) {
+	own := register.Register{Dirs: c.Dirs, Far: c.Twins}
+	if c.alone() {
+		return own.LoadRelease(c.Site, number)
+	}
 	dir, err := os.MkdirTemp("", "orrery-release-")
 	if err != nil {
 		return nil, err
@@ -169,7 +176,7 @@ func (c *Call) Release(ctx context.Context, f *apply.Fleet, number int) (*site.S
 	if err := f.Edition(ctx, number, dir); err != nil {
 		return nil, err
 	}
-	made, err := register.Register{Dirs: c.Dirs, Far: c.Twins}.ReleaseOf(c.Site, dir, c.Dir, number)
+	made, err := own.ReleaseOf(c.Site, dir, c.Dir, number)
 	if err != nil {
 		return nil, err
 	}

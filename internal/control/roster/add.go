@@ -98,11 +98,11 @@ func vouchOwn(ctx context.Context, c *control.Session, s *site.Site) error {
 		}
 	}
 	for _, one := range all {
-		h, err := c.Bare(one)
+		f, err := c.Bare(ctx, one)
 		if err != nil {
 			return err
 		}
-		r, err := h.ReadReleases(ctx)
+		r, err := f.ReadReleases(ctx)
 		if err != nil {
 			return err
 		}
