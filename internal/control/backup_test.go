@@ -408,7 +408,7 @@ func TestReplaceNode(t *testing.T) {
 	_, err = d.Down(t.Context(), d.site(), []string{"db"}, false)
 	d.must(err)
 	_, err = backups.ReplaceNode(t.Context(), d.Session, where, "db")
-	d.wantExit(err, problem.Failed, "not on this host", "orrery up db")
+	d.wantExit(err, problem.Failed, "is not there", "orrery up db")
 	d.write("site.toml", strings.Replace(toykat, `name = "toykat"`, `name = "karoo"`, 1))
 	_, err = backups.ReplaceNode(t.Context(), d.Session, where, "db")
 	d.wantExit(err, problem.Refused, "of site toykat, not of karoo")

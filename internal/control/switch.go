@@ -110,7 +110,7 @@ func (c *Session) switchTo(ctx context.Context, s *site.Site, selectors []string
 		}
 	}
 	if len(t.to) == 0 {
-		return nil, problem.New(problem.Mistake, "no node of release %s is on %s", site.ReleaseName(number), Where(s)).Try("orrery stage --release %d", number)
+		return nil, problem.New(problem.Mistake, "there is no node of release %s", site.ReleaseName(number)).Try("orrery stage --release %d", number)
 	}
 	return t, nil
 }

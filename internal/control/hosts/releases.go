@@ -110,9 +110,21 @@ func (c *Call) Vouch(number int, digest string) (*sitefile.Lock, error) {
 	return lock, nil
 }
 
-// VouchOwn writes to releases.lock what this machine, which has been the only host of the site, keeps of releases: nobody but its root could write to that.
-func (c *Call) VouchOwn(releases []int) error {
-	for _, number := range releases {
+// VouchOwn writes to releases.lock what this machine keeps of releases, if it is the only host of the site: nobody but its root
+// could write to that.
+func (c *Call) VouchOwn(ctx context.Context) error {
+	if !c.alone() {
+		return nil
+	}
+	f, err := c.here()
+	if err != nil {
+		return err
+	}
+	r, err := f.ReadReleases(ctx)
+	if err != nil {
+		return err
+	}
+	for _, number := range r.Staged {
 		digest, err := edition.Digest(c.Dirs.Release(c.Site.Key(), number))
 		if err != nil { // with the files of images, it may be too large for other hosts
 			c.Notice("what this machine keeps of release %d is not for other hosts: %v", number, err)
