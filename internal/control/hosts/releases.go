@@ -6,7 +6,9 @@ import (
 	"io"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 
 	"orrery/internal/apply"
 	"orrery/internal/control/register"
@@ -172,6 +174,19 @@ func (c *Call) lock() (*sitefile.Lock, error) {
 		return nil, problem.New(problem.Usage, "there is no site directory, and so no %s", sitefile.LockName).Try("-C names the site directory")
 	}
 	return sitefile.ReadLock(c.Dir)
+}
+
+// Edition returns a directory with the copy that hosts keep of the site directory for a release: this machine's own, or one in dir
+// to which it is copied.
+func (c *Call) Edition(ctx context.Context, f *apply.Fleet, number int, dir string) (string, error) {
+	if c.alone() {
+		return c.Dirs.Release(c.Site.Key(), number), nil
+	}
+	at := filepath.Join(dir, strconv.Itoa(number))
+	if err := os.Mkdir(at, 0o700); err != nil {
+		return "", err
+	}
+	return at, f.Edition(ctx, number, at)
 }
 
 // Release gives the site as a release makes it that some host keeps, and that is the one in releases.lock.

@@ -61,7 +61,7 @@ func Trust(ctx context.Context, c *control.Session, s *site.Site, o TrustOptions
 	if err != nil {
 		return nil, err
 	}
-	if f.Lock == nil {
+	if f.Own() {
 		return nil, problem.New(problem.Usage, "site %s is on this machine alone, which trusts its own copies", s.Key())
 	}
 	kept, err := fetch(ctx, f, o, filepath.Join(dir, "kept"))
