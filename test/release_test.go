@@ -434,7 +434,7 @@ func releaseLookedAt(s *site) {
 	if show[0].ID != 701101 || len(show[0].Content) != 2 || !maps.Equal(installed, show[0].Packages) {
 		s.Errorf("release show: %d %v, %d packages of %d", show[0].ID, show[0].Content, len(show[0].Packages), len(installed))
 	}
-	s.run("release", "show", "700").want(3, "no node of release 700 is on this host", "orrery stage --release 700")
+	s.run("release", "show", "700").want(3, "there is no node of release 700", "orrery stage --release 700")
 	s.run("release", "diff", "0", "701").want(0, `(?s)web0, web1:\n  layers differ: \w+ \w+, then \w+ \w+\n`, `store:\n  the same`)
 	s.run("release", "diff", "0", "701", "store").want(0, `\Astore:\n  the same\n\z`)
 }

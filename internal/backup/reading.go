@@ -9,7 +9,7 @@ import (
 	"orrery/internal/engine/nodedir"
 )
 
-// A Reading is what one of several hosts reads for a backup of all of them: as a Backup, once while nodes run, and what has changed while they stand still.
+// A Reading is what a host reads for a backup: once while nodes run, and what has changed while they stand still.
 type Reading struct {
 	Set  *Set
 	Into Adder

@@ -16,10 +16,10 @@ import (
 // copies, or in the site itself. Whatever it takes from there is what it was: it is found by its digest.
 type Repair struct {
 	Into *vault.Repository
-	Set  *Set          // what there is of the site on this host
+	Set  *Set          // the site, if one is meant: its directory, and what this machine keeps of releases
 	From []vault.Vault // other copies
 	Saw  func(bytes int64)
-	// Ask, if set, asks other hosts, of a site of which this one has the site directory only.
+	// Ask asks the hosts of the site.
 	Ask func(ctx context.Context, wanted map[vault.Digest]bool, into Adder) error
 
 	seekIn func(*Backup) error // in the place of Set, in tests
@@ -68,7 +68,7 @@ func (p *Repair) Run(ctx context.Context) (*Repaired, error) {
 	}
 	after := before
 	for len(wanted) > 0 { // a list that is found names more
-		wrote, err := p.fetch(ctx, wanted, after)
+		wrote, err := p.fetch(ctx, wanted)
 		done.Wrote += wrote
 		if err != nil {
 			return nil, explain(ctx, r, err)
@@ -168,7 +168,7 @@ func lossOf(r *vault.Repository, m *vault.Manifest, wanted map[vault.Digest]bool
 }
 
 // fetch looks for pieces wherever they may be.
-func (p *Repair) fetch(ctx context.Context, wanted map[vault.Digest]bool, lacking []surveyed) (wrote int64, err error) {
+func (p *Repair) fetch(ctx context.Context, wanted map[vault.Digest]bool) (wrote int64, err error) {
 	t := &Backup{Set: p.Set, Into: p.Into, Saw: p.Saw, pack: vault.NewPacker(p.Into), trees: forest{}}
 	t.pack.Only = wanted
 	err = t.salvage()
@@ -178,7 +178,7 @@ func (p *Repair) fetch(ctx context.Context, wanted map[vault.Digest]bool, lackin
 		}
 	}
 	if err == nil {
-		err = p.seek(ctx, t, lacking)
+		err = p.seek(ctx, t)
 	}
 	err = errors.Join(err, t.pack.Close())
 	return t.pack.Written(), err
@@ -202,39 +202,18 @@ func (t *Backup) copy(ctx context.Context, v vault.Vault) error {
 	return nil
 }
 
-// seek goes through the site on this host, if one of its backups lacks something. What is as it was in its last backup, and whole there, is not read.
-func (p *Repair) seek(ctx context.Context, t *Backup, lacking []surveyed) error {
+// seek asks the hosts of the site, and goes through what is here of it. What is as it was in its last backup, and whole there, is not read.
+func (p *Repair) seek(ctx context.Context, t *Backup) error {
 	if p.seekIn != nil {
 		return p.seekIn(t)
 	}
 	if p.Set == nil {
 		return nil
 	}
-	if p.Ask != nil {
-		if err := p.Ask(ctx, t.pack.Only, t.pack); err != nil {
-			return err
-		}
-		return t.seek(ctx, []Source{p.Set.declares()})
-	}
-	set, has := *p.Set, false
-	for i := range lacking {
-		if m := lacking[i].m; m != nil && m.Key == set.Site.Key() && lacking[i].loss.All > 0 {
-			has = true
-			for _, tree := range m.Trees {
-				set.WithLayers = set.WithLayers || tree.Kind == vault.LayerTree
-				set.WithSnapshots = set.WithSnapshots || tree.Kind == vault.SnapshotTree
-			}
-		}
-	}
-	if !has {
-		return nil
-	}
-	t.Set = &set
-	sources, _, _, err := set.sources()
-	if err != nil {
+	if err := p.Ask(ctx, t.pack.Only, t.pack); err != nil {
 		return err
 	}
-	return t.seek(ctx, sources)
+	return t.seek(ctx, append(p.Set.releases(), p.Set.declares()))
 }
 
 // seek reads what is not in the last backup of a site, and the lists of its trees.
@@ -243,7 +222,7 @@ func (t *Backup) seek(ctx context.Context, sources []Source) error {
 		return err
 	}
 	var read atomic.Int64
-	if err := t.pass(ctx, sources, &read); err != nil {
+	if err := t.trees.pass(ctx, sources, t.pack, t.Saw, &read); err != nil {
 		return err
 	}
 	for _, tree := range t.trees {

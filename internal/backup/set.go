@@ -35,7 +35,7 @@ import (
 // A Set is what of a site on this host is to be kept.
 type Set struct {
 	Site    *site.Site
-	Dir     string // the site directory; "": the set is what one of several hosts has, and what all of them have is not in it
+	Dir     string // the site directory, for whoever has the vault
 	Dirs    host.Dirs
 	Engines map[string]engine.Engine
 	Store   *image.Store
@@ -64,9 +64,6 @@ func (s *Set) sources() (all []Source, nodes []nodedir.Record, left []string, er
 	if nodes, left, err = s.records(); err != nil {
 		return nil, nil, nil, err
 	}
-	if s.Dir != "" {
-		all = append(all, s.declares())
-	}
 	for i := range nodes {
 		dir, err := s.private(&nodes[i])
 		if err != nil {
@@ -82,9 +79,6 @@ func (s *Set) sources() (all []Source, nodes []nodedir.Record, left []string, er
 		return nil, nil, nil, err
 	}
 	all, left = append(all, volumes...), append(left, more...)
-	if s.Dir != "" {
-		all = append(all, s.releases(nodes)...)
-	}
 	if s.WithSnapshots {
 		for _, dir := range below(filepath.Join(s.Dirs.Site(key), "snapshots")) {
 			all = append(all, Source{
@@ -206,23 +200,20 @@ func owner(n *nodedir.Record, m spec.Mount) string {
 	return n.Name
 }
 
-// releases gives what the host keeps of releases, but for the copies that their quarantines have of volumes. Of some nodes, it is
-// those releases only that they are of.
-func (s *Set) releases(nodes []nodedir.Record) []Source {
-	var all []Source
-	of := map[int]bool{}
-	for i := range nodes {
-		of[nodes[i].Release] = true
+// Release gives a copy of the site directory from which a release was staged, without the copies that a quarantine has of volumes.
+func Release(number int, dir string) Source {
+	return Source{
+		Tree: vault.Tree{Name: "release/" + strconv.Itoa(number), Kind: vault.ReleaseTree, Number: number}, Dir: dir,
+		Skip: func(path string) bool { return within(path, "volumes", "site/.git") },
 	}
+}
+
+// releases gives those that this machine keeps.
+func (s *Set) releases() (all []Source) {
 	for _, dir := range below(s.Dirs.Releases(s.Site.Key())) {
-		number, err := strconv.Atoi(filepath.Base(dir))
-		if err != nil || s.Nodes != nil && !of[number] {
-			continue
+		if number, err := strconv.Atoi(filepath.Base(dir)); err == nil {
+			all = append(all, Release(number, dir))
 		}
-		all = append(all, Source{
-			Tree: vault.Tree{Name: "release/" + strconv.Itoa(number), Kind: vault.ReleaseTree, Number: number}, Dir: dir,
-			Skip: func(path string) bool { return within(path, "volumes", "site/.git") },
-		})
 	}
 	return all
 }
@@ -259,19 +250,6 @@ func below(dir string) []string {
 		}
 	}
 	return all
-}
-
-// Check wants that there is something to be kept.
-func (s *Set) Check() error {
-	sources, nodes, _, err := s.sources()
-	if err != nil {
-		return err
-	}
-	moving := slices.ContainsFunc(sources, func(s Source) bool { return s.Moving })
-	if len(nodes) == 0 && !moving {
-		return problem.New(problem.Failed, "nothing of these nodes of %s is on this host", s.Site.Name).Try("orrery up")
-	}
-	return nil
 }
 
 // collect reads the secrets of a site that the host keeps.

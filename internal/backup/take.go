@@ -3,10 +3,8 @@ package backup
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -20,7 +18,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// A Backup is made of a set by Run.
+// A Backup is made of what hosts have of a site: see Together.
 //
 // What nodes write to is read twice. First while they run: that takes as long as it takes, and is done again while much
 // has changed meanwhile. Then all of them are frozen, and what has changed since is read: little. So the backup is of one moment for the
@@ -32,9 +30,6 @@ type Backup struct {
 	By   string          // version of the program
 	Who  string
 	Saw  func(bytes int64) // of content read
-
-	// Still runs something while nobody else changes the site and all Writers of the set stand still, and tells for how long they did.
-	Still func(ctx context.Context, do func(context.Context) error) (time.Duration, error)
 
 	pack       *vault.Packer
 	trees      forest
@@ -56,16 +51,15 @@ type Report struct {
 	Checked  vault.Checked
 }
 
-// Run makes the backup.
-func (t *Backup) Run(ctx context.Context) (*Report, error) {
-	sources, _, _, err := t.Set.sources()
-	if err != nil {
-		return nil, err
-	}
+// recall finds what of the last backup of the site is still whole in the vault. Some of what is reused of that is read again.
+func (t *Backup) recall(ctx context.Context) error {
 	t.pack, t.trees = vault.NewPacker(t.Into), forest{}
-	var read atomic.Int64
-	m := t.manifest()
-	return t.end(ctx, t.all(ctx, sources, m, &read), m, &read)
+	used, err := t.formerly(ctx)
+	if r, is := t.Into.(*vault.Repository); is && err == nil {
+		err = r.Sample(ctx, used)
+	}
+	t.forget()
+	return err
 }
 
 // manifest gives what is known of the backup before anything was read.
@@ -120,36 +114,6 @@ func explain(ctx context.Context, v vault.Vault, err error) error {
 	return problem.New(problem.Failed, "the backup could not be made").At(v.Where()).Because(err)
 }
 
-func (t *Backup) all(ctx context.Context, sources []Source, m *vault.Manifest, read *atomic.Int64) error {
-	if err := t.first(ctx, sources, read); err != nil {
-		return err
-	}
-	if err := t.trees.until(ctx, sources, t.pack, t.Saw, read); err != nil {
-		return err
-	}
-	pause, err := t.Still(ctx, func(ctx context.Context) error { return t.atOnce(ctx, m, read) })
-	if err != nil {
-		return err
-	}
-	m.Pause = pause.Seconds()
-	return t.rest(m)
-}
-
-// atOnce reads what has changed since it was read, while the nodes stand still. Whoever came to be meanwhile is read, too.
-func (t *Backup) atOnce(ctx context.Context, m *vault.Manifest, read *atomic.Int64) error {
-	sources, nodes, left, err := t.Set.sources()
-	if err != nil {
-		return err
-	}
-	again := t.trees.again(sources)
-	m.Nodes, m.Left = nodes, left
-	m.Releases, _ = os.ReadFile(filepath.Join(t.Set.Dirs.Site(t.Set.Site.Key()), "releases.json"))
-	if m.Layers, err = t.Set.Recipes(nodes); err != nil {
-		return err
-	}
-	return t.pass(ctx, again, read)
-}
-
 // Stands gives what is known of the layers that the nodes stand on which are there now.
 func (s *Set) Stands() ([]image.Record, error) {
 	nodes, _, err := s.records()
@@ -177,30 +141,6 @@ func (s *Set) Recipes(nodes []nodedir.Record) ([]image.Record, error) {
 		all = append(all, *r)
 	}
 	return all, nil
-}
-
-// first reads all that is not as it was in the last backup, and meanwhile some of what is reused of that.
-func (t *Backup) first(ctx context.Context, sources []Source, read *atomic.Int64) error {
-	used, err := t.formerly(ctx)
-	if err != nil {
-		return err
-	}
-	sampled := make(chan error, 1)
-	go func() {
-		var err error
-		if r, is := t.Into.(*vault.Repository); is {
-			err = r.Sample(ctx, used)
-		}
-		sampled <- err
-	}()
-	err = t.pass(ctx, sources, read)
-	if wrong := <-sampled; err == nil {
-		err = wrong
-	}
-	if err != nil || !t.forget() {
-		return err
-	}
-	return t.pass(ctx, sources, read)
 }
 
 // formerly reads the lists of the last backup of this site in the vault, and gives the blocks of which something is reused.
@@ -242,19 +182,15 @@ func (t *Backup) formerly(ctx context.Context) (used []vault.Digest, err error) 
 	return used, err
 }
 
-// forget lets entries be read anew of which the vault lacks something, and so be made good. It reports whether there were any.
-func (t *Backup) forget() bool {
+// forget lets entries be read anew of which the vault lacks something, and so be made good.
+func (t *Backup) forget() {
 	r, is := t.Into.(*vault.Repository)
 	if !is || !t.incomplete && !r.Rots() {
-		return false
+		return
 	}
-	some := false
 	for _, tree := range t.trees {
-		before := len(tree.entries)
 		tree.entries = slices.DeleteFunc(tree.entries, func(e vault.Entry) bool { return t.lacks(&e) })
-		some = some || len(tree.entries) < before
 	}
-	return some
 }
 
 // former reads the list of a tree, and notes in which blocks it and what it names are.
@@ -293,23 +229,6 @@ func (t *Backup) lacks(e *vault.Entry) bool {
 	return false
 }
 
-// pass goes through directories, several at once, and reads what is not as it was when it was last read.
-func (t *Backup) pass(ctx context.Context, sources []Source, read *atomic.Int64) error {
-	return t.trees.pass(ctx, sources, t.pack, t.Saw, read)
-}
-
-// rest packs the lists and the secrets.
-func (t *Backup) rest(m *vault.Manifest) error {
-	if err := t.lists(m); err != nil {
-		return err
-	}
-	secrets, err := t.Set.Secrets()
-	if err != nil {
-		return err
-	}
-	return t.keep(secrets, m)
-}
-
 // lists packs the lists of what was read here.
 func (t *Backup) lists(m *vault.Manifest) error {
 	t.pack.Cut() // of content that is damaged, the lists can tell the names
@@ -335,11 +254,11 @@ func (t *Backup) lists(m *vault.Manifest) error {
 
 // keep packs secrets, encrypted.
 func (t *Backup) keep(secrets vault.Secrets, m *vault.Manifest) error {
-	if len(secrets) == 0 {
+	if len(t.To) == 0 {
+		m.Left = append(m.Left, "secrets and SSH host keys: nothing was given to encrypt them with")
 		return nil
 	}
-	if len(t.To) == 0 {
-		m.Left = append(m.Left, fmt.Sprintf("secrets and SSH host keys (%d): nothing was given to encrypt them with", len(secrets)))
+	if len(secrets) == 0 {
 		return nil
 	}
 	sealed, err := secrets.Seal(t.To)

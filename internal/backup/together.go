@@ -12,7 +12,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// Together is a backup of a site on several hosts: each reads what it has, and whoever has the vault takes that in, and reads the site directory himself.
+// Together is a backup of a site on its hosts: each reads what it has, and whoever has the vault takes that in, and reads the site directory himself.
 type Together struct {
 	*Backup
 	Manifest *vault.Manifest
@@ -26,15 +26,8 @@ type Together struct {
 
 // Begin begins one: it finds what of the last backup is still whole in the vault.
 func (t *Backup) Begin(ctx context.Context) (*Together, error) {
-	t.pack, t.trees = vault.NewPacker(t.Into), forest{}
 	all := &Together{Backup: t, Manifest: t.manifest(), Secrets: vault.Secrets{}}
-	all.Manifest.Format = vault.FormatHosts
-	used, err := t.formerly(ctx)
-	if r, is := t.Into.(*vault.Repository); is && err == nil {
-		err = r.Sample(ctx, used)
-	}
-	t.forget()
-	if err != nil {
+	if err := t.recall(ctx); err != nil {
 		err = explain(ctx, t.Into, err)
 		return nil, errors.Join(err, t.pack.Close())
 	}
@@ -79,6 +72,9 @@ func (t *Together) Tree(is vault.Tree) {
 	defer t.mutex.Unlock()
 	t.fresh = append(t.fresh, is)
 }
+
+// Some reports whether hosts have given a tree.
+func (t *Together) Some() bool { return len(t.fresh) > 0 }
 
 // Finish reads the site directory and writes down what is in the backup, if all hosts have given what they have; else it says why not.
 func (t *Together) Finish(ctx context.Context, failed error) (*Report, error) {

@@ -65,13 +65,16 @@ func must(t *testing.T, err error) {
 func kept(t *testing.T, into vault.Vault, dir string, at time.Time) (*Report, error) {
 	t.Helper()
 	backup := &Backup{Into: into, Saw: func(int64) {}, Set: &Set{}}
-	backup.pack, backup.trees = vault.NewPacker(into), forest{}
 	backup.Set.Site = aSite
 	m := &vault.Manifest{Format: vault.Format, Site: "s", Key: "s", Time: at}
 	var read atomic.Int64
-	err := backup.first(t.Context(), []Source{{Tree: vault.Tree{Name: "private/1", Kind: vault.PrivateTree, Node: "n", ID: 1}, Dir: dir}}, &read)
+	err := backup.recall(t.Context())
 	if err == nil {
-		err = backup.rest(m)
+		from := []Source{{Tree: vault.Tree{Name: "private/1", Kind: vault.PrivateTree, Node: "n", ID: 1}, Dir: dir}}
+		err = backup.trees.pass(t.Context(), from, backup.pack, backup.Saw, &read)
+	}
+	if err == nil {
+		err = backup.lists(m)
 	}
 	if err == nil {
 		err = backup.salvage()

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"orrery/internal/apply"
-	"orrery/internal/control/hosts"
 	"orrery/internal/journal"
 	"orrery/internal/plan"
 	"orrery/internal/site"
@@ -91,7 +90,7 @@ func (c *Session) Note(s *site.Site, command, result string) error {
 
 // noted notes what is done beside plans, and how it ended.
 func (c *Session) noted(s *site.Site, command string, do func() string) error {
-	f, err := c.books(s)
+	f, _, err := c.Call(s).Bare(context.Background()) // those that answer
 	if err != nil {
 		return err
 	}
@@ -100,19 +99,6 @@ func (c *Session) noted(s *site.Site, command string, do func() string) error {
 		return err
 	}
 	return record.end(do())
-}
-
-// books gives the hosts whose journals tell of a site.
-func (c *Session) books(s *site.Site) (*apply.Fleet, error) {
-	if hosts.Far(s) {
-		f, _, err := c.Call(s).Bare(context.Background())
-		return f, err
-	}
-	h, err := c.Bare(s)
-	if err != nil {
-		return nil, err
-	}
-	return apply.Alone(h), nil
 }
 
 // journalled notes in the journal that something is done, and how it ended.

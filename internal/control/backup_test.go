@@ -11,7 +11,6 @@ import (
 
 	"filippo.io/age"
 
-	"orrery/internal/apply"
 	"orrery/internal/backup"
 	"orrery/internal/control"
 	"orrery/internal/control/backups"
@@ -409,7 +408,7 @@ func TestReplaceNode(t *testing.T) {
 	_, err = d.Down(t.Context(), d.site(), []string{"db"}, false)
 	d.must(err)
 	_, err = backups.ReplaceNode(t.Context(), d.Session, where, "db")
-	d.wantExit(err, problem.Failed, "not on this host", "orrery up db")
+	d.wantExit(err, problem.Failed, "is not there", "orrery up db")
 	d.write("site.toml", strings.Replace(toykat, `name = "toykat"`, `name = "karoo"`, 1))
 	_, err = backups.ReplaceNode(t.Context(), d.Session, where, "db")
 	d.wantExit(err, problem.Refused, "of site toykat, not of karoo")
@@ -462,9 +461,9 @@ func TestRepairFromSite(t *testing.T) {
 // TestBackupWaits: a backup waits for whoever changes the site.
 func TestBackupWaits(t *testing.T) {
 	d, _ := keptDesk(t)
-	h, err := d.Here(d.site())
+	f, err := d.Hosts(t.Context(), d.site())
 	d.must(err)
-	letGo, err := d.Hold(t.Context(), d.site(), apply.Alone(h))
+	letGo, err := d.Hold(t.Context(), d.site(), f)
 	d.must(err)
 	done := make(chan error)
 	go func() {
@@ -478,7 +477,7 @@ func TestBackupWaits(t *testing.T) {
 	}
 	letGo()
 	d.must(<-done)
-	if _, err := d.Bare(&site.Site{Name: "toykat"}); err != nil {
+	if _, err := d.Bare(t.Context(), &site.Site{Name: "toykat"}); err != nil {
 		t.Error(err)
 	}
 }

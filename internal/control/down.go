@@ -30,9 +30,6 @@ func (c *Session) Down(ctx context.Context, s *site.Site, selectors []string, vo
 
 // leaving gives the hosts of a site from which something is taken down.
 func (c *Session) leaving(ctx context.Context, s *site.Site) (*apply.Fleet, error) {
-	if !hosts.Far(s) {
-		return c.Hosts(ctx, s)
-	}
 	f, silent, err := c.Call(s).Leaving(ctx)
 	if err == nil {
 		err = silent
@@ -49,11 +46,11 @@ func (c *Session) DownNamed(ctx context.Context, name string, volumes bool) (*ap
 	if err != nil {
 		return nil, err
 	}
-	h, err := c.Bare(s)
+	f, err := c.Bare(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	return c.atWork().down(ctx, s, apply.Alone(h), nil, volumes)
+	return c.atWork().down(ctx, s, f, nil, volumes)
 }
 
 // down ends nodes; those that are chosen or, if that is nil, all that there is of a site.

@@ -245,7 +245,7 @@ func TestFarShow(t *testing.T) {
 		}
 	}
 	_, err := releases.Show(t.Context(), d.Session, d.site(), 799, nil)
-	d.wantExit(err, problem.Mistake, "no node of release 799 is on a host")
+	d.wantExit(err, problem.Mistake, "there is no node of release 799")
 }
 
 // TestUnreadableEdition: a host whose copy of a site directory cannot be read gets that of another; if there is none, or if there are two, the site can still be taken down.

@@ -8,7 +8,6 @@ import (
 	"orrery/internal/apply"
 	"orrery/internal/control/hosts"
 	"orrery/internal/observe"
-	"orrery/internal/problem"
 	"orrery/internal/site"
 )
 
@@ -39,17 +38,16 @@ func (c *Session) Call(s *site.Site) *hosts.Call {
 
 // Reached gives those hosts of a site that answer. Silent tells why others do not; of these nothing is known.
 func (c *Session) Reached(ctx context.Context, s *site.Site) (f *apply.Fleet, silent, err error) {
-	if hosts.Far(s) {
-		return c.Call(s).Fleet(ctx)
+	return c.Call(s).Fleet(ctx)
+}
+
+// Bare returns the hosts of a site of which not much more than the key need be known. Each of them must answer, but those that are left out.
+func (c *Session) Bare(ctx context.Context, s *site.Site) (*apply.Fleet, error) {
+	f, silent, err := c.Call(s).Bare(ctx)
+	if err == nil {
+		err = silent
 	}
-	if len(c.Without) > 0 {
-		return nil, nil, problem.New(problem.Usage, "there is no other host to leave out than this machine").Try("leave --without out")
-	}
-	h, err := c.Here(s)
-	if err != nil {
-		return nil, nil, err
-	}
-	return apply.Alone(h), nil, nil
+	return f, err
 }
 
 // Seen gives the hosts of a site as they are.

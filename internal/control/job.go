@@ -120,15 +120,7 @@ func (j *Job) keepBoot(ctx context.Context, look func(context.Context) ([]observ
 	if s.Stage != 0 {
 		return
 	}
-	if !hosts.Far(s) { // it comes up as the site directory says
-		hosts.NoBoot(j.Dirs, s.Key())
-		return
-	}
-	seen, err := look(ctx)
-	if err == nil {
-		err = j.Call(s).KeepBoot(ctx, j.Hosts, seen)
-	}
-	if err != nil {
+	if err := j.Call(s).KeepBoot(ctx, j.Hosts, look); err != nil {
 		j.notice(s.Key(), "hosts do not know all that they are to start by themselves after a reboot: %v", err)
 	}
 }
@@ -142,19 +134,11 @@ func (j *Job) renewWayBack(ctx context.Context) error {
 	if err != nil || r.Trial == nil || r.Switch != nil {
 		return err
 	}
-	if err := j.loadReleases(ctx, j.Hosts, j.Site, r.Trial.Back); err != nil {
+	if err := j.Call(j.Site).Learn(ctx, j.Hosts, r.Trial.Back); err != nil {
 		return err
 	}
 	_, err = j.Call(j.Site).WayBack(ctx, j.Hosts, r.Trial, SitesOf(j.Hosts.All[0]))
 	return err
-}
-
-// Where names what something of a site is on.
-func Where(s *site.Site) string {
-	if hosts.Far(s) {
-		return "a host"
-	}
-	return "this host"
 }
 
 // consent gets the caller's consent to a plan. While he is waited for, others have the site's lock if they want it; then the host must
@@ -202,7 +186,7 @@ func (j *Job) unchanged(ctx context.Context, before string) error {
 		return err
 	}
 	if spec.Digest(observe.Lasting(hosts)) != before {
-		return problem.New(problem.Surprise, "%s has changed since the plan was made; nothing was done", Where(j.Site)).Try("run it again")
+		return problem.New(problem.Surprise, "the site has changed since the plan was made; nothing was done").Try("run it again")
 	}
 	return nil
 }

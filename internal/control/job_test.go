@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"orrery/internal/apply"
 	"orrery/internal/control/register"
 	"orrery/internal/host"
 	"orrery/internal/journal"
@@ -21,11 +20,11 @@ func TestUndoInJournal(t *testing.T) {
 	dir := t.TempDir()
 	a := &Session{Watcher: silent{}, Register: register.Register{Dirs: host.Dirs{State: dir, Run: dir}}, Command: "orrery switch"}
 	s := &site.Site{Name: "karoo"}
-	h, err := a.Bare(s)
+	f, err := a.Bare(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := &Job{Session: a, Site: s, Hosts: apply.Alone(h), Undo: true, Parallel: 1}
+	j := &Job{Session: a, Site: s, Hosts: f, Undo: true, Parallel: 1}
 	p := &plan.Plan{Site: s.Name, Steps: []*plan.Step{
 		{Kind: plan.CommitSwitch, Host: "local", Subject: "web", Releases: &observe.Releases{Active: map[string]int{"web": 701}}, WasReleases: &observe.Releases{}},
 		{N: 1, Kind: plan.StartNode, Host: "local", Subject: "web", Node: &spec.Node{Name: "web", Engine: "none"}, Needs: []int{0}},

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"orrery/internal/apply"
 	"orrery/internal/control"
 	"orrery/internal/control/nodes"
 	"orrery/internal/control/sites"
@@ -180,9 +179,9 @@ func TestRestart(t *testing.T) {
 			t.Errorf("%s: %d stops are known to be restarts", ends, d.watch.restarts)
 		}
 	}
-	h, err := d.Here(s)
+	f, err := d.Bare(t.Context(), s)
 	d.must(err)
-	entries, _, err := h.Entries(t.Context(), 0)
+	entries, _, err := f.All[0].Entries(t.Context(), 0)
 	d.must(err)
 	if !slices.ContainsFunc(entries, func(e journal.Entry) bool { return e.Step == "node web1: kill: asked for" && e.Result == "done" }) {
 		t.Errorf("the journal does not have it: %+v", entries)
@@ -196,9 +195,9 @@ func TestLocked(t *testing.T) {
 	d := newDesk(t)
 	d.up()
 	s := d.site()
-	h, err := d.Here(s)
+	f, err := d.Hosts(t.Context(), s)
 	d.must(err)
-	letGo, err := d.Hold(t.Context(), s, apply.Alone(h))
+	letGo, err := d.Hold(t.Context(), s, f)
 	d.must(err)
 	_, err = d.Stop(t.Context(), s, nil)
 	d.wantExit(err, problem.Locked)

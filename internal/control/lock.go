@@ -13,12 +13,8 @@ import (
 	"orrery/internal/waits"
 )
 
-// Locked does something to a site that is no plan: it holds the lock, clears away what killed runs left, and keeps the journal.
-func (c *Session) Locked(ctx context.Context, s *site.Site, h *apply.Steered, do func(*Account) error) error {
-	return c.LockedOn(ctx, s, apply.Alone(h), do)
-}
-
-// LockedOn does the same with a site on its hosts.
+// LockedOn does something to a site on its hosts that is no plan: it holds the lock, clears away what killed runs left, and
+// keeps the journal.
 func (c *Session) LockedOn(ctx context.Context, s *site.Site, f *apply.Fleet, do func(*Account) error) error {
 	if err := c.catchUpOn(ctx, s, f); err != nil {
 		return err
@@ -46,7 +42,7 @@ func (c *Session) catchUpOn(ctx context.Context, s *site.Site, f *apply.Fleet) e
 		}
 		return nil
 	}
-	return c.catchUp(ctx, s, f.All[0])
+	return c.catchUp(ctx, s, f)
 }
 
 // Hold takes the lock of a site on its hosts for somebody who may change it; who is patient waits for whoever has it.

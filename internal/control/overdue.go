@@ -26,7 +26,7 @@ func (c *Session) atWork() *Session {
 
 // catchUp does what was to happen by itself and did not, because the process that waited for it was killed: whoever changes a site does it first.
 // What goes wrong with it is said, and keeps nobody from anything.
-func (c *Session) catchUp(ctx context.Context, s *site.Site, h *apply.Steered) error {
+func (c *Session) catchUp(ctx context.Context, s *site.Site, f *apply.Fleet) error {
 	if c.Late {
 		return nil
 	}
@@ -43,7 +43,7 @@ func (c *Session) catchUp(ctx context.Context, s *site.Site, h *apply.Steered) e
 				Try("orrery twin create makes another")
 		}
 	}
-	r, err := h.ReadReleases(ctx)
+	r, err := f.ReadReleases(ctx)
 	if err != nil || r.Trial == nil || c.watched(s) {
 		return err
 	}
@@ -55,7 +55,7 @@ func (c *Session) catchUp(ctx context.Context, s *site.Site, h *apply.Steered) e
 	if err := c.atWork().resumeTrial(ctx, s); err != nil {
 		c.trouble(s.Key(), err)
 	}
-	return c.LoadLive(h)
+	return c.Call(s).LearnLive(ctx, f)
 }
 
 // punctual is how late whoever waits may be: it is at work then.
@@ -108,11 +108,11 @@ func (c *Session) endForgotten(ctx context.Context, r twin.Record) error {
 
 // resumeTrial lets a trial be watched again, or ends it if its time is over: nobody has seen then whether the checks held.
 func (c *Session) resumeTrial(ctx context.Context, s *site.Site) error {
-	h, err := c.Bare(s)
+	f, err := c.Bare(ctx, s)
 	if err != nil {
 		return err
 	}
-	r, err := h.ReadReleases(ctx)
+	r, err := f.ReadReleases(ctx)
 	if err != nil || r.Trial == nil || r.Switch != nil || c.watched(s) { // somebody switches now, or will be told that a switch was cut short
 		return err
 	}
@@ -134,18 +134,18 @@ func (c *Session) resumeTrial(ctx context.Context, s *site.Site) error {
 
 // watchAgain lets a trial be watched that nobody watches. After a reboot, what is left of its time goes by the clock of this boot.
 func (c *Session) watchAgain(ctx context.Context, s *site.Site, now observe.Moment, left time.Duration) error {
-	h, err := c.Bare(s)
+	f, err := c.Bare(ctx, s)
 	if err != nil {
 		return err
 	}
-	letGo, err := c.atWork().Hold(ctx, s, apply.Alone(h))
+	letGo, err := c.atWork().Hold(ctx, s, f)
 	if err != nil {
 		return err
 	}
-	r, err := h.ReadReleases(ctx)
+	r, err := f.ReadReleases(ctx)
 	if err == nil && r.Trial != nil && r.Trial.Boot != now.Boot {
 		r.Trial.Begin(now, left)
-		err = h.WriteReleases(r)
+		err = f.WriteReleases(r)
 	}
 	letGo()
 	if err != nil || r.Trial == nil {

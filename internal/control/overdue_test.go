@@ -137,7 +137,7 @@ func TestTrialAfterReboot(t *testing.T) {
 	_, err := d.Switch(t.Context(), d.site(), nil, control.SwitchOptions{Release: 700, Within: hour, ByHand: true})
 	d.must(err)
 	d.must(d.Cancel("trial-toykat"))
-	h, err := d.Bare(d.site())
+	h, err := d.Bare(t.Context(), d.site())
 	d.must(err)
 	r, err := h.ReadReleases(t.Context())
 	d.must(err)

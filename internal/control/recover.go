@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 
-	"orrery/internal/control/hosts"
 	"orrery/internal/control/register"
 	"orrery/internal/control/trial"
 	"orrery/internal/observe"
@@ -36,7 +35,7 @@ func (j *Job) recoverSwitch(ctx context.Context) error {
 		all = append(all, map[string]int{"": r.Trial.Release})
 	}
 	for _, of := range all {
-		if err := j.loadReleases(ctx, f, j.Base, of); err != nil {
+		if err := j.Call(j.Base).Learn(ctx, f, of); err != nil {
 			return err
 		}
 	}
@@ -64,9 +63,5 @@ func (j *Job) recoverSwitch(ctx context.Context) error {
 		return err
 	}
 	j.Hosts.Forget() // it read what was live when this run began, and now another release may be
-	if hosts.Far(j.Base) {
-		return j.loadReleases(ctx, j.Hosts, j.Base, r.Active)
-	}
-	_ = j.LoadReleases(j.Hosts.All[0], r.Active) // as when they are first loaded
-	return nil
+	return j.Call(j.Base).LearnLive(ctx, j.Hosts)
 }

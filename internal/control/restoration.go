@@ -229,11 +229,11 @@ func (r *restoration) agreePaths() error {
 // clear takes down what is there, with its data.
 func (r *restoration) clear(ctx context.Context) error {
 	s := r.site()
-	h, err := r.Bare(s)
+	f, err := r.Bare(ctx, s)
 	if err != nil {
 		return err
 	}
-	j := &Job{Session: r.Session, Site: s, Hosts: apply.Alone(h), Parallel: r.o.Parallel, Restores: true, Plan: func(hosts []observe.Host) (*plan.Plan, error) {
+	j := &Job{Session: r.Session, Site: s, Hosts: f, Parallel: r.o.Parallel, Restores: true, Plan: func(hosts []observe.Host) (*plan.Plan, error) {
 		return plan.Down(s, hosts, plan.Goal{Volumes: true}), nil
 	}}
 	_, err = j.Run(ctx)
@@ -250,15 +250,15 @@ func (r *restoration) place(ctx context.Context) (*Restored, error) {
 			return nil, err
 		}
 	}
-	bare, err := r.Bare(r.site())
+	bare, err := r.Bare(ctx, r.site())
 	if err != nil {
 		return nil, err
 	}
-	machine, err := here.Of(bare)
+	machine, err := here.Of(bare.All[0])
 	if err != nil {
 		return nil, err
 	}
-	if err := r.Locked(ctx, r.site(), bare, func(*Account) error { return r.from.Place(ctx, machine.ByName()) }); err != nil {
+	if err := r.LockedOn(ctx, r.site(), bare, func(*Account) error { return r.from.Place(ctx, machine.ByName()) }); err != nil {
 		return nil, err
 	}
 	b := *r.Session
@@ -272,16 +272,16 @@ func (r *restoration) place(ctx context.Context) (*Restored, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, err := b.Here(s)
+	f, err := b.Hosts(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	near, err := here.Of(h)
+	near, err := here.Of(f.All[0])
 	if err != nil {
 		return nil, err
 	}
 	near.Fill(r.from.Fill)
-	return r.up(ctx, &b, s, h)
+	return r.up(ctx, &b, s, f)
 }
 
 // noteTwin writes down what the twin is of.
@@ -306,7 +306,7 @@ func (r *restoration) noteTwin() error {
 }
 
 // up makes the nodes, gives each its private layer before it starts, and waits until they are healthy.
-func (r *restoration) up(ctx context.Context, b *Session, s *site.Site, h *apply.Steered) (*Restored, error) {
+func (r *restoration) up(ctx context.Context, b *Session, s *site.Site, f *apply.Fleet) (*Restored, error) {
 	var chosen map[string]bool
 	var names []string
 	if r.from.Manifest.Partial {
@@ -315,12 +315,12 @@ func (r *restoration) up(ctx context.Context, b *Session, s *site.Site, h *apply
 			chosen[name] = true
 		}
 	}
-	j := &Job{Session: b, Site: s, Base: s, Hosts: apply.Alone(h), Parallel: r.o.Parallel, Restores: true, Before: func() error { return b.markUp(s) },
+	j := &Job{Session: b, Site: s, Base: s, Hosts: f, Parallel: r.o.Parallel, Restores: true, Before: func() error { return b.markUp(s) },
 		Plan: func(hosts []observe.Host) (*plan.Plan, error) {
-			return plan.Up(s, hosts, plan.Goal{Nodes: chosen, Releases: h.Releases})
+			return plan.Up(s, hosts, plan.Goal{Nodes: chosen, Releases: f.Releases()})
 		}}
 	_, failed := j.Run(ctx)
-	if err := r.say(s, h); err != nil {
+	if err := r.say(s, f.All[0]); err != nil {
 		return nil, err
 	}
 	if failed != nil {

@@ -216,7 +216,7 @@ func TestForgottenTrial(t *testing.T) {
 	d.must(err)
 	_, err = d.Switch(t.Context(), d.site(), nil, control.SwitchOptions{Release: 701})
 	d.wantExit(err, problem.Mistake, "is on trial until")
-	h, err := d.Bare(d.site())
+	h, err := d.Bare(t.Context(), d.site())
 	d.must(err)
 	r, err := h.ReadReleases(t.Context())
 	d.must(err)
@@ -252,9 +252,9 @@ func TestMember(t *testing.T) {
 	d.Member = &member.Person{Name: "ada"}
 	ran := false
 	d.must(d.Noted(s, func() error { ran = true; return nil }))
-	h, err := d.Bare(s)
+	f, err := d.Bare(t.Context(), s)
 	d.must(err)
-	entries, _, err := h.Entries(t.Context(), 0)
+	entries, _, err := f.All[0].Entries(t.Context(), 0)
 	d.must(err)
 	if last := entries[len(entries)-1]; !ran || last.Kind != "end" || last.Result != "done" {
 		t.Errorf("the last entry is %+v", last)

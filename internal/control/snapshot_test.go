@@ -103,9 +103,9 @@ func TestSnapshot(t *testing.T) {
 		t.Errorf("restored was %+v", made)
 	}
 	want("then", "then")
-	h, err := d.Bare(s)
+	f, err := d.Bare(t.Context(), s)
 	d.must(err)
-	entries, _, err := h.Entries(t.Context(), 0)
+	entries, _, err := f.All[0].Entries(t.Context(), 0)
 	d.must(err)
 	if last := entries[len(entries)-1]; last.Result != "done" {
 		t.Errorf("the journal ends with %+v", last)

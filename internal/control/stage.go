@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"orrery/internal/apply"
-	"orrery/internal/control/hosts"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
 	"orrery/internal/plan/release"
@@ -100,22 +99,12 @@ func giveUp(ctx context.Context, f *apply.Fleet, number int, goal plan.Goal) err
 
 // keepRelease lets the hosts keep a copy of the site directory from which a release is staged.
 func (c *Session) keepRelease(ctx context.Context, f *apply.Fleet, s, staged *site.Site, number int) error {
-	if hosts.Far(s) {
-		return c.Call(s).Keep(ctx, f, staged, number, Who())
-	}
-	from, err := c.Absolute()
-	if err != nil {
-		return err
-	}
-	return c.KeepRelease(s, staged, number, from, Who())
+	return c.Call(s).Keep(ctx, f, staged, number, Who())
 }
 
 // releaseOf gives the site as a release makes it that was staged.
 func (c *Session) releaseOf(ctx context.Context, f *apply.Fleet, s *site.Site, number int) (*site.Site, error) {
-	if hosts.Far(s) {
-		return c.Call(s).Release(ctx, f, number)
-	}
-	return c.LoadRelease(s, number)
+	return c.Call(s).Release(ctx, f, number)
 }
 
 // stagedBefore gives the site of a release's quarantine as it was staged before, or nil if it was not, or that cannot be read.

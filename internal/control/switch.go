@@ -89,7 +89,7 @@ func (c *Session) switchTo(ctx context.Context, s *site.Site, selectors []string
 	if err != nil {
 		return nil, err
 	}
-	if err := c.loadReleases(ctx, t.hosts, s, map[string]int{"": number}); err != nil {
+	if err := c.Call(s).Learn(ctx, t.hosts, map[string]int{"": number}); err != nil {
 		return nil, err
 	}
 	of := SitesOf(t.hosts.All[0])[number]
@@ -110,7 +110,7 @@ func (c *Session) switchTo(ctx context.Context, s *site.Site, selectors []string
 		}
 	}
 	if len(t.to) == 0 {
-		return nil, problem.New(problem.Mistake, "no node of release %s is on %s", site.ReleaseName(number), Where(s)).Try("orrery stage --release %d", number)
+		return nil, problem.New(problem.Mistake, "there is no node of release %s", site.ReleaseName(number)).Try("orrery stage --release %d", number)
 	}
 	return t, nil
 }
@@ -154,7 +154,7 @@ func (t *change) run(ctx context.Context) (*Switched, error) {
 			if err := t.may(live); err != nil {
 				return nil, err
 			}
-			if err := t.loadReleases(ctx, t.hosts, t.site, live); err != nil {
+			if err := t.Call(t.site).Learn(ctx, t.hosts, live); err != nil {
 				return nil, err
 			}
 			if hosts = slices.Clone(hosts); len(hosts) > 1 || t.apart() { // what is taken back on one of them is still under way on others
@@ -345,5 +345,5 @@ func (c *Session) goingBack(ctx context.Context, s *site.Site, selectors []strin
 		return nil, err
 	}
 	t.back, t.why = true, rolledBack
-	return t, c.loadReleases(ctx, t.hosts, s, t.to)
+	return t, c.Call(s).Learn(ctx, t.hosts, t.to)
 }

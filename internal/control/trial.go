@@ -21,7 +21,7 @@ func (c *Session) Confirm(ctx context.Context, s *site.Site, why string) (*obser
 		return nil, err
 	}
 	if !hosts.Far(s) {
-		if err := c.catchUp(ctx, s, t.hosts.All[0]); err != nil {
+		if err := c.catchUp(ctx, s, t.hosts); err != nil {
 			return nil, err
 		}
 	}

@@ -3,7 +3,6 @@ package control
 import (
 	"context"
 
-	"orrery/internal/apply"
 	"orrery/internal/host/twins"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
@@ -14,11 +13,11 @@ import (
 // EndTwin ends a twin. Its site file need not be readable any more: what is on the host tells what there is.
 func (c *Session) EndTwin(ctx context.Context, r twin.Record) error {
 	s := &site.Site{Name: r.Site, Twin: r.Options.Name}
-	h, err := c.Bare(s)
+	f, err := c.Bare(ctx, s)
 	if err != nil {
 		return err
 	}
-	j := &Job{Session: c, Site: s, Hosts: apply.Alone(h), Plan: func(hosts []observe.Host) (*plan.Plan, error) {
+	j := &Job{Session: c, Site: s, Hosts: f, Plan: func(hosts []observe.Host) (*plan.Plan, error) {
 		return plan.Down(s, hosts, plan.Goal{Volumes: true, Ending: c.Ending}), nil
 	}}
 	if _, err := j.Run(ctx); err != nil {

@@ -12,30 +12,23 @@ import (
 
 // UnderWay tells of a trial, of the end of a twin, and of a snapshot that was being put back. A switch that is under way, or was interrupted, is the error.
 func (c *Session) UnderWay(ctx context.Context, s *site.Site) error {
-	var f *apply.Fleet
-	if hosts.Far(s) {
-		var err error
-		if f, _, err = c.Reached(ctx, s); err != nil {
-			return err
-		}
+	f, _, err := c.Reached(ctx, s)
+	if err != nil {
+		return err
 	}
 	return c.UnderWayOn(ctx, s, f)
 }
 
-// UnderWayOn tells the same by hosts that were reached just now. They are not used if the site is on this machine alone.
+// UnderWayOn tells the same by hosts that were reached just now.
 func (c *Session) UnderWayOn(ctx context.Context, s *site.Site, f *apply.Fleet) error {
 	if hosts.Far(s) {
 		return c.Call(s).UnderWay(ctx, f)
 	}
-	h, err := c.Bare(s)
+	r, err := f.AsReached(ctx)
 	if err != nil {
 		return err
 	}
-	r, err := h.ReadReleases(ctx)
-	if err != nil {
-		return err
-	}
-	c.Call(s).TellCutShort(ctx, apply.Alone(h))
+	c.Call(s).TellCutShort(ctx, f)
 	switch {
 	case r.Trial == nil:
 	case c.watched(s) && r.Trial.ByHand:

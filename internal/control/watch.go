@@ -30,11 +30,11 @@ func (c *Session) WatchTrial(ctx context.Context, s *site.Site) (*observe.TrialE
 	defer lock.Release()
 	w := &trial.Watch{
 		Look: func() (observe.Releases, error) {
-			h, err := c.Bare(s)
+			f, err := c.Bare(ctx, s)
 			if err != nil {
 				return observe.Releases{}, err
 			}
-			return h.ReadReleases(ctx)
+			return f.ReadReleases(ctx)
 		},
 		Lives: func(pid int) bool { return syscall.Kill(pid, 0) == nil },
 		Sick:  func(ctx context.Context, nodes []string) (string, error) { return c.sick(ctx, s, nodes) },
@@ -88,12 +88,12 @@ func (c *Session) AwaitTrial(ctx context.Context, s *site.Site) (*observe.TrialE
 	if hosts.Far(s) {
 		return c.awaitFar(ctx, s)
 	}
-	h, err := c.Bare(s)
+	f, err := c.Bare(ctx, s)
 	if err != nil {
 		return nil, err
 	}
 	for {
-		r, err := h.ReadReleases(ctx)
+		r, err := f.ReadReleases(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -125,7 +125,7 @@ func (c *Session) sick(ctx context.Context, s *site.Site, nodes []string) (strin
 func (c *Session) goBack(ctx context.Context, s *site.Site, t *change, why string) error {
 	trial := t.before.Trial
 	t.to, t.back, t.ends, t.why = trial.Back, true, trial, why
-	if err := c.loadReleases(ctx, t.hosts, s, t.to); err != nil {
+	if err := c.Call(s).Learn(ctx, t.hosts, t.to); err != nil {
 		return err
 	}
 	t.Session = c.atWork().Patiently()

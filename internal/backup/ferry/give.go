@@ -50,6 +50,9 @@ func Give(ctx context.Context, at Place, way io.ReadWriter) error {
 		return err
 	}
 	g := giveTo(l, at, o)
+	if into := straightInto(way); into != nil {
+		g.reading.Into = into
+	}
 	err := g.before()
 	if err == nil {
 		err = g.read(ctx)

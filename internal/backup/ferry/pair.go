@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
+
+	"orrery/internal/backup"
 )
 
 // Across lets whoever has the vault (here) and a host, or the helper of one (there), each do its part at an end of a stream, which ends with ctx. It gives why that has failed.
@@ -32,12 +34,30 @@ func why(here, there error) error {
 type end struct {
 	from *io.PipeReader
 	to   *io.PipeWriter
+	into *backup.Adder // where this process puts what a host gives; both ends have it
+}
+
+// straight lets a host that is this process put pieces into a vault itself, which saves packing and unpacking them. A host that is
+// another process gets nothing but the bytes of its end.
+func straight(near io.ReadWriter, into backup.Adder) {
+	if e, ok := near.(*end); ok {
+		*e.into = into
+	}
+}
+
+// straightInto returns where the host puts pieces, or nil if it has to send them.
+func straightInto(far io.ReadWriter) backup.Adder {
+	if e, ok := far.(*end); ok {
+		return *e.into
+	}
+	return nil
 }
 
 func pair(ctx context.Context) (near, far *end) {
 	a, b := io.Pipe()
 	c, d := io.Pipe()
-	near, far = &end{a, d}, &end{c, b}
+	into := new(backup.Adder)
+	near, far = &end{a, d, into}, &end{c, b, into}
 	context.AfterFunc(ctx, func() {
 		near.close(context.Cause(ctx))
 		far.close(context.Cause(ctx))

@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 
 	"orrery/internal/backup"
 	"orrery/internal/backup/vault"
@@ -21,7 +22,7 @@ import (
 
 // A Taking takes what a host gives into a vault. The host may say anything: what of that cannot be so ends it, and nothing of it is named by any backup.
 type Taking struct {
-	Host  string
+	Host  string // "": it is the only one, and nothing in the backup names it
 	Site  *site.Site
 	Order Order
 	Into  *backup.Together
@@ -34,6 +35,7 @@ type Taking struct {
 	Secrets vault.Secrets
 
 	line  *line
+	mutex sync.Mutex
 	given map[vault.Digest]bool // pieces that the host has given, and may name
 	trees int
 
@@ -50,6 +52,7 @@ const (
 func (t *Taking) Run(ctx context.Context, way io.ReadWriter) error {
 	t.line, t.given, t.Secrets = newLine(way), map[vault.Digest]bool{}, vault.Secrets{}
 	t.Gave, t.gives = map[string]bool{}, map[string]string{}
+	straight(way, t)
 	err := t.ask()
 	for err == nil {
 		var kind byte
@@ -63,6 +66,15 @@ func (t *Taking) Run(ctx context.Context, way io.ReadWriter) error {
 		err = t.hear(ctx, kind, content)
 	}
 	return judged(ctx, t.Host, err)
+}
+
+// Add takes in a piece that a host in this process gives straight.
+func (t *Taking) Add(content []byte) (vault.Digest, error) {
+	d, err := t.Into.Add(content)
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	t.given[d] = true
+	return d, err
 }
 
 // judged says why a host has not given what it was asked for: it or the way to it has failed, or it gives what none has.
@@ -149,7 +161,11 @@ func (t *Taking) leave(all []string) error {
 		if len(t.Left) == mostLeft {
 			return vault.ErrBounds
 		}
-		t.Left = append(t.Left, "host "+t.Host+": "+visible.Line(what[:min(len(what), mostText)]))
+		what = visible.Line(what[:min(len(what), mostText)])
+		if t.Host != "" {
+			what = "host " + t.Host + ": " + what
+		}
+		t.Left = append(t.Left, what)
 	}
 	return nil
 }
@@ -223,7 +239,9 @@ func (t *Taking) mayHave(is *vault.Tree) error {
 		if !t.Order.Snapshots || !check.Word(id) {
 			return errStrange
 		}
-		is.Name = "snapshot/" + id + "/" + t.Host // others have parts of the same one
+		if t.Host != "" {
+			is.Name += "/" + t.Host // others have parts of the same one
+		}
 		return nil
 	case vault.VolumeTree:
 		if is.Path != "" && t.Site.Volume(is.Volume).Path != is.Path {

@@ -336,10 +336,12 @@ func (a words) known() []string {
 func (a words) snapshots() ([]string, cobra.ShellCompDirective) {
 	var some []string
 	s := a.site()
-	if s == nil || hosts.Far(s) { // a key is no reason to log in somewhere
+	if s == nil {
 		return nil, noFiles
 	}
-	all, _ := snapshots.List(context.Background(), a.Session, s)
+	near := *a.Session
+	near.Without = hosts.Elsewhere(s) // a key is no reason to log in somewhere
+	all, _ := snapshots.List(context.Background(), &near, s)
 	for _, each := range all {
 		some = append(some, each.ID+"\t"+phrase.Count(len(each.Nodes), "node")+", "+phrase.Count(len(each.Volumes), "volume"))
 	}

@@ -1,7 +1,6 @@
 package backups
 
 import (
-	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -82,10 +81,13 @@ func (y *yard) take(t *testing.T) Backup {
 	}
 	defer into.Close() //nolint:errcheck // of a test
 	set := &backup.Set{Site: y.site, Dir: y.dir, Dirs: y.Dirs, Engines: map[string]engine.Engine{}, Store: image.Open(y.Dirs.State), Target: y.at}
-	b := &backup.Backup{Set: set, Into: into, By: "test", Who: "somebody", Saw: y.Add, Still: func(ctx context.Context, do func(context.Context) error) (time.Duration, error) {
-		return time.Second, do(ctx)
-	}}
-	r, err := b.Run(t.Context())
+	b := &backup.Backup{Set: set, Into: into, By: "test", Who: "somebody", Saw: y.Add}
+	all, err := b.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	all.Manifest.Pause = 1
+	r, err := all.Finish(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

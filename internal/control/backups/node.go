@@ -95,7 +95,7 @@ func hostOf(ctx context.Context, s *site.Site, f *apply.Fleet, name string) (*ap
 	if len(f.Unknown) > 0 {
 		return nil, problem.New(problem.Unable, "node %s is on no host that answers, and may be on %s", name, phrase.List(f.Unknown, 12)).Try("restore it when all hosts answer")
 	}
-	return nil, problem.New(problem.Failed, "node %s is not on %s, so it cannot be replaced", name, control.Where(s)).Try("orrery up %s makes it; then run the same command again", name)
+	return nil, problem.New(problem.Failed, "node %s is not there, so it cannot be replaced", name).Try("orrery up %s makes it; then run the same command again", name)
 }
 
 // ofNode gives what a backup has of one node: of volumes, those that were its own on the host on which it was. Its host gets nothing else.

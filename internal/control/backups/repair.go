@@ -10,7 +10,6 @@ import (
 	"orrery/internal/backup/ferry"
 	"orrery/internal/backup/vault"
 	"orrery/internal/control"
-	"orrery/internal/control/hosts"
 )
 
 // Repaired is what came of repairing a directory of backups.
@@ -75,8 +74,7 @@ func meant(ctx context.Context, c *control.Session, r *backup.Repair, target str
 		return nil
 	}
 	s, err := c.Load()
-	if err != nil || !hosts.Far(s) {
-		r.Set, _, err = setOf(c, nil, target)
+	if err != nil {
 		return err
 	}
 	if r.Set, err = setIn(c, s, nil, target); err != nil {
@@ -105,7 +103,7 @@ type search struct {
 func (s *search) ask(ctx context.Context, wanted map[vault.Digest]bool, into backup.Adder) error {
 	failed := make([]error, len(s.fleet.All))
 	err := s.fleet.Each(func(i int, h *apply.Steered) error {
-		one, err := ferry.NewSearch(s.in, s.key, h.Name, wanted)
+		one, err := ferry.NewSearch(s.in, s.key, named(s.fleet, h), wanted)
 		if err != nil || len(one.Wanted) == 0 {
 			return err
 		}

@@ -11,9 +11,6 @@ import (
 	"orrery/internal/backup"
 	"orrery/internal/backup/vault"
 	"orrery/internal/control"
-	"orrery/internal/control/here"
-	"orrery/internal/control/hosts"
-	"orrery/internal/engine"
 	"orrery/internal/hook"
 	"orrery/internal/site"
 	"orrery/internal/waits"
@@ -56,17 +53,7 @@ func Take(ctx context.Context, c *control.Session, selectors []string, target st
 	defer into.Close() //nolint:errcheck // what is written has been synced by then
 	began := time.Now()
 	watch := c.Watcher.Bytes(set.Site.Name)
-	b := &backup.Backup{
-		Set: set, Into: into, To: to, By: o.By, Who: control.Who(), Saw: watch.Add, Still: func(ctx context.Context, do func(context.Context) error) (time.Duration, error) {
-			return still(ctx, c, set.Site, f.All[0], set, do)
-		},
-	}
-	var r *backup.Report
-	if hosts.Far(set.Site) {
-		r, err = takeTogether(ctx, c, b, f)
-	} else {
-		r, err = b.Run(ctx)
-	}
+	r, err := takeTogether(ctx, c, &backup.Backup{Set: set, Into: into, To: to, By: o.By, Who: control.Who(), Saw: watch.Add}, f)
 	watch.Close()
 	if err != nil {
 		return nil, err
@@ -87,20 +74,6 @@ func chosen(ctx context.Context, c *control.Session, selectors []string, target 
 	if err != nil {
 		return nil, nil, err
 	}
-	if !hosts.Far(s) {
-		if err := c.Allowed(); err != nil {
-			return nil, nil, err
-		}
-		if len(c.Without) > 0 {
-			_, err := c.Hosts(ctx, s) // which says that there is no other
-			return nil, nil, err
-		}
-		set, h, err := setOf(c, selectors, target)
-		if err == nil {
-			err = set.Check()
-		}
-		return set, apply.Alone(h), err
-	}
 	if err := c.AllowedOn(s); err != nil {
 		return nil, nil, err
 	}
@@ -112,23 +85,7 @@ func chosen(ctx context.Context, c *control.Session, selectors []string, target 
 	return set, f, err
 }
 
-// setOf gives what a backup is of: the nodes that selectors mean, or all.
-func setOf(c *control.Session, selectors []string, target string) (*backup.Set, *apply.Steered, error) {
-	s, h, chosen, err := c.Target(selectors)
-	if err != nil {
-		return nil, nil, err
-	}
-	near, err := here.Of(h)
-	if err != nil {
-		return nil, nil, err
-	}
-	set, err := setIn(c, s, chosen, target)
-	if err == nil {
-		set.Engines = near.ByName()
-	}
-	return set, h, err
-}
-
+// setIn gives what a backup is of, with what is here of that.
 func setIn(c *control.Session, s *site.Site, names map[string]bool, target string) (*backup.Set, error) {
 	if len(names) == len(s.Nodes) {
 		names = nil // it is the whole site, by whatever name
@@ -139,32 +96,6 @@ func setIn(c *control.Session, s *site.Site, names map[string]bool, target strin
 	}
 	target, err = filepath.Abs(target)
 	return &backup.Set{Site: s, Dir: dir, Dirs: c.Dirs, Store: c.Store(), Nodes: names, Target: target}, err
-}
-
-// still does something while all who write into a set stand still and nobody else changes the site. Whoever does so now is waited for.
-func still(ctx context.Context, c *control.Session, s *site.Site, h *apply.Steered, set *backup.Set, do func(context.Context) error) (time.Duration, error) {
-	var pause time.Duration
-	act := func(*control.Account) error {
-		writers, err := set.Writers(ctx)
-		if err != nil {
-			return err
-		}
-		if len(writers) == 0 {
-			return do(ctx)
-		}
-		letGo, err := c.Guard(writers...)
-		if err != nil {
-			return err
-		}
-		stood, err := engine.Still(ctx, set.Engines, writers, do)
-		if err == nil {
-			letGo() // else it lets go on whoever does not, as soon as we end
-		}
-		pause = stood.Long
-		return err
-	}
-	err := patiently(ctx, func() error { return c.Locked(ctx, s, h, act) })
-	return pause, err
 }
 
 // patiently does something that takes the lock of a site, and waits for whoever has it.

@@ -6,9 +6,7 @@ import (
 	"io"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"sync"
 
 	"orrery/internal/apply"
@@ -22,7 +20,7 @@ import (
 	"orrery/internal/snapshot"
 )
 
-// A together is a backup of a site on several hosts that is being taken.
+// A together is a backup of a site on its hosts that is being taken.
 type together struct {
 	*control.Session
 	fleet *apply.Fleet
@@ -36,7 +34,15 @@ type together struct {
 	parts       []*ferry.Taking // of each host
 }
 
-// takeTogether takes a backup of a site on several hosts.
+// named returns how a backup names a host. One that this machine alone has given names none: any machine restores it.
+func named(f *apply.Fleet, h *apply.Steered) string {
+	if f.Own() {
+		return ""
+	}
+	return h.Name
+}
+
+// takeTogether takes a backup of a site on its hosts.
 func takeTogether(ctx context.Context, c *control.Session, b *backup.Backup, f *apply.Fleet) (*backup.Report, error) {
 	all, err := b.Begin(ctx)
 	if err != nil {
@@ -91,7 +97,7 @@ func (t *together) gather(ctx context.Context) error {
 	}
 	t.parts = make([]*ferry.Taking, len(t.fleet.All))
 	_ = t.fleet.Each(func(i int, h *apply.Steered) error {
-		t.parts[i] = &ferry.Taking{Host: h.Name, Site: t.into.Set.Site, Order: t.order, Into: t.into, Pace: &pace{t.tempo.Of(h), t, h.Name}}
+		t.parts[i] = &ferry.Taking{Host: named(t.fleet, h), Site: t.into.Set.Site, Order: t.order, Into: t.into, Pace: &pace{t.tempo.Of(h), t, h.Name}}
 		if err := t.from(ctx, h, t.parts[i]); err != nil {
 			fail(err)
 		}
@@ -126,7 +132,9 @@ func (t *together) merge() error {
 	at := map[string]string{}
 	t.mergeLayers()
 	for _, p := range t.parts {
-		m.Hosts = append(m.Hosts, vault.Host{Name: p.Host})
+		if p.Host != "" {
+			m.Format, m.Hosts = vault.FormatHosts, append(m.Hosts, vault.Host{Name: p.Host})
+		}
 		m.Left = append(m.Left, p.Left...)
 		for i := range p.Nodes {
 			n := &p.Nodes[i]
@@ -147,8 +155,8 @@ func (t *together) merge() error {
 			t.into.Secrets[path] = value
 		}
 	}
-	if len(m.Nodes) == 0 {
-		return problem.New(problem.Failed, "nothing of these nodes of %s is on its hosts", t.into.Set.Site.Name).Try("orrery up")
+	if len(m.Nodes) == 0 && !t.into.Some() {
+		return problem.New(problem.Failed, "nothing of these nodes of %s is there", t.into.Set.Site.Name).Try("orrery up")
 	}
 	for _, name := range t.fleet.Unknown {
 		m.Hosts = append(m.Hosts, vault.Host{Name: name, Missing: true})
@@ -187,16 +195,18 @@ func (t *together) releases(ctx context.Context, dir string) error {
 			numbers[number] = true
 		}
 	}
+	if t.into.Set.Nodes == nil && t.fleet.Own() {
+		for _, number := range r.Staged {
+			numbers[number] = true
+		}
+	}
 	delete(numbers, 0)
 	for number := range numbers {
-		at := filepath.Join(dir, strconv.Itoa(number))
-		if err := os.Mkdir(at, 0o700); err != nil {
+		at, err := t.Call(t.into.Set.Site).Edition(ctx, t.fleet, number, dir)
+		if err != nil {
 			return err
 		}
-		if err := t.fleet.Edition(ctx, number, at); err != nil {
-			return err
-		}
-		t.into.Also = append(t.into.Also, backup.Source{Tree: vault.Tree{Name: "release/" + strconv.Itoa(number), Kind: vault.ReleaseTree, Number: number}, Dir: at})
+		t.into.Also = append(t.into.Also, backup.Release(number, at))
 	}
 	t.into.Manifest.Releases, err = json.Marshal(r)
 	return err

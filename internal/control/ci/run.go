@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"orrery/internal/ci"
-	"orrery/internal/control/hosts"
 	"orrery/internal/control/way"
 	"orrery/internal/host"
 	"orrery/internal/problem"
@@ -63,13 +62,11 @@ func (p *Proof) prove(ctx context.Context) error {
 		})
 		return err
 	}
-	if hosts.Far(p.site) {
-		f, err := p.Hosts(ctx, p.site)
-		if err != nil {
-			return err
-		}
-		p.keys.Find = f.Generated
+	f, err := p.Hosts(ctx, p.site)
+	if err != nil {
+		return err
 	}
+	p.keys.Find = f.Generated
 	for _, x := range p.site.Secrets { // known now, so that none is seen in what tests print
 		if _, err := p.keys.Value(ctx, x.Name); err != nil {
 			return err

@@ -19,8 +19,17 @@ import (
 	"orrery/internal/site"
 )
 
-// KeepBoot lets hosts keep what they do by themselves after a reboot, from what was just seen on them.
-func (c *Call) KeepBoot(ctx context.Context, f *apply.Fleet, seen []observe.Host) error {
+// KeepBoot lets hosts keep what they do by themselves after a reboot, from what look sees on them. This machine alone brings the
+// site up as its directory says.
+func (c *Call) KeepBoot(ctx context.Context, f *apply.Fleet, look func(context.Context) ([]observe.Host, error)) error {
+	if c.alone() {
+		_ = os.Remove(apply.BootPath(c.Dirs, c.Site.Key())) // from when it was not
+		return nil
+	}
+	seen, err := look(ctx)
+	if err != nil {
+		return err
+	}
 	p := boot.Plan(c.Site, seen)
 	live := sync.OnceValues(func() (*site.Site, error) { return f.Released(c.Site, seen) }) // which all have now
 	return f.Each(func(i int, h *apply.Steered) error {
@@ -32,7 +41,6 @@ func (c *Call) KeepBoot(ctx context.Context, f *apply.Fleet, seen []observe.Host
 			return err != nil || wanted == nil // it is not declared any more: it starts as it is, and nobody knows its checks
 		})
 		b := apply.Boot{Host: h.Name}
-		var err error
 		if b.Steps, err = encoded(h, steps, live); err != nil || b.Digest() == seen[i].Boot {
 			return err
 		}
@@ -49,9 +57,6 @@ func Boots(dirs host.Dirs) []string {
 	}
 	return keys
 }
-
-// NoBoot lets this machine bring up a site as its directory says.
-func NoBoot(dirs host.Dirs, key string) { _ = os.Remove(apply.BootPath(dirs, key)) }
 
 // Resumed is what a host has started by itself.
 type Resumed struct {

@@ -57,8 +57,16 @@ func (l *Links) To(ctx context.Context, m here.Machine, h site.Host) (*remote.Li
 }
 
 // Far reports whether some host of a site is another machine.
-func Far(s *site.Site) bool {
-	return slices.ContainsFunc(s.Hosts, func(h site.Host) bool { return !h.Local() })
+func Far(s *site.Site) bool { return len(Elsewhere(s)) > 0 }
+
+// Elsewhere returns the names of the hosts of a site that are other machines.
+func Elsewhere(s *site.Site) (names []string) {
+	for _, h := range s.Hosts {
+		if !h.Local() {
+			names = append(names, h.Name)
+		}
+	}
+	return names
 }
 
 // Near reports whether this machine is a host of a site.
@@ -83,7 +91,7 @@ func (c *Call) Fleet(ctx context.Context) (f *apply.Fleet, silent, err error) {
 	if f, silent, err = c.Bare(ctx); f == nil || err != nil {
 		return nil, silent, err
 	}
-	return f, silent, c.learn(ctx, f)
+	return f, silent, c.LearnLive(ctx, f)
 }
 
 // Leaving gives them to who takes down what is on them: what cannot be learnt of a release is told, and keeps nobody from that.
@@ -101,8 +109,34 @@ func (c *Call) Leaving(ctx context.Context) (f *apply.Fleet, silent, err error) 
 	return f, silent, ctx.Err()
 }
 
+// alone reports whether this machine is the only host of the site. Then nothing is asked of other machines, and what this
+// machine keeps is trusted as it is: no more than its root could have written that.
+func (c *Call) alone() bool { return len(Elsewhere(c.Site)) == 0 }
+
+// here returns this machine as the only host of the site.
+func (c *Call) here() (*apply.Fleet, error) {
+	if len(c.Without) > 0 {
+		return nil, problem.New(problem.Usage, "there is no other host to leave out than this machine").Try("leave --without out")
+	}
+	if len(c.Site.Hosts) > 1 {
+		return nil, problem.New(problem.Mistake, "hosts %s and %s are both this machine", c.Site.Hosts[0].Name, c.Site.Hosts[1].Name).
+			At("site.toml").Try("keep one of them")
+	}
+	f, host := &apply.Fleet{}, site.Host{Name: "local"}
+	if len(c.Site.Hosts) == 1 {
+		host = c.Site.Hosts[0]
+	}
+	c.add(f, host, nil)
+	f.Assembled()
+	return f, nil
+}
+
 // Bare gives the hosts that answer, for what need not know which releases are live.
 func (c *Call) Bare(ctx context.Context) (f *apply.Fleet, silent, err error) {
+	if c.alone() {
+		f, err = c.here()
+		return f, nil, err
+	}
 	if err := mayTravel(c.Site, c.Without); err != nil {
 		return nil, nil, err
 	}

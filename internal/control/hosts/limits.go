@@ -17,7 +17,7 @@ import (
 // mayTravel refuses what a site has that only works on the machine with the site directory.
 func mayTravel(s *site.Site, without []string) error {
 	for _, name := range without {
-		if h, ok := s.Host(name); !ok || h.Local() && len(s.Hosts) == 1 {
+		if _, ok := s.Host(name); !ok {
 			return NoHost(s, name)
 		}
 	}

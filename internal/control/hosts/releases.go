@@ -6,7 +6,9 @@ import (
 	"io"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 
 	"orrery/internal/apply"
 	"orrery/internal/control/register"
@@ -17,9 +19,9 @@ import (
 	"orrery/internal/site/sitefile"
 )
 
-// learn gives the hosts the releases that are live on them. One that cannot be read, or is not the one in releases.lock, is withheld: what needs it refuses, and all else goes on, such as
+// LearnLive gives the hosts the releases that are live on them. One that cannot be read, or is not the one in releases.lock, is withheld: what needs it refuses, and all else goes on, such as
 // taking the site down.
-func (c *Call) learn(ctx context.Context, f *apply.Fleet) error {
+func (c *Call) LearnLive(ctx context.Context, f *apply.Fleet) error {
 	r, err := f.ReadReleases(ctx)
 	if err != nil {
 		return err
@@ -64,6 +66,9 @@ func (c *Call) learnOne(ctx context.Context, f *apply.Fleet, number int) error {
 
 // Keep lets all hosts keep the edition of a release that is staged from the site directory.
 func (c *Call) Keep(ctx context.Context, f *apply.Fleet, staged *site.Site, number int, who string) error {
+	if c.alone() {
+		return register.Register{Dirs: c.Dirs, Far: c.Twins}.KeepRelease(c.Site, staged, number, c.Dir, who)
+	}
 	dir, err := os.MkdirTemp("", "orrery-release-")
 	if err != nil {
 		return err
@@ -107,9 +112,21 @@ func (c *Call) Vouch(number int, digest string) (*sitefile.Lock, error) {
 	return lock, nil
 }
 
-// VouchOwn writes to releases.lock what this machine, which has been the only host of the site, keeps of releases: nobody but its root could write to that.
-func (c *Call) VouchOwn(releases []int) error {
-	for _, number := range releases {
+// VouchOwn writes to releases.lock what this machine keeps of releases, if it is the only host of the site: nobody but its root
+// could write to that.
+func (c *Call) VouchOwn(ctx context.Context) error {
+	if !c.alone() {
+		return nil
+	}
+	f, err := c.here()
+	if err != nil {
+		return err
+	}
+	r, err := f.ReadReleases(ctx)
+	if err != nil {
+		return err
+	}
+	for _, number := range r.Staged {
 		digest, err := edition.Digest(c.Dirs.Release(c.Site.Key(), number))
 		if err != nil { // with the files of images, it may be too large for other hosts
 			c.Notice("what this machine keeps of release %d is not for other hosts: %v", number, err)
@@ -159,8 +176,25 @@ func (c *Call) lock() (*sitefile.Lock, error) {
 	return sitefile.ReadLock(c.Dir)
 }
 
+// Edition returns a directory with the copy that hosts keep of the site directory for a release: this machine's own, or one in dir
+// to which it is copied.
+func (c *Call) Edition(ctx context.Context, f *apply.Fleet, number int, dir string) (string, error) {
+	if c.alone() {
+		return c.Dirs.Release(c.Site.Key(), number), nil
+	}
+	at := filepath.Join(dir, strconv.Itoa(number))
+	if err := os.Mkdir(at, 0o700); err != nil {
+		return "", err
+	}
+	return at, f.Edition(ctx, number, at)
+}
+
 // Release gives the site as a release makes it that some host keeps, and that is the one in releases.lock.
 func (c *Call) Release(ctx context.Context, f *apply.Fleet, number int) (*site.Site, error) {
+	own := register.Register{Dirs: c.Dirs, Far: c.Twins}
+	if c.alone() {
+		return own.LoadRelease(c.Site, number)
+	}
 	dir, err := os.MkdirTemp("", "orrery-release-")
 	if err != nil {
 		return nil, err
@@ -169,7 +203,7 @@ func (c *Call) Release(ctx context.Context, f *apply.Fleet, number int) (*site.S
 	if err := f.Edition(ctx, number, dir); err != nil {
 		return nil, err
 	}
-	made, err := register.Register{Dirs: c.Dirs, Far: c.Twins}.ReleaseOf(c.Site, dir, c.Dir, number)
+	made, err := own.ReleaseOf(c.Site, dir, c.Dir, number)
 	if err != nil {
 		return nil, err
 	}

@@ -31,7 +31,7 @@ func (s *stand) groupBare() error {
 
 // grouped returns the far end if its engine keeps nodes in control groups of this host. That of tests does not.
 func (s *stand) grouped() (far *site.Node, ok bool) {
-	near, err := here.Of(s.host)
+	near, err := here.Of(s.hosts.All[0])
 	if err != nil {
 		return nil, false
 	}

@@ -87,7 +87,7 @@ func Run(ctx context.Context, c *control.Session, w Watcher, o Options) (made *W
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, book.Close()) }()
-	stand, done := newStand(c, o.Experiment, book.Site())
+	stand, done := newStand(ctx, c, o.Experiment, book.Site())
 	if done == nil {
 		stand.sent = sent
 		done = measure(ctx, w, o, stand, book, before)

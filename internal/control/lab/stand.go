@@ -30,19 +30,19 @@ import (
 type stand struct {
 	*control.Session
 	*setting.Stand
-	site *site.Site
-	host *apply.Steered
-	work string
-	sent string // the directory of programs that were sent here for the run
+	site  *site.Site
+	hosts *apply.Fleet
+	work  string
+	sent  string // the directory of programs that were sent here for the run
 }
 
 // onHost gives an experiment as this host can have it.
 func onHost(ctx context.Context, c *control.Session, e *experiment.Experiment) (*experiment.Experiment, error) {
-	h, err := c.Here(&site.Site{Name: setting.SiteName})
+	f, err := c.Hosts(ctx, &site.Site{Name: setting.SiteName})
 	if err != nil {
 		return nil, err
 	}
-	near, err := here.Of(h)
+	near, err := here.Of(f.All[0])
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func onHost(ctx context.Context, c *control.Session, e *experiment.Experiment) (
 }
 
 // newStand makes the site directory of an experiment, unless a former run has made it, and reads it.
-func newStand(c *control.Session, e *experiment.Experiment, dir string) (*stand, error) {
+func newStand(ctx context.Context, c *control.Session, e *experiment.Experiment, dir string) (*stand, error) {
 	work := filepath.Join(Bundles(c), ".work")
 	if e.Dir != "" {
 		work = filepath.Join(e.Dir, setting.SiteName)
@@ -72,7 +72,7 @@ func newStand(c *control.Session, e *experiment.Experiment, dir string) (*stand,
 	if s.site, err = sitefile.Load(dir); err != nil {
 		return nil, err
 	}
-	s.host, err = c.Here(s.site)
+	s.hosts, err = c.Hosts(ctx, s.site)
 	return s, err
 }
 
@@ -93,7 +93,7 @@ func (s *stand) up(ctx context.Context) error {
 	if err := os.MkdirAll(s.work, 0o711); err != nil {
 		return err
 	}
-	j := &control.Job{Session: s.Session, Site: s.site, Hosts: apply.Alone(s.host), Plan: func(hosts []observe.Host) (*plan.Plan, error) {
+	j := &control.Job{Session: s.Session, Site: s.site, Hosts: s.hosts, Plan: func(hosts []observe.Host) (*plan.Plan, error) {
 		return plan.Up(s.site, hosts, plan.Goal{})
 	}}
 	_, err := j.Run(ctx)
@@ -114,7 +114,7 @@ func (s *stand) down(ctx context.Context) error {
 
 // clear removes the nodes, their networks, and the work directories.
 func (s *stand) clear(ctx context.Context) error {
-	j := &control.Job{Session: s.Session, Site: s.site, Hosts: apply.Alone(s.host), Plan: func(hosts []observe.Host) (*plan.Plan, error) {
+	j := &control.Job{Session: s.Session, Site: s.site, Hosts: s.hosts, Plan: func(hosts []observe.Host) (*plan.Plan, error) {
 		return plan.Down(s.site, hosts, plan.Goal{}), nil
 	}}
 	if _, err := j.Run(ctx); err != nil {
@@ -164,7 +164,7 @@ func (s *stand) ground(ctx context.Context) (*setting.Ground, error) {
 	if err := s.groupBare(); err != nil {
 		return nil, err
 	}
-	near, err := here.Of(s.host)
+	near, err := here.Of(s.hosts.All[0])
 	if err != nil {
 		return nil, err
 	}

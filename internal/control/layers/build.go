@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"orrery/internal/apply"
 	"orrery/internal/control"
 	"orrery/internal/control/hosts"
 	"orrery/internal/observe"
@@ -106,11 +105,11 @@ func Provide(ctx context.Context, c *control.Session, s *site.Site) error {
 
 // buildMissing builds the layers that are not in the store.
 func buildMissing(ctx context.Context, c *control.Session, s *site.Site, recipes []*spec.Layer) error {
-	h, err := c.Here(s)
+	f, err := c.Hosts(ctx, s)
 	if err != nil {
 		return err
 	}
-	j := &control.Job{Session: c, Site: s, Hosts: apply.Alone(h), Plan: func(hosts []observe.Host) (*plan.Plan, error) {
+	j := &control.Job{Session: c, Site: s, Hosts: f, Plan: func(hosts []observe.Host) (*plan.Plan, error) {
 		p := &plan.Plan{Site: s.Name}
 		step := map[string]int{}
 		for _, l := range recipes {

@@ -33,8 +33,11 @@ type store struct {
 // stores gives those of some hosts of the site that is meant, as far as they answer; without names, that of this machine, which takes no site.
 func stores(ctx context.Context, c *control.Session, names []string) (all []store, err error) {
 	if len(names) == 0 {
-		h, err := c.Bare(&site.Site{}) // it is about nodes of any
-		return []store{{"", h}}, err
+		f, err := c.Bare(ctx, &site.Site{}) // it is about nodes of any
+		if err != nil {
+			return nil, err
+		}
+		return []store{{"", f.All[0]}}, nil
 	}
 	s, err := c.Load()
 	if err != nil {

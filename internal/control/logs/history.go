@@ -6,7 +6,6 @@ import (
 
 	"orrery/internal/apply"
 	"orrery/internal/control"
-	"orrery/internal/control/hosts"
 	"orrery/internal/journal"
 	"orrery/internal/phrase"
 	"orrery/internal/site"
@@ -14,7 +13,7 @@ import (
 
 // A History is what the journals of a site have, on its hosts.
 type History struct {
-	Entries []journal.Entry  // the oldest first; if hosts of the site are other machines, each says of which it is
+	Entries []journal.Entry  // the oldest first; if the site has several hosts, each says of which it is
 	Damaged map[string][]int // the numbers of the lines that cannot be read, by host
 	Silent  error            // why there is nothing of the journals of some hosts
 }
@@ -40,11 +39,10 @@ func Read(ctx context.Context, c *control.Session, s *site.Site, runs int) (*His
 			known.Damaged[names[i]] = lines
 		}
 	}
-	if !hosts.Far(s) {
-		known.Entries = all[0]
-		return known, nil
+	if len(s.Hosts) > 1 {
+		all = [][]journal.Entry{journal.LastRuns(journal.Merge(names, all), runs)}
 	}
-	known.Entries = journal.LastRuns(journal.Merge(names, all), runs)
+	known.Entries = all[0]
 	if len(c.Without) > 0 {
 		c.Watcher.Tell(control.Event{Kind: control.Notice, Site: s.Key(), Text: "what is in the journal of host " + phrase.List(c.Without, 12) + " is left out"})
 	}

@@ -42,23 +42,25 @@ func thereOf(ctx context.Context, c *control.Session, s *site.Site, name string)
 	if _, err := control.Declared(s, name); err != nil {
 		return nil, nil, err
 	}
-	h, err := c.Here(s)
+	f, err := c.Hosts(ctx, s)
 	if err != nil {
 		return nil, nil, err
 	}
-	all, err := apply.Alone(h).Present(ctx, apply.Glance)
+	all, err := f.Present(ctx, apply.Glance)
 	if err != nil {
 		return nil, nil, err
 	}
-	there := all[0]
-	i := slices.IndexFunc(there, func(n observe.Node) bool { return n.Name == name && c.Meant(&n) })
-	if i < 0 {
-		return nil, nil, way.NotRunning(name)
+	for on, there := range all {
+		i := slices.IndexFunc(there, func(n observe.Node) bool { return n.Name == name && c.Meant(&n) })
+		if i < 0 {
+			continue
+		}
+		if c.Barred(&there[i]) {
+			return nil, nil, problem.New(problem.Refused, "node %s is privileged; nothing was done", name).Try("ask whoever administers this host")
+		}
+		return f.All[on], &there[i], nil
 	}
-	if c.Barred(&there[i]) {
-		return nil, nil, problem.New(problem.Refused, "node %s is privileged; nothing was done", name).Try("ask whoever administers this host")
-	}
-	return h, &there[i], nil
+	return nil, nil, way.NotRunning(name)
 }
 
 // Take takes the console of a node that runs.

@@ -7,7 +7,6 @@ import (
 	"strconv"
 
 	"orrery/internal/control"
-	"orrery/internal/control/hosts"
 	"orrery/internal/control/register"
 	"orrery/internal/control/status"
 	"orrery/internal/site"
@@ -22,14 +21,14 @@ func Of(ctx context.Context, c *control.Session, s *site.Site, selectors []strin
 	if p.Nodes, err = selector.Select(s, selectors...); err != nil {
 		return p, false, nil, err
 	}
-	up := hosts.Far(s) || slices.ContainsFunc(c.SitesUp(), func(m register.Marker) bool { return m.Site == s.Name && m.Twin == s.Twin })
+	up := slices.ContainsFunc(c.SitesUp(), func(m register.Marker) bool { return m.Site == s.Name && m.Twin == s.Twin })
 	switch {
-	case declared || !up:
+	case declared:
 		return p, false, nil, nil
 	case c.AllowedOn(s) != nil:
-		return p, true, nil, nil
+		return p, up, nil, nil
 	}
-	silent, err = see(ctx, c, &p, selectors)
+	silent, err = see(ctx, c, &p, selectors, up)
 	return p, false, silent, err
 }
 
@@ -44,13 +43,14 @@ func hostName(s *site.Site) string {
 	return ""
 }
 
-// see puts into a picture how the nodes are that are live. If none is there on other machines, which keep no mark of the site, it stays as it is declared.
-func see(ctx context.Context, c *control.Session, p *graph.Picture, selectors []string) (silent, err error) {
+// see puts into a picture how the nodes are that are live. If none is there, and this machine has no mark that the site is up, it
+// stays as it is declared: other machines keep no mark for this one.
+func see(ctx context.Context, c *control.Session, p *graph.Picture, selectors []string, up bool) (silent, err error) {
 	r, err := c.Status(ctx, p.Site, selectors)
 	if err != nil {
 		return nil, err
 	}
-	if hosts.Far(p.Site) && !slices.ContainsFunc(r.Nodes, func(n status.Node) bool { return n.State != status.Absent }) {
+	if !up && !slices.ContainsFunc(r.Nodes, func(n status.Node) bool { return n.State != status.Absent }) {
 		return r.Silent, nil
 	}
 	p.Nodes, p.Seen, p.Silent = nil, map[string]graph.Look{}, r.Unknown()

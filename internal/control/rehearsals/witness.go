@@ -30,11 +30,11 @@ func Witness(ctx context.Context, c *control.Session, key string, in io.Reader, 
 	if err := from.Decode(&targets); err != nil {
 		return err
 	}
-	h, err := c.Bare(&site.Site{Name: key})
+	f, err := c.Bare(ctx, &site.Site{Name: key})
 	if err != nil {
 		return err
 	}
-	nodes, err := h.Nodes(ctx)
+	nodes, err := f.All[0].Nodes(ctx)
 	if err != nil {
 		return err
 	}

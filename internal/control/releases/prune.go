@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"orrery/internal/control"
-	"orrery/internal/control/hosts"
 	"orrery/internal/observe"
 	"orrery/internal/phrase"
 	"orrery/internal/plan"
@@ -51,9 +50,7 @@ func Prune(ctx context.Context, c *control.Session, s *site.Site, keep int) (*Pr
 			gone.Nodes++
 		}
 	}
-	if hosts.Far(s) {
-		c.Call(s).Disown(ctx, f, gone.Releases)
-	}
+	c.Call(s).Disown(ctx, f, gone.Releases)
 	return gone, nil
 }
 

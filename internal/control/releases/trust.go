@@ -12,7 +12,6 @@ import (
 
 	"orrery/internal/apply"
 	"orrery/internal/control"
-	"orrery/internal/control/hosts"
 	"orrery/internal/edition"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -46,9 +45,6 @@ type FileDifference struct {
 
 // Trust writes the digest of what hosts keep of a release to releases.lock, after the caller has seen it and agreed.
 func Trust(ctx context.Context, c *control.Session, s *site.Site, o TrustOptions) (*Copy, error) {
-	if !hosts.Far(s) {
-		return nil, problem.New(problem.Usage, "site %s is on this machine alone, which trusts its own copies", s.Key())
-	}
 	dir, err := os.MkdirTemp("", "orrery-release-")
 	if err != nil {
 		return nil, err
@@ -64,6 +60,9 @@ func Trust(ctx context.Context, c *control.Session, s *site.Site, o TrustOptions
 	}
 	if err != nil {
 		return nil, err
+	}
+	if f.Own() {
+		return nil, problem.New(problem.Usage, "site %s is on this machine alone, which trusts its own copies", s.Key())
 	}
 	kept, err := fetch(ctx, f, o, filepath.Join(dir, "kept"))
 	if err != nil {

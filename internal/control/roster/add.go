@@ -59,7 +59,7 @@ func Add(ctx context.Context, c *control.Session, name, address string) (*Added,
 	if err := c.AllowedOn(s); err != nil {
 		return nil, err
 	}
-	if !hosts.Far(was) && hosts.Far(s) {
+	if file != nil {
 		if err := vouchOwn(ctx, c, was); problem.Is(err, problem.Unable) { // then each release has to be accepted: orrery release trust
 			c.Watcher.Tell(control.Event{Kind: control.Trouble, Site: s.Key(), Text: err.Error(), Err: err})
 		} else if err != nil {
@@ -89,7 +89,7 @@ func Add(ctx context.Context, c *control.Session, name, address string) (*Added,
 	return added, nil
 }
 
-// vouchOwn writes to releases.lock what this machine keeps of the releases of a site that has had no other host, and of those of its twins.
+// vouchOwn writes to releases.lock what this machine keeps of the releases of a site, if that has had no other host, and of those of its twins.
 func vouchOwn(ctx context.Context, c *control.Session, s *site.Site) error {
 	all := []*site.Site{s}
 	for _, t := range c.Twins() {
@@ -98,15 +98,7 @@ func vouchOwn(ctx context.Context, c *control.Session, s *site.Site) error {
 		}
 	}
 	for _, one := range all {
-		h, err := c.Bare(one)
-		if err != nil {
-			return err
-		}
-		r, err := h.ReadReleases(ctx)
-		if err != nil {
-			return err
-		}
-		if err := c.Call(one).VouchOwn(r.Staged); err != nil {
+		if err := c.Call(one).VouchOwn(ctx); err != nil {
 			return err
 		}
 	}

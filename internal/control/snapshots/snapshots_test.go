@@ -4,7 +4,6 @@ import (
 	"slices"
 	"testing"
 
-	"orrery/internal/apply"
 	"orrery/internal/control"
 	"orrery/internal/control/register"
 	"orrery/internal/engine/nodedir"
@@ -41,11 +40,11 @@ func restoringOf(t *testing.T, nodes ...snapshot.Node) (*restoring, *asked) {
 	asker := &asked{}
 	c := &control.Session{Register: register.Register{Dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}}, Asker: asker}
 	s := &site.Site{Name: "karoo", Production: true, Nodes: []site.Node{{Name: "web", ID: 11}}}
-	h, err := c.Here(s)
+	f, err := c.Hosts(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := apply.Alone(h)
+	h := f.All[0]
 	r := &restoring{Session: c, site: s, fleet: f, from: merged(f, map[string]*snapshot.Snapshot{h.Name: {ID: "20260730-120000", Site: "karoo", Nodes: nodes}})}
 	for _, n := range nodes {
 		r.nodes = append(r.nodes, placed{n, h.Name})

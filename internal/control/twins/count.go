@@ -10,11 +10,11 @@ import (
 
 // Count tells how many nodes of a site, be it a twin or not, are on this machine, and how many of them run.
 func Count(ctx context.Context, c *control.Session, s *site.Site) (all, running int) {
-	h, err := c.Bare(s)
+	f, err := c.Bare(ctx, s)
 	if err != nil {
 		return 0, 0
 	}
-	nodes, _ := h.Nodes(ctx) // what cannot be told is not counted
+	nodes, _ := f.All[0].Nodes(ctx) // what cannot be told is not counted
 	for i := range nodes {
 		if nodes[i].State == observe.Running {
 			running++

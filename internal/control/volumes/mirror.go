@@ -132,11 +132,8 @@ func mirrors(ctx context.Context, c *control.Session, names []string) (*places, 
 // look gives the hosts of a site and, where there may be several, what is on them: on one, nothing has to be looked at, and a mirror is made whatever is wrong there.
 func look(ctx context.Context, c *control.Session, s *site.Site) (*apply.Fleet, []observe.Host, error) {
 	if !hosts.Far(s) {
-		h, err := c.Bare(s)
-		if err != nil {
-			return nil, nil, err
-		}
-		return apply.Alone(h), nil, nil
+		f, err := c.Bare(ctx, s)
+		return f, nil, err
 	}
 	f, _, err := c.ChosenHosts(ctx, s, nil)
 	if err != nil {
