@@ -31,7 +31,7 @@ func Ports(n *spec.Node) []Port {
 
 // Guard holds ports to their addresses, unless their network lets nodes send as others. It must be called before the links are
 // made. What it says of a port holds for its name, however often the link is made again and to whatever bridge it is moved, until
-// Unguard. It adds to the table what that lacks, beside others that do so; only if that does not do, it takes its turn with Reguard.
+// Unguard. It adds what the table lacks, beside others that do so; only if that does not do, it takes its turn with reguard.
 func Guard(ctx context.Context, some []Port) error {
 	if len(some) == 0 {
 		return nil
@@ -45,7 +45,7 @@ func Guard(ctx context.Context, some []Port) error {
 	if ok || err != nil {
 		return err
 	}
-	return Reguard(ctx, some)
+	return reguard(ctx, some)
 }
 
 func hold(some []Port) (bool, error) {
@@ -56,8 +56,8 @@ func hold(some []Port) (bool, error) {
 	return ports.Hold(want, free)
 }
 
-// Reguard does the same, and puts right whatever is wrong with the table.
-func Reguard(ctx context.Context, some []Port) error {
+// reguard does the same, and puts right whatever is wrong with the table.
+func reguard(ctx context.Context, some []Port) error {
 	unlock, err := lock(ctx, host.Alone)
 	if err != nil {
 		return err
@@ -89,8 +89,7 @@ func identify(some []Port) (want map[string]ports.Identity, free []string, err e
 				on[p.Bridge] = b.mark
 			}
 		}
-		n := ports.Node{Site: p.Site, MAC: p.MAC, Address: p.Address, IPv6: p.IPv6, Protocols: on[p.Bridge].Protocols}
-		if want[p.Link], err = ports.Identify(p.Link, n); err != nil {
+		if want[p.Link], err = p.identify(on[p.Bridge]); err != nil {
 			return nil, nil, err
 		}
 		if on[p.Bridge].Spoof {
@@ -99,6 +98,11 @@ func identify(some []Port) (want map[string]ports.Identity, free []string, err e
 		}
 	}
 	return want, free, nil
+}
+
+// identify returns what the node may send as on a network.
+func (p Port) identify(on spec.Network) (ports.Identity, error) {
+	return ports.Identify(p.Link, ports.Node{Site: p.Site, MAC: p.MAC, Address: p.Address, IPv6: p.IPv6, Protocols: on.Protocols})
 }
 
 // Unguard forgets the ports of a site, except those of nodes that it still has and those whose links are there.
@@ -126,19 +130,6 @@ func Unguard(ctx context.Context, site string, still []Port) error {
 	return g.Commit()
 }
 
-// Unguarded reports whether a port of a network's bridge is not guarded as the network wants it.
-func Unguarded(n spec.Network) (bool, error) {
-	links, err := ends.Whole(netlink.LinkList)
-	if err != nil {
-		return false, err
-	}
-	g, err := ports.Open()
-	if err != nil {
-		return false, err
-	}
-	return lacks(g, n, links), nil
-}
-
 // lacks reports whether a port of a network's bridge is not guarded as the network wants it.
 func lacks(g *ports.Table, n spec.Network, links []netlink.Link) bool {
 	return slices.ContainsFunc(portsOn(n, links), func(port string) bool {
@@ -162,23 +153,39 @@ func portsOn(n spec.Network, links []netlink.Link) []string {
 	return all
 }
 
-// settle lets go the ports of a network whose nodes may send as others, and allows those of others the protocols of the
-// network. Only Guard, whose caller knows who the nodes are, holds a port that is not held.
-func settle(n spec.Network) error {
+// settle lets go the ports of a network whose nodes may send as others, and allows those of others the protocols of the network.
+// If a port of its bridge is not guarded as it must be, because another program has changed the table or a former version made it,
+// all are guarded again as the nodes that are known have them.
+func settle(n spec.Network, nodes func() ([]Port, error)) error {
 	links, err := ends.Whole(netlink.LinkList)
 	if err != nil {
 		return err
 	}
 	g, err := ports.Open()
-	if err != nil || !g.Existing {
+	if err != nil {
 		return err
 	}
-	for _, port := range portsOn(n, links) {
+	on := portsOn(n, links)
+	for _, port := range on {
 		as, held := g.Held[port]
 		if held && n.Spoof {
 			delete(g.Held, port)
 		} else if held {
 			if g.Held[port], err = as.Allow(n.Protocols); err != nil {
+				return err
+			}
+		}
+	}
+	if lacks(g, n, links) {
+		known, err := nodes()
+		if err != nil {
+			return err
+		}
+		for _, p := range known {
+			if p.Bridge != n.Bridge && !slices.Contains(on, p.Link) {
+				continue
+			}
+			if g.Held[p.Link], err = p.identify(n); err != nil {
 				return err
 			}
 		}

@@ -393,7 +393,7 @@ func TestPassthrough(t *testing.T) {
 func wantRefused(t *testing.T, n spec.Network, why string) {
 	t.Helper()
 	before := linkNames(t)
-	err := Make(context.Background(), n)
+	err := Make(context.Background(), n, noNodes)
 	if err == nil || !strings.Contains(err.Error(), why) || problem.Exit(err) != int(problem.Unable) {
 		t.Errorf("%s: %v", n.Name, err)
 	}

@@ -25,8 +25,9 @@ import (
 )
 
 // Make makes a network, or brings one that is there to its spec. Killed at any moment and called again it
-// comes to the same end. It may be called for several networks at the same time.
-func Make(ctx context.Context, n spec.Network) error {
+// comes to the same end. It may be called for several networks at the same time. Nodes returns the ports of the nodes that the site
+// has on this host, for those that are not guarded.
+func Make(ctx context.Context, n spec.Network, nodes func() ([]Port, error)) error {
 	if err := check(n); err != nil {
 		return err
 	}
@@ -84,7 +85,7 @@ func Make(ctx context.Context, n spec.Network) error {
 			return failed(n, "make its router", err)
 		}
 	}
-	return settle(n)
+	return settle(n, nodes)
 }
 
 // replaceEnds removes a veth pair that has other ends than it shall have.

@@ -48,7 +48,7 @@ var (
 func makeAll(t *testing.T, all ...spec.Network) {
 	t.Helper()
 	for _, n := range all {
-		must(t, Make(context.Background(), n))
+		must(t, Make(context.Background(), n, noNodes))
 	}
 }
 
@@ -360,7 +360,7 @@ func TestMakeRefuses(t *testing.T) {
 		"is not in 10.8.72.0/24":  declared("karoo", "x", "10.8.72.0/24", "10.8.73.1/24", false),
 	} {
 		t.Run(want, func(t *testing.T) {
-			err := Make(context.Background(), n)
+			err := Make(context.Background(), n, noNodes)
 			_, seen, seeErr := Around("karoo") // by which a plan says the same before anything is done
 			must(t, seeErr)
 			h := &observe.Host{Name: "sv1", Around: seen}
@@ -401,7 +401,7 @@ func TestMakeManyAtOnce(t *testing.T) {
 		}
 		all.Wait()
 	}
-	atOnce(Make)
+	atOnce(func(ctx context.Context, n spec.Network) error { return Make(ctx, n, noNodes) })
 	same(t, want)
 	atOnce(Remove)
 	nothingLeft(t)

@@ -40,7 +40,7 @@ func TestJoined(t *testing.T) {
 	ctx, n := context.Background(), onMany()
 	made := func(what string) netlink.Link {
 		t.Helper()
-		must(t, Make(ctx, n))
+		must(t, Make(ctx, n, noNodes))
 		if got := theOne(t); !got.Is(&n) {
 			t.Errorf("%s: %+v, not %+v", what, got, n)
 		}
@@ -92,12 +92,12 @@ func TestJoined(t *testing.T) {
 
 	// On this host only, again.
 	n.VXLAN = spec.VXLAN{}
-	must(t, Make(ctx, n))
+	must(t, Make(ctx, n, noNodes))
 	if got := theOne(t); !got.Is(&n) {
 		t.Errorf("%+v is left", got)
 	}
 	n.VXLAN = onMany().VXLAN
-	must(t, Make(ctx, n))
+	must(t, Make(ctx, n, noNodes))
 	must(t, Remove(ctx, n))
 	for _, left := range []string{"ip -br link show type vxlan", "ip -br link show type bridge", "nft list tables"} {
 		if out, err := exec.Command("sh", "-c", left).CombinedOutput(); err != nil || len(out) > 0 {
@@ -114,7 +114,7 @@ func TestJoinedRefused(t *testing.T) {
 	ctx, n := context.Background(), onMany()
 	refused := func(why string) {
 		t.Helper()
-		if err := Make(ctx, n); err == nil || !strings.Contains(err.Error(), why) {
+		if err := Make(ctx, n, noNodes); err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("it is refused with %v, not %q", err, why)
 		}
 	}
@@ -132,9 +132,9 @@ func TestJoinedRefused(t *testing.T) {
 	run("ip link del " + site.VXLANName(n.Site, n.Name)) // it was left alone
 
 	// A run that is killed before it can mark the device has made it all the same.
-	must(t, Make(ctx, n))
+	must(t, Make(ctx, n, noNodes))
 	run("ip link set " + site.VXLANName(n.Site, n.Name) + " alias ''")
-	must(t, Make(ctx, n))
+	must(t, Make(ctx, n, noNodes))
 	if got := theOne(t); !got.Is(&n) {
 		t.Errorf("%+v is seen", got)
 	}

@@ -337,7 +337,7 @@ func TestRoutersLeaveOthersAlone(t *testing.T) {
 		},
 	} {
 		make()
-		if err := Make(context.Background(), n); err == nil || !strings.Contains(err.Error(), what+" that is not Orrery's") {
+		if err := Make(context.Background(), n, noNodes); err == nil || !strings.Contains(err.Error(), what+" that is not Orrery's") {
 			t.Errorf("%s is taken: %v", what, err)
 		}
 		removeAll(t, n)

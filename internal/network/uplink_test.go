@@ -52,7 +52,7 @@ func TestUplink(t *testing.T) {
 		n := spec.Network{Site: "toykat", Name: "lan", Bridge: site.BridgeName("toykat", "lan"), Subnet: "10.99.1.0/24", Gateway: "10.99.1.1/24", NAT: true, MTU: 1500, Uplink: u}
 		made := func(why string) {
 			t.Helper()
-			must(t, Make(ctx, n))
+			must(t, Make(ctx, n, noNodes))
 			if got := theOne(t); !got.Is(&n) {
 				t.Errorf("%s, %s: %+v, not %+v", what, why, got, n)
 			}
@@ -124,7 +124,7 @@ func TestUplink(t *testing.T) {
 		if c.with.VLAN == 100 && len(uplinks) == 1 {
 			continue
 		}
-		if err := Make(ctx, n); c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
+		if err := Make(ctx, n, noNodes); c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
 			t.Errorf("%s: %v", what, err)
 		}
 		must(t, Remove(ctx, n))

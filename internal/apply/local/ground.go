@@ -39,12 +39,9 @@ func (timers) Schedule(ctx context.Context, s volume.Schedule) ([]string, error)
 // Networks makes networks, and moves the links of nodes from one to another. See package network.
 type Networks interface {
 	Observe(key string) ([]observe.Network, error)
-	Make(ctx context.Context, n spec.Network) error
+	Make(ctx context.Context, n spec.Network, nodes func() ([]network.Port, error)) error
 	Remove(ctx context.Context, n spec.Network) error
 	MoveLinks(ctx context.Context, moves []network.Move, live ...string) error
-	// Unguarded reports whether Reguard is needed; Guard is for nodes that are about to start.
-	Unguarded(n spec.Network) (bool, error)
-	Reguard(ctx context.Context, ports []network.Port) error
 	Guard(ctx context.Context, ports []network.Port) error
 	Unguard(ctx context.Context, site string, still []network.Port) error
 	Sweep(ctx context.Context) error
@@ -115,18 +112,16 @@ type (
 	records struct{ dirs host.Dirs }
 )
 
-func (bridges) Observe(key string) ([]observe.Network, error)    { return network.Observe(key) }
-func (bridges) Make(ctx context.Context, n spec.Network) error   { return network.Make(ctx, n) }
+func (bridges) Observe(key string) ([]observe.Network, error) { return network.Observe(key) }
+func (bridges) Make(ctx context.Context, n spec.Network, nodes func() ([]network.Port, error)) error {
+	return network.Make(ctx, n, nodes)
+}
 func (bridges) Remove(ctx context.Context, n spec.Network) error { return network.Remove(ctx, n) }
 func (bridges) MoveLinks(ctx context.Context, moves []network.Move, live ...string) error {
 	return network.MoveLinks(ctx, moves, live...)
 }
-func (bridges) Unguarded(n spec.Network) (bool, error) { return network.Unguarded(n) }
 func (bridges) Guard(ctx context.Context, ports []network.Port) error {
 	return network.Guard(ctx, ports)
-}
-func (bridges) Reguard(ctx context.Context, ports []network.Port) error {
-	return network.Reguard(ctx, ports)
 }
 func (bridges) Unguard(ctx context.Context, site string, still []network.Port) error {
 	return network.Unguard(ctx, site, still)

@@ -519,19 +519,18 @@ func TestReleasesOnRecord(t *testing.T) {
 	}
 }
 
-// unguarded are networks of which somebody has taken the rules away.
+// unguarded are networks whose ports are not guarded.
 type unguarded struct {
 	local.Networks
 	guarded []network.Port
 }
 
-func (*unguarded) Unguarded(spec.Network) (bool, error) { return true, nil }
-func (u *unguarded) Reguard(_ context.Context, ports []network.Port) error {
-	u.guarded = append(u.guarded, ports...)
-	return nil
+func (u *unguarded) Make(_ context.Context, _ spec.Network, nodes func() ([]network.Port, error)) (err error) {
+	u.guarded, err = nodes()
+	return err
 }
 
-// TestPortsAreGuardedAgain: when a network is made anew under nodes, their ports are guarded, and no others.
+// TestPortsAreGuardedAgain: when a network is made anew under nodes, their ports are known.
 func TestPortsAreGuardedAgain(t *testing.T) {
 	w := newWorld(t)
 	w.settled(w.reach(w.up()))

@@ -6,12 +6,10 @@ import (
 
 	"orrery/internal/network"
 	"orrery/internal/plan"
-	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
 
-// makeNetwork makes a network. If nodes are on it whose ports nobody guards, since they come from an Orrery that did not or somebody has taken the rules
-// away, their ports are guarded again.
+// makeNetwork makes a network.
 func (w *Worker) makeNetwork(ctx context.Context, n spec.Network) error {
 	if n.VXLAN.Key != "" {
 		private, err := w.privateKey()
@@ -22,26 +20,16 @@ func (w *Worker) makeNetwork(ctx context.Context, n spec.Network) error {
 			return err
 		}
 	}
-	if err := w.Ground.Networks.Make(ctx, n); err != nil {
-		return err
+	return w.Ground.Networks.Make(ctx, n, w.ports)
+}
+
+// ports returns those of the site's nodes on this host, as far as there are records of them.
+func (w *Worker) ports() (all []network.Port, err error) {
+	nodes, err := w.Ground.Records.All(w.Key)
+	for _, n := range nodes {
+		all = append(all, network.Ports(&n.Node)...)
 	}
-	if open, err := w.Ground.Networks.Unguarded(n); err != nil || !open {
-		return err
-	}
-	on := site.BridgeName(n.Site, n.Name)
-	var ports []network.Port
-	nodes, err := w.Nodes(ctx)
-	if err != nil {
-		return err
-	}
-	for i := range nodes {
-		for _, p := range network.Ports(&nodes[i].Node) {
-			if p.Bridge == on {
-				ports = append(ports, p)
-			}
-		}
-	}
-	return w.Ground.Networks.Reguard(ctx, ports)
+	return all, err
 }
 
 // unguard forgets the ports of nodes that the site no longer has on this host, once for all nodes that a run has removed: the
@@ -54,16 +42,9 @@ func (w *Worker) unguard(ctx context.Context, done []*plan.Step) error {
 	if !ended {
 		return nil
 	}
-	nodes, err := w.Ground.Records.All(w.Key)
+	still, err := w.ports()
 	if err != nil {
 		return err
-	}
-	var still []network.Port
-	for _, n := range nodes {
-		if !n.Whole {
-			return nil // its ports are not known
-		}
-		still = append(still, network.Ports(&n.Node)...)
 	}
 	return w.Ground.Networks.Unguard(ctx, w.Key, still)
 }

@@ -95,7 +95,7 @@ func (g *Ground) Boots(t *testing.T) {
 // Network makes a network until the test ends.
 func Network(t *testing.T, n spec.Network) {
 	t.Helper()
-	must(t, network.Make(t.Context(), n))
+	must(t, network.Make(t.Context(), n, func() ([]network.Port, error) { return nil, nil }))
 	t.Cleanup(func() { must(t, network.Remove(context.Background(), n)) })
 }
 

@@ -52,7 +52,7 @@ func (w Networks) Around(string) ([]observe.Address, observe.Around, error) {
 }
 
 // Make makes a network, or makes it as specified.
-func (w Networks) Make(ctx context.Context, made spec.Network) error {
+func (w Networks) Make(ctx context.Context, made spec.Network, _ func() ([]network.Port, error)) error {
 	h := w.h
 	what := h.begin(ctx, "network", made.Name)
 	if what.err != nil {
@@ -182,14 +182,8 @@ func (h *Host) linked(link string) (*node, int) {
 	return nil, 0
 }
 
-// Unguarded reports whether a network lacks rules; none does.
-func (Networks) Unguarded(spec.Network) (bool, error) { return false, nil }
-
 // Guard does nothing.
 func (Networks) Guard(context.Context, []network.Port) error { return nil }
-
-// Reguard does nothing.
-func (Networks) Reguard(context.Context, []network.Port) error { return nil }
 
 // Unguard does nothing.
 func (Networks) Unguard(context.Context, string, []network.Port) error { return nil }

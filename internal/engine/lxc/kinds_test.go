@@ -196,7 +196,7 @@ func TestLostInterfaceIsSeen(t *testing.T) {
 	if err := g.Start(t.Context(), engine.RefOf(n)); err == nil || !strings.Contains(err.Error(), "no interface "+n.NICs[0].Parent) {
 		t.Errorf("it starts without: %v", err)
 	}
-	must(t, network.Make(t.Context(), veth))
+	must(t, network.Make(t.Context(), veth, func() ([]network.Port, error) { return nil, nil }))
 	must(t, g.Start(t.Context(), engine.RefOf(n)))
 	if _, err := os.Stat(filepath.Join("/sys/class/net", peer.NICs[0].Parent)); err != nil {
 		t.Error("the other end is not on the host")

@@ -46,21 +46,6 @@ func Supported() error {
 	return nil
 }
 
-// NewKey makes a private key.
-func NewKey() (string, error) {
-	key, err := wgtypes.GeneratePrivateKey()
-	return key.String(), err
-}
-
-// Public gives the public key of a private one.
-func Public(private string) (string, error) {
-	key, err := wgtypes.ParseKey(private)
-	if err != nil {
-		return "", err
-	}
-	return key.PublicKey().String(), nil
-}
-
 // Prime makes the device of a network, if it is not there, and gives it the host's private key.
 func Prime(n spec.Network, private string) error {
 	key, err := wgtypes.ParseKey(private)

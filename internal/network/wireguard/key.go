@@ -1,0 +1,47 @@
+package wireguard
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"strings"
+
+	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
+
+	"orrery/internal/problem"
+)
+
+// Key returns the private key of this host, which is in a file. If there is none, it makes one at random and writes it.
+func Key(path string, write func(text []byte) error) (private string, err error) {
+	text, err := os.ReadFile(path)
+	if err == nil && len(text) > 0 { // a power cut may leave an empty file of one that was never on disk
+		private := strings.TrimSpace(string(text))
+		if _, err := Public(private); err != nil {
+			return "", problem.New(problem.Failed, "the key with which this host encrypts networks cannot be read").At(path).Because(err).
+				Try("remove it: the host gets another one, of which the next up tells the others")
+		}
+		return private, nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	if private, err = NewKey(); err != nil {
+		return "", err
+	}
+	return private, write([]byte(private + "\n"))
+}
+
+// NewKey makes a private key.
+func NewKey() (string, error) {
+	key, err := wgtypes.GeneratePrivateKey()
+	return key.String(), err
+}
+
+// Public returns the public key of a private one.
+func Public(private string) (string, error) {
+	key, err := wgtypes.ParseKey(private)
+	if err != nil {
+		return "", err
+	}
+	return key.PublicKey().String(), nil
+}
