@@ -92,7 +92,7 @@ var paths = map[string]string{
 	"internal/apply/local/move.go":           ofOwn,
 	"internal/apply/local/names.go":          ofOwn,
 	"internal/engine/nodedir/away.go":        ofOwn,
-	"internal/freight/store.go":              ofOwn,
+	"internal/treesync/receiver.go":          ofOwn,
 	"internal/apply/local/place.go":          ofOwn,
 	"internal/apply/local/spare/spare.go":    ofOwn,
 	"internal/apply/local/run.go":            ofOwn,

@@ -1,4 +1,4 @@
-package freight
+package treesync
 
 import (
 	"bytes"
@@ -14,7 +14,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"orrery/internal/treesync"
 	"orrery/internal/treesync/treesynctest"
 )
 
@@ -193,32 +192,32 @@ func TestHostileSender(t *testing.T) {
 		"no round":     func(l *line) error { return l.frame(inTree, []byte("private")) },
 		"another tree": func(l *line) error { return l.frame(inTree, []byte("keys/../..")) },
 		"up": func(l *line) error {
-			return tell(l, other, entry{Entry: treesync.Entry{Name: "../x", Mode: unix.S_IFIFO}})
+			return tell(l, other, entry{Entry: Entry{Name: "../x", Mode: unix.S_IFIFO}})
 		},
-		"absolute": func(l *line) error { return tell(l, entered, entry{Entry: treesync.Entry{Name: "/etc"}}) },
+		"absolute": func(l *line) error { return tell(l, entered, entry{Entry: Entry{Name: "/etc"}}) },
 		"through a link": func(l *line) error {
-			if err := tell(l, other, entry{Entry: treesync.Entry{Name: "l", Mode: unix.S_IFLNK, Link: "/tmp"}}); err != nil {
+			if err := tell(l, other, entry{Entry: Entry{Name: "l", Mode: unix.S_IFLNK, Link: "/tmp"}}); err != nil {
 				return err
 			}
-			return l.tell(opened, entry{Entry: treesync.Entry{Name: "l/freight-was-here", Mode: unix.S_IFREG}})
+			return l.tell(opened, entry{Entry: Entry{Name: "l/orrery-was-here", Mode: unix.S_IFREG}})
 		},
 		"a block device": func(l *line) error {
-			return tell(l, other, entry{Entry: treesync.Entry{Name: "sda", Mode: unix.S_IFBLK | 0o666}})
+			return tell(l, other, entry{Entry: Entry{Name: "sda", Mode: unix.S_IFBLK | 0o666}})
 		},
 		"a link to above": func(l *line) error {
-			return tell(l, linked, entry{Entry: treesync.Entry{Name: "x", Same: "../../arrival.json"}})
+			return tell(l, linked, entry{Entry: Entry{Name: "x", Same: "../../arrival.json"}})
 		},
 		"content of none": func(l *line) error {
-			return errOr(tell(l, entered, entry{Entry: treesync.Entry{Name: "."}}), func() error { return l.frame(content, number(0), []byte("x")) })
+			return errOr(tell(l, entered, entry{Entry: Entry{Name: "."}}), func() error { return l.frame(content, number(0), []byte("x")) })
 		},
 		"beyond its end": func(l *line) error {
-			return errOr(tell(l, opened, entry{Entry: treesync.Entry{Name: "f", Mode: unix.S_IFREG, Size: 1}}), func() error { return l.frame(content, number(1), []byte("x")) })
+			return errOr(tell(l, opened, entry{Entry: Entry{Name: "f", Mode: unix.S_IFREG, Size: 1}}), func() error { return l.frame(content, number(1), []byte("x")) })
 		},
 		"before its begin": func(l *line) error {
-			return errOr(tell(l, opened, entry{Entry: treesync.Entry{Name: "f", Mode: unix.S_IFREG, Size: 1}}), func() error { return l.frame(content, number(-1), []byte("x")) })
+			return errOr(tell(l, opened, entry{Entry: Entry{Name: "f", Mode: unix.S_IFREG, Size: 1}}), func() error { return l.frame(content, number(-1), []byte("x")) })
 		},
 		"more than said": func(l *line) error {
-			err := tell(l, opened, entry{Entry: treesync.Entry{Name: "f", Mode: unix.S_IFREG, Size: 1 << 40}})
+			err := tell(l, opened, entry{Entry: Entry{Name: "f", Mode: unix.S_IFREG, Size: 1 << 40}})
 			for at := int64(0); err == nil && at < slack+2<<20; at += 1 << 20 {
 				err = l.frame(content, number(at), make([]byte, 1<<20))
 			}
@@ -245,7 +244,7 @@ func TestHostileSender(t *testing.T) {
 			if err := <-ended; err == nil {
 				t.Error("it is taken")
 			}
-			for _, path := range []string{"/tmp/freight-was-here", filepath.Join(filepath.Dir(p.store.Dir), "x")} {
+			for _, path := range []string{"/tmp/orrery-was-here", filepath.Join(filepath.Dir(p.store.Dir), "x")} {
 				if _, err := os.Lstat(path); err == nil {
 					t.Errorf("%s is there", path)
 				}
@@ -343,5 +342,5 @@ func TestAttributes(t *testing.T) {
 	for name, attrs := range set {
 		treesynctest.Check(t, filepath.Join(p.store.Tree("private"), name), attrs, carried)
 	}
-	treesynctest.Same(t, "what is made", (&entry{Entry: treesync.Entry{Attrs: treesynctest.Values()}}).Made(treesync.Carried).Attrs, treesynctest.Attributes, carried)
+	treesynctest.Same(t, "what is made", (&entry{Entry: Entry{Attrs: treesynctest.Values()}}).Made(Carried).Attrs, treesynctest.Attributes, carried)
 }

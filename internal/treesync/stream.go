@@ -1,11 +1,4 @@
-// Package freight takes trees from host to host: what a node has written, while it runs, and again what has changed since, until it stands still.
-//
-// A Sender goes through the trees and sends what is not as it was when it sent it last. A Store takes that in, in a directory that is no node, and keeps a record beside it: from whom, and a sum of
-// all that came. Either end has the same sum, since each round begins with that of the one before: so what a host has given away is what another one has, or it is not that. Neither trusts the other: all that comes
-// goes through package tree, and there is no more of it than was announced, and than the disk has room for.
-//
-// The two need nothing but a stream of bytes in both directions.
-package freight
+package treesync
 
 import (
 	"bufio"
@@ -24,7 +17,6 @@ import (
 	"orrery/internal/frame"
 	"orrery/internal/jsonlimit"
 	"orrery/internal/tree"
-	"orrery/internal/treesync"
 )
 
 // What a frame is. Each has a length and so many bytes.
@@ -68,7 +60,7 @@ type end struct {
 
 // An entry is a path of a tree.
 type entry struct {
-	treesync.Entry
+	Entry
 	Patch bool `json:"patch,omitempty"` // what follows is put over what is there
 }
 

@@ -1,4 +1,4 @@
-package freight
+package treesync
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package freight
+package treesync
 
 import (
 	"context"
@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/tree"
-	"orrery/internal/treesync"
 )
 
 // A Source is a tree that is sent, under a name.
@@ -114,7 +113,7 @@ type round struct {
 
 // A twin is the first name of a file that has several.
 type twin struct {
-	name  treesync.Name
+	name  Name
 	fresh bool // it was sent in this round
 }
 
@@ -235,7 +234,7 @@ func (r *round) enter(l *level) error {
 		return nil
 	}
 	l.entered = true
-	return r.line.tell(entered, entry{Entry: treesync.Entry{Name: treesync.Name(l.name)}})
+	return r.line.tell(entered, entry{Entry: Entry{Name: Name(l.name)}})
 }
 
 func (r *round) directory(e *tree.Entry, k *known) error {
@@ -275,8 +274,8 @@ func vanished(err error) error {
 }
 
 func (r *round) entry(e *tree.Entry) (entry, error) {
-	sent := entry{Entry: treesync.EntryOf(e)}
-	return sent, sent.Read(e, treesync.Carried)
+	sent := entry{Entry: EntryOf(e)}
+	return sent, sent.Read(e, Carried)
 }
 
 func (r *round) leave(e *tree.Entry) error {
@@ -360,7 +359,7 @@ func (r *round) visit(e *tree.Entry) error {
 	if same && (t == nil || !t.fresh) {
 		k.met = true
 		if is.links > 1 && t == nil {
-			r.first[is.ino] = &twin{name: treesync.Name(e.Path)}
+			r.first[is.ino] = &twin{name: Name(e.Path)}
 		}
 		return nil
 	}
@@ -381,10 +380,10 @@ func (r *round) visit(e *tree.Entry) error {
 func (r *round) change(e *tree.Entry, k *known, is state, t *twin) error {
 	if t != nil {
 		k.state, k.sums = r.sure(is, &e.Stat), nil
-		return r.line.tell(linked, entry{Entry: treesync.Entry{Name: treesync.Name(e.Path), Same: t.name}})
+		return r.line.tell(linked, entry{Entry: Entry{Name: Name(e.Path), Same: t.name}})
 	}
 	if is.links > 1 {
-		r.first[is.ino] = &twin{treesync.Name(e.Path), true}
+		r.first[is.ino] = &twin{Name(e.Path), true}
 	}
 	if is.mode&unix.S_IFMT == unix.S_IFREG {
 		return r.file(e, k)

@@ -1,4 +1,4 @@
-package freight
+package treesync
 
 import (
 	"encoding/binary"
@@ -16,7 +16,6 @@ import (
 	"orrery/internal/jsonlimit"
 	"orrery/internal/problem"
 	"orrery/internal/tree"
-	"orrery/internal/treesync"
 )
 
 // A Store is a directory in which trees arrive.
@@ -241,9 +240,9 @@ func (t *taking) take(kind byte, b []byte) error {
 		if !e.IsDir() {
 			return errForm
 		}
-		return t.amend.Leave(e.Made(treesync.Carried))
+		return t.amend.Leave(e.Made(Carried))
 	case other:
-		return t.amend.Make(e.Made(treesync.Carried))
+		return t.amend.Make(e.Made(Carried))
 	case linked:
 		return t.amend.Link(string(e.Same), string(e.Name))
 	case opened:
@@ -323,7 +322,7 @@ func (t *taking) shut(e entry) error {
 	if err != nil {
 		return err
 	}
-	return t.amend.Dress(e.Made(treesync.Carried))
+	return t.amend.Dress(e.Made(Carried))
 }
 
 // All gives the stores below a directory, by the numbers that they are called.
