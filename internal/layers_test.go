@@ -27,7 +27,7 @@ var layers = [][]string{
 	{"host/pci", "host/numa", "host/qemu", "host/xl", "host/kept", "host/fork", "aside"},
 	{"host/cgroup", "host/seccomp", "host/doctor", "host/outfit", "host/later", "host/login", "host/path", "host/reach", "host/runnertest", "cargo", "wire", "lane", "treesync"},
 	{"relay", "host/twins", "host/enter"},
-	{"image/rootfs", "image/archive", "image/access", "image/pieces", "image/imported", "image/tools", "network/ends"},
+	{"image/rootfs", "image/archive", "image/access", "treesync/chunks", "image/imported", "image/tools", "network/ends"},
 	{"network/wireguard", "network/passthrough"},
 	{"network/vxlan", "network/kind"},
 	{"network/ports"},

@@ -1,10 +1,10 @@
-// Package pieces takes the files of a layer from host to host, in pieces that are each verified when they arrive.
+// Package chunks takes the files of a layer from host to host, in pieces that are each verified when they arrive.
 //
 // Read makes the Index of a tree: what is at each path, with the digests of its files. Serve gives an index and pieces along a connection. Open begins to receive what an index says: Fetch asks
 // several hosts at once for the pieces that are missing, what was received before an interruption is not asked for again, and what has arrived can be given on to others at once. Lay makes the tree.
 //
 // Whoever gives may lie. Whether an index is that of the layer is for the caller to say (Index.Lines); a piece that is not what the index says ends the dealings with who gave it.
-package pieces
+package chunks
 
 import (
 	"bufio"
