@@ -401,7 +401,7 @@ var functions = map[string][]string{
 	"internal/image/canonical.go":          {"plain"},
 	"internal/image/bootstrap.go":          {"installKeys", "staging.bootstrap", "staging.startMaker"},
 	"internal/image/archive/extract.go":    {"extractor.pipe", "newExtractor", "setTime"},
-	"internal/treesync/chunks/download.go": {"Open", "Receiving.resume", "Receiving.take"},
+	"internal/treesync/chunks/download.go": {"Open", "Download.resume", "Download.store"},
 	"internal/image/travel.go":             {"Store.sweepComing", "taking.index"},
 	"internal/image/received.go":           {"Store.Receive", "Store.receive", "Store.origin", "Store.dropReceived"},
 	"internal/image/imported/imported.go":  {"Open", "state"},

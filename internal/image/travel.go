@@ -56,7 +56,7 @@ var coming = struct {
 
 type arrival struct {
 	begun chan struct{} // it is known what is to come
-	r     *chunks.Receiving
+	r     *chunks.Download
 	over  chan struct{}
 }
 
@@ -158,8 +158,8 @@ func (g *shelf) Index(ctx context.Context) ([]byte, error) {
 	if g.still() {
 		select {
 		case <-g.comes.begun:
-			return g.comes.r.Whole(), nil
-		case <-time.After(chunks.Soon):
+			return g.comes.r.Packed(), nil
+		case <-time.After(chunks.WaitTimeout):
 			return nil, errors.New("it does not come here")
 		case <-g.comes.over:
 		case <-ctx.Done():
@@ -192,7 +192,7 @@ func (g *shelf) Piece(ctx context.Context, p chunks.Piece) ([]byte, error) {
 			if err == nil || !g.store.has(g.digest) { // else it has just come whole
 				return content, err
 			}
-		case <-time.After(chunks.Soon):
+		case <-time.After(chunks.WaitTimeout):
 			return nil, errors.New("it does not come here")
 		case <-g.comes.over:
 		case <-ctx.Done():
@@ -267,7 +267,7 @@ func (t *taking) take(ctx context.Context, from []chunks.Source, begun time.Time
 	if err != nil {
 		return "", err
 	}
-	if err := r.Fits(t.store.spare()); err != nil {
+	if err := r.CheckRoom(t.store.spare()); err != nil {
 		free, _ := t.store.free(t.store.Dir)
 		return "", t.store.full(uint64(r.Missing())+baseRoom/2, free).Because(err)
 	}
@@ -279,7 +279,7 @@ func (t *taking) take(ctx context.Context, from []chunks.Source, begun time.Time
 	if all > 0 {
 		t.say("fetches " + size(uint64(all)))
 		came, err := r.Fetch(ctx, from, t.doubt)
-		if errors.Is(err, chunks.ErrLie) { // what others give may be right, and the list wrong by which that is judged
+		if errors.Is(err, chunks.ErrCorrupt) { // what others give may be right, and the list wrong by which that is judged
 			return whose, errors.Join(fmt.Errorf("what is given of layer %s does not fit the list of its pieces that is host %s's", t.layer.Title, whose), err)
 		}
 		if err != nil {
@@ -293,7 +293,7 @@ func (t *taking) take(ctx context.Context, from []chunks.Source, begun time.Time
 	if err := removeTree(tree); err != nil {
 		return "", err
 	}
-	if err := r.Lay(ctx, tree); chunks.Own(err) || ctx.Err() != nil {
+	if err := r.Extract(ctx, tree); chunks.Local(err) || ctx.Err() != nil {
 		return "", err
 	} else if err != nil {
 		return whose, fmt.Errorf("host %s: what it gives of layer %s cannot be laid down: %w", whose, t.layer.Title, err)
@@ -303,7 +303,7 @@ func (t *taking) take(ctx context.Context, from []chunks.Source, begun time.Time
 		return "", err
 	}
 	if lines.digest() != t.content {
-		name, err := r.Wrong(ctx)
+		name, err := r.Mismatch(ctx)
 		return whose, errors.Join(fmt.Errorf("host %s: the list that it gives of the pieces of layer %s is not true of %s", whose, t.layer.Title, name), err)
 	}
 	record := t.record(x.Note, begun)
@@ -338,7 +338,7 @@ func (t *taking) index(ctx context.Context, from []chunks.Source) (x *chunks.Ind
 func (t *taking) check(whole []byte) (*chunks.Index, error) {
 	x, err := chunks.Unpack(bytes.NewReader(whole), uint32(scratchIDs.Size))
 	if err == nil && manifest(x.Lines()).digest() != t.content {
-		err = fmt.Errorf("its list of files is not that of the layer: %w", chunks.ErrLie)
+		err = fmt.Errorf("its list of files is not that of the layer: %w", chunks.ErrCorrupt)
 	}
 	return x, err
 }

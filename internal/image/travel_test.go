@@ -284,7 +284,7 @@ func TestLiars(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f.store, f.digest = from, travels
 			to, d, other := Open(t.TempDir()), &doubts{}, honest("sv1", from, &counted{})
-			other.Reserve = true // else it may have given all of it already
+			other.Fallback = true // else it may have given all of it already
 			err := to.Take(t.Context(), l, content, []chunks.Source{liar("sv3", f), other}, quiet, d.add)
 			if err != nil || !strings.Contains(strings.Join(d.all, "\n"), "host sv3") {
 				t.Errorf("it ends with %v, and doubts of %q", err, d.all)

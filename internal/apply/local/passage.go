@@ -77,7 +77,7 @@ func (w *Worker) Take(ctx context.Context, e apply.Errand, with apply.Meeting, s
 	}
 	from := make([]chunks.Source, len(e.Layer.From))
 	for i, g := range e.Layer.From {
-		from[i] = chunks.Source{Name: g.Host, Reserve: g.Reserve, Open: func(ctx context.Context) (net.Conn, error) { return apply.Along(ctx, with, g.Host) }}
+		from[i] = chunks.Source{Name: g.Host, Fallback: g.Reserve, Open: func(ctx context.Context) (net.Conn, error) { return apply.Along(ctx, with, g.Host) }}
 	}
 	return w.Ground.Layers.Take(ctx, e.Layer.Layer, e.Layer.Content, from, say, with.Doubt)
 }
