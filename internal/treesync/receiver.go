@@ -18,33 +18,33 @@ import (
 	"orrery/internal/tree"
 )
 
-// A Store is a directory in which trees arrive.
-type Store struct{ Dir string }
+// A Receiver writes trees to a directory.
+type Receiver struct{ Dir string }
 
-// A Record is what is known of them.
-type Record struct {
+// A State is the record of what has arrived there.
+type State struct {
 	Name  string `json:"name"`
 	ID    int    `json:"id"`
 	From  string `json:"from"`
-	Sum   string `json:"sum,omitempty"` // "": they are being changed, and nobody knows what there is
-	Whole bool   `json:"whole,omitempty"`
+	Sum   string `json:"sum,omitempty"`   // digest of all that came, or "" while it changes
+	Whole bool   `json:"whole,omitempty"` // the sender says that nothing changes any more
 }
 
-const recordFile = "arrival.json"
+const stateFile = "arrival.json"
 
-// Read gives the record. If there is none, that is fs.ErrNotExist.
-func (s Store) Read() (Record, error) { return host.ReadJSON[Record](filepath.Join(s.Dir, recordFile)) }
+// Read returns the record, or fs.ErrNotExist if there is none.
+func (s Receiver) Read() (State, error) { return host.ReadJSON[State](filepath.Join(s.Dir, stateFile)) }
 
-// Write writes it, safe against a power cut.
-func (s Store) Write(r Record) error {
-	return host.WriteJSON(filepath.Join(s.Dir, recordFile), 0o600, r)
+// Write writes the record, safe against a power cut.
+func (s Receiver) Write(r State) error {
+	return host.WriteJSON(filepath.Join(s.Dir, stateFile), 0o600, r)
 }
 
-// Tree gives where a tree arrives.
-func (s Store) Tree(name string) string { return filepath.Join(s.Dir, "trees", name) }
+// Tree returns where a tree arrives.
+func (s Receiver) Tree(name string) string { return filepath.Join(s.Dir, "trees", name) }
 
-// Files gives what is in the small files of a tree that is one directory of such, by their names; whatever else is there is nothing.
-func (s Store) Files(name string) (map[string][]byte, error) {
+// Files returns the contents of the small files of a tree that has nothing else, by their names. It skips all else.
+func (s Receiver) Files(name string) (map[string][]byte, error) {
 	const mostFiles, mostBytes = 100, 64 << 10
 	root, err := open(s.Tree(name))
 	if root == nil {
@@ -68,11 +68,11 @@ func (s Store) Files(name string) (map[string][]byte, error) {
 	return all, nil
 }
 
-// Drop removes all of it.
-func (s Store) Drop() error { return tree.RemoveAll(s.Dir) }
+// Remove removes all of it.
+func (s Receiver) Remove() error { return tree.RemoveAll(s.Dir) }
 
-// Receive takes in what comes along a stream for a node, until that ends. Name tells which trees may come.
-func (s Store) Receive(way io.ReadWriter, of Record, named func(tree string) bool) error {
+// Receive writes what a Sender sends, until the stream ends. Allowed tells which trees may come.
+func (s Receiver) Receive(rw io.ReadWriter, of State, allowed func(tree string) bool) error {
 	if err := os.MkdirAll(filepath.Dir(s.Dir), 0o700); err != nil {
 		return err
 	}
@@ -81,13 +81,13 @@ func (s Store) Receive(way io.ReadWriter, of Record, named func(tree string) boo
 		r = of
 		r.Sum, r.Whole = "", false
 	}
-	l := newLine(way)
-	if err := l.tell(begins, at{r.Sum}); err != nil {
+	l := newConn(rw)
+	if err := l.writeJSON(passStart, progress{r.Sum}); err != nil {
 		return err
 	}
 	for {
-		t := &taking{store: s, line: l, record: &r, named: named}
-		err := t.round()
+		t := &receivePass{to: s, conn: l, record: &r, allowed: allowed}
+		err := t.pass()
 		t.close()
 		if errors.Is(err, io.EOF) {
 			return nil
@@ -98,71 +98,71 @@ func (s Store) Receive(way io.ReadWriter, of Record, named func(tree string) boo
 	}
 }
 
-// taking is one round as it arrives.
-type taking struct {
-	store  Store
-	line   *line
-	record *Record
-	named  func(tree string) bool
+// receivePass is one pass as it arrives.
+type receivePass struct {
+	to      Receiver
+	conn    *conn
+	record  *State
+	allowed func(tree string) bool
 
-	budget int64 // bytes that may still come
-	paths  int
-	root   *tree.Root
-	amend  *tree.Amender
-	file   *os.File
-	is     entry // of the file
-	end    int64 // of what of it may be written
+	bytesLeft int64 // bytes that may still come
+	paths     int
+	root      *tree.Root
+	patcher   *tree.Amender
+	file      *os.File
+	is        entry // of the file
+	end       int64 // of what of it may be written
 }
 
-func (t *taking) close() {
+func (t *receivePass) close() {
 	if t.file != nil {
 		t.file.Close() //nolint:errcheck // it is not complete
 		t.file = nil
 	}
-	if t.amend != nil {
-		t.amend.Close()
+	if t.patcher != nil {
+		t.patcher.Close()
 		t.root.Close() //nolint:errcheck // it was only gone through
-		t.amend = nil
+		t.patcher = nil
 	}
 }
 
-// slack is how much more than was announced may come: files grow while they are sent.
-const slack = 64 << 20
+// growthAllowance is how much more than was announced may come: files grow while they are sent.
+const growthAllowance = 64 << 20
 
-func (t *taking) round() error {
+func (t *receivePass) pass() error {
 	var s start
-	l := t.line
+	l := t.conn
 	l.sum.Reset()
 	base := t.record.Sum
 	kind, b, err := l.next()
 	if err != nil {
 		return err
 	}
-	if kind != begins || jsonlimit.Unmarshal(b, &s) != nil || s.Bytes < 0 || s.Base != "" && s.Base != base {
+	if kind != passStart || jsonlimit.Unmarshal(b, &s) != nil || s.Bytes < 0 || s.Base != "" && s.Base != base {
 		return errForm
 	}
 	t.record.Sum, t.record.Whole = "", false
 	if s.Base == "" {
-		if err := t.store.Drop(); err != nil {
+		if err := t.to.Remove(); err != nil {
 			return err
 		}
 	}
-	if err := os.MkdirAll(t.store.Dir, 0o700); err != nil {
+	if err := os.MkdirAll(t.to.Dir, 0o700); err != nil {
 		return err
 	}
-	if err := t.store.Write(*t.record); err != nil {
+	if err := t.to.Write(*t.record); err != nil {
 		return err
 	}
-	free, err := room(t.store.Dir)
+	free, err := freeBytes(t.to.Dir)
 	if err != nil {
 		return err
 	}
 	if s.Base == "" && s.Bytes > free {
-		return problem.New(problem.Unable, "there are %d MiB to come, and the disk has room for %d MiB", s.Bytes>>20, max(free, 0)>>20).At(t.store.Dir).Try("make room there, or move the node elsewhere")
+		return problem.New(problem.Unable, "there are %d MiB to come, and the disk has room for %d MiB", s.Bytes>>20, max(free, 0)>>20).At(t.to.Dir).Try("make room there, or move the node elsewhere")
 	}
-	t.budget = min(free, s.Bytes+s.Bytes/4+slack)
+	t.bytesLeft = min(free, s.Bytes+s.Bytes/4+growthAllowance)
 	l.restart(s.Base) // as the sender has it
-	l.add(begins, b)
+	l.add(passStart, b)
 	for {
 		kind, b, err := l.next()
 		if errors.Is(err, io.EOF) {
@@ -171,7 +171,7 @@ func (t *taking) round() error {
 		if err != nil {
 			return err
 		}
-		if kind == ends {
+		if kind == passEnd {
 			return t.finish(b)
 		}
 		if err := t.take(kind, b); err != nil {
@@ -180,26 +180,26 @@ func (t *taking) round() error {
 	}
 }
 
-// finish brings all to disk, and takes down what there is.
-func (t *taking) finish(b []byte) error {
+// finish syncs all to disk, and writes the record.
+func (t *receivePass) finish(b []byte) error {
 	var e end
 	if jsonlimit.Unmarshal(b, &e) != nil || t.file != nil {
 		return errForm
 	}
-	sum := t.line.said()
+	sum := t.conn.digest()
 	t.close()
 	if err := t.sync(); err != nil {
 		return err
 	}
 	t.record.Sum, t.record.Whole = sum, e.Whole
-	if err := t.store.Write(*t.record); err != nil {
+	if err := t.to.Write(*t.record); err != nil {
 		return err
 	}
-	return t.line.tell(ends, at{sum})
+	return t.conn.writeJSON(passEnd, progress{sum})
 }
 
-func (t *taking) sync() error {
-	dir, err := os.Open(t.store.Dir)
+func (t *receivePass) sync() error {
+	dir, err := os.Open(t.to.Dir)
 	if err != nil {
 		return err
 	}
@@ -207,62 +207,62 @@ func (t *taking) sync() error {
 	return os.NewSyscallError("syncfs", unix.Syncfs(int(dir.Fd())))
 }
 
-func (t *taking) take(kind byte, b []byte) error {
-	if kind == inTree {
+func (t *receivePass) take(kind byte, b []byte) error {
+	if kind == treeStart {
 		return t.tree(string(b))
 	}
-	if t.amend == nil {
+	if t.patcher == nil {
 		return errForm
 	}
 	switch kind {
-	case content, cleared:
+	case content, hole:
 		return t.fill(kind, b)
-	case gone:
+	case removed:
 		if t.file != nil {
 			return errForm
 		}
-		return t.amend.Remove(string(b))
+		return t.patcher.Remove(string(b))
 	}
 	var e entry
-	if jsonlimit.Unmarshal(b, &e) != nil || e.Check() != nil || (t.file != nil) != (kind == closed) {
+	if jsonlimit.Unmarshal(b, &e) != nil || e.Check() != nil || (t.file != nil) != (kind == fileEnd) {
 		return errForm
 	}
 	if t.paths++; t.paths > tree.Ample.All {
 		return tree.ErrTooLarge
 	}
-	if t.budget -= 512; t.budget < 0 {
+	if t.bytesLeft -= 512; t.bytesLeft < 0 {
 		return t.tooMuch()
 	}
 	switch kind {
-	case entered:
-		return t.amend.Enter(string(e.Name))
-	case left:
+	case dirStart:
+		return t.patcher.Enter(string(e.Name))
+	case dirEnd:
 		if !e.IsDir() {
 			return errForm
 		}
-		return t.amend.Leave(e.Made(Carried))
-	case other:
-		return t.amend.Make(e.Made(Carried))
-	case linked:
-		return t.amend.Link(string(e.Same), string(e.Name))
-	case opened:
+		return t.patcher.Leave(e.Made(Carried))
+	case special:
+		return t.patcher.Make(e.Made(Carried))
+	case link:
+		return t.patcher.Link(string(e.Same), string(e.Name))
+	case fileStart:
 		return t.open(e)
-	case closed:
-		return t.shut(e)
+	case fileEnd:
+		return t.endFile(e)
 	}
 	return errForm
 }
 
-func (t *taking) tooMuch() error {
-	return problem.New(problem.Failed, "more comes than was announced, or than the disk has room for").At(t.store.Dir).Try("make room there, and move the node again")
+func (t *receivePass) tooMuch() error {
+	return problem.New(problem.Failed, "more comes than was announced, or than the disk has room for").At(t.to.Dir).Try("make room there, and move the node again")
 }
 
-func (t *taking) tree(name string) error {
-	if t.file != nil || !legal(name) || !t.named(name) {
+func (t *receivePass) tree(name string) error {
+	if t.file != nil || !validTree(name) || !t.allowed(name) {
 		return errForm
 	}
 	t.close()
-	dir := t.store.Tree(name)
+	dir := t.to.Tree(name)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
@@ -270,26 +270,26 @@ func (t *taking) tree(name string) error {
 	if t.root, err = tree.Open(dir); err != nil {
 		return err
 	}
-	t.amend = tree.Amend(t.root, func(string) {})
+	t.patcher = tree.Amend(t.root, func(string) {})
 	return nil
 }
 
-func (t *taking) open(e entry) (err error) {
+func (t *receivePass) open(e entry) (err error) {
 	if !e.IsFile() {
 		return errForm
 	}
 	t.is, t.end = e, e.Size
-	t.file, err = t.amend.File(string(e.Name), e.Patch)
+	t.file, err = t.patcher.File(string(e.Name), e.Patch)
 	return err
 }
 
-func (t *taking) fill(kind byte, b []byte) error {
+func (t *receivePass) fill(kind byte, b []byte) error {
 	if t.file == nil || len(b) < 8 {
 		return errForm
 	}
 	from := int64(binary.BigEndian.Uint64(b)) //nolint:gosec // what is negative is refused
 	b = b[8:]
-	if kind == cleared {
+	if kind == hole {
 		if len(b) != 8 {
 			return errForm
 		}
@@ -302,14 +302,14 @@ func (t *taking) fill(kind byte, b []byte) error {
 	if from < 0 || from > t.end || int64(len(b)) > t.end-from {
 		return errForm
 	}
-	if t.budget -= int64(len(b)); t.budget < 0 {
+	if t.bytesLeft -= int64(len(b)); t.bytesLeft < 0 {
 		return t.tooMuch()
 	}
 	_, err := t.file.WriteAt(b, from)
 	return err
 }
 
-func (t *taking) shut(e entry) error {
+func (t *receivePass) endFile(e entry) error {
 	if e.Name != t.is.Name || e.Size != t.is.Size || e.Mode != t.is.Mode {
 		return errForm
 	}
@@ -322,19 +322,19 @@ func (t *taking) shut(e entry) error {
 	if err != nil {
 		return err
 	}
-	return t.amend.Dress(e.Made(Carried))
+	return t.patcher.Dress(e.Made(Carried))
 }
 
-// All gives the stores below a directory, by the numbers that they are called.
-func All(dir string) (all []Record, err error) {
+// States returns the records below a directory, each in a directory that is called by its ID.
+func States(dir string) (all []State, err error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	for _, e := range entries {
-		r, bad := Store{filepath.Join(dir, e.Name())}.Read()
+		r, bad := Receiver{filepath.Join(dir, e.Name())}.Read()
 		if bad != nil || fmt.Sprint(r.ID) != e.Name() {
-			continue // nothing has come yet, and who receives or sweeps removes it
+			continue // nothing has come yet; it is removed by the next who receives or sweeps
 		}
 		all = append(all, r)
 	}

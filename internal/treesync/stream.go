@@ -19,41 +19,41 @@ import (
 	"orrery/internal/tree"
 )
 
-// What a frame is. Each has a length and so many bytes.
+// Kinds of frames.
 const (
-	begins  = 'B' // a round: start
-	inTree  = 'T' // the tree of this name follows
-	entered = 'D' // a directory in which something changes, or that is new
-	left    = 'L' // a directory, after what is in it: entry
-	opened  = 'F' // a regular file: entry
-	content = 'C' // of it: an offset, and bytes
-	cleared = 'Z' // of it: an offset, and how much is a hole
-	closed  = 'E' // the file, as it is to be: entry
-	other   = 'O' // what is neither: entry
-	linked  = 'H' // another name of a file: entry
-	gone    = 'R' // a path that is there no more
-	ends    = 'X' // the round: end
+	passStart = 'B' // a pass: start
+	treeStart = 'T' // the tree of this name follows
+	dirStart  = 'D' // a directory in which something changes, or that is new
+	dirEnd    = 'L' // a directory, after what is in it: entry
+	fileStart = 'F' // a regular file: entry
+	content   = 'C' // of it: an offset, and bytes
+	hole      = 'Z' // of it: an offset, and how much is a hole
+	fileEnd   = 'E' // the file, as it is to be: entry
+	special   = 'O' // neither of these: entry
+	link      = 'H' // another name of a file: entry
+	removed   = 'R' // a path that is gone
+	passEnd   = 'X' // the pass: end
 )
 
-// piece is the unit in which files are compared and sent.
-const piece = 64 << 10
+// blockSize is the unit in which files are compared and sent.
+const blockSize = 64 << 10
 
-// mostFrame bounds a frame: extended attributes may have some hundreds of kilobytes.
-const mostFrame = 4 << 20
+// maxFrameBytes bounds a frame: extended attributes may have some hundreds of kilobytes.
+const maxFrameBytes = 4 << 20
 
-// An at tells how far the receiving end is; "": it has nothing.
-type at struct {
-	Sum string `json:"sum"`
+// A progress is what the receiver has.
+type progress struct {
+	Sum string `json:"sum"` // "" if it has nothing
 }
 
-// A start announces a round.
+// A start announces a pass.
 type start struct {
-	Base  string `json:"base,omitempty"` // what the receiving end has; "": all is sent
+	Base  string `json:"base,omitempty"` // what the receiver has, or "" if all is sent
 	Nonce string `json:"nonce"`
-	Bytes int64  `json:"bytes"` // at most so many of content come, but for what changes meanwhile
+	Bytes int64  `json:"bytes"` // of content, but for what changes meanwhile
 }
 
-// An end closes a round.
+// An end closes a pass.
 type end struct {
 	Whole bool `json:"whole,omitempty"` // nothing can have changed meanwhile
 }
@@ -64,78 +64,78 @@ type entry struct {
 	Patch bool `json:"patch,omitempty"` // what follows is put over what is there
 }
 
-// line writes and reads frames, and sums them up.
-type line struct {
+// conn writes and reads frames, and hashes them.
+type conn struct {
 	from io.Reader
-	to   *bufio.Writer // what is in it goes before anything is waited for
+	to   *bufio.Writer // flushed before a read
 	sum  hash.Hash
 }
 
-func newLine(way io.ReadWriter) *line {
-	return &line{from: bufio.NewReaderSize(way, piece), to: bufio.NewWriterSize(way, piece), sum: sha256.New()}
+func newConn(rw io.ReadWriter) *conn {
+	return &conn{from: bufio.NewReaderSize(rw, blockSize), to: bufio.NewWriterSize(rw, blockSize), sum: sha256.New()}
 }
 
-func (l *line) restart(base string) {
-	l.sum = sha256.New()
-	l.sum.Write([]byte(base)) //nolint:errcheck // a hash takes everything
+func (c *conn) restart(base string) {
+	c.sum = sha256.New()
+	c.sum.Write([]byte(base)) //nolint:errcheck // a hash takes everything
 }
 
-func (l *line) said() string { return hex.EncodeToString(l.sum.Sum(nil)) }
+func (c *conn) digest() string { return hex.EncodeToString(c.sum.Sum(nil)) }
 
-func (l *line) frame(kind byte, parts ...[]byte) error {
+func (c *conn) frame(kind byte, parts ...[]byte) error {
 	b := frame.Append(nil, kind, parts...)
-	if len(b) > mostFrame {
+	if len(b) > maxFrameBytes {
 		return fmt.Errorf("%d bytes at once are too many", len(b))
 	}
-	l.sum.Write(b) //nolint:errcheck // a hash takes everything
-	_, err := l.to.Write(b)
+	c.sum.Write(b) //nolint:errcheck // a hash takes everything
+	_, err := c.to.Write(b)
 	return err
 }
 
-func (l *line) tell(kind byte, what any) error {
-	text, err := json.Marshal(what)
+func (c *conn) writeJSON(kind byte, value any) error {
+	text, err := json.Marshal(value)
 	if err != nil {
 		return err
 	}
-	return l.frame(kind, text)
+	return c.frame(kind, text)
 }
 
 var errForm = errors.New("the other host sends what makes no sense")
 
-func (l *line) next() (kind byte, b []byte, err error) {
-	if err := l.to.Flush(); err != nil {
+func (c *conn) next() (kind byte, b []byte, err error) {
+	if err := c.to.Flush(); err != nil {
 		return 0, nil, err
 	}
-	if kind, b, err = frame.Read(l.from, mostFrame, nil); err == nil {
-		l.add(kind, b)
+	if kind, b, err = frame.Read(c.from, maxFrameBytes, nil); err == nil {
+		c.add(kind, b)
 	}
 	return kind, b, err
 }
 
-// add sums up a frame that was read.
-func (l *line) add(kind byte, b []byte) {
-	l.sum.Write(frame.Append(nil, kind, b)) //nolint:errcheck // a hash takes everything
+// add hashes a frame that was read.
+func (c *conn) add(kind byte, b []byte) {
+	c.sum.Write(frame.Append(nil, kind, b)) //nolint:errcheck // a hash takes everything
 }
 
-// hear takes one frame of a kind.
-func (l *line) hear(kind byte, into any) error {
-	is, b, err := l.next()
+// readJSON reads one frame of a kind.
+func (c *conn) readJSON(kind byte, into any) error {
+	got, b, err := c.next()
 	if err != nil {
 		return err
 	}
-	if is != kind || jsonlimit.Unmarshal(b, into) != nil {
+	if got != kind || jsonlimit.Unmarshal(b, into) != nil {
 		return errForm
 	}
 	return nil
 }
 
-// legal reports whether a tree may be called so: a directory, or one in another.
-func legal(name string) bool {
+// validTree reports whether a tree may have a name: a directory, or one in another.
+func validTree(name string) bool {
 	return tree.Legal(name) && strings.Count(name, "/") < 2 && !strings.HasPrefix(path.Base(name), ".")
 }
 
-// room gives how many bytes a file system has for us: some are left to others.
-func room(dir string) (int64, error) {
+// freeBytes returns how many bytes of a file system may be used: some are left to others.
+func freeBytes(dir string) (int64, error) {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(dir, &fs); err != nil {
 		return 0, err

@@ -25,9 +25,9 @@ func Lay(dirs host.Dirs, key string, d apply.Directory, way io.ReadWriter) error
 	if err != nil {
 		return err
 	}
-	store := treesync.Store{Dir: filepath.Join(dirs.Arrivals(key), Tree)}
-	defer store.Drop() //nolint:errcheck // it goes with the twin at the latest
-	if err := store.Receive(way, treesync.Record{Name: d.Node + "/" + d.Mount.Volume}, func(name string) bool { return name == Tree }); err != nil {
+	store := treesync.Receiver{Dir: filepath.Join(dirs.Arrivals(key), Tree)}
+	defer store.Remove() //nolint:errcheck // it goes with the twin at the latest
+	if err := store.Receive(way, treesync.State{Name: d.Node + "/" + d.Mount.Volume}, func(name string) bool { return name == Tree }); err != nil {
 		return err
 	}
 	from := store.Tree(Tree)

@@ -23,7 +23,7 @@ func laid(t *testing.T, dirs host.Dirs, tree string, d apply.Directory, from str
 }
 
 func sent(ctx context.Context, way io.ReadWriter, tree, from string) error {
-	along, err := treesync.Toward(way)
+	along, err := treesync.NewStream(way)
 	if err == nil {
 		_, err = new(treesync.Sender).Send(ctx, along, []treesync.Source{{Name: tree, Dir: from}}, true)
 	}
@@ -78,7 +78,7 @@ func TestLay(t *testing.T) {
 		t.Error("another tree is laid down")
 	}
 	cut := ferry.Across(t.Context(), func(way io.ReadWriter) error {
-		_, err := treesync.Toward(way)
+		_, err := treesync.NewStream(way)
 		return err // and ends
 	}, func(way io.ReadWriter) error { return Lay(dirs, "s.dev", good, way) })
 	if cut == nil {

@@ -65,7 +65,7 @@ func one(ctx context.Context, program string, h *apply.Steered, d apply.Director
 		return nil, err
 	}
 	err = ferry.Across(ctx, func(way io.ReadWriter) error {
-		along, err := treesync.Toward(way)
+		along, err := treesync.NewStream(way)
 		if err != nil {
 			return err
 		}
