@@ -26,7 +26,7 @@ type Cellar interface {
 	Adoptions(ctx context.Context, of Heritage) ([]Adoption, error)
 	// AdoptVolumes gives it that, unless a node that runs uses some of it. What it gives has been adopted, also if there is an error.
 	AdoptVolumes(ctx context.Context, of Heritage) ([]Adopted, error)
-	// LayVolume takes in what comes along a stream (package freight) as a volume of the site, which is a twin: what a program has made for it elsewhere.
+	// LayVolume takes in what comes along a stream (package treesync) as a volume of the site, which is a twin: what a program has made for it elsewhere.
 	LayVolume(ctx context.Context, of Directory, way io.ReadWriter) error
 }
 

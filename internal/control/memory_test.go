@@ -33,13 +33,13 @@ import (
 	"orrery/internal/host/later"
 	"orrery/internal/host/path"
 	"orrery/internal/image"
-	"orrery/internal/image/pieces"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 	"orrery/internal/tree"
+	"orrery/internal/treesync/chunks"
 	"orrery/internal/volume"
 	"orrery/test/need"
 )
@@ -174,7 +174,7 @@ func (l layersOnDisk) BuildLayer(ctx context.Context, layer *spec.Layer, m site.
 	return errors.Join(l.inMemory.BuildLayer(ctx, layer, m, fill, say), l.keep(layer))
 }
 
-func (l layersOnDisk) Take(ctx context.Context, layer *spec.Layer, content string, from []pieces.Source, say, doubt func(string)) error {
+func (l layersOnDisk) Take(ctx context.Context, layer *spec.Layer, content string, from []chunks.Source, say, doubt func(string)) error {
 	if err := l.inMemory.Take(ctx, layer, content, from, say, doubt); err != nil {
 		return err
 	}

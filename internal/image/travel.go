@@ -19,11 +19,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/host"
-	"orrery/internal/image/pieces"
 	"orrery/internal/jsonlimit"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
 	"orrery/internal/tree"
+	"orrery/internal/treesync/chunks"
 	"orrery/internal/visible"
 )
 
@@ -56,7 +56,7 @@ var coming = struct {
 
 type arrival struct {
 	begun chan struct{} // it is known what is to come
-	r     *pieces.Receiving
+	r     *chunks.Download
 	over  chan struct{}
 }
 
@@ -90,7 +90,7 @@ func (s *Store) Give(ctx context.Context, digest string, c io.ReadWriter) error 
 	coming.Lock()
 	g.comes = coming.all[filepath.Join(s.Dir, digest)]
 	coming.Unlock()
-	return pieces.Serve(ctx, g, c)
+	return chunks.Serve(ctx, g, c)
 }
 
 // shelf is a layer as it is given.
@@ -158,8 +158,8 @@ func (g *shelf) Index(ctx context.Context) ([]byte, error) {
 	if g.still() {
 		select {
 		case <-g.comes.begun:
-			return g.comes.r.Whole(), nil
-		case <-time.After(pieces.Soon):
+			return g.comes.r.Packed(), nil
+		case <-time.After(chunks.WaitTimeout):
 			return nil, errors.New("it does not come here")
 		case <-g.comes.over:
 		case <-ctx.Done():
@@ -174,7 +174,7 @@ func (g *shelf) Index(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	x, err := pieces.Read(ctx, g.store.Tree(g.digest), sums, r)
+	x, err := chunks.Read(ctx, g.store.Tree(g.digest), sums, r)
 	if err != nil {
 		return nil, err
 	}
@@ -184,7 +184,7 @@ func (g *shelf) Index(ctx context.Context) ([]byte, error) {
 }
 
 // Piece gives a piece of a file of it.
-func (g *shelf) Piece(ctx context.Context, p pieces.Piece) ([]byte, error) {
+func (g *shelf) Piece(ctx context.Context, p chunks.Piece) ([]byte, error) {
 	if g.still() {
 		select {
 		case <-g.comes.begun:
@@ -192,7 +192,7 @@ func (g *shelf) Piece(ctx context.Context, p pieces.Piece) ([]byte, error) {
 			if err == nil || !g.store.has(g.digest) { // else it has just come whole
 				return content, err
 			}
-		case <-time.After(pieces.Soon):
+		case <-time.After(chunks.WaitTimeout):
 			return nil, errors.New("it does not come here")
 		case <-g.comes.over:
 		case <-ctx.Done():
@@ -213,11 +213,11 @@ func (g *shelf) Piece(ctx context.Context, p pieces.Piece) ([]byte, error) {
 		return nil, problem.Reason(err)
 	}
 	defer f.Close()
-	return pieces.PieceOf(f, p.N)
+	return chunks.PieceOf(f, p.N)
 }
 
 // Take fetches a layer from other hosts, unless the store has it. Content is the digest of what must be in it; whoever gives something else is asked no more, and doubt is told of him.
-func (s *Store) Take(ctx context.Context, l *spec.Layer, content string, from []pieces.Source, say, doubt func(string)) error {
+func (s *Store) Take(ctx context.Context, l *spec.Layer, content string, from []chunks.Source, say, doubt func(string)) error {
 	if s.has(l.Digest) {
 		return nil
 	}
@@ -236,7 +236,7 @@ func (s *Store) Take(ctx context.Context, l *spec.Layer, content string, from []
 			return s.explain(err, layerRoom)
 		}
 		doubt(err.Error())
-		from = slices.DeleteFunc(slices.Clone(from), func(s pieces.Source) bool { return s.Name == liar })
+		from = slices.DeleteFunc(slices.Clone(from), func(s chunks.Source) bool { return s.Name == liar })
 		if err := removeTree(t.dir); err != nil {
 			return err
 		}
@@ -258,16 +258,16 @@ type taking struct {
 const itself = "this host"
 
 // take fetches the layer once. It names who gave a list of its pieces that is not true, if it comes to that.
-func (t *taking) take(ctx context.Context, from []pieces.Source, begun time.Time) (liar string, err error) {
+func (t *taking) take(ctx context.Context, from []chunks.Source, begun time.Time) (liar string, err error) {
 	x, whole, whose, err := t.index(ctx, from)
 	if err != nil {
 		return "", problem.New(problem.Failed, "no host gives layer %s as it should be", t.layer.Title).Because(err)
 	}
-	r, err := pieces.Open(ctx, filepath.Join(t.dir, "files"), x, whole)
+	r, err := chunks.Open(ctx, filepath.Join(t.dir, "files"), x, whole)
 	if err != nil {
 		return "", err
 	}
-	if err := r.Fits(t.store.spare()); err != nil {
+	if err := r.CheckRoom(t.store.spare()); err != nil {
 		free, _ := t.store.free(t.store.Dir)
 		return "", t.store.full(uint64(r.Missing())+baseRoom/2, free).Because(err)
 	}
@@ -279,7 +279,7 @@ func (t *taking) take(ctx context.Context, from []pieces.Source, begun time.Time
 	if all > 0 {
 		t.say("fetches " + size(uint64(all)))
 		came, err := r.Fetch(ctx, from, t.doubt)
-		if errors.Is(err, pieces.ErrLie) { // what others give may be right, and the list wrong by which that is judged
+		if errors.Is(err, chunks.ErrCorrupt) { // what others give may be right, and the list wrong by which that is judged
 			return whose, errors.Join(fmt.Errorf("what is given of layer %s does not fit the list of its pieces that is host %s's", t.layer.Title, whose), err)
 		}
 		if err != nil {
@@ -293,7 +293,7 @@ func (t *taking) take(ctx context.Context, from []pieces.Source, begun time.Time
 	if err := removeTree(tree); err != nil {
 		return "", err
 	}
-	if err := r.Lay(ctx, tree); pieces.Own(err) || ctx.Err() != nil {
+	if err := r.Extract(ctx, tree); chunks.Local(err) || ctx.Err() != nil {
 		return "", err
 	} else if err != nil {
 		return whose, fmt.Errorf("host %s: what it gives of layer %s cannot be laid down: %w", whose, t.layer.Title, err)
@@ -303,7 +303,7 @@ func (t *taking) take(ctx context.Context, from []pieces.Source, begun time.Time
 		return "", err
 	}
 	if lines.digest() != t.content {
-		name, err := r.Wrong(ctx)
+		name, err := r.Mismatch(ctx)
 		return whose, errors.Join(fmt.Errorf("host %s: the list that it gives of the pieces of layer %s is not true of %s", whose, t.layer.Title, name), err)
 	}
 	record := t.record(x.Note, begun)
@@ -315,7 +315,7 @@ func (t *taking) take(ctx context.Context, from []pieces.Source, begun time.Time
 }
 
 // index gives what is in the layer: as it came before an interruption, else as some host gives it.
-func (t *taking) index(ctx context.Context, from []pieces.Source) (x *pieces.Index, whole []byte, whose string, err error) {
+func (t *taking) index(ctx context.Context, from []chunks.Source) (x *chunks.Index, whole []byte, whose string, err error) {
 	kept := filepath.Join(t.dir, "index.gz")
 	if whole, err := os.ReadFile(kept); err == nil {
 		if x, err := t.check(whole); err == nil {
@@ -325,7 +325,7 @@ func (t *taking) index(ctx context.Context, from []pieces.Source) (x *pieces.Ind
 	if err := removeTree(t.dir); err != nil { // it is of something else
 		return nil, nil, "", err
 	}
-	if x, whole, whose, err = pieces.FirstIndex(ctx, from, t.check, t.doubt); err != nil {
+	if x, whole, whose, err = chunks.FirstIndex(ctx, from, t.check, t.doubt); err != nil {
 		return nil, nil, "", err
 	}
 	if err := os.MkdirAll(t.dir, 0o700); err != nil {
@@ -335,10 +335,10 @@ func (t *taking) index(ctx context.Context, from []pieces.Source) (x *pieces.Ind
 }
 
 // check wants an index to be that of the layer.
-func (t *taking) check(whole []byte) (*pieces.Index, error) {
-	x, err := pieces.Unpack(bytes.NewReader(whole), uint32(scratchIDs.Size))
+func (t *taking) check(whole []byte) (*chunks.Index, error) {
+	x, err := chunks.Unpack(bytes.NewReader(whole), uint32(scratchIDs.Size))
 	if err == nil && manifest(x.Lines()).digest() != t.content {
-		err = fmt.Errorf("its list of files is not that of the layer: %w", pieces.ErrLie)
+		err = fmt.Errorf("its list of files is not that of the layer: %w", chunks.ErrCorrupt)
 	}
 	return x, err
 }

@@ -24,8 +24,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"orrery/internal/image/pieces"
 	"orrery/internal/site/spec"
+	"orrery/internal/treesync/chunks"
 )
 
 const (
@@ -39,12 +39,12 @@ func traveller(t *testing.T) (*Store, *spec.Layer, string) {
 	s := Open(t.TempDir())
 	l := &spec.Layer{Digest: travels, Title: "debian + cam"}
 	noise := rand.New(rand.NewPCG(1, 2))
-	large := make([]byte, 2*pieces.Size+some) // the second piece is zeros, which need not be sent
-	for i := 0; i < pieces.Size; i += 8 {
+	large := make([]byte, 2*chunks.Size+some) // the second piece is zeros, which need not be sent
+	for i := 0; i < chunks.Size; i += 8 {
 		binary.LittleEndian.PutUint64(large[i:], noise.Uint64())
 	}
-	for i := range large[2*pieces.Size:] {
-		large[2*pieces.Size+i] = byte(noise.Uint32())
+	for i := range large[2*chunks.Size:] {
+		large[2*chunks.Size+i] = byte(noise.Uint32())
 	}
 	r := &Record{Digest: travels, Title: l.Title, Packages: []string{"cam=1", "bad\x1b[2J=1"}, Seconds: 7, Built: time.Now().Add(-time.Hour)}
 	g, err := s.stage(t.Context(), l)
@@ -71,8 +71,8 @@ func traveller(t *testing.T) (*Store, *spec.Layer, string) {
 }
 
 // via gives a source that gives by a function.
-func via(name string, give func(ctx context.Context, c net.Conn)) pieces.Source {
-	return pieces.Source{Name: name, Open: func(ctx context.Context) (net.Conn, error) {
+func via(name string, give func(ctx context.Context, c net.Conn)) chunks.Source {
+	return chunks.Source{Name: name, Open: func(ctx context.Context) (net.Conn, error) {
 		far, near := net.Pipe()
 		go func() {
 			defer far.Close()
@@ -82,7 +82,7 @@ func via(name string, give func(ctx context.Context, c net.Conn)) pieces.Source 
 	}}
 }
 
-func honest(name string, s *Store, sent *counted) pieces.Source {
+func honest(name string, s *Store, sent *counted) chunks.Source {
 	return via(name, func(ctx context.Context, c net.Conn) { _ = s.Give(ctx, travels, &counting{c, sent}) })
 }
 
@@ -110,7 +110,7 @@ func (c *counting) Write(p []byte) (int, error) {
 type forged struct {
 	shelf
 	index func([]byte) []byte
-	piece func(pieces.Piece, []byte) []byte
+	piece func(chunks.Piece, []byte) []byte
 }
 
 func (f *forged) Index(ctx context.Context) ([]byte, error) {
@@ -121,7 +121,7 @@ func (f *forged) Index(ctx context.Context) ([]byte, error) {
 	return whole, err
 }
 
-func (f *forged) Piece(ctx context.Context, p pieces.Piece) ([]byte, error) {
+func (f *forged) Piece(ctx context.Context, p chunks.Piece) ([]byte, error) {
 	content, err := f.shelf.Piece(ctx, p)
 	if f.piece != nil && err == nil {
 		content = f.piece(p, content)
@@ -129,11 +129,11 @@ func (f *forged) Piece(ctx context.Context, p pieces.Piece) ([]byte, error) {
 	return content, err
 }
 
-func liar(name string, f *forged) pieces.Source {
+func liar(name string, f *forged) chunks.Source {
 	return via(name, func(ctx context.Context, c net.Conn) {
 		is := *f
 		defer is.close()
-		_ = pieces.Serve(ctx, &is, c)
+		_ = chunks.Serve(ctx, &is, c)
 	})
 }
 
@@ -154,7 +154,7 @@ func TestTravel(t *testing.T) {
 		t.Errorf("a layer that is not there: %v", err)
 	}
 	d := &doubts{}
-	must(t, to.Take(t.Context(), l, content, []pieces.Source{honest("sv1", from, &counted{}), honest("sv2", from, &counted{})}, quiet, d.add))
+	must(t, to.Take(t.Context(), l, content, []chunks.Source{honest("sv1", from, &counted{}), honest("sv2", from, &counted{})}, quiet, d.add))
 	must(t, to.Verify(t.Context(), travels))
 	r, err := to.Record(travels)
 	must(t, err)
@@ -183,20 +183,20 @@ func TestTravel(t *testing.T) {
 func TestResumed(t *testing.T) {
 	from, l, content := traveller(t)
 	to := Open(t.TempDir())
-	cut := &counted{most: pieces.Size + some/2}
-	if err := to.Take(t.Context(), l, content, []pieces.Source{honest("sv1", from, cut)}, quiet, quiet); err == nil || to.has(travels) {
+	cut := &counted{most: chunks.Size + some/2}
+	if err := to.Take(t.Context(), l, content, []chunks.Source{honest("sv1", from, cut)}, quiet, quiet); err == nil || to.has(travels) {
 		t.Fatalf("it came: %v", err)
 	}
 	must(t, to.Sweep()) // as each run begins
 	rest := &counted{}
-	must(t, to.Take(t.Context(), l, content, []pieces.Source{honest("sv1", from, rest)}, quiet, quiet))
+	must(t, to.Take(t.Context(), l, content, []chunks.Source{honest("sv1", from, rest)}, quiet, quiet))
 	must(t, to.Verify(t.Context(), travels))
 	if n := rest.bytes.Load(); n > 2*some {
 		t.Errorf("%d bytes were sent after %d", n, cut.bytes.Load())
 	}
 	// What is damaged meanwhile is noticed.
 	to = Open(t.TempDir())
-	_ = to.Take(t.Context(), l, content, []pieces.Source{honest("sv1", from, &counted{most: pieces.Size + some/2})}, quiet, quiet)
+	_ = to.Take(t.Context(), l, content, []chunks.Source{honest("sv1", from, &counted{most: chunks.Size + some/2})}, quiet, quiet)
 	files, err := filepath.Glob(filepath.Join(to.Dir, ".incoming", travels, "files/*"))
 	must(t, err)
 	for _, name := range files {
@@ -206,11 +206,11 @@ func TestResumed(t *testing.T) {
 		must(t, err)
 		must(t, f.Close())
 	}
-	must(t, to.Take(t.Context(), l, content, []pieces.Source{honest("sv1", from, &counted{})}, quiet, quiet))
+	must(t, to.Take(t.Context(), l, content, []chunks.Source{honest("sv1", from, &counted{})}, quiet, quiet))
 	must(t, to.Verify(t.Context(), travels))
 	// GC gives up what has not come.
 	to = Open(t.TempDir())
-	_ = to.Take(t.Context(), l, content, []pieces.Source{honest("sv1", from, &counted{most: pieces.Size + some/2})}, quiet, quiet)
+	_ = to.Take(t.Context(), l, content, []chunks.Source{honest("sv1", from, &counted{most: chunks.Size + some/2})}, quiet, quiet)
 	_, err = to.GC(t.Context(), nil)
 	must(t, err)
 	if left, _ := filepath.Glob(filepath.Join(to.Dir, ".incoming/*")); len(left) > 0 {
@@ -234,12 +234,12 @@ func TestPassedOn(t *testing.T) {
 		}
 		return open(ctx)
 	}
-	go func() { got <- first.Take(t.Context(), l, content, []pieces.Source{source}, quiet, quiet) }()
+	go func() { got <- first.Take(t.Context(), l, content, []chunks.Source{source}, quiet, quiet) }()
 	<-begun
-	must(t, second.Take(t.Context(), l, content, []pieces.Source{honest("sv2", first, &counted{})}, quiet, quiet))
+	must(t, second.Take(t.Context(), l, content, []chunks.Source{honest("sv2", first, &counted{})}, quiet, quiet))
 	must(t, <-got)
 	must(t, second.Verify(t.Context(), travels))
-	if n := sent.bytes.Load(); n > pieces.Size+2*some {
+	if n := sent.bytes.Load(); n > chunks.Size+2*some {
 		t.Errorf("the first host sent %d bytes", n)
 	}
 }
@@ -262,9 +262,9 @@ func TestLiars(t *testing.T) {
 	}
 	other := strings.Repeat("ab", 32)
 	for name, f := range map[string]*forged{
-		"another byte":          {piece: func(_ pieces.Piece, c []byte) []byte { c = bytes.Clone(c); c[0]++; return c }},
-		"less":                  {piece: func(_ pieces.Piece, c []byte) []byte { return c[1:] }},
-		"more":                  {piece: func(_ pieces.Piece, c []byte) []byte { return append(bytes.Clone(c), 0) }},
+		"another byte":          {piece: func(_ chunks.Piece, c []byte) []byte { c = bytes.Clone(c); c[0]++; return c }},
+		"less":                  {piece: func(_ chunks.Piece, c []byte) []byte { return c[1:] }},
+		"more":                  {piece: func(_ chunks.Piece, c []byte) []byte { return append(bytes.Clone(c), 0) }},
 		"no index":              {index: func([]byte) []byte { return []byte("nothing") }},
 		"an empty index":        {index: func([]byte) []byte { return nil }},
 		"another mode":          {index: entry("etc/file1", map[string]any{"m": unix.S_IFREG | 0o4755})},
@@ -275,8 +275,8 @@ func TestLiars(t *testing.T) {
 		"another size":          {index: entry("etc/file1", map[string]any{"s": 1 << 40})},
 		"pieces of another":     {index: entry("usr/large", map[string]any{"pieces": []string{other, other, other}})},
 		"pieces of its own": {
-			index: entry("usr/large", map[string]any{"pieces": []string{sevens(pieces.Size), sevens(pieces.Size), sevens(some)}}),
-			piece: func(_ pieces.Piece, c []byte) []byte { return bytes.Repeat([]byte{7}, len(c)) },
+			index: entry("usr/large", map[string]any{"pieces": []string{sevens(chunks.Size), sevens(chunks.Size), sevens(some)}}),
+			piece: func(_ chunks.Piece, c []byte) []byte { return bytes.Repeat([]byte{7}, len(c)) },
 		},
 		"a link to another": {index: entry("usr/same", map[string]any{"h": "etc/file8"})},
 		"out of order":      {index: entries(func(l []map[string]any) []map[string]any { slices.Reverse(l[1:]); return l })},
@@ -284,14 +284,14 @@ func TestLiars(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f.store, f.digest = from, travels
 			to, d, other := Open(t.TempDir()), &doubts{}, honest("sv1", from, &counted{})
-			other.Reserve = true // else it may have given all of it already
-			err := to.Take(t.Context(), l, content, []pieces.Source{liar("sv3", f), other}, quiet, d.add)
+			other.Fallback = true // else it may have given all of it already
+			err := to.Take(t.Context(), l, content, []chunks.Source{liar("sv3", f), other}, quiet, d.add)
 			if err != nil || !strings.Contains(strings.Join(d.all, "\n"), "host sv3") {
 				t.Errorf("it ends with %v, and doubts of %q", err, d.all)
 			}
 			must(t, to.Verify(t.Context(), travels))
 			to = Open(t.TempDir())
-			err = to.Take(t.Context(), l, content, []pieces.Source{liar("sv3", f)}, quiet, quiet)
+			err = to.Take(t.Context(), l, content, []chunks.Source{liar("sv3", f)}, quiet, quiet)
 			if err == nil || to.has(travels) {
 				t.Errorf("it came from the liar alone: %v", err)
 			}
@@ -307,7 +307,7 @@ func sevens(n int) string {
 // repacked gives an index whose entries were changed.
 func repacked(t *testing.T, whole []byte, change func([]map[string]any) []map[string]any) []byte {
 	t.Helper()
-	x, err := pieces.Unpack(bytes.NewReader(whole), 65536)
+	x, err := chunks.Unpack(bytes.NewReader(whole), 65536)
 	must(t, err)
 	var all []map[string]any
 	for _, e := range x.Entries {
@@ -323,7 +323,7 @@ func repacked(t *testing.T, whole []byte, change func([]map[string]any) []map[st
 	for _, e := range change(all) {
 		text, err := json.Marshal(e)
 		must(t, err)
-		var is pieces.Entry
+		var is chunks.Entry
 		must(t, json.Unmarshal(text, &is))
 		x.Entries = append(x.Entries, is)
 	}

@@ -1,6 +1,3 @@
-// Package treesync describes trees of files to other hosts: what is at a path, and which of its extended attributes go along.
-//
-// The other side may lie. What it says is written by package tree, which leaves no tree, and within the limits of this package.
 package treesync
 
 import "strings"

@@ -2,7 +2,6 @@ package treesync
 
 import (
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path"
@@ -12,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/jsonlimit"
 	"orrery/internal/tree"
 )
 
@@ -124,5 +124,5 @@ func (a *Attrs) UnmarshalJSON(text []byte) error {
 	if len(text) > maxBytes {
 		return fmt.Errorf("extended attributes of %d bytes: %w", len(text), tree.ErrTooLarge)
 	}
-	return json.Unmarshal(text, (*map[string][]byte)(a))
+	return jsonlimit.Unmarshal(text, (*map[string][]byte)(a))
 }

@@ -7,27 +7,27 @@ import (
 	"path/filepath"
 
 	"orrery/internal/apply"
-	"orrery/internal/freight"
 	"orrery/internal/host"
 	"orrery/internal/host/twins"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/check"
 	"orrery/internal/tree"
+	"orrery/internal/treesync"
 )
 
 // Tree is what the only tree is called that comes for a volume.
 const Tree = "volume"
 
-// Lay takes in what comes along a stream (package freight) as the volume of a node of a twin on this machine, which has nothing of it yet. It appears as a whole.
+// Lay takes in what comes along a stream (package treesync) as the volume of a node of a twin on this machine, which has nothing of it yet. It appears as a whole.
 func Lay(dirs host.Dirs, key string, d apply.Directory, way io.ReadWriter) error {
 	to, err := placeOf(dirs, key, d)
 	if err != nil {
 		return err
 	}
-	store := freight.Store{Dir: filepath.Join(dirs.Arrivals(key), Tree)}
-	defer store.Drop() //nolint:errcheck // it goes with the twin at the latest
-	if err := store.Receive(way, freight.Record{Name: d.Node + "/" + d.Mount.Volume}, func(name string) bool { return name == Tree }); err != nil {
+	store := treesync.Receiver{Dir: filepath.Join(dirs.Arrivals(key), Tree)}
+	defer store.Remove() //nolint:errcheck // it goes with the twin at the latest
+	if err := store.Receive(way, treesync.State{Name: d.Node + "/" + d.Mount.Volume}, func(name string) bool { return name == Tree }); err != nil {
 		return err
 	}
 	from := store.Tree(Tree)

@@ -9,12 +9,12 @@ import (
 
 	"orrery/internal/apply"
 	"orrery/internal/backup/ferry"
-	"orrery/internal/freight"
 	"orrery/internal/host"
 	"orrery/internal/host/twins"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 	"orrery/internal/site/twin"
+	"orrery/internal/treesync"
 )
 
 // laid sends a directory as the volume of a node, under the name of a tree, and tells what became of it.
@@ -23,9 +23,9 @@ func laid(t *testing.T, dirs host.Dirs, tree string, d apply.Directory, from str
 }
 
 func sent(ctx context.Context, way io.ReadWriter, tree, from string) error {
-	along, err := freight.Toward(way)
+	along, err := treesync.NewStream(way)
 	if err == nil {
-		_, err = new(freight.Sender).Send(ctx, along, []freight.Source{{Name: tree, Dir: from}}, true)
+		_, err = new(treesync.Sender).Send(ctx, along, []treesync.Source{{Name: tree, Dir: from}}, true)
 	}
 	return err
 }
@@ -78,7 +78,7 @@ func TestLay(t *testing.T) {
 		t.Error("another tree is laid down")
 	}
 	cut := ferry.Across(t.Context(), func(way io.ReadWriter) error {
-		_, err := freight.Toward(way)
+		_, err := treesync.NewStream(way)
 		return err // and ends
 	}, func(way io.ReadWriter) error { return Lay(dirs, "s.dev", good, way) })
 	if cut == nil {

@@ -12,12 +12,12 @@ import (
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/image"
-	"orrery/internal/image/pieces"
 	"orrery/internal/network"
 	"orrery/internal/network/wireguard"
 	"orrery/internal/observe"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
+	"orrery/internal/treesync/chunks"
 	"orrery/internal/volume"
 )
 
@@ -64,7 +64,7 @@ type Layers interface {
 	Took(title string) time.Duration
 	Word(digest string) (image.Word, error)
 	Give(ctx context.Context, digest string, c io.ReadWriter) error
-	Take(ctx context.Context, l *spec.Layer, content string, from []pieces.Source, say, doubt func(string)) error
+	Take(ctx context.Context, l *spec.Layer, content string, from []chunks.Source, say, doubt func(string)) error
 	Receive(ctx context.Context, digest string, from io.Reader) error
 	Sweep() error
 }

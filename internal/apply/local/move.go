@@ -16,13 +16,13 @@ import (
 
 	"orrery/internal/engine"
 	"orrery/internal/engine/nodedir"
-	"orrery/internal/freight"
 	"orrery/internal/host"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
 	"orrery/internal/tree"
+	"orrery/internal/treesync"
 	"orrery/internal/volume"
 )
 
@@ -30,14 +30,14 @@ import (
 type moves struct {
 	*Place
 	mutex   sync.Mutex
-	senders map[int]*freight.Sender
+	senders map[int]*treesync.Sender
 	sums    map[int]string // of what was sent of nodes when they stood still
 }
 
 func (m *moves) dir(id int) nodedir.Dir { return nodedir.Of(m.Dirs, m.Key, id) }
 
-func (m *moves) store(id int) freight.Store {
-	return freight.Store{Dir: filepath.Join(m.Dirs.Arrivals(m.Key), strconv.Itoa(id))}
+func (m *moves) store(id int) treesync.Receiver {
+	return treesync.Receiver{Dir: filepath.Join(m.Dirs.Arrivals(m.Key), strconv.Itoa(id))}
 }
 
 // observe looks at what is on its way.
@@ -51,7 +51,7 @@ func (m *moves) observe(seen *observe.Host) error {
 		n := observe.Node{Node: f.Node, State: observe.Stopped, Configured: f.Configured, Active: f.Active, Resume: m.dir(f.ID).Resumes()}
 		seen.Given = append(seen.Given, observe.Given{Node: n, To: g.To, Sum: g.Sum})
 	}
-	all, err := freight.All(m.Dirs.Arrivals(m.Key))
+	all, err := treesync.States(m.Dirs.Arrivals(m.Key))
 	for _, r := range all {
 		seen.Arrivals = append(seen.Arrivals, observe.Arrival{Name: r.Name, ID: r.ID, From: r.From, Sum: r.Sum, Whole: r.Whole})
 	}
@@ -71,7 +71,7 @@ func (m *moves) sweep() error {
 		}
 		_, given := m.dir(id).Given()
 		if r, bad := m.store(id).Read(); bad != nil || r.ID != id || tree.Exists(m.dir(id).Path()) && !given {
-			err = errors.Join(err, m.store(id).Drop())
+			err = errors.Join(err, m.store(id).Remove())
 		}
 	}
 	return err
@@ -137,26 +137,26 @@ func (m *moves) send(ctx context.Context, s *plan.Step, way io.ReadWriter, say f
 	if runs, err := m.runs(ctx, e, n); err != nil || runs && still {
 		return "", cmp.Or[error](err, problem.New(problem.Surprise, "node %s runs", n.Name).Try("plan again"))
 	}
-	sources := []freight.Source{{Name: "private", Dir: of.Private(engine.RefOf(n)), Without: of.OfHost(n)}}
+	sources := []treesync.Source{{Name: "private", Dir: of.Private(engine.RefOf(n)), Without: of.OfHost(n)}}
 	if keys := m.keys(n); keys != "" {
-		sources = append(sources, freight.Source{Name: "keys", Dir: keys})
+		sources = append(sources, treesync.Source{Name: "keys", Dir: keys})
 	}
 	for name, dir := range m.own(n) {
-		sources = append(sources, freight.Source{Name: name, Dir: dir})
+		sources = append(sources, treesync.Source{Name: name, Dir: dir})
 	}
-	slices.SortFunc(sources, func(a, b freight.Source) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(sources, func(a, b treesync.Source) int { return strings.Compare(a.Name, b.Name) })
 	m.mutex.Lock()
 	if m.senders == nil {
-		m.senders, m.sums = map[int]*freight.Sender{}, map[int]string{}
+		m.senders, m.sums = map[int]*treesync.Sender{}, map[int]string{}
 	}
 	sender := m.senders[n.ID]
 	if sender == nil {
-		sender = &freight.Sender{}
+		sender = &treesync.Sender{}
 		m.senders[n.ID] = sender
 	}
 	delete(m.sums, n.ID)
 	m.mutex.Unlock()
-	along, err := freight.Toward(way)
+	along, err := treesync.NewStream(way)
 	if err != nil {
 		return "", err
 	}
@@ -197,7 +197,7 @@ func (m *moves) take(s *plan.Step, way io.ReadWriter) error {
 		return err
 	}
 	own := m.own(s.Node)
-	return m.store(s.Node.ID).Receive(way, freight.Record{Name: s.Node.Name, ID: s.Node.ID, From: s.Peer}, func(name string) bool {
+	return m.store(s.Node.ID).Receive(way, treesync.State{Name: s.Node.Name, ID: s.Node.ID, From: s.Peer}, func(name string) bool {
 		_, is := own[name]
 		return is || name == "private" || name == "keys" && m.keys(s.Node) != ""
 	})
@@ -277,7 +277,7 @@ func (m *moves) receive(ctx context.Context, s *plan.Step) error {
 	if err := of.Receive(ctx, s.Node, store.Tree("private"), mark, s.Runs); err != nil {
 		return err
 	}
-	return store.Drop()
+	return store.Remove()
 }
 
 // aside puts a volume aside that a node of the same name has left here at some time.
@@ -289,7 +289,7 @@ func aside(path string) error {
 }
 
 // takeKeys takes the SSH host keys of a node. Another host has sent them, so nothing but small files is taken, and these as new ones.
-func takeKeys(from freight.Store, to string) error {
+func takeKeys(from treesync.Receiver, to string) error {
 	files, err := from.Files("keys")
 	if err != nil || len(files) == 0 { // it had none
 		return err
@@ -335,7 +335,7 @@ func (m *moves) drop(ctx context.Context, n *spec.Node) error {
 			return err
 		}
 	}
-	return m.store(n.ID).Drop()
+	return m.store(n.ID).Remove()
 }
 
 // remove removes a node with its volumes and keys.

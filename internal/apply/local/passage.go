@@ -9,9 +9,9 @@ import (
 	"orrery/internal/apply"
 	"orrery/internal/apply/copying"
 	"orrery/internal/image"
-	"orrery/internal/image/pieces"
 	"orrery/internal/lane"
 	"orrery/internal/plan"
+	"orrery/internal/treesync/chunks"
 )
 
 // Word says what is in a layer in the store.
@@ -75,9 +75,9 @@ func (w *Worker) Take(ctx context.Context, e apply.Errand, with apply.Meeting, s
 	if e.Layer == nil || e.Layer.Layer == nil {
 		return errNoErrand
 	}
-	from := make([]pieces.Source, len(e.Layer.From))
+	from := make([]chunks.Source, len(e.Layer.From))
 	for i, g := range e.Layer.From {
-		from[i] = pieces.Source{Name: g.Host, Reserve: g.Reserve, Open: func(ctx context.Context) (net.Conn, error) { return apply.Along(ctx, with, g.Host) }}
+		from[i] = chunks.Source{Name: g.Host, Fallback: g.Reserve, Open: func(ctx context.Context) (net.Conn, error) { return apply.Along(ctx, with, g.Host) }}
 	}
 	return w.Ground.Layers.Take(ctx, e.Layer.Layer, e.Layer.Content, from, say, with.Doubt)
 }

@@ -11,11 +11,11 @@ import (
 	"orrery/internal/apply/filling"
 	"orrery/internal/aside"
 	"orrery/internal/backup/ferry"
-	"orrery/internal/freight"
 	"orrery/internal/plan/place"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/twin"
+	"orrery/internal/treesync"
 )
 
 // Far lets the program fill the volumes of a twin that has just been made, on its hosts: one volume after the other is made in a directory of this machine, and sent to the host of the node. When all of
@@ -65,11 +65,11 @@ func one(ctx context.Context, program string, h *apply.Steered, d apply.Director
 		return nil, err
 	}
 	err = ferry.Across(ctx, func(way io.ReadWriter) error {
-		along, err := freight.Toward(way)
+		along, err := treesync.NewStream(way)
 		if err != nil {
 			return err
 		}
-		sent, err := new(freight.Sender).Send(ctx, along, []freight.Source{{Name: filling.Tree, Dir: dir}}, true)
+		sent, err := new(treesync.Sender).Send(ctx, along, []treesync.Source{{Name: filling.Tree, Dir: dir}}, true)
 		if err == nil {
 			left = sent.Left
 		}

@@ -17,10 +17,10 @@ import (
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/image"
-	"orrery/internal/image/pieces"
 	"orrery/internal/observe"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
+	"orrery/internal/treesync/chunks"
 	volumes "orrery/internal/volume"
 )
 
@@ -144,7 +144,7 @@ func (l Layers) Give(_ context.Context, digest string, c io.ReadWriter) error {
 }
 
 // Take has the layer when one of the hosts says that it has it.
-func (l Layers) Take(ctx context.Context, layer *spec.Layer, _ string, from []pieces.Source, _, doubt func(string)) error {
+func (l Layers) Take(ctx context.Context, layer *spec.Layer, _ string, from []chunks.Source, _, doubt func(string)) error {
 	what := l.h.begin(ctx, "fetch", layer.Title)
 	if what.err != nil {
 		return what.err

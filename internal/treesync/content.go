@@ -1,4 +1,4 @@
-package freight
+package treesync
 
 import (
 	"context"
@@ -13,9 +13,9 @@ import (
 	"orrery/internal/tree"
 )
 
-// file sends a regular file; of a large one that was sent before, only what is another now. A process that has it mapped can change a page without the time of change as long as that has not been written to disk: so
-// the pages are written first.
-func (r *round) file(e *tree.Entry, k *known) error {
+// file sends a regular file; of a large one that was sent before, only the blocks that have changed. A process that has it mapped can
+// change a page without a new time of change until the page is written to disk, so the pages are written first.
+func (r *pass) file(e *tree.Entry, k *fileState) error {
 	f, st, err := tree.OpenEntry(e.Dir, e.Name)
 	if err != nil {
 		return err
@@ -42,43 +42,43 @@ func (r *round) file(e *tree.Entry, k *known) error {
 		was = nil
 	}
 	k.sums = nil
-	if st.Size >= large {
+	if st.Size >= minPatchSize {
 		k.sums = map[int64][16]byte{}
 	}
-	if err := r.line.tell(opened, sent); err != nil {
+	if err := r.conn.writeJSON(fileStart, sent); err != nil {
 		return err
 	}
-	if err := r.pieces(f, &st, k, was); err != nil {
+	if err := r.blocks(f, &st, k, was); err != nil {
 		return err
 	}
 	for n := range was {
-		if _, stays := k.sums[n]; !stays && n*piece < st.Size {
-			if err := r.line.frame(cleared, number(n*piece), number(min(piece, st.Size-n*piece))); err != nil {
+		if _, stays := k.sums[n]; !stays && n*blockSize < st.Size {
+			if err := r.conn.frame(hole, number(n*blockSize), number(min(blockSize, st.Size-n*blockSize))); err != nil {
 				return err
 			}
 		}
 	}
-	k.state = r.sure(is, &st)
-	return r.line.tell(closed, sent)
+	k.state = r.stableState(is, &st)
+	return r.conn.writeJSON(fileEnd, sent)
 }
 
 func number(n int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) } //nolint:gosec // it is an offset
 
-// pieces sends the pieces of a file in which there is something, but those that are as they were.
-func (r *round) pieces(f int, st *unix.Stat_t, k *known, was map[int64][16]byte) error {
-	next := int64(0) // the first piece that has not been looked at
+// blocks sends the blocks of a file that are no holes, but those that are unchanged.
+func (r *pass) blocks(f int, st *unix.Stat_t, k *fileState, was map[int64][16]byte) error {
+	next := int64(0) // the first block that has not been read
 	return tree.EachData(f, st.Size, func(from, to int64) error {
-		for n := max(next, from/piece); n*piece < to; n++ {
+		for n := max(next, from/blockSize); n*blockSize < to; n++ {
 			next = n + 1
 			if r.ctx.Err() != nil {
 				return context.Cause(r.ctx)
 			}
-			b := r.buffer[:min(piece, st.Size-n*piece)]
-			got, err := tree.ReadAt(f, b, n*piece)
+			b := r.buffer[:min(blockSize, st.Size-n*blockSize)]
+			got, err := tree.ReadAt(f, b, n*blockSize)
 			if err != nil {
 				return err
 			}
-			clear(b[got:]) // it has been cut off meanwhile: it will be sent again
+			clear(b[got:]) // the file was cut off meanwhile, and will be sent again
 			if empty(b) {
 				continue
 			}
@@ -91,7 +91,7 @@ func (r *round) pieces(f int, st *unix.Stat_t, k *known, was map[int64][16]byte)
 				continue
 			}
 			r.Bytes += int64(len(b))
-			if err := r.line.frame(content, number(n*piece), b); err != nil {
+			if err := r.conn.frame(content, number(n*blockSize), b); err != nil {
 				return err
 			}
 		}

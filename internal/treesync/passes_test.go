@@ -1,4 +1,4 @@
-package freight
+package treesync
 
 import (
 	"bytes"
@@ -14,7 +14,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"orrery/internal/treesync"
 	"orrery/internal/treesync/treesynctest"
 )
 
@@ -75,11 +74,11 @@ func listed(t *testing.T, dir string) string {
 type pair struct {
 	t      *testing.T
 	sender Sender
-	store  Store
-	of     Record
+	store  Receiver
+	of     State
 }
 
-func (p *pair) send(still bool, sources ...Source) (*Round, error) {
+func (p *pair) send(still bool, sources ...Source) (*Pass, error) {
 	p.t.Helper()
 	near, far := net.Pipe()
 	ended := make(chan error, 1)
@@ -88,8 +87,8 @@ func (p *pair) send(still bool, sources ...Source) (*Round, error) {
 		far.Close() //nolint:errcheck // it is in memory
 		ended <- err
 	}()
-	way, err := Toward(near)
-	var r *Round
+	way, err := NewStream(near)
+	var r *Pass
 	if err == nil {
 		r, err = p.sender.Send(p.t.Context(), way, sources, still)
 	}
@@ -101,7 +100,7 @@ func (p *pair) send(still bool, sources ...Source) (*Round, error) {
 }
 
 func newPair(t *testing.T) *pair {
-	return &pair{t: t, store: Store{filepath.Join(t.TempDir(), "7")}, of: Record{Name: "db", ID: 7, From: "sv1"}}
+	return &pair{t: t, store: Receiver{filepath.Join(t.TempDir(), "7")}, of: State{Name: "db", ID: 7, From: "sv1"}}
 }
 
 // TestRounds: what arrives is what was there, with its owners, times, attributes, links and holes; and a second round brings only what has changed since.
@@ -127,8 +126,8 @@ func TestRounds(t *testing.T) {
 	f, err := os.Create(in("disk"))
 	must(t, err)
 	must(t, f.Truncate(64<<20))
-	for _, at := range []int64{0, 10 << 20, 50 << 20} {
-		_, err = f.WriteAt(bytes.Repeat([]byte("x"), 100_000), at)
+	for _, has := range []int64{0, 10 << 20, 50 << 20} {
+		_, err = f.WriteAt(bytes.Repeat([]byte("x"), 100_000), has)
 		must(t, err)
 	}
 	must(t, os.Chmod(in("etc"), 0o700))
@@ -136,9 +135,9 @@ func TestRounds(t *testing.T) {
 	want := func() {
 		t.Helper()
 		out := ""
-		for line := range strings.Lines(listed(t, dir)) {
-			if !strings.HasPrefix(line, `"null"`) {
-				out += strings.ReplaceAll(line, " trusted.overlay.origin=z", "")
+		for conn := range strings.Lines(listed(t, dir)) {
+			if !strings.HasPrefix(conn, `"null"`) {
+				out += strings.ReplaceAll(conn, " trusted.overlay.origin=z", "")
 			}
 		}
 		if got := listed(t, p.store.Tree("private")); got != out {
@@ -151,11 +150,11 @@ func TestRounds(t *testing.T) {
 	if len(r.Left) != 1 || r.Left[0] != "null: a device" {
 		t.Errorf("left is %q", r.Left)
 	}
-	time.Sleep(2 * settled) // the time of a change tells it from a later one
+	time.Sleep(2 * settleTime) // the time of a change tells it from a later one
 	if r, err = p.send(false, sources...); err != nil || r.Bytes > 3*200_000 {
 		t.Errorf("again: %+v, %v", r, err)
 	}
-	time.Sleep(2 * settled)
+	time.Sleep(2 * settleTime)
 	if r, err = p.send(false, sources...); err != nil || r.Files > 0 || r.Bytes > 0 {
 		t.Errorf("a third time: %+v, %v", r, err)
 	}
@@ -174,7 +173,7 @@ func TestRounds(t *testing.T) {
 	r, err = p.send(true, sources...)
 	must(t, err)
 	want()
-	if r.Bytes > 2*piece+100 {
+	if r.Bytes > 2*blockSize+100 {
 		t.Errorf("of one piece that has changed, %d bytes were sent", r.Bytes)
 	}
 	if has, err := p.store.Read(); err != nil || has.Sum != r.Sum || !has.Whole {
@@ -189,43 +188,43 @@ func TestRounds(t *testing.T) {
 
 // TestHostileSender: whatever another host sends stays inside, is no device, and is no more than was announced.
 func TestHostileSender(t *testing.T) {
-	for what, frames := range map[string]func(l *line) error{
-		"no round":     func(l *line) error { return l.frame(inTree, []byte("private")) },
-		"another tree": func(l *line) error { return l.frame(inTree, []byte("keys/../..")) },
-		"up": func(l *line) error {
-			return tell(l, other, entry{Entry: treesync.Entry{Name: "../x", Mode: unix.S_IFIFO}})
+	for what, frames := range map[string]func(l *conn) error{
+		"no round":     func(l *conn) error { return l.frame(treeStart, []byte("private")) },
+		"another tree": func(l *conn) error { return l.frame(treeStart, []byte("keys/../..")) },
+		"up": func(l *conn) error {
+			return writeJSON(l, special, entry{Entry: Entry{Name: "../x", Mode: unix.S_IFIFO}})
 		},
-		"absolute": func(l *line) error { return tell(l, entered, entry{Entry: treesync.Entry{Name: "/etc"}}) },
-		"through a link": func(l *line) error {
-			if err := tell(l, other, entry{Entry: treesync.Entry{Name: "l", Mode: unix.S_IFLNK, Link: "/tmp"}}); err != nil {
+		"absolute": func(l *conn) error { return writeJSON(l, dirStart, entry{Entry: Entry{Name: "/etc"}}) },
+		"through a link": func(l *conn) error {
+			if err := writeJSON(l, special, entry{Entry: Entry{Name: "l", Mode: unix.S_IFLNK, Link: "/tmp"}}); err != nil {
 				return err
 			}
-			return l.tell(opened, entry{Entry: treesync.Entry{Name: "l/freight-was-here", Mode: unix.S_IFREG}})
+			return l.writeJSON(fileStart, entry{Entry: Entry{Name: "l/orrery-was-here", Mode: unix.S_IFREG}})
 		},
-		"a block device": func(l *line) error {
-			return tell(l, other, entry{Entry: treesync.Entry{Name: "sda", Mode: unix.S_IFBLK | 0o666}})
+		"a block device": func(l *conn) error {
+			return writeJSON(l, special, entry{Entry: Entry{Name: "sda", Mode: unix.S_IFBLK | 0o666}})
 		},
-		"a link to above": func(l *line) error {
-			return tell(l, linked, entry{Entry: treesync.Entry{Name: "x", Same: "../../arrival.json"}})
+		"a link to above": func(l *conn) error {
+			return writeJSON(l, link, entry{Entry: Entry{Name: "x", Same: "../../arrival.json"}})
 		},
-		"content of none": func(l *line) error {
-			return errOr(tell(l, entered, entry{Entry: treesync.Entry{Name: "."}}), func() error { return l.frame(content, number(0), []byte("x")) })
+		"content of none": func(l *conn) error {
+			return errOr(writeJSON(l, dirStart, entry{Entry: Entry{Name: "."}}), func() error { return l.frame(content, number(0), []byte("x")) })
 		},
-		"beyond its end": func(l *line) error {
-			return errOr(tell(l, opened, entry{Entry: treesync.Entry{Name: "f", Mode: unix.S_IFREG, Size: 1}}), func() error { return l.frame(content, number(1), []byte("x")) })
+		"beyond its end": func(l *conn) error {
+			return errOr(writeJSON(l, fileStart, entry{Entry: Entry{Name: "f", Mode: unix.S_IFREG, Size: 1}}), func() error { return l.frame(content, number(1), []byte("x")) })
 		},
-		"before its begin": func(l *line) error {
-			return errOr(tell(l, opened, entry{Entry: treesync.Entry{Name: "f", Mode: unix.S_IFREG, Size: 1}}), func() error { return l.frame(content, number(-1), []byte("x")) })
+		"before its begin": func(l *conn) error {
+			return errOr(writeJSON(l, fileStart, entry{Entry: Entry{Name: "f", Mode: unix.S_IFREG, Size: 1}}), func() error { return l.frame(content, number(-1), []byte("x")) })
 		},
-		"more than said": func(l *line) error {
-			err := tell(l, opened, entry{Entry: treesync.Entry{Name: "f", Mode: unix.S_IFREG, Size: 1 << 40}})
-			for at := int64(0); err == nil && at < slack+2<<20; at += 1 << 20 {
-				err = l.frame(content, number(at), make([]byte, 1<<20))
+		"more than said": func(l *conn) error {
+			err := writeJSON(l, fileStart, entry{Entry: Entry{Name: "f", Mode: unix.S_IFREG, Size: 1 << 40}})
+			for has := int64(0); err == nil && has < growthAllowance+2<<20; has += 1 << 20 {
+				err = l.frame(content, number(has), make([]byte, 1<<20))
 			}
 			return err
 		},
-		"a large frame":  func(l *line) error { _, err := l.to.Write([]byte{content, 255, 255, 255, 255}); return err },
-		"more than fits": func(l *line) error { return l.tell(begins, start{Bytes: 1 << 60}) },
+		"a large frame":  func(l *conn) error { _, err := l.to.Write([]byte{content, 255, 255, 255, 255}); return err },
+		"more than fits": func(l *conn) error { return l.writeJSON(passStart, start{Bytes: 1 << 60}) },
 	} {
 		t.Run(what, func(t *testing.T) {
 			p := newPair(t)
@@ -235,9 +234,9 @@ func TestHostileSender(t *testing.T) {
 				ended <- p.store.Receive(far, p.of, func(name string) bool { return name == "private" })
 				far.Close() //nolint:errcheck // it is in memory
 			}()
-			l := newLine(near)
-			var has at
-			must(t, l.hear(begins, &has))
+			l := newConn(near)
+			var has progress
+			must(t, l.readJSON(passStart, &has))
 			if frames(l) == nil {
 				_ = l.to.Flush()
 			}
@@ -245,7 +244,7 @@ func TestHostileSender(t *testing.T) {
 			if err := <-ended; err == nil {
 				t.Error("it is taken")
 			}
-			for _, path := range []string{"/tmp/freight-was-here", filepath.Join(filepath.Dir(p.store.Dir), "x")} {
+			for _, path := range []string{"/tmp/orrery-was-here", filepath.Join(filepath.Dir(p.store.Dir), "x")} {
 				if _, err := os.Lstat(path); err == nil {
 					t.Errorf("%s is there", path)
 				}
@@ -258,10 +257,10 @@ func TestHostileSender(t *testing.T) {
 }
 
 // tell begins a round and a tree, and sends an entry.
-func tell(l *line, kind byte, e entry) error {
+func writeJSON(l *conn, kind byte, e entry) error {
 	l.restart("")
-	return errOr(l.tell(begins, start{Bytes: 10}), func() error {
-		return errOr(l.frame(inTree, []byte("private")), func() error { return l.tell(kind, e) })
+	return errOr(l.writeJSON(passStart, start{Bytes: 10}), func() error {
+		return errOr(l.frame(treeStart, []byte("private")), func() error { return l.writeJSON(kind, e) })
 	})
 }
 
@@ -282,13 +281,13 @@ func TestCut(t *testing.T) {
 	near, far := net.Pipe()
 	ended := make(chan error, 1)
 	go func() { ended <- p.store.Receive(far, p.of, func(string) bool { return true }) }()
-	l := newLine(near)
-	var has at
-	must(t, l.hear(begins, &has))
+	l := newConn(near)
+	var has progress
+	must(t, l.readJSON(passStart, &has))
 	if has.Sum != r.Sum {
 		t.Errorf("the store has %q of %q", has.Sum, r.Sum)
 	}
-	must(t, l.tell(begins, start{Base: has.Sum}))
+	must(t, l.writeJSON(passStart, start{Base: has.Sum}))
 	must(t, l.to.Flush())
 	near.Close() //nolint:errcheck // it is cut
 	if err := <-ended; err == nil {
@@ -297,10 +296,10 @@ func TestCut(t *testing.T) {
 	if has, err := p.store.Read(); err != nil || has.Sum != "" || has.Whole {
 		t.Errorf("the store says that it has %+v (%v)", has, err)
 	}
-	if again, err := p.send(true, Source{Name: "private", Dir: dir}); err != nil || again.Bytes != 1<<20 {
-		t.Errorf("anew: %+v, %v", again, err)
+	if add, err := p.send(true, Source{Name: "private", Dir: dir}); err != nil || add.Bytes != 1<<20 {
+		t.Errorf("anew: %+v, %v", add, err)
 	}
-	if all, err := All(filepath.Dir(p.store.Dir)); err != nil || !slices.ContainsFunc(all, func(r Record) bool { return r.Name == "db" && r.Whole }) {
+	if all, err := States(filepath.Dir(p.store.Dir)); err != nil || !slices.ContainsFunc(all, func(r State) bool { return r.Name == "db" && r.Whole }) {
 		t.Errorf("all are %+v (%v)", all, err)
 	}
 }
@@ -343,5 +342,5 @@ func TestAttributes(t *testing.T) {
 	for name, attrs := range set {
 		treesynctest.Check(t, filepath.Join(p.store.Tree("private"), name), attrs, carried)
 	}
-	treesynctest.Same(t, "what is made", (&entry{Entry: treesync.Entry{Attrs: treesynctest.Values()}}).Made(treesync.Carried).Attrs, treesynctest.Attributes, carried)
+	treesynctest.Same(t, "what is made", (&entry{Entry: Entry{Attrs: treesynctest.Values()}}).Made(Carried).Attrs, treesynctest.Attributes, carried)
 }

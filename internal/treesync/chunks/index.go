@@ -1,10 +1,12 @@
-// Package pieces takes the files of a layer from host to host, in pieces that are each verified when they arrive.
+// Package chunks fetches the files of a tree from several hosts at once, in pieces that are each verified when they arrive.
 //
-// Read makes the Index of a tree: what is at each path, with the digests of its files. Serve gives an index and pieces along a connection. Open begins to receive what an index says: Fetch asks
-// several hosts at once for the pieces that are missing, what was received before an interruption is not asked for again, and what has arrived can be given on to others at once. Lay makes the tree.
+// Read makes the Index of a tree: what is at each path, with the digests of its files. Serve sends an index and pieces over a connection.
+// Open begins or resumes a download, Fetch asks several hosts for the pieces that are missing, and what has arrived can be served to
+// others at once. Extract makes the tree.
 //
-// Whoever gives may lie. Whether an index is that of the layer is for the caller to say (Index.Lines); a piece that is not what the index says ends the dealings with who gave it.
-package pieces
+// Sources may lie. Whether an index is that of the layer is for the caller to decide (Index.Lines). A source that sends a piece with
+// another digest than the index says is asked no more.
+package chunks
 
 import (
 	"bufio"
@@ -30,15 +32,15 @@ import (
 	"orrery/internal/treesync"
 )
 
-// Size is that of a piece; a smaller file is one piece.
+// Size is how many bytes a piece has. A smaller file is one piece.
 const Size = sums.Piece
 
-// Bounds of an index: no layer has more.
+// Limits of an index: no layer has more.
 const (
-	mostEntries = 4 << 20
-	mostText    = 1 << 30   // bytes of it, unpacked
-	mostPacked  = 256 << 20 // and on its way
-	mostLine    = 16 << 20
+	maxEntries     = 4 << 20
+	maxTextBytes   = 1 << 30   // bytes of it, unpacked
+	maxPackedBytes = 256 << 20 // and on its way
+	maxLineBytes   = 16 << 20
 )
 
 // An Entry is what is at a path of a tree.
@@ -48,13 +50,13 @@ type Entry struct {
 	Pieces []string `json:"pieces,omitempty"` // and of its pieces, if it is larger than one
 }
 
-// An Index is all that is in a tree, but what is in its files.
+// An Index is all of a tree but the content of its files.
 type Index struct {
 	Note    json.RawMessage // what is known of the layer besides
 	Entries []Entry         // in the order in which trees are walked
 }
 
-// Read makes the index of a tree to which nobody writes. Digests are those of its files, by path.
+// Read makes the index of a tree that nobody changes. Digests are those of its files, by path.
 func Read(ctx context.Context, dir string, digests map[string]string, note any) (*Index, error) {
 	root, err := tree.Open(dir)
 	if err != nil {
@@ -93,7 +95,7 @@ func Read(ctx context.Context, dir string, digests map[string]string, note any) 
 	return x, err
 }
 
-// read adds what there is to say of a file.
+// read adds the size and digests of a file.
 func (e *Entry) read(ctx context.Context, at *tree.Entry, sum string) error {
 	if e.Size, e.Sum = at.Stat.Size, sum; e.Size <= Size {
 		return nil
@@ -113,7 +115,7 @@ func sumOf(content []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Lines gives the index as the manifest of a layer has it: one line for each path, sorted.
+// Lines returns the index as the manifest of a layer has it: one sorted line for each path.
 func (x *Index) Lines() []string {
 	lines := make([]string, len(x.Entries))
 	for i := range x.Entries {
@@ -140,7 +142,7 @@ func (e *Entry) line() string {
 	return line
 }
 
-// Pack gives the index as it travels.
+// Pack writes the index in the form in which it is sent.
 func (x *Index) Pack(to io.Writer) error {
 	z, err := gzip.NewWriterLevel(to, gzip.BestSpeed)
 	if err != nil {
@@ -158,22 +160,22 @@ func (x *Index) Pack(to io.Writer) error {
 	return z.Close()
 }
 
-// Unpack reads an index that another host has given, and refuses what no tree has. Ids are below so many.
+// Unpack reads an index from another host, and refuses what no tree of a container with so many ids has.
 func Unpack(from io.Reader, ids uint32) (*Index, error) {
-	z, err := gzip.NewReader(io.LimitReader(from, mostPacked))
+	z, err := gzip.NewReader(io.LimitReader(from, maxPackedBytes))
 	if err != nil {
 		return nil, err
 	}
-	lines := bufio.NewScanner(&io.LimitedReader{R: z, N: mostText})
-	lines.Buffer(nil, mostLine)
+	lines := bufio.NewScanner(&io.LimitedReader{R: z, N: maxTextBytes})
+	lines.Buffer(nil, maxLineBytes)
 	if !lines.Scan() {
 		return nil, errors.Join(errors.New("the index is empty"), lines.Err())
 	}
 	x := &Index{Note: slices.Clone(lines.Bytes())}
 	c := checker{ids: ids, files: map[string]*Entry{}, sums: map[string]*Entry{}}
 	for lines.Scan() {
-		if len(x.Entries) == mostEntries {
-			return nil, fmt.Errorf("more than %d paths: %w", mostEntries, tree.ErrTooLarge)
+		if len(x.Entries) == maxEntries {
+			return nil, fmt.Errorf("more than %d paths: %w", maxEntries, tree.ErrTooLarge)
 		}
 		e := &Entry{}
 		if err := jsonlimit.Unmarshal(lines.Bytes(), e); err != nil {
@@ -187,7 +189,7 @@ func Unpack(from io.Reader, ids uint32) (*Index, error) {
 	return x, lines.Err()
 }
 
-// checker looks whether the entries of an index fit one another. That paths are legal and in order is for tree.Builder to see.
+// checker checks the entries of an index against each other. tree.Builder checks that paths are legal and in order.
 type checker struct {
 	ids   uint32
 	files map[string]*Entry // by path
@@ -226,7 +228,7 @@ func (c *checker) file(e *Entry) error {
 	if e.Size > Size {
 		pieces = int((e.Size + Size - 1) / Size)
 	}
-	if len(e.Pieces) != pieces || !isSum(e.Sum) || slices.ContainsFunc(e.Pieces, func(s string) bool { return !isSum(s) }) {
+	if len(e.Pieces) != pieces || !validSum(e.Sum) || slices.ContainsFunc(e.Pieces, func(s string) bool { return !validSum(s) }) {
 		return errors.New("its digests do not fit its size")
 	}
 	if first, has := c.sums[e.Sum]; !has {
@@ -244,7 +246,7 @@ func (c *checker) file(e *Entry) error {
 	return nil
 }
 
-func isSum(text string) bool {
+func validSum(text string) bool {
 	b, err := hex.DecodeString(text)
 	return err == nil && len(b) == sha256.Size && strings.ToLower(text) == text
 }

@@ -1,4 +1,4 @@
-package pieces
+package chunks
 
 import (
 	"context"
@@ -18,11 +18,11 @@ import (
 	"orrery/internal/treesync"
 )
 
-// A Receiving is a layer that comes in pieces into a directory of our own. What has come is verified, and is there after an interruption.
-type Receiving struct {
-	Index *Index
-	dir   string
-	whole []byte // the index as it travels
+// A Download is a tree whose pieces arrive in a private directory. Each piece is verified, and is kept after an interruption.
+type Download struct {
+	Index  *Index
+	dir    string
+	packed []byte // the index as it travels
 
 	mutex sync.Mutex
 	files map[string]*file // by the digest of what is in them
@@ -40,12 +40,12 @@ type file struct {
 	got    []bool
 }
 
-// Open goes on with what is in a directory, or begins. Whole is the index as it came.
-func Open(ctx context.Context, dir string, x *Index, whole []byte) (*Receiving, error) {
+// Open resumes the download in a directory, or begins one. Packed is the index as it came.
+func Open(ctx context.Context, dir string, x *Index, packed []byte) (*Download, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	r := &Receiving{Index: x, dir: dir, whole: whole, files: map[string]*file{}, moved: make(chan struct{})}
+	r := &Download{Index: x, dir: dir, packed: packed, files: map[string]*file{}, moved: make(chan struct{})}
 	for i := range x.Entries {
 		e := &x.Entries[i]
 		if !e.IsFile() || r.files[e.Sum] != nil {
@@ -71,15 +71,15 @@ func Open(ctx context.Context, dir string, x *Index, whole []byte) (*Receiving, 
 	return r, nil
 }
 
-// Missing says how many bytes are to come.
-func (r *Receiving) Missing() int64 { return r.bytes }
+// Missing returns how many bytes have still to come.
+func (r *Download) Missing() int64 { return r.bytes }
 
 func (f *file) length(n int) int64 { return min(Size, f.size-int64(n)*Size) }
 
-func (r *Receiving) at(sum string) string { return filepath.Join(r.dir, sum) }
+func (r *Download) at(sum string) string { return filepath.Join(r.dir, sum) }
 
-// resume looks which pieces of a file have come before. What is not whole comes again.
-func (r *Receiving) resume(ctx context.Context, sum string, f *file) error {
+// resume finds out which pieces of a file came before. A piece that is not whole comes again.
+func (r *Download) resume(ctx context.Context, sum string, f *file) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -116,14 +116,14 @@ func (r *Receiving) resume(ctx context.Context, sum string, f *file) error {
 	return err
 }
 
-// take keeps a piece that has come, if it is what it should be. That it has come already is no error.
-func (r *Receiving) take(p Piece, content []byte) error {
+// store stores a piece that has come, if its digest is right. A piece that is here already is no error.
+func (r *Download) store(p Piece, content []byte) error {
 	r.mutex.Lock()
 	f := r.files[p.Sum]
 	got := f.got[p.N]
 	r.mutex.Unlock()
 	if sumOf(content) != f.pieces[p.N] {
-		return ErrLie
+		return ErrCorrupt
 	}
 	if got {
 		return nil
@@ -134,7 +134,7 @@ func (r *Receiving) take(p Piece, content []byte) error {
 	}
 	_, err = to.WriteAt(content, int64(p.N)*Size)
 	if err := errors.Join(err, to.Close()); err != nil {
-		return &keepError{err}
+		return &localError{err}
 	}
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -148,13 +148,13 @@ func (r *Receiving) take(p Piece, content []byte) error {
 	return nil
 }
 
-// keepError is of this host's own disk, and no fault of who gave.
-type keepError struct{ error }
+// localError is an error of this host, and not of the source.
+type localError struct{ error }
 
-func (e *keepError) Unwrap() error { return e.error }
+func (e *localError) Unwrap() error { return e.error }
 
-// End lets nobody wait for more.
-func (r *Receiving) End() {
+// End makes those return who wait for more pieces.
+func (r *Download) End() {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	if !r.over {
@@ -164,17 +164,17 @@ func (r *Receiving) End() {
 	}
 }
 
-// Soon is how long somebody who asks for a piece waits until it has come.
-const Soon = 10 * time.Second
+// WaitTimeout is how long a request for a piece waits until the piece has come.
+const WaitTimeout = 10 * time.Second
 
-var errNotCome = errors.New("it has not come here")
+var errNotHere = errors.New("it has not come here")
 
-// Whole gives the index as it travels, for others.
-func (r *Receiving) Whole() []byte { return r.whole }
+// Packed returns the packed index.
+func (r *Download) Packed() []byte { return r.packed }
 
-// Piece gives a piece to others, and waits until it has come.
-func (r *Receiving) Piece(ctx context.Context, p Piece) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, Soon)
+// Piece returns a piece for another host, and waits until it has come.
+func (r *Download) Piece(ctx context.Context, p Piece) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, WaitTimeout)
 	defer cancel()
 	for {
 		r.mutex.Lock()
@@ -187,12 +187,12 @@ func (r *Receiving) Piece(ctx context.Context, p Piece) ([]byte, error) {
 		case got:
 			return readPiece(r.at(p.Sum), p.N)
 		case over:
-			return nil, errNotCome
+			return nil, errNotHere
 		}
 		select {
 		case <-moved:
 		case <-ctx.Done():
-			return nil, errNotCome
+			return nil, errNotHere
 		}
 	}
 }
@@ -216,11 +216,11 @@ func PieceOf(f *os.File, n int) ([]byte, error) {
 	return content[:read], err
 }
 
-// Lay makes the tree of what has come. The files stay where they are, too, for others, until Remove.
-func (r *Receiving) Lay(ctx context.Context, top string) error {
+// Extract makes the tree. The files stay in the directory, too, for other hosts.
+func (r *Download) Extract(ctx context.Context, top string) error {
 	var lacks error
 	b, err := tree.Build(top, func(attr string) {
-		lacks = &keepError{fmt.Errorf("the file system does not take the attribute %q", attr)}
+		lacks = &localError{fmt.Errorf("the file system does not take the attribute %q", attr)}
 	})
 	if err != nil {
 		return err
@@ -243,7 +243,7 @@ func (r *Receiving) Lay(ctx context.Context, top string) error {
 			laid[e.Sum] = true
 			err = b.Adopt(made, from, e.Sum)
 		default:
-			err = b.Add(made, func(to *os.File) error { return copyOf(ctx, to, r.at(e.Sum)) })
+			err = b.Add(made, func(to *os.File) error { return fillFrom(ctx, to, r.at(e.Sum)) })
 		}
 		if err != nil {
 			return err
@@ -252,14 +252,14 @@ func (r *Receiving) Lay(ctx context.Context, top string) error {
 	return errors.Join(b.Close(), lacks)
 }
 
-// Own reports whether an error is of this host's own, and no fault of who gave.
-func Own(err error) bool {
-	var own *keepError
+// Local reports whether an error is of this host, and not of the source.
+func Local(err error) bool {
+	var own *localError
 	return errors.As(err, &own) || problem.DiskFull(err)
 }
 
-// copyOf is for a second file with the same content.
-func copyOf(ctx context.Context, to *os.File, path string) error {
+// fillFrom fills a second file that has the same content.
+func fillFrom(ctx context.Context, to *os.File, path string) error {
 	f, err := tree.OpenFile(path)
 	if err != nil {
 		return err
@@ -275,8 +275,8 @@ func copyOf(ctx context.Context, to *os.File, path string) error {
 	return tree.CopyContent(ctx, int(to.Fd()), int(f.Fd()), &st, nil)
 }
 
-// Wrong names a file whose pieces are as the index says, and which is not: whoever gave the index has lied. "": there is none.
-func (r *Receiving) Wrong(ctx context.Context) (string, error) {
+// Mismatch returns a path whose pieces are as the index says and whose digest is not, so that the index lies, or "".
+func (r *Download) Mismatch(ctx context.Context) (string, error) {
 	for i := range r.Index.Entries {
 		e := &r.Index.Entries[i]
 		if len(e.Pieces) == 0 {
@@ -298,8 +298,8 @@ func (r *Receiving) Wrong(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// Fits tells whether there is room for what is to come.
-func (r *Receiving) Fits(spare int64) error {
+// CheckRoom returns an error if more is to come than there is room for.
+func (r *Download) CheckRoom(spare int64) error {
 	if r.bytes > spare {
 		return fmt.Errorf("%d bytes are to come, and there is room for %d: %w", r.bytes, spare, tree.ErrTooLarge)
 	}

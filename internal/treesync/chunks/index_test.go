@@ -1,4 +1,4 @@
-package pieces
+package chunks
 
 import (
 	"bytes"

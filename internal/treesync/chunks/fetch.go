@@ -1,4 +1,4 @@
-package pieces
+package chunks
 
 import (
 	"bufio"
@@ -16,16 +16,17 @@ import (
 	"orrery/internal/tree"
 )
 
-// A Source is a host that gives.
+// A Source is a host from which chunks come.
 type Source struct {
 	Name string
 	Open func(ctx context.Context) (net.Conn, error)
-	// Reserve is asked only if one of the others fails, or nothing comes from them for a while.
-	Reserve bool
+	// Fallback: it is asked only if another source fails, or nothing comes from the others for a while.
+	Fallback bool
 }
 
-// FirstIndex asks one host after the other for an index, until one gives one that holds, and says whose it is. Doubt is told of those before.
-func FirstIndex(ctx context.Context, from []Source, check func(text []byte) (*Index, error), doubt func(string)) (x *Index, whole []byte, whose string, err error) {
+// FirstIndex asks one host after the other for an index, until one passes the check, and returns the name of its host. Warn is called
+// for each host before that.
+func FirstIndex(ctx context.Context, from []Source, check func(text []byte) (*Index, error), warn func(string)) (x *Index, complete []byte, whose string, err error) {
 	for _, s := range from {
 		text, wrong := s.index(ctx)
 		if wrong == nil {
@@ -38,13 +39,13 @@ func FirstIndex(ctx context.Context, from []Source, check func(text []byte) (*In
 		if ctx.Err() != nil {
 			break
 		}
-		doubt(wrong.Error())
+		warn(wrong.Error())
 	}
-	return nil, nil, "", cmp.Or(err, errNobody)
+	return nil, nil, "", cmp.Or(err, errNoSource)
 }
 
-// errNobody is the end of all sources.
-var errNobody = errors.New("no host is left that could give it")
+// errNoSource is the error when all sources have failed.
+var errNoSource = errors.New("no host is left that could give it")
 
 func (s *Source) index(ctx context.Context) ([]byte, error) {
 	c, err := s.Open(ctx)
@@ -53,82 +54,83 @@ func (s *Source) index(ctx context.Context) ([]byte, error) {
 	}
 	defer c.Close() //nolint:errcheck // it was only read
 	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
-	if err := ask(c, question{Index: true}); err != nil {
+	if err := request(c, question{Index: true}); err != nil {
 		return nil, err
 	}
-	return hear(c, mostPacked)
+	return readAnswer(c, maxPackedBytes)
 }
 
-// quiet is how long nothing comes before those in reserve are asked.
-const quiet = 2 * time.Second
+// fallbackAfter is how long nothing comes before fallbacks are asked.
+const fallbackAfter = 2 * time.Second
 
-// Fetch asks hosts for the pieces that are missing, all at once, each as fast as it gives. It returns what came from each. Doubt is told of those that fail; what they were asked for, others are.
-func (r *Receiving) Fetch(ctx context.Context, from []Source, doubt func(string)) (came map[string]int64, err error) {
+// Fetch asks all hosts at once for the pieces that are missing, and returns how many bytes came from each. Warn is called for each host
+// that fails; the others are asked for its pieces.
+func (r *Download) Fetch(ctx context.Context, from []Source, warn func(string)) (came map[string]int64, err error) {
 	r.mutex.Lock()
-	f := &fetching{Receiving: r, doubt: doubt, queue: slices.Clone(r.order), asked: map[Piece]int{}, came: map[string]int64{}}
+	f := &fetch{Download: r, warn: warn, queue: slices.Clone(r.order), asked: map[Piece]int{}, came: map[string]int64{}}
 	r.mutex.Unlock()
 	f.changed = sync.NewCond(&f.lock)
 	f.ctx, f.cancel = context.WithCancel(ctx)
 	defer f.cancel()
 	defer context.AfterFunc(f.ctx, f.wake)()
-	var reserve []Source
+	var fallbacks []Source
 	for _, s := range from {
-		if s.Reserve {
-			reserve = append(reserve, s)
+		if s.Fallback {
+			fallbacks = append(fallbacks, s)
 			continue
 		}
-		f.ask(s)
+		f.request(s)
 	}
-	f.attend(reserve)
+	f.wait(fallbacks)
 	f.all.Wait()
 	f.lock.Lock()
 	defer f.lock.Unlock()
 	switch {
-	case f.whole():
+	case f.complete():
 		return f.came, nil
 	case ctx.Err() != nil:
 		return f.came, context.Cause(ctx)
 	case len(from) == 0:
-		return f.came, errNobody
+		return f.came, errNoSource
 	}
 	return f.came, cmp.Or(f.fatal, f.failed)
 }
 
-// fetching is one call of Fetch.
-type fetching struct {
-	*Receiving
+// fetch is one call of Fetch.
+type fetch struct {
+	*Download
 	ctx    context.Context
 	cancel func()
-	doubt  func(string)
+	warn   func(string)
 	all    sync.WaitGroup
 
 	lock    sync.Mutex
 	changed *sync.Cond
 	queue   []Piece
 	asked   map[Piece]int // of how many hosts
-	working int
+	active  int
 	failed  error // of hosts
 	fatal   error // of this one
 	came    map[string]int64
 	last    time.Time // when something came
 }
 
-func (f *fetching) wake() {
+func (f *fetch) wake() {
 	f.lock.Lock()
 	f.changed.Broadcast()
 	f.lock.Unlock()
 }
 
-// whole reports whether all has come.
-func (f *fetching) whole() bool {
+// complete reports whether all pieces are here.
+func (f *fetch) complete() bool {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	return f.left == 0
 }
 
-// attend waits until all has come or nobody gives any more, and asks those in reserve if need be.
-func (f *fetching) attend(reserve []Source) {
-	tick := time.NewTicker(quiet / 8)
+// wait returns when all pieces are here or no source is left, and asks the fallbacks if it has to.
+func (f *fetch) wait(fallbacks []Source) {
+	tick := time.NewTicker(fallbackAfter / 8)
 	defer tick.Stop()
 	f.lock.Lock()
 	defer f.lock.Unlock()
@@ -143,34 +145,34 @@ func (f *fetching) attend(reserve []Source) {
 			}
 		}
 	}()
-	for !f.whole() && f.ctx.Err() == nil && f.fatal == nil {
-		if len(reserve) > 0 && (f.failed != nil || f.working == 0 || time.Since(f.last) > quiet) {
-			for _, s := range reserve {
-				f.working++
+	for !f.complete() && f.ctx.Err() == nil && f.fatal == nil {
+		if len(fallbacks) > 0 && (f.failed != nil || f.active == 0 || time.Since(f.last) > fallbackAfter) {
+			for _, s := range fallbacks {
+				f.active++
 				f.start(s)
 			}
-			reserve = nil
+			fallbacks = nil
 		}
-		if f.working == 0 {
+		if f.active == 0 {
 			break
 		}
 		f.changed.Wait()
-		f.late()
+		f.retryLate()
 	}
 	f.cancel()
 }
 
-// ask lets a host give what is missing.
-func (f *fetching) ask(s Source) {
+// request begins to ask a host for missing pieces.
+func (f *fetch) request(s Source) {
 	f.lock.Lock()
-	f.working++
+	f.active++
 	f.lock.Unlock()
 	f.start(s)
 }
 
-func (f *fetching) start(s Source) {
+func (f *fetch) start(s Source) {
 	f.all.Go(func() {
-		g := &giving{fetching: f, from: s}
+		g := &provider{fetch: f, from: s}
 		err := g.all()
 		f.lock.Lock()
 		defer f.lock.Unlock()
@@ -179,29 +181,29 @@ func (f *fetching) start(s Source) {
 				f.queue = append(f.queue, p)
 			}
 		}
-		f.working--
-		var own *keepError
+		f.active--
+		var own *localError
 		switch {
 		case err == nil || f.ctx.Err() != nil:
 		case errors.As(err, &own):
 			f.fatal = err
 		default:
-			f.doubt(fmt.Sprintf("host %s gives no more: %v", s.Name, problem.Reason(err)))
+			f.warn(fmt.Sprintf("host %s gives no more: %v", s.Name, problem.Reason(err)))
 			f.failed = errors.Join(f.failed, fmt.Errorf("host %s: %w", s.Name, err))
 		}
 		f.changed.Broadcast()
 	})
 }
 
-// next gives pieces of which a host can be asked at once; none: it is not needed any more.
-func (g *giving) next() (batch []Piece) {
-	f := g.fetching
+// next returns pieces to ask the host for, or none if it is no longer needed.
+func (g *provider) next() (batch []Piece) {
+	f := g.fetch
 	f.lock.Lock()
 	defer f.lock.Unlock()
-	for f.ctx.Err() == nil && !g.ended && !f.whole() {
+	for f.ctx.Err() == nil && !g.ended && !f.complete() {
 		var bytes int64
 		var rest []Piece
-		for len(f.queue) > 0 && len(batch) < mostPieces && bytes < Size {
+		for len(f.queue) > 0 && len(batch) < maxAsked && bytes < Size {
 			p := f.queue[0]
 			f.queue = f.queue[1:]
 			switch {
@@ -223,9 +225,9 @@ func (g *giving) next() (batch []Piece) {
 	return nil
 }
 
-// late lets others be asked for what one host has been asked for, when nothing comes.
-func (f *fetching) late() {
-	if len(f.queue) > 0 || time.Since(f.last) < quiet {
+// retryLate lets other hosts be asked for pieces that one host was asked for, when nothing comes.
+func (f *fetch) retryLate() {
+	if len(f.queue) > 0 || time.Since(f.last) < fallbackAfter {
 		return
 	}
 	for _, p := range f.order {
@@ -237,32 +239,32 @@ func (f *fetching) late() {
 	f.changed.Broadcast()
 }
 
-func (f *fetching) has(p Piece) bool {
+func (f *fetch) has(p Piece) bool {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	return f.files[p.Sum].got[p.N]
 }
 
-// giving is one host that gives.
-type giving struct {
-	*fetching
+// provider is one host that is asked.
+type provider struct {
+	*fetch
 	from  Source
 	open  []Piece // asked for and not come, in the order in which they are to come
 	ended bool
 }
 
-// depth is how many questions are under way to a host.
-const depth = 2
+// maxInFlight is how many questions to one host wait for their answers.
+const maxInFlight = 2
 
 // all asks for pieces as long as some are missing.
-func (g *giving) all() error {
+func (g *provider) all() error {
 	c, err := g.from.Open(g.ctx)
 	if err != nil {
 		return err
 	}
 	defer c.Close() //nolint:errcheck // all that was wanted has come
 	defer context.AfterFunc(g.ctx, func() { _ = c.Close() })()
-	batches, places := make(chan []Piece, depth), make(chan struct{}, depth)
+	batches, places := make(chan []Piece, maxInFlight), make(chan struct{}, maxInFlight)
 	over := make(chan struct{})
 	var asks sync.WaitGroup
 	defer asks.Wait()
@@ -279,7 +281,7 @@ func (g *giving) all() error {
 			if batch == nil {
 				return
 			}
-			if ask(c, question{Pieces: batch}) != nil {
+			if request(c, question{Pieces: batch}) != nil {
 				_ = c.Close()
 			}
 			select {
@@ -301,8 +303,8 @@ func (g *giving) all() error {
 	return nil
 }
 
-// end lets nothing more be asked of the host.
-func (g *giving) end(c net.Conn, over chan struct{}) {
+// end stops asking the host.
+func (g *provider) end(c net.Conn, over chan struct{}) {
 	_ = c.Close()
 	g.lock.Lock()
 	defer g.lock.Unlock()
@@ -311,14 +313,14 @@ func (g *giving) end(c net.Conn, over chan struct{}) {
 	g.changed.Broadcast()
 }
 
-// one takes one piece in.
-func (g *giving) one(in io.Reader, p Piece) error {
-	content, err := hear(in, g.files[p.Sum].length(p.N))
+// one reads and stores one piece.
+func (g *provider) one(in io.Reader, p Piece) error {
+	content, err := readAnswer(in, g.files[p.Sum].length(p.N))
 	if err != nil {
 		return err
 	}
-	if err := g.take(p, content); err != nil {
-		if errors.Is(err, ErrLie) {
+	if err := g.store(p, content); err != nil {
+		if errors.Is(err, ErrCorrupt) {
 			return fmt.Errorf("%w: %s", err, g.nameOf(p))
 		}
 		return err
@@ -328,14 +330,14 @@ func (g *giving) one(in io.Reader, p Piece) error {
 	g.came[g.from.Name] += int64(len(content))
 	g.last = time.Now()
 	g.open = g.open[1:]
-	if g.whole() {
+	if g.complete() {
 		g.changed.Broadcast()
 	}
 	return nil
 }
 
-// nameOf gives a path of what a piece is of.
-func (r *Receiving) nameOf(p Piece) string {
+// nameOf returns a path whose file has a piece.
+func (r *Download) nameOf(p Piece) string {
 	for i := range r.Index.Entries {
 		if e := &r.Index.Entries[i]; e.Sum == p.Sum {
 			return "its /" + tree.Shorten(string(e.Name))

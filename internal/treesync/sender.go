@@ -1,4 +1,4 @@
-package freight
+package treesync
 
 import (
 	"context"
@@ -14,29 +14,28 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/tree"
-	"orrery/internal/treesync"
 )
 
 // A Source is a tree that is sent, under a name.
 type Source struct {
 	Name string
-	Dir  string // one that is not there is empty
+	Dir  string // a missing one is empty
 
 	Without []string // files that stay behind
 }
 
 // A Sender sends trees to one other host, and remembers what it has sent.
 type Sender struct {
-	sum   string // of all that the other one has
-	trees map[string]*known
+	sum   string // digest of all that the receiver has
+	trees map[string]*fileState
 }
 
-// A known is a path as it was sent.
-type known struct {
+// A fileState is a path as it was sent.
+type fileState struct {
 	state  state
-	inside map[string]*known
-	met    bool
-	sums   map[int64][16]byte // of the pieces of a large file; one that is not there is a hole
+	inside map[string]*fileState
+	seen   bool
+	sums   map[int64][16]byte // digests of the blocks of a large file, but for holes
 }
 
 type state struct {
@@ -57,77 +56,77 @@ func stateOf(st *unix.Stat_t) state {
 	return is
 }
 
-// settled is how old the last change of a file must be for its time to tell a later one apart.
-const settled = 50 * time.Millisecond
+// settleTime is how old the last change of a file must be, so that a later one has another time.
+const settleTime = 50 * time.Millisecond
 
-// large is from which size on the pieces of a file are compared, and only those sent that have changed.
-const large = 1 << 20
+// minPatchSize is the size of a file from which on only its changed blocks are sent.
+const minPatchSize = 1 << 20
 
-// A Round is how one went.
-type Round struct {
+// A Pass is the result of one.
+type Pass struct {
 	Files int
 	Bytes int64
 	Took  time.Duration
-	Sum   string
-	Left  []string // what does not go along, and why
+	Sum   string   // digest of all that the receiver has
+	Left  []string // what is not sent, and why
 }
 
-// Send sends what has changed since the last time. Still says that nothing changes any more.
-func (s *Sender) Send(ctx context.Context, way *Way, sources []Source, still bool) (*Round, error) {
-	if s.sum != way.at.Sum {
+// Send sends what has changed since the last pass. Still says that nothing changes any more.
+func (s *Sender) Send(ctx context.Context, to *Stream, sources []Source, still bool) (*Pass, error) {
+	if s.sum != to.has.Sum {
 		s.sum, s.trees = "", nil
 	}
-	r := &round{Sender: s, ctx: ctx, line: way.line, still: still, buffer: make([]byte, piece)}
+	r := &pass{Sender: s, ctx: ctx, conn: to.conn, still: still, buffer: make([]byte, blockSize)}
 	began := time.Now()
 	if err := r.run(sources); err != nil {
-		s.sum, s.trees = "", nil // nobody knows what the other one has
+		s.sum, s.trees = "", nil // what the receiver has is unknown
 		return nil, err
 	}
-	r.Took, r.Sum, way.at.Sum = time.Since(began), s.sum, s.sum
-	return &r.Round, nil
+	r.Took, r.Sum, to.has.Sum = time.Since(began), s.sum, s.sum
+	return &r.Pass, nil
 }
 
-// A Way is a stream to a Store.
-type Way struct {
-	line *line
-	at   at
+// A Stream is a connection to a Receiver.
+type Stream struct {
+	conn *conn
+	has  progress
 }
 
-// Toward begins to send along a stream.
-func Toward(rw io.ReadWriter) (*Way, error) {
-	w := &Way{line: newLine(rw)}
-	return w, w.line.hear(begins, &w.at)
+// NewStream begins to send to a Receiver.
+func NewStream(rw io.ReadWriter) (*Stream, error) {
+	s := &Stream{conn: newConn(rw)}
+	return s, s.conn.readJSON(passStart, &s.has)
 }
 
-type round struct {
-	Round
+type pass struct {
+	Pass
 	*Sender
 	ctx    context.Context
-	line   *line
+	conn   *conn
 	still  bool
 	buffer []byte
 
 	stack   []*level
-	first   map[uint64]*twin
+	first   map[uint64]*hardLink
 	without []string
 }
 
-// A twin is the first name of a file that has several.
-type twin struct {
-	name  treesync.Name
-	fresh bool // it was sent in this round
+// A hardLink is the first name of a file that has several.
+type hardLink struct {
+	name  Name
+	fresh bool // it was sent in this pass
 }
 
-// A level is a directory that is gone through.
+// A level is a directory that the walk is in.
 type level struct {
 	name    string
-	known   *known
+	state   *fileState
 	changed bool
 	entered bool
 	entry   entry
 }
 
-func (r *round) run(sources []Source) error {
+func (r *pass) run(sources []Source) error {
 	if err := r.begin(sources); err != nil {
 		return err
 	}
@@ -138,41 +137,41 @@ func (r *round) run(sources []Source) error {
 			return fmt.Errorf("%s: %w", s.Name, err)
 		}
 	}
-	if err := r.line.tell(ends, end{Whole: r.still}); err != nil {
+	if err := r.conn.writeJSON(passEnd, end{Whole: r.still}); err != nil {
 		return err
 	}
-	sum := r.line.said()
-	var has at
-	if err := r.line.hear(ends, &has); err != nil {
+	sum := r.conn.digest()
+	var has progress
+	if err := r.conn.readJSON(passEnd, &has); err != nil {
 		return err
 	}
 	if has.Sum != sum {
-		return errors.New("the other host has got something else than was sent")
+		return errors.New("the other host received something else than was sent")
 	}
 	r.sum = sum
 	return nil
 }
 
-func (r *round) begin(sources []Source) error {
+func (r *pass) begin(sources []Source) error {
 	s := start{Nonce: rand.Text()}
 	if r.sum != "" && r.trees != nil {
 		s.Base = r.sum
 	} else {
-		r.trees = map[string]*known{}
+		r.trees = map[string]*fileState{}
 	}
 	for _, source := range sources {
-		bytes, err := weigh(r.ctx, source.Dir)
+		bytes, err := measure(r.ctx, source.Dir)
 		if err != nil {
 			return err
 		}
 		s.Bytes += bytes
 	}
-	r.line.restart(s.Base)
-	return r.line.tell(begins, s)
+	r.conn.restart(s.Base)
+	return r.conn.writeJSON(passStart, s)
 }
 
-// weigh tells how many bytes the files of a tree have on the disk.
-func weigh(ctx context.Context, dir string) (bytes int64, err error) {
+// measure returns how many bytes the files of a tree take on disk.
+func measure(ctx context.Context, dir string) (bytes int64, err error) {
 	root, err := open(dir)
 	if root == nil {
 		return 0, err
@@ -185,7 +184,7 @@ func weigh(ctx context.Context, dir string) (bytes int64, err error) {
 	return bytes, err
 }
 
-// open opens a tree; nil: it is not there.
+// open opens a tree, or returns nil if it is missing.
 func open(dir string) (*tree.Root, error) {
 	root, err := tree.Open(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -194,19 +193,19 @@ func open(dir string) (*tree.Root, error) {
 	return root, err
 }
 
-func (r *round) tree(s Source) error {
+func (r *pass) tree(s Source) error {
 	root, err := open(s.Dir)
 	if root == nil {
 		return err
 	}
 	defer root.Close() //nolint:errcheck // it was only read
-	if err := r.line.frame(inTree, []byte(s.Name)); err != nil {
+	if err := r.conn.frame(treeStart, []byte(s.Name)); err != nil {
 		return err
 	}
 	if r.trees[s.Name] == nil {
-		r.trees[s.Name] = &known{inside: map[string]*known{}}
+		r.trees[s.Name] = &fileState{inside: map[string]*fileState{}}
 	}
-	r.first = map[uint64]*twin{}
+	r.first = map[uint64]*hardLink{}
 	r.without = s.Without
 	top := r.trees[s.Name]
 	r.stack = nil
@@ -221,28 +220,28 @@ func (r *round) tree(s Source) error {
 	})
 }
 
-// in gives the directory that a path is in.
-func (r *round) in(name string) *level {
+// in returns the directory that a path is in.
+func (r *pass) in(name string) *level {
 	for len(r.stack) > 1 && r.stack[len(r.stack)-1].name != path.Dir(name) {
 		r.stack = r.stack[:len(r.stack)-1]
 	}
 	return r.stack[len(r.stack)-1]
 }
 
-// enter tells that something changes in a directory.
-func (r *round) enter(l *level) error {
+// enter sends that something changes in a directory.
+func (r *pass) enter(l *level) error {
 	if l.entered {
 		return nil
 	}
 	l.entered = true
-	return r.line.tell(entered, entry{Entry: treesync.Entry{Name: treesync.Name(l.name)}})
+	return r.conn.writeJSON(dirStart, entry{Entry: Entry{Name: Name(l.name)}})
 }
 
-func (r *round) directory(e *tree.Entry, k *known) error {
+func (r *pass) directory(e *tree.Entry, k *fileState) error {
 	is := stateOf(&e.Stat)
-	l := &level{name: e.Path, known: k, changed: k.state != is}
+	l := &level{name: e.Path, state: k, changed: k.state != is}
 	for _, below := range k.inside {
-		below.met = false
+		below.seen = false
 	}
 	var err error
 	if l.changed {
@@ -252,16 +251,16 @@ func (r *round) directory(e *tree.Entry, k *known) error {
 	}
 	fresh := k.state.mode == 0
 	r.stack = append(r.stack, l)
-	k.state = r.sure(is, &e.Stat)
+	k.state = r.stableState(is, &e.Stat)
 	if fresh {
 		return r.enter(l)
 	}
 	return nil
 }
 
-// sure gives a state to which a later one can be compared; one that may change without being seen to is none.
-func (r *round) sure(is state, st *unix.Stat_t) state {
-	if !r.still && time.Since(time.Unix(st.Ctim.Unix())) < settled {
+// stableState returns the state if it can be compared later, or one that equals no other if the file changed too recently.
+func (r *pass) stableState(is state, st *unix.Stat_t) state {
+	if !r.still && time.Since(time.Unix(st.Ctim.Unix())) < settleTime {
 		is.since = 0
 	}
 	return is
@@ -274,26 +273,26 @@ func vanished(err error) error {
 	return err
 }
 
-func (r *round) entry(e *tree.Entry) (entry, error) {
-	sent := entry{Entry: treesync.EntryOf(e)}
-	return sent, sent.Read(e, treesync.Carried)
+func (r *pass) entry(e *tree.Entry) (entry, error) {
+	sent := entry{Entry: EntryOf(e)}
+	return sent, sent.Read(e, Carried)
 }
 
-func (r *round) leave(e *tree.Entry) error {
+func (r *pass) leave(e *tree.Entry) error {
 	l := r.stack[len(r.stack)-1]
 	for l.name != e.Path {
 		r.stack = r.stack[:len(r.stack)-1]
 		l = r.stack[len(r.stack)-1]
 	}
-	for name, below := range l.known.inside {
-		if below.met {
+	for name, below := range l.state.inside {
+		if below.seen {
 			continue
 		}
-		delete(l.known.inside, name)
+		delete(l.state.inside, name)
 		if err := r.enter(l); err != nil {
 			return err
 		}
-		if err := r.line.frame(gone, []byte(path.Join(l.name, name))); err != nil {
+		if err := r.conn.frame(removed, []byte(path.Join(l.name, name))); err != nil {
 			return err
 		}
 	}
@@ -306,13 +305,13 @@ func (r *round) leave(e *tree.Entry) error {
 			return vanished(err)
 		}
 	}
-	return r.line.tell(left, l.entry)
+	return r.conn.writeJSON(dirEnd, l.entry)
 }
 
-// most is how many of the things that do not go along are named.
-const most = 10
+// maxNamed is how many paths that are not sent are named.
+const maxNamed = 10
 
-func (r *round) visit(e *tree.Entry) error {
+func (r *pass) visit(e *tree.Entry) error {
 	above := r.in(e.Path)
 	kind := e.Stat.Mode & unix.S_IFMT
 	why := ""
@@ -325,21 +324,21 @@ func (r *round) visit(e *tree.Entry) error {
 		return nil
 	}
 	if why != "" {
-		if len(r.Left) < most {
+		if len(r.Left) < maxNamed {
 			r.Left = append(r.Left, tree.Shorten(e.Path)+": "+why)
 		}
 		return nil
 	}
-	k := above.known.inside[e.Name]
+	k := above.state.inside[e.Name]
 	is := stateOf(&e.Stat)
 	if k != nil && k.state.mode&unix.S_IFMT != kind {
 		k = nil
 	}
 	fresh := k == nil
 	if fresh {
-		k = &known{}
+		k = &fileState{}
 		if e.IsDir() {
-			k.inside = map[string]*known{}
+			k.inside = map[string]*fileState{}
 		}
 	}
 	if e.IsDir() {
@@ -348,19 +347,19 @@ func (r *round) visit(e *tree.Entry) error {
 				return err
 			}
 		}
-		above.known.inside[e.Name] = k
-		k.met = true
+		above.state.inside[e.Name] = k
+		k.seen = true
 		return r.directory(e, k)
 	}
-	var t *twin
+	var t *hardLink
 	if is.links > 1 {
 		t = r.first[is.ino]
 	}
 	same := !fresh && k.state == is
 	if same && (t == nil || !t.fresh) {
-		k.met = true
+		k.seen = true
 		if is.links > 1 && t == nil {
-			r.first[is.ino] = &twin{name: treesync.Name(e.Path)}
+			r.first[is.ino] = &hardLink{name: Name(e.Path)}
 		}
 		return nil
 	}
@@ -372,19 +371,19 @@ func (r *round) visit(e *tree.Entry) error {
 		return tree.ErrGone
 	}
 	if err == nil {
-		above.known.inside[e.Name], k.met = k, true
+		above.state.inside[e.Name], k.seen = k, true
 		r.Files++
 	}
 	return err
 }
 
-func (r *round) change(e *tree.Entry, k *known, is state, t *twin) error {
+func (r *pass) change(e *tree.Entry, k *fileState, is state, t *hardLink) error {
 	if t != nil {
-		k.state, k.sums = r.sure(is, &e.Stat), nil
-		return r.line.tell(linked, entry{Entry: treesync.Entry{Name: treesync.Name(e.Path), Same: t.name}})
+		k.state, k.sums = r.stableState(is, &e.Stat), nil
+		return r.conn.writeJSON(link, entry{Entry: Entry{Name: Name(e.Path), Same: t.name}})
 	}
 	if is.links > 1 {
-		r.first[is.ino] = &twin{treesync.Name(e.Path), true}
+		r.first[is.ino] = &hardLink{Name(e.Path), true}
 	}
 	if is.mode&unix.S_IFMT == unix.S_IFREG {
 		return r.file(e, k)
@@ -393,6 +392,6 @@ func (r *round) change(e *tree.Entry, k *known, is state, t *twin) error {
 	if err != nil {
 		return err
 	}
-	k.state = r.sure(is, &e.Stat)
-	return r.line.tell(other, sent)
+	k.state = r.stableState(is, &e.Stat)
+	return r.conn.writeJSON(special, sent)
 }

@@ -1,0 +1,122 @@
+package chunks
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"orrery/internal/frame"
+	"orrery/internal/tree"
+)
+
+// A Piece is a part of a file with some content.
+type Piece struct {
+	Sum string `json:"sum"`
+	N   int    `json:"n,omitempty"`
+}
+
+// A Provider has pieces of a tree, or will have them soon.
+type Provider interface {
+	// Index returns the packed index.
+	Index(ctx context.Context) ([]byte, error)
+	// Piece returns the content of a piece.
+	Piece(ctx context.Context, p Piece) ([]byte, error)
+}
+
+// question asks for the index, or for some pieces.
+type question struct {
+	Index  bool    `json:"index,omitempty"`
+	Pieces []Piece `json:"pieces,omitempty"`
+}
+
+// Limits.
+const (
+	maxQuestionBytes = 1 << 20 // bytes of a question
+	maxAsked         = 4096    // in one
+	maxExcuseBytes   = 1000    // bytes of why there is no answer
+)
+
+// Kinds of frames.
+const (
+	wanted byte = 'q' // a question
+	have   byte = 'y' // an answer
+	excuse byte = 'n' // why there is none
+)
+
+// Serve answers questions until the peer closes the connection.
+func Serve(ctx context.Context, from Provider, c io.ReadWriter) error {
+	out := bufio.NewWriterSize(c, 256<<10)
+	for {
+		var q question
+		if err := frame.ReadJSON(c, wanted, maxQuestionBytes, &q); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if err := q.answer(ctx, from, out); err != nil {
+			return err
+		}
+		if err := out.Flush(); err != nil {
+			return err
+		}
+	}
+}
+
+func (q *question) answer(ctx context.Context, from Provider, out *bufio.Writer) error {
+	if len(q.Pieces) > maxAsked {
+		return fmt.Errorf("%d pieces at once: %w", len(q.Pieces), tree.ErrTooLarge)
+	}
+	if q.Index {
+		text, err := from.Index(ctx)
+		if err := writeAnswer(out, text, err); err != nil {
+			return err
+		}
+	}
+	for _, p := range q.Pieces {
+		content, err := from.Piece(ctx, p)
+		if err := writeAnswer(out, content, err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeAnswer writes a content, or why there is none.
+func writeAnswer(out *bufio.Writer, content []byte, why error) error {
+	kind := have
+	if why != nil {
+		kind, content = excuse, []byte(why.Error())
+		content = content[:min(len(content), maxExcuseBytes)]
+	}
+	return frame.Put(out, kind, content)
+}
+
+// request sends a question.
+func request(c io.Writer, q question) error { return frame.WriteJSON(c, wanted, q) }
+
+// errMissing is the error of a host that lacks what it was asked for.
+var errMissing = errors.New("it has not got it")
+
+// readAnswer reads an answer of at most so many bytes.
+func readAnswer(from io.Reader, most int64) ([]byte, error) {
+	kind, size, err := frame.ReadHead(from)
+	switch {
+	case err != nil:
+		return nil, err
+	case kind == excuse && size <= maxExcuseBytes:
+	case kind != have:
+		return nil, errors.New("it answers what is no answer")
+	case int64(size) > most:
+		return nil, fmt.Errorf("%w: it sends %d bytes, and %d were asked for", ErrCorrupt, size, most)
+	}
+	content, err := frame.ReadBody(from, size, nil)
+	if err == nil && kind == excuse {
+		err = fmt.Errorf("%w: %s", errMissing, tree.Shorten(string(content)))
+	}
+	return content, err
+}
+
+// ErrCorrupt is the cause of an error about a host that sends something else than it should.
+var ErrCorrupt = errors.New("it is not what was asked for")

@@ -1,0 +1,342 @@
+package treesync
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/host"
+	"orrery/internal/jsonlimit"
+	"orrery/internal/problem"
+	"orrery/internal/tree"
+)
+
+// A Receiver writes trees to a directory.
+type Receiver struct{ Dir string }
+
+// A State is the record of what has arrived there.
+type State struct {
+	Name  string `json:"name"`
+	ID    int    `json:"id"`
+	From  string `json:"from"`
+	Sum   string `json:"sum,omitempty"`   // digest of all that came, or "" while it changes
+	Whole bool   `json:"whole,omitempty"` // the sender says that nothing changes any more
+}
+
+const stateFile = "arrival.json"
+
+// Read returns the record, or fs.ErrNotExist if there is none.
+func (s Receiver) Read() (State, error) { return host.ReadJSON[State](filepath.Join(s.Dir, stateFile)) }
+
+// Write writes the record, safe against a power cut.
+func (s Receiver) Write(r State) error {
+	return host.WriteJSON(filepath.Join(s.Dir, stateFile), 0o600, r)
+}
+
+// Tree returns where a tree arrives.
+func (s Receiver) Tree(name string) string { return filepath.Join(s.Dir, "trees", name) }
+
+// Files returns the contents of the small files of a tree that has nothing else, by their names. It skips all else.
+func (s Receiver) Files(name string) (map[string][]byte, error) {
+	const mostFiles, mostBytes = 100, 64 << 10
+	root, err := open(s.Tree(name))
+	if root == nil {
+		return nil, err
+	}
+	defer root.Close() //nolint:errcheck // it was only read
+	names, err := root.Names(".", mostFiles)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string][]byte{}
+	for _, name := range names {
+		st, err := root.Lstat(name)
+		if err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG || !tree.Legal(name) || strings.HasPrefix(name, ".") {
+			continue
+		}
+		if all[name], err = root.ReadFile(name, mostBytes); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// Remove removes all of it.
+func (s Receiver) Remove() error { return tree.RemoveAll(s.Dir) }
+
+// Receive writes what a Sender sends, until the stream ends. Allowed tells which trees may come.
+func (s Receiver) Receive(rw io.ReadWriter, of State, allowed func(tree string) bool) error {
+	if err := os.MkdirAll(filepath.Dir(s.Dir), 0o700); err != nil {
+		return err
+	}
+	r, err := s.Read()
+	if err != nil || r.Name != of.Name || r.From != of.From || r.ID != of.ID {
+		r = of
+		r.Sum, r.Whole = "", false
+	}
+	l := newConn(rw)
+	if err := l.writeJSON(passStart, progress{r.Sum}); err != nil {
+		return err
+	}
+	for {
+		t := &receivePass{to: s, conn: l, record: &r, allowed: allowed}
+		err := t.pass()
+		t.close()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// receivePass is one pass as it arrives.
+type receivePass struct {
+	to      Receiver
+	conn    *conn
+	record  *State
+	allowed func(tree string) bool
+
+	bytesLeft int64 // bytes that may still come
+	paths     int
+	root      *tree.Root
+	patcher   *tree.Amender
+	file      *os.File
+	is        entry // of the file
+	end       int64 // of what of it may be written
+}
+
+func (t *receivePass) close() {
+	if t.file != nil {
+		t.file.Close() //nolint:errcheck // it is not complete
+		t.file = nil
+	}
+	if t.patcher != nil {
+		t.patcher.Close()
+		t.root.Close() //nolint:errcheck // it was only gone through
+		t.patcher = nil
+	}
+}
+
+// growthAllowance is how much more than was announced may come: files grow while they are sent.
+const growthAllowance = 64 << 20
+
+func (t *receivePass) pass() error {
+	var s start
+	l := t.conn
+	l.sum.Reset()
+	base := t.record.Sum
+	kind, b, err := l.next()
+	if err != nil {
+		return err
+	}
+	if kind != passStart || jsonlimit.Unmarshal(b, &s) != nil || s.Bytes < 0 || s.Base != "" && s.Base != base {
+		return errForm
+	}
+	t.record.Sum, t.record.Whole = "", false
+	if s.Base == "" {
+		if err := t.to.Remove(); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(t.to.Dir, 0o700); err != nil {
+		return err
+	}
+	if err := t.to.Write(*t.record); err != nil {
+		return err
+	}
+	free, err := freeBytes(t.to.Dir)
+	if err != nil {
+		return err
+	}
+	if s.Base == "" && s.Bytes > free {
+		return problem.New(problem.Unable, "there are %d MiB to come, and the disk has room for %d MiB", s.Bytes>>20, max(free, 0)>>20).At(t.to.Dir).Try("make room there, or move the node elsewhere")
+	}
+	t.bytesLeft = min(free, s.Bytes+s.Bytes/4+growthAllowance)
+	l.restart(s.Base) // as the sender has it
+	l.add(passStart, b)
+	for {
+		kind, b, err := l.next()
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+		if err != nil {
+			return err
+		}
+		if kind == passEnd {
+			return t.finish(b)
+		}
+		if err := t.take(kind, b); err != nil {
+			return err
+		}
+	}
+}
+
+// finish syncs all to disk, and writes the record.
+func (t *receivePass) finish(b []byte) error {
+	var e end
+	if jsonlimit.Unmarshal(b, &e) != nil || t.file != nil {
+		return errForm
+	}
+	sum := t.conn.digest()
+	t.close()
+	if err := t.sync(); err != nil {
+		return err
+	}
+	t.record.Sum, t.record.Whole = sum, e.Whole
+	if err := t.to.Write(*t.record); err != nil {
+		return err
+	}
+	return t.conn.writeJSON(passEnd, progress{sum})
+}
+
+func (t *receivePass) sync() error {
+	dir, err := os.Open(t.to.Dir)
+	if err != nil {
+		return err
+	}
+	defer dir.Close() //nolint:errcheck // it was only read
+	return os.NewSyscallError("syncfs", unix.Syncfs(int(dir.Fd())))
+}
+
+func (t *receivePass) take(kind byte, b []byte) error {
+	if kind == treeStart {
+		return t.tree(string(b))
+	}
+	if t.patcher == nil {
+		return errForm
+	}
+	switch kind {
+	case content, hole:
+		return t.fill(kind, b)
+	case removed:
+		if t.file != nil {
+			return errForm
+		}
+		return t.patcher.Remove(string(b))
+	}
+	var e entry
+	if jsonlimit.Unmarshal(b, &e) != nil || e.Check() != nil || (t.file != nil) != (kind == fileEnd) {
+		return errForm
+	}
+	if t.paths++; t.paths > tree.Ample.All {
+		return tree.ErrTooLarge
+	}
+	if t.bytesLeft -= 512; t.bytesLeft < 0 {
+		return t.tooMuch()
+	}
+	switch kind {
+	case dirStart:
+		return t.patcher.Enter(string(e.Name))
+	case dirEnd:
+		if !e.IsDir() {
+			return errForm
+		}
+		return t.patcher.Leave(e.Made(Carried))
+	case special:
+		return t.patcher.Make(e.Made(Carried))
+	case link:
+		return t.patcher.Link(string(e.Same), string(e.Name))
+	case fileStart:
+		return t.open(e)
+	case fileEnd:
+		return t.endFile(e)
+	}
+	return errForm
+}
+
+func (t *receivePass) tooMuch() error {
+	return problem.New(problem.Failed, "more comes than was announced, or than the disk has room for").At(t.to.Dir).Try("make room there, and move the node again")
+}
+
+func (t *receivePass) tree(name string) error {
+	if t.file != nil || !validTree(name) || !t.allowed(name) {
+		return errForm
+	}
+	t.close()
+	dir := t.to.Tree(name)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	var err error
+	if t.root, err = tree.Open(dir); err != nil {
+		return err
+	}
+	t.patcher = tree.Amend(t.root, func(string) {})
+	return nil
+}
+
+func (t *receivePass) open(e entry) (err error) {
+	if !e.IsFile() {
+		return errForm
+	}
+	t.is, t.end = e, e.Size
+	t.file, err = t.patcher.File(string(e.Name), e.Patch)
+	return err
+}
+
+func (t *receivePass) fill(kind byte, b []byte) error {
+	if t.file == nil || len(b) < 8 {
+		return errForm
+	}
+	from := int64(binary.BigEndian.Uint64(b)) //nolint:gosec // what is negative is refused
+	b = b[8:]
+	if kind == hole {
+		if len(b) != 8 {
+			return errForm
+		}
+		size := int64(binary.BigEndian.Uint64(b)) //nolint:gosec // what is negative is refused
+		if from < 0 || size <= 0 || from > t.end || size > t.end-from {
+			return errForm
+		}
+		return unix.Fallocate(int(t.file.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, from, size)
+	}
+	if from < 0 || from > t.end || int64(len(b)) > t.end-from {
+		return errForm
+	}
+	if t.bytesLeft -= int64(len(b)); t.bytesLeft < 0 {
+		return t.tooMuch()
+	}
+	_, err := t.file.WriteAt(b, from)
+	return err
+}
+
+func (t *receivePass) endFile(e entry) error {
+	if e.Name != t.is.Name || e.Size != t.is.Size || e.Mode != t.is.Mode {
+		return errForm
+	}
+	f := t.file
+	t.file = nil
+	err := f.Truncate(e.Size)
+	if bad := f.Close(); err == nil {
+		err = bad
+	}
+	if err != nil {
+		return err
+	}
+	return t.patcher.Dress(e.Made(Carried))
+}
+
+// States returns the records below a directory, each in a directory that is called by its ID.
+func States(dir string) (all []State, err error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	for _, e := range entries {
+		r, bad := Receiver{filepath.Join(dir, e.Name())}.Read()
+		if bad != nil || fmt.Sprint(r.ID) != e.Name() {
+			continue // nothing has come yet; it is removed by the next who receives or sweeps
+		}
+		all = append(all, r)
+	}
+	return all, err
+}

@@ -1,0 +1,144 @@
+package treesync
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"path"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/frame"
+	"orrery/internal/jsonlimit"
+	"orrery/internal/tree"
+)
+
+// Kinds of frames.
+const (
+	passStart = 'B' // a pass: start
+	treeStart = 'T' // the tree of this name follows
+	dirStart  = 'D' // a directory in which something changes, or that is new
+	dirEnd    = 'L' // a directory, after what is in it: entry
+	fileStart = 'F' // a regular file: entry
+	content   = 'C' // of it: an offset, and bytes
+	hole      = 'Z' // of it: an offset, and how much is a hole
+	fileEnd   = 'E' // the file, as it is to be: entry
+	special   = 'O' // neither of these: entry
+	link      = 'H' // another name of a file: entry
+	removed   = 'R' // a path that is gone
+	passEnd   = 'X' // the pass: end
+)
+
+// blockSize is the unit in which files are compared and sent.
+const blockSize = 64 << 10
+
+// maxFrameBytes bounds a frame: extended attributes may have some hundreds of kilobytes.
+const maxFrameBytes = 4 << 20
+
+// A progress is what the receiver has.
+type progress struct {
+	Sum string `json:"sum"` // "" if it has nothing
+}
+
+// A start announces a pass.
+type start struct {
+	Base  string `json:"base,omitempty"` // what the receiver has, or "" if all is sent
+	Nonce string `json:"nonce"`
+	Bytes int64  `json:"bytes"` // of content, but for what changes meanwhile
+}
+
+// An end closes a pass.
+type end struct {
+	Whole bool `json:"whole,omitempty"` // nothing can have changed meanwhile
+}
+
+// An entry is a path of a tree.
+type entry struct {
+	Entry
+	Patch bool `json:"patch,omitempty"` // what follows is put over what is there
+}
+
+// conn writes and reads frames, and hashes them.
+type conn struct {
+	from io.Reader
+	to   *bufio.Writer // flushed before a read
+	sum  hash.Hash
+}
+
+func newConn(rw io.ReadWriter) *conn {
+	return &conn{from: bufio.NewReaderSize(rw, blockSize), to: bufio.NewWriterSize(rw, blockSize), sum: sha256.New()}
+}
+
+func (c *conn) restart(base string) {
+	c.sum = sha256.New()
+	c.sum.Write([]byte(base)) //nolint:errcheck // a hash takes everything
+}
+
+func (c *conn) digest() string { return hex.EncodeToString(c.sum.Sum(nil)) }
+
+func (c *conn) frame(kind byte, parts ...[]byte) error {
+	b := frame.Append(nil, kind, parts...)
+	if len(b) > maxFrameBytes {
+		return fmt.Errorf("%d bytes at once are too many", len(b))
+	}
+	c.sum.Write(b) //nolint:errcheck // a hash takes everything
+	_, err := c.to.Write(b)
+	return err
+}
+
+func (c *conn) writeJSON(kind byte, value any) error {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	return c.frame(kind, text)
+}
+
+var errForm = errors.New("the other host sends what makes no sense")
+
+func (c *conn) next() (kind byte, b []byte, err error) {
+	if err := c.to.Flush(); err != nil {
+		return 0, nil, err
+	}
+	if kind, b, err = frame.Read(c.from, maxFrameBytes, nil); err == nil {
+		c.add(kind, b)
+	}
+	return kind, b, err
+}
+
+// add hashes a frame that was read.
+func (c *conn) add(kind byte, b []byte) {
+	c.sum.Write(frame.Append(nil, kind, b)) //nolint:errcheck // a hash takes everything
+}
+
+// readJSON reads one frame of a kind.
+func (c *conn) readJSON(kind byte, into any) error {
+	got, b, err := c.next()
+	if err != nil {
+		return err
+	}
+	if got != kind || jsonlimit.Unmarshal(b, into) != nil {
+		return errForm
+	}
+	return nil
+}
+
+// validTree reports whether a tree may have a name: a directory, or one in another.
+func validTree(name string) bool {
+	return tree.Legal(name) && strings.Count(name, "/") < 2 && !strings.HasPrefix(path.Base(name), ".")
+}
+
+// freeBytes returns how many bytes of a file system may be used: some are left to others.
+func freeBytes(dir string) (int64, error) {
+	var fs unix.Statfs_t
+	if err := unix.Statfs(dir, &fs); err != nil {
+		return 0, err
+	}
+	return int64(fs.Bavail)*fs.Bsize - int64(fs.Blocks)*fs.Bsize/50, nil //nolint:gosec // no disk is that large
+}
