@@ -240,14 +240,23 @@ func (a *Alone) tell(ctx context.Context) error {
 		return err
 	}
 	s.Hooks = a.back.Hooks
-	some, err := hook.Post(a.Dirs, s, hook.Event{
-		Event: site.TrialEnded, Result: r.Ended.Result, Why: r.Ended.Why, Release: &r.Ended.Release, Who: "root", Time: time.Now(),
-	})
+	return notify(ctx, a.Machine, a.Dirs, s, hook.Event{Event: site.TrialEnded, Result: r.Ended.Result, Why: r.Ended.Why, Release: &r.Ended.Release})
+}
+
+// hooksOn returns the hooks of a site that are notified of an event.
+func hooksOn(s *site.Site, event string) []site.Hook {
+	return slices.DeleteFunc(slices.Clone(s.Hooks), func(k site.Hook) bool { return !slices.Contains(k.On, event) })
+}
+
+// notify lets the hooks of a site know of what this machine has done by itself.
+func notify(ctx context.Context, m here.Machine, dirs host.Dirs, s *site.Site, e hook.Event) error {
+	e.Who, e.Time = "root", time.Now()
+	some, err := hook.Post(dirs, s, e)
 	if err == nil && some {
-		err = a.Machine.Later(ctx, later.Call{Name: "hooks-" + a.Key, Args: []string{"hook", a.Key}})
+		err = m.Later(ctx, later.Call{Name: "hooks-" + s.Key(), Args: []string{"hook", s.Key()}})
 	}
 	if err != nil {
-		err = problem.New(problem.Failed, "the hooks of site %s cannot be notified of %s", s.Name, site.TrialEnded).Because(err)
+		err = problem.New(problem.Failed, "the hooks of site %s cannot be notified of %s", s.Name, e.Event).Because(err)
 	}
 	return err
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"orrery/internal/apply"
@@ -79,7 +78,7 @@ func (c *Call) WayBack(ctx context.Context, f *apply.Fleet, t *observe.Trial, re
 			w.Checks = append(w.Checks, apply.Want{Node: &n.Node, Duties: duties})
 		}
 		if len(w.Checks) > 0 {
-			w.Hooks = slices.DeleteFunc(slices.Clone(c.Site.Hooks), func(k site.Hook) bool { return !slices.Contains(k.On, site.TrialEnded) })
+			w.Hooks = hooksOn(c.Site, site.TrialEnded)
 		}
 		return h.KeepWayBack(ctx, w)
 	})
