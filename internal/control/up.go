@@ -42,7 +42,7 @@ func (c *Session) up(ctx context.Context, s *site.Site, selectors []string, o Up
 	if !hosts.Far(s) {
 		defer func() { err = errors.Join(err, c.resumeTrial(ctx, s)) }()
 	}
-	if err := c.fillOnce(ctx, s); err != nil {
+	if err := c.fillOnce(ctx, s, false); err != nil {
 		return nil, err
 	}
 	j := &Job{
