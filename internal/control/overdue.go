@@ -119,7 +119,7 @@ func (c *Session) endForgotten(ctx context.Context, r twin.Record) error {
 // resumeTrial lets a trial be watched again, or ends it if its time is over: nobody has seen then whether the checks held.
 func (c *Session) resumeTrial(ctx context.Context, s *site.Site) error {
 	f, err := c.Bare(ctx, s)
-	if err != nil {
+	if err != nil || !f.Own() { // other hosts watch over a trial by themselves
 		return err
 	}
 	r, err := f.ReadReleases(ctx)

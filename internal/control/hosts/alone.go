@@ -115,9 +115,12 @@ func (a *Alone) read() error {
 // WatchTimeout is how long whoever is to watch over a trial waits for its lock.
 const WatchTimeout = 5 * time.Second
 
+// trialLock is held by whoever watches over a trial of a site on this machine.
+func trialLock(dirs host.Dirs, key string) string { return filepath.Join(dirs.Site(key), "trial.lock") }
+
 // watchLock takes the lock of whoever watches. Somebody who just asks whether it is held has it for a moment.
 func (a *Alone) watchLock(ctx context.Context) (*host.Lock, error) {
-	return host.TakeLockWithin(ctx, WatchTimeout, filepath.Join(a.Dirs.Site(a.Key), "trial.lock"), a.holder())
+	return host.TakeLockWithin(ctx, WatchTimeout, trialLock(a.Dirs, a.Key), a.holder())
 }
 
 func (a *Alone) holder() host.Holder {
@@ -370,8 +373,18 @@ func (c *Call) TellTrial(ctx context.Context, f *apply.Fleet, r observe.Releases
 	if r.Trial == nil || r.Switch != nil {
 		return nil
 	}
-	c.Notice("release %d is on trial until %s; unless it is confirmed by then (orrery confirm), each host goes back to release %s",
-		r.Trial.Release, phrase.Clock(r.Trial.Until), register.ReleaseNames(r.Trial.Back))
+	until, back := phrase.Clock(r.Trial.Until), register.ReleaseNames(r.Trial.Back)
+	switch {
+	case f.Own() && !host.Held(trialLock(c.Dirs, c.Site.Key())):
+		c.Notice("release %d is on trial until %s, but nobody watches over it: the process that did has ended (orrery resume, and whatever changes the site, sees to it)",
+			r.Trial.Release, until)
+	case f.Own() && !r.Trial.ByHand:
+		c.Notice("release %d is on trial until %s; then it is confirmed or goes back to release %s", r.Trial.Release, until, back)
+	case len(f.All)+len(f.Unknown) == 1:
+		c.Notice("release %d is on trial until %s; unless it is confirmed by then (orrery confirm), it goes back to release %s", r.Trial.Release, until, back)
+	default:
+		c.Notice("release %d is on trial until %s; unless it is confirmed by then (orrery confirm), each host goes back to release %s", r.Trial.Release, until, back)
+	}
 	failing, err := Failing(ctx, f)
 	for _, name := range slices.Sorted(maps.Keys(failing)) {
 		c.Notice("it has failed on host %s: %s", name, failing[name])
