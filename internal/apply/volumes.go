@@ -8,6 +8,7 @@ import (
 
 	"orrery/internal/host"
 	"orrery/internal/problem"
+	"orrery/internal/site"
 	"orrery/internal/site/spec"
 	"orrery/internal/volume"
 )
@@ -101,8 +102,9 @@ type Contents struct {
 
 // Mirrors are the directories of a site, on whichever host they are, whose mirrors are brought up to date by themselves. Each host does that for those of its own nodes.
 type Mirrors struct {
-	Host string      `json:"host"` // what the site calls the host
-	Of   []Directory `json:"of"`
+	Host  string      `json:"host"` // what the site calls the host
+	Of    []Directory `json:"of"`
+	Hooks []site.Hook `json:"hooks,omitempty"` // that are notified of a mirror that failed
 }
 
 // MirrorsPath is where a host keeps those of a site.

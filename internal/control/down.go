@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"orrery/internal/apply"
@@ -11,7 +12,6 @@ import (
 	"orrery/internal/plan"
 	"orrery/internal/plan/release"
 	"orrery/internal/site"
-	"orrery/internal/volume"
 )
 
 // Down ends the nodes that selectors mean or, without, all that there is of a site but volumes, and these too if that is said. The
@@ -74,16 +74,10 @@ func (c *Session) down(ctx context.Context, s *site.Site, f *apply.Fleet, chosen
 	if hosts.Near(s) {
 		c.Unmark(s.Key())
 	}
-	if hosts.Far(s) {
-		if err := c.Call(s).KeepMirrors(ctx, f, nil); err != nil {
-			return result, err
-		}
-		return result, f.DropRestores(ctx)
-	}
-	if err := volume.Unschedule(ctx, s.Key()); err != nil {
+	if err := c.Call(s).KeepMirrors(ctx, f, nil); err != nil {
 		return result, err
 	}
-	return result, c.clearRestore(ctx, s)
+	return result, errors.Join(f.DropRestores(ctx), c.clearRestore(ctx, s))
 }
 
 func (c *Session) askDown(s *site.Site, p *plan.Plan, volumes bool) (asked bool, err error) {

@@ -2,6 +2,7 @@ package control_test
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 	"orrery/internal/control/hosts"
 	"orrery/internal/control/volumes"
 	"orrery/internal/host"
+	"orrery/internal/host/later"
 	"orrery/internal/problem"
 )
 
@@ -18,7 +20,7 @@ func TestFarMirrors(t *testing.T) {
 	text, err := os.ReadFile(d.dir + "/roles/web/role.toml")
 	d.must(err)
 	d.write("roles/web/role.toml", "[[volume]]\nname = \"data\"\npath = \"/srv/data\"\n"+string(text))
-	mirrored := strings.Replace(twoHosts, "[network.far]", "[volume.data]\nmirror = \""+t.TempDir()+"\"\nevery = \"1h\"\n[network.far]", 1)
+	mirrored := strings.Replace(twoHosts, "[network.far]", "[volume.data]\nmirror = \""+t.TempDir()+"\"\nevery = \"1h\"\n[hook.page]\non = [\"mirror-failed\"]\ncommand = [\"/bin/true\"]\n[network.far]", 1)
 	d.write("site.toml", mirrored)
 	d.up()
 	for _, m := range []*machine{d.machine, other} {
@@ -46,6 +48,18 @@ func TestFarMirrors(t *testing.T) {
 	if got := append(tried(d.machine, "data"), tried(other, "others")...); len(got) > 0 {
 		t.Errorf("mirrored are volumes of %v", got)
 	}
+	path := apply.MirrorsPath(other.dirs, "toykat")
+	all, err := host.ReadJSON[apply.Mirrors](path)
+	d.must(err)
+	good := all.Of[0].Mirror
+	all.Of[0].Mirror = "/dev/null/web1"
+	d.must(host.WriteJSON(path, 0o600, all))
+	tried(other, "data")
+	if waiting, _ := other.Waiting(); !slices.ContainsFunc(waiting, func(w later.Waiting) bool { return w.Name == "hooks-toykat" }) {
+		t.Errorf("of a mirror that failed, no hook is notified: %v", waiting)
+	}
+	all.Of[0].Mirror = good
+	d.must(host.WriteJSON(path, 0o600, all))
 	rows, _, err := volumes.List(t.Context(), d.Session)
 	d.must(err)
 	if len(rows) != 3 || rows[1].Host != "sv2" || rows[1].Idle == "" || rows[1].Last == nil {

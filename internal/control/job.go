@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"orrery/internal/apply"
-	"orrery/internal/control/hosts"
 	"orrery/internal/observe"
 	"orrery/internal/phrase"
 	"orrery/internal/plan"
@@ -45,7 +44,7 @@ func (j *Job) parallel() int {
 
 // Run does the job. It gives the result of the plan, or nil if there was nothing to do.
 func (j *Job) Run(ctx context.Context) (*apply.Result, error) {
-	if err := j.catchUpOn(ctx, j.Site, j.Hosts); err != nil {
+	if err := j.catchUp(ctx, j.Site, j.Hosts); err != nil {
 		return nil, err
 	}
 	letGo, err := j.Hold(ctx, j.Site, j.Hosts)
@@ -127,7 +126,7 @@ func (j *Job) keepBoot(ctx context.Context, look func(context.Context) ([]observ
 
 // renewWayBack lets hosts on which a release is on trial know how they go back from what there is now.
 func (j *Job) renewWayBack(ctx context.Context) error {
-	if j.Base == nil || j.After != nil || !hosts.Far(j.Site) {
+	if j.Base == nil || j.After != nil || j.Hosts.Own() {
 		return nil
 	}
 	r, err := j.Hosts.ReadReleases(ctx)

@@ -253,7 +253,7 @@ func TestTwin(t *testing.T) {
 	if len(d.Twins()) > 0 || !strings.Contains(d.watch.text(), "Twin dev of toykat is gone") {
 		t.Errorf("there are still %v; told was %s", d.Twins(), d.watch.text())
 	}
-	d.wantExit(twins.Destroy(t.Context(), d.Session, "dev"), problem.Mistake, "there is no twin")
+	d.wantExit(twins.Destroy(t.Context(), d.Session, "dev"), problem.Mistake, "has no twin")
 	d.wantNodes(allUp)
 }
 

@@ -2,13 +2,9 @@ package control
 
 import (
 	"context"
-	"time"
 
 	"orrery/internal/apply"
-	"orrery/internal/control/hosts"
 	"orrery/internal/host"
-	"orrery/internal/phrase"
-	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/waits"
 )
@@ -16,7 +12,7 @@ import (
 // LockedOn does something to a site on its hosts that is no plan: it holds the lock, clears away what killed runs left, and
 // keeps the journal.
 func (c *Session) LockedOn(ctx context.Context, s *site.Site, f *apply.Fleet, do func(*Account) error) error {
-	if err := c.catchUpOn(ctx, s, f); err != nil {
+	if err := c.catchUp(ctx, s, f); err != nil {
 		return err
 	}
 	letGo, err := c.Hold(ctx, s, f)
@@ -28,21 +24,6 @@ func (c *Session) LockedOn(ctx context.Context, s *site.Site, f *apply.Fleet, do
 		return err
 	}
 	return c.journalled(f, do)
-}
-
-// catchUpOn does what was to happen by itself and did not, which only what is on this machine alone has.
-func (c *Session) catchUpOn(ctx context.Context, s *site.Site, f *apply.Fleet) error {
-	if hosts.Far(s) {
-		if hosts.Near(s) && !c.Late {
-			c.WaitAgain(ctx)
-		}
-		if r, known := c.Far[s.Key()]; known && !c.Late && !r.Expires.IsZero() && time.Now().After(r.Expires) {
-			return problem.New(problem.Surprise, "twin %s expired at %s; each of its hosts ends what it has of it", s.Twin, phrase.Clock(r.Expires)).At(s.Key()).
-				Try("orrery twin destroy %s ends the rest at once", s.Twin)
-		}
-		return nil
-	}
-	return c.catchUp(ctx, s, f)
 }
 
 // Hold takes the lock of a site on its hosts for somebody who may change it; who is patient waits for whoever has it.

@@ -2,10 +2,8 @@ package control
 
 import (
 	"context"
-	"os"
 
 	"orrery/internal/apply"
-	"orrery/internal/control/hosts"
 	"orrery/internal/site"
 	"orrery/internal/volume"
 )
@@ -19,22 +17,7 @@ func (c *Session) scheduleMirrors(ctx context.Context, s *site.Site, f *apply.Fl
 	if err != nil {
 		return err
 	}
-	if hosts.Far(s) {
-		return c.Call(s).KeepMirrors(ctx, f, mirrors)
-	}
-	dir, err := c.Absolute()
-	if err != nil {
-		return err
-	}
-	program, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	notes, err := volume.ScheduleOf(mirrors, s.Key(), dir, program, c.Dirs).Apply(ctx)
-	for _, note := range notes {
-		c.notice(s.Key(), "%s", note)
-	}
-	return err
+	return c.Call(s).KeepMirrors(ctx, f, mirrors)
 }
 
 // Mirrors gives what is mirrored of a site. Nothing is of a twin: its data is a copy, and must not go over that of the original.

@@ -30,7 +30,7 @@ func (c *Session) catchUp(ctx context.Context, s *site.Site, f *apply.Fleet) err
 	if c.Late {
 		return nil
 	}
-	if err := c.Allowed(); err != nil {
+	if err := c.AllowedOn(s); err != nil {
 		return err
 	}
 	for _, r := range c.forgottenTwins(punctual) {
@@ -38,10 +38,20 @@ func (c *Session) catchUp(ctx context.Context, s *site.Site, f *apply.Fleet) err
 			c.trouble(r.Key(), err)
 			continue
 		}
-		if r.Key() == s.Key() {
+		if r.Key() == s.Key() && len(r.Hosts) < 2 {
 			return problem.New(problem.Surprise, "twin %s expired at %s; it is gone", s.Twin, phrase.Clock(r.Expires)).At(s.Key()).
 				Try("orrery twin create makes another")
 		}
+	}
+	if r, known := c.Far[s.Key()]; known && !r.Expires.IsZero() && time.Now().After(r.Expires) {
+		return problem.New(problem.Surprise, "twin %s expired at %s; each of its hosts ends what it has of it", s.Twin, phrase.Clock(r.Expires)).At(s.Key()).
+			Try("orrery twin destroy %s ends the rest at once", s.Twin)
+	}
+	if hosts.Near(s) {
+		hosts.WatchAgain(ctx, c.machine(), c.Dirs, c.trouble)
+	}
+	if !f.Own() {
+		return nil
 	}
 	r, err := f.ReadReleases(ctx)
 	if err != nil || r.Trial == nil || c.watched(s) {
@@ -109,7 +119,7 @@ func (c *Session) endForgotten(ctx context.Context, r twin.Record) error {
 // resumeTrial lets a trial be watched again, or ends it if its time is over: nobody has seen then whether the checks held.
 func (c *Session) resumeTrial(ctx context.Context, s *site.Site) error {
 	f, err := c.Bare(ctx, s)
-	if err != nil {
+	if err != nil || !f.Own() { // other hosts watch over a trial by themselves
 		return err
 	}
 	r, err := f.ReadReleases(ctx)

@@ -13,7 +13,6 @@ import (
 	"orrery/internal/backup"
 	"orrery/internal/backup/vault"
 	"orrery/internal/control/here"
-	"orrery/internal/control/hosts"
 	"orrery/internal/control/register"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/observe"
@@ -411,9 +410,6 @@ func (c *Session) finishRestore(ctx context.Context, s *site.Site) (*backup.Rest
 // restoreFirst brings an interrupted restore to its end before a site is brought up. Elsewhere is the directory from which that has brought
 // it up, if it is another than the one that is meant.
 func (c *Session) restoreFirst(ctx context.Context, s *site.Site) (elsewhere string, err error) {
-	if hosts.Far(s) { // nothing is restored there
-		return "", nil
-	}
 	from, err := c.finishRestore(ctx, s)
 	if err != nil || from == nil {
 		return "", err

@@ -50,12 +50,11 @@ func (c *Session) Load() (*site.Site, error) {
 	if err != nil || c.Twin == "" {
 		return s, err
 	}
-	if hosts.Far(s) {
-		t, err := c.Call(s).OneTwin(context.Background(), c.Twin)
-		if err != nil {
-			return nil, err
-		}
+	t, err := c.Call(s).OneTwin(context.Background(), c.Twin)
+	if err == nil {
 		c.Know(t.Record)
+	} else if _, there := os.Stat(c.TwinPath(s.Name + "." + c.Twin)); there != nil || !problem.Is(err, problem.Mistake) {
+		return nil, err // else the record is here, and AsTwin says why it cannot be read
 	}
 	return c.AsTwin(s, c.Twin, 0)
 }

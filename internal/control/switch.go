@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"orrery/internal/apply"
-	"orrery/internal/control/hosts"
 	"orrery/internal/control/register"
 	"orrery/internal/control/trial"
 	"orrery/internal/observe"
@@ -61,7 +60,7 @@ func (c *Session) Switch(ctx context.Context, s *site.Site, selectors []string, 
 	if err != nil {
 		return nil, err
 	}
-	o.ByHand = o.ByHand || hosts.Far(s) // hosts cannot agree that all checks hold, with nobody there who sees them all
+	o.ByHand = o.ByHand || !t.hosts.Own() // hosts cannot agree that all checks hold, with nobody there who sees them all
 	if o.Within > 0 {
 		t.trial = &observe.Trial{Release: o.Release, Within: o.Within, ByHand: o.ByHand, Who: Who()}
 	}
@@ -261,8 +260,8 @@ func (t *change) intend(ctx context.Context, live map[string]int) error {
 	return t.watchTrial(ctx, t.site) // before the trial begins, lest it begin and nobody watch
 }
 
-// apart reports whether a trial begins that each of several hosts watches over by itself.
-func (t *change) apart() bool { return t.trial != nil && hosts.Far(t.site) }
+// apart reports whether a trial begins that each host watches over by itself, without the site directory.
+func (t *change) apart() bool { return t.trial != nil && !t.hosts.Own() }
 
 // beginApart lets such a trial begin.
 func (t *change) beginApart(ctx context.Context) error {

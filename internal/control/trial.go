@@ -20,10 +20,8 @@ func (c *Session) Confirm(ctx context.Context, s *site.Site, why string) (*obser
 	if err != nil {
 		return nil, err
 	}
-	if !hosts.Far(s) {
-		if err := c.catchUp(ctx, s, t.hosts); err != nil {
-			return nil, err
-		}
+	if err := c.catchUp(ctx, s, t.hosts); err != nil {
+		return nil, err
 	}
 	letGo, err := c.Patiently().Hold(ctx, s, t.hosts)
 	if err != nil {
@@ -44,14 +42,9 @@ func (c *Session) Confirm(ctx context.Context, s *site.Site, why string) (*obser
 	r.Confirm(number)
 	r.Ended, r.Trial = trial.End(r.Trial, observe.Confirmed, why), nil
 	if err := t.hosts.WriteReleases(r); err != nil {
-		if !hosts.Far(s) {
-			return nil, err
-		}
 		return nil, hosts.Unconfirmed(t.hosts, s.Key(), err, was)
 	}
-	if hosts.Far(s) {
-		hosts.Settle(t.hosts, r)
-	}
+	hosts.Settle(t.hosts, r)
 	c.TellTrialEnd(ctx, s, number, observe.Confirmed, why)
 	return r.Ended, c.Note(s, "orrery confirm", fmt.Sprintf("release %d is confirmed (%s)", number, why))
 }
@@ -67,7 +60,7 @@ func (c *Session) forgetLive(ctx context.Context, s *site.Site, f *apply.Fleet) 
 	}
 	r.Active = r.Resting()
 	r.Former, r.Switch, r.Trial, r.Ended = nil, nil, nil, nil
-	if err := f.WriteReleases(r); err != nil || hosts.Far(s) { // no trial is on other hosts
+	if err := f.WriteReleases(r); err != nil || !hosts.Near(s) {
 		return err
 	}
 	return c.machine().Cancel(trialName(s)) // last: while it is on trial, it is watched

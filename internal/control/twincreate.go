@@ -2,15 +2,12 @@ package control
 
 import (
 	"context"
-	"time"
 
 	"orrery/internal/apply"
 	"orrery/internal/apply/filling"
 	"orrery/internal/control/fill"
 	"orrery/internal/control/hosts"
-	"orrery/internal/host/later"
 	"orrery/internal/host/twins"
-	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/twin"
 )
@@ -31,89 +28,39 @@ func (c *Session) CreateTwin(ctx context.Context, of twin.Record) (*site.Site, *
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := b.record(ctx, original, s, of); err != nil {
+	if err := b.AllowedOn(s); err != nil {
+		return nil, nil, err
+	}
+	of.Hosts = hosts.Names(s)
+	b.Know(of)
+	if err := b.Call(original).NewTwin(ctx, s, of); err != nil {
 		return nil, nil, err
 	}
 	if err := c.Note(original, c.Command, "twin "+of.Options.Name); err != nil {
 		return nil, nil, err
 	}
-	if hosts.Far(s) && fill.Program(of.Volumes) {
-		if err := b.fillFar(ctx, s, of); err != nil {
-			return nil, nil, err
-		}
+	if err := b.fillOnce(ctx, s, true); err != nil {
+		return nil, nil, err
 	}
 	r, err := b.up(ctx, s, nil, UpOptions{})
 	return s, r, err
 }
 
-// record takes down that there is a twin, on all of its hosts.
-func (c *Session) record(ctx context.Context, original, s *site.Site, of twin.Record) error {
-	if hosts.Far(s) {
-		if err := c.AllowedOn(s); err != nil {
-			return err
-		}
-		of.Hosts = hosts.Names(s)
-		c.Know(of)
-		return c.Call(original).NewTwin(ctx, s, of)
-	}
-	if was, err := c.ReadTwin(of.Key()); err == nil {
-		return problem.New(problem.Mistake, "site %s already has a twin %s, which belongs to %s", of.Site, was.Options.Name, was.Options.Owner).
-			Try("orrery --twin %s up brings it up; orrery twin destroy %[1]s ends it", was.Options.Name)
-	}
-	if err := c.WriteTwin(of); err != nil || of.Expires.IsZero() {
-		return err
-	}
-	return c.expire(ctx, of)
-}
-
 // expire lets a twin be destroyed when its time is over.
 func (c *Session) expire(ctx context.Context, r twin.Record) error {
-	if len(r.Hosts) > 0 {
-		return c.machine().Later(ctx, twins.Expiry(&r))
-	}
-	return c.machine().Later(ctx, later.Call{
-		Name: twins.ExpiryName(r.Key()), After: time.Until(r.Expires), Args: []string{"--force", "-C", r.Dir, "twin", "destroy", r.Options.Name, "--wait"},
-	})
+	return c.machine().Later(ctx, twins.Expiry(&r))
 }
 
-// fillFar lets the program that the caller has named fill the volumes of a twin on its hosts.
-func (c *Session) fillFar(ctx context.Context, s *site.Site, of twin.Record) error {
-	f, err := c.Hosts(ctx, s)
-	if err != nil {
-		return err
-	}
-	letGo, err := c.Hold(ctx, s, f)
-	if err != nil {
-		return err
-	}
-	defer letGo()
-	of.Hosts = hosts.Names(s)
-	if err := fill.Far(ctx, f, s, of, func(left string) { c.Outcome(s.Key(), "Not in the twin: %s", left) }); err != nil {
-		return err
-	}
-	of.Filled = true
-	c.Know(of)
-	return nil
-}
-
-// fillOnce gives the volumes of a twin what they begin with, before it is up for the first time.
-func (c *Session) fillOnce(ctx context.Context, s *site.Site) error {
-	if s.Twin == "" {
+// fillOnce gives the volumes of a twin what they begin with, before it is up for the first time. Fresh says that the caller has just
+// made it, and named the program that fills them.
+func (c *Session) fillOnce(ctx context.Context, s *site.Site, fresh bool) error {
+	r, known := c.Far[s.Key()]
+	if s.Twin == "" || !known {
 		return nil
 	}
-	_, known := c.Far[s.Key()]
-	if !known && hosts.Far(s) {
-		return nil
-	}
-	r, err := c.ReadTwin(s.Key())
-	if err != nil {
+	r.Hosts = hosts.Names(s) // they may be others than when it was made
+	if err := c.Call(s).RecordTwin(ctx, r); err != nil {
 		return err
-	}
-	if known { // its hosts may be others than when it was made
-		r.Hosts = hosts.Names(s)
-		if err := c.Call(s).RecordTwin(ctx, r); err != nil {
-			return err
-		}
 	}
 	switch {
 	case r.Filled || r.Volumes == site.Empty:
@@ -124,12 +71,23 @@ func (c *Session) fillOnce(ctx context.Context, s *site.Site) error {
 			return err
 		}
 		return filling.All(ctx, of, s, func(left string) { c.Outcome(s.Original.Key(), "Not in the twin: %s", left) })
-	case known:
+	}
+	f, err := c.Hosts(ctx, s)
+	if err != nil {
+		return err
+	}
+	if !fresh && !f.Own() {
 		return fill.Unfilled(&r)
 	}
-	if err := fill.By(ctx, r.Volumes, c.Dirs, s); err != nil {
+	letGo, err := c.Hold(ctx, s, f)
+	if err != nil {
+		return err
+	}
+	defer letGo()
+	if err := fill.By(ctx, f, c.Dirs, s, r, func(left string) { c.Outcome(s.Key(), "Not in the twin: %s", left) }); err != nil {
 		return err
 	}
 	r.Filled = true
-	return c.WriteTwin(r)
+	c.Know(r)
+	return nil
 }

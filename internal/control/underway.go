@@ -4,8 +4,6 @@ import (
 	"context"
 
 	"orrery/internal/apply"
-	"orrery/internal/control/hosts"
-	"orrery/internal/control/register"
 	"orrery/internal/phrase"
 	"orrery/internal/site"
 )
@@ -21,29 +19,9 @@ func (c *Session) UnderWay(ctx context.Context, s *site.Site) error {
 
 // UnderWayOn tells the same by hosts that were reached just now.
 func (c *Session) UnderWayOn(ctx context.Context, s *site.Site, f *apply.Fleet) error {
-	if hosts.Far(s) {
-		return c.Call(s).UnderWay(ctx, f)
-	}
-	r, err := f.AsReached(ctx)
-	if err != nil {
-		return err
-	}
-	c.Call(s).TellCutShort(ctx, f)
-	switch {
-	case r.Trial == nil:
-	case c.watched(s) && r.Trial.ByHand:
-		c.notice(s.Key(), "release %d is on trial until %s; unless it is confirmed by then (orrery confirm), it goes back to release %s",
-			r.Trial.Release, phrase.Clock(r.Trial.Until), register.ReleaseNames(r.Trial.Back))
-	case c.watched(s):
-		c.notice(s.Key(), "release %d is on trial until %s; then it is confirmed or goes back to release %s",
-			r.Trial.Release, phrase.Clock(r.Trial.Until), register.ReleaseNames(r.Trial.Back))
-	default:
-		c.notice(s.Key(), "release %d is on trial until %s, but nobody watches over it: the process that did has ended (orrery resume, and whatever changes the site, sees to it)",
-			r.Trial.Release, phrase.Clock(r.Trial.Until))
-	}
 	if twin, so := c.Forgotten(s.Key()); so {
 		c.notice(s.Key(), "twin %s is to end at %s, but the process that waited for that has ended (orrery resume, and whatever changes a site here, sees to it)",
 			s.Twin, phrase.Clock(twin.Expires))
 	}
-	return hosts.Interrupted(s, r)
+	return c.Call(s).UnderWay(ctx, f)
 }

@@ -39,10 +39,8 @@ func (c *Session) up(ctx context.Context, s *site.Site, selectors []string, o Up
 	if err != nil {
 		return nil, err
 	}
-	if !hosts.Far(s) {
-		defer func() { err = errors.Join(err, c.resumeTrial(ctx, s)) }()
-	}
-	if err := c.fillOnce(ctx, s); err != nil {
+	defer func() { err = errors.Join(err, c.resumeTrial(ctx, s)) }()
+	if err := c.fillOnce(ctx, s, false); err != nil {
 		return nil, err
 	}
 	j := &Job{

@@ -60,15 +60,16 @@ func (c *Session) WatchTrial(ctx context.Context, s *site.Site) (*observe.TrialE
 	return hosts.Verdict(s, end)
 }
 
-// awaitFar waits for the end of a trial that each of several hosts watches over by itself. That it has failed on one lets all go back at once.
-func (c *Session) awaitFar(ctx context.Context, s *site.Site) (*observe.TrialEnd, error) {
+// AwaitTrial waits for the end of a trial, and gives how it ended. That it has failed on one of several hosts, each of which watches
+// over it by itself, lets all go back at once.
+func (c *Session) AwaitTrial(ctx context.Context, s *site.Site) (*observe.TrialEnd, error) {
 	for {
 		t, err := c.newChange(ctx, s)
 		if err != nil {
 			return nil, err
 		}
-		if t.before.Trial == nil {
-			return hosts.Verdict(s, t.before)
+		if r := t.before; r.Trial == nil && (r.Switch == nil || !t.hosts.Own()) {
+			return hosts.Verdict(s, r)
 		}
 		failing, err := hosts.Failing(ctx, t.hosts)
 		if err != nil {
@@ -77,34 +78,14 @@ func (c *Session) awaitFar(ctx context.Context, s *site.Site) (*observe.TrialEnd
 		if len(failing) > 0 {
 			return nil, c.goBack(ctx, s, t, failing[hosts.FirstOf(failing)])
 		}
-		if host.Pause(ctx, time.Second) != nil {
+		if host.Pause(ctx, awaitInterval) != nil {
 			return nil, problem.New(problem.Interrupted, "no longer waiting; the trial continues").Try("orrery status shows it; orrery confirm or orrery rollback ends it")
 		}
 	}
 }
 
-// AwaitTrial waits for the end of a trial, and gives how it ended.
-func (c *Session) AwaitTrial(ctx context.Context, s *site.Site) (*observe.TrialEnd, error) {
-	if hosts.Far(s) {
-		return c.awaitFar(ctx, s)
-	}
-	f, err := c.Bare(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	for {
-		r, err := f.ReadReleases(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if r.Trial == nil && r.Switch == nil {
-			return hosts.Verdict(s, r)
-		}
-		if host.Pause(ctx, 200*time.Millisecond) != nil {
-			return nil, problem.New(problem.Interrupted, "no longer waiting; the trial continues").Try("orrery status shows it; orrery confirm or orrery rollback ends it")
-		}
-	}
-}
+// awaitInterval is how often the hosts are asked whether a trial is over.
+const awaitInterval = time.Second
 
 // sick names a node that is not healthy, and why; "": all are.
 func (c *Session) sick(ctx context.Context, s *site.Site, nodes []string) (string, error) {

@@ -42,7 +42,7 @@ func TestNextRun(t *testing.T) {
 	if at, idle := next("archive"); !at.IsZero() || !strings.Contains(idle, "not scheduled: orrery up") {
 		t.Errorf("of a site that is down: %s, %q", at, idle)
 	}
-	s := Schedule{Key: "karoo", Dir: "/srv", Program: "/bin/orrery", Dirs: host.Dirs{State: "/x", Run: "/y"}, Every: map[string]time.Duration{"archive": 90 * time.Minute}}
+	s := Schedule{Key: "karoo", Program: "/bin/orrery", Dirs: host.Dirs{State: "/x", Run: "/y"}, Every: map[string]time.Duration{"archive": 90 * time.Minute}}
 	if err := os.Mkdir(filepath.Join(etc, "cron.d"), 0o755); err != nil {
 		t.Fatal(err)
 	}

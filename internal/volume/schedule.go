@@ -16,10 +16,9 @@ import (
 	"orrery/internal/problem"
 )
 
-// A Schedule lets the volumes of a site be mirrored again and again: by timers of systemd(1) where that runs the host, else by cron(8).
+// A Schedule lets the host mirror the volumes of a site again and again, by what it has on record itself: by timers of systemd(1) where that runs the host, else by cron(8).
 type Schedule struct {
 	Key     string // of the site
-	Dir     string // site directory, absolute; "": the host does it by what it has on record itself
 	Program string // absolute
 	Dirs    host.Dirs
 	Every   map[string]time.Duration // by volume
@@ -27,17 +26,6 @@ type Schedule struct {
 
 // etc is where the host keeps its configuration.
 var etc = "/etc"
-
-// ScheduleOf gives the schedule for what is mirrored of a site.
-func ScheduleOf(mirrors []Mirror, key, dir, program string, dirs host.Dirs) Schedule {
-	s := Schedule{Key: key, Dir: dir, Program: program, Dirs: dirs, Every: map[string]time.Duration{}}
-	for _, m := range mirrors {
-		if m.Every > 0 {
-			s.Every[m.Volume] = m.Every
-		}
-	}
-	return s
-}
 
 // Apply makes the host as scheduled. It gives what a user should know of it, and does nothing if it is so already.
 func (s Schedule) Apply(ctx context.Context) (notes []string, err error) {
@@ -58,12 +46,6 @@ func (s Schedule) Apply(ctx context.Context) (notes []string, err error) {
 		return notes, nil
 	}
 	return notes, scheduleProblem(host.WriteFile(table))
-}
-
-// Unschedule ends the mirroring of a site's volumes.
-func Unschedule(ctx context.Context, key string) error {
-	_, err := Schedule{Key: key}.Apply(ctx)
-	return err
 }
 
 func scheduleProblem(err error) error {
@@ -127,10 +109,7 @@ WantedBy=timers.target
 
 // line gives the command line that mirrors a volume, quoted for whoever runs it.
 func (s Schedule) line(quote func(string) string, name string) string {
-	if s.Dir == "" {
-		return quote(s.Program) + " volume mirror --key " + quote(s.Key) + " " + quote(name)
-	}
-	return quote(s.Program) + " -C " + quote(s.Dir) + " volume mirror " + quote(name)
+	return quote(s.Program) + " volume mirror --key " + quote(s.Key) + " " + quote(name)
 }
 
 // unitQuote quotes a word for a unit: systemd.syntax(7).

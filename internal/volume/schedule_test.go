@@ -47,12 +47,12 @@ func TestSchedule(t *testing.T) {
 	etc = dir
 	t.Cleanup(func() { etc = was })
 	s := Schedule{
-		Key: "karoo", Dir: "/srv/100% karoo", Program: "/usr/local/bin/orrery", Dirs: host.Dirs{State: "/var/lib/orrery", Run: "/run/orrery"},
+		Key: "karoo", Program: "/opt/100%/orrery", Dirs: host.Dirs{State: "/var/lib/orrery", Run: "/run/orrery"},
 		Every: map[string]time.Duration{"archive": time.Hour, "db": 7 * time.Minute},
 	}
 	table, notes := s.table()
 	lines := strings.Split(string(table.Content), "\n")
-	if len(lines) != 6 || !strings.HasSuffix(lines[3], ` root '/usr/local/bin/orrery' -C '/srv/100\% karoo' volume mirror 'archive' >> '/var/lib/orrery/log/mirror-karoo.log' 2>&1`) ||
+	if len(lines) != 6 || !strings.HasSuffix(lines[3], ` root '/opt/100\%/orrery' volume mirror --key 'karoo' 'archive' >> '/var/lib/orrery/log/mirror-karoo.log' 2>&1`) ||
 		!strings.HasPrefix(lines[4], "*/6 * * * * root ") || table.Path != filepath.Join(dir, "cron.d", "orrery-karoo") {
 		t.Errorf("the table %s is\n%s", table.Path, table.Content)
 	}
@@ -60,27 +60,27 @@ func TestSchedule(t *testing.T) {
 		t.Errorf("notes are %q", notes)
 	}
 	units := s.units()
-	if len(units) != 4 || !strings.Contains(string(units[0].Content), `ExecStart="/usr/local/bin/orrery" -C "/srv/100%% karoo" volume mirror "archive"`) ||
+	if len(units) != 4 || !strings.Contains(string(units[0].Content), `ExecStart="/opt/100%%/orrery" volume mirror --key "karoo" "archive"`) ||
 		!strings.Contains(string(units[1].Content), "OnUnitActiveSec=3600s") || filepath.Base(units[1].Path) != "orrery-mirror-karoo-archive.timer" {
 		t.Errorf("units are %s\n%s", units[0].Content, units[1].Content)
 	}
 	if host.SystemdRuns() {
 		return // what follows would change the timers of this machine
 	}
-	other := Schedule{Key: "karoo-dev1", Dir: "/x", Program: "/x", Dirs: host.Dirs{State: "/x y", Run: "/z"}, Every: s.Every}
+	other := Schedule{Key: "karoo-dev1", Program: "/x", Dirs: host.Dirs{State: "/x y", Run: "/z"}, Every: s.Every}
 	for _, each := range []Schedule{s, other} {
 		if _, err := each.Apply(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := Unschedule(t.Context(), "karoo.dev1"); err != nil { // a twin has none, and takes nobody else's
+	if _, err := (Schedule{Key: "karoo.dev1"}).Apply(t.Context()); err != nil { // a twin has none, and takes nobody else's
 		t.Error(err)
 	}
 	text, err := os.ReadFile(other.tablePath())
 	if err != nil || !strings.Contains(string(text), "root env 'ORRERY_STATE=/x y' 'ORRERY_RUN=/z' '/x' ") {
 		t.Errorf("%s (%v)", text, err)
 	}
-	if err := Unschedule(t.Context(), "karoo"); err != nil {
+	if _, err := (Schedule{Key: "karoo"}).Apply(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if left, _ := os.ReadDir(filepath.Join(dir, "cron.d")); len(left) != 1 || left[0].Name() != "orrery-karoo-dev1" {
@@ -118,7 +118,7 @@ esac
 	s := Schedule{Key: "karoo", Program: "/x", Every: map[string]time.Duration{"a": time.Hour, "b": time.Hour}}
 	asked(s, "daemon-reload; --quiet enable orrery-mirror-karoo-a.timer orrery-mirror-karoo-b.timer; restart orrery-mirror-karoo-a.timer orrery-mirror-karoo-b.timer; ")
 	asked(s, "")
-	s.Dir = "/elsewhere"
+	s.Program = "/elsewhere"
 	asked(s, "daemon-reload; ")
 	s.Every = map[string]time.Duration{"a": time.Minute}
 	asked(s, "--quiet disable --now orrery-mirror-karoo-b.timer; daemon-reload; --quiet enable orrery-mirror-karoo-a.timer; restart orrery-mirror-karoo-a.timer; ")

@@ -101,10 +101,7 @@ func (c *Cellar) KeepMirrors(ctx context.Context, m apply.Mirrors) ([]string, er
 		if err := host.WriteJSON(path, 0o600, m); err != nil {
 			return nil, err
 		}
-	} else if err := os.Remove(path); err != nil {
-		if errors.Is(err, fs.ErrNotExist) { // nor is there a timer
-			err = nil
-		}
+	} else if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	return c.timers().Schedule(ctx, s)

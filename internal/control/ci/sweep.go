@@ -6,9 +6,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"orrery/internal/control/hosts"
 	"orrery/internal/control/twins"
 	"orrery/internal/host"
+	"orrery/internal/problem"
 	"orrery/internal/site/twin"
 )
 
@@ -51,10 +51,7 @@ func (p *Proof) sweepOne(ctx context.Context, key string) error {
 func (p *Proof) end(ctx context.Context, r twin.Record) error {
 	b := *p.Session
 	b.Force = true
-	if !hosts.Far(p.original) {
-		return b.EndTwin(ctx, r)
-	}
-	if err := twins.Destroy(ctx, &b, r.Options.Name); err != nil {
+	if err := twins.Destroy(ctx, &b, r.Options.Name); err != nil && !problem.Is(err, problem.Mistake) { // there may be none yet
 		return err
 	}
 	return p.Dirs.RemoveSite(r.Key()) // with the lock of this run

@@ -18,9 +18,9 @@ import (
 	"orrery/internal/treesync"
 )
 
-// Far lets the program fill the volumes of a twin that has just been made, on its hosts: one volume after the other is made in a directory of this machine, and sent to the host of the node. When all of
-// them are there, the hosts take that down. It tells what was made and has not been sent.
-func Far(ctx context.Context, f *apply.Fleet, s *site.Site, r twin.Record, tell func(left string)) error {
+// far lets the program fill the volumes of a twin on other hosts: one volume after the other is made in a directory of this machine, and sent to the host of the node. It tells what was made and has
+// not been sent.
+func far(ctx context.Context, f *apply.Fleet, s *site.Site, r twin.Record, tell func(left string)) error {
 	seen, err := f.Observe(ctx)
 	if err != nil {
 		return err
@@ -48,8 +48,7 @@ func Far(ctx context.Context, f *apply.Fleet, s *site.Site, r twin.Record, tell 
 			tell("volume " + d.Mount.Volume + " of " + d.Node + ": " + what)
 		}
 	}
-	r.Filled = true
-	return f.Each(func(_ int, h *apply.Steered) error { return h.KeepTwin(ctx, r) })
+	return nil
 }
 
 // one makes a volume here, and sends it to its host.

@@ -11,6 +11,7 @@ import (
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
+	"orrery/internal/site/twin"
 	"orrery/internal/tree"
 )
 
@@ -28,8 +29,22 @@ func Possible(how string) error {
 	return nil
 }
 
-// By lets a program fill the volumes of a twin on this machine.
-func By(ctx context.Context, program string, dirs host.Dirs, twin *site.Site) error {
+// By lets the program that is on record fill the volumes of a twin on its hosts, and these take that down. It tells what was made and
+// is not in them.
+func By(ctx context.Context, f *apply.Fleet, dirs host.Dirs, s *site.Site, r twin.Record, tell func(left string)) error {
+	fill := func() error { return far(ctx, f, s, r, tell) }
+	if f.Own() { // the volumes are here, and need not be sent
+		fill = func() error { return here(ctx, r.Volumes, dirs, s) }
+	}
+	if err := fill(); err != nil {
+		return err
+	}
+	r.Filled = true
+	return f.Each(func(_ int, h *apply.Steered) error { return h.KeepTwin(ctx, r) })
+}
+
+// here lets a program fill the volumes of a twin on this machine.
+func here(ctx context.Context, program string, dirs host.Dirs, twin *site.Site) error {
 	all, err := volumes(twin)
 	if err != nil {
 		return err

@@ -115,9 +115,12 @@ func (a *Alone) read() error {
 // WatchTimeout is how long whoever is to watch over a trial waits for its lock.
 const WatchTimeout = 5 * time.Second
 
+// trialLock is held by whoever watches over a trial of a site on this machine.
+func trialLock(dirs host.Dirs, key string) string { return filepath.Join(dirs.Site(key), "trial.lock") }
+
 // watchLock takes the lock of whoever watches. Somebody who just asks whether it is held has it for a moment.
 func (a *Alone) watchLock(ctx context.Context) (*host.Lock, error) {
-	return host.TakeLockWithin(ctx, WatchTimeout, filepath.Join(a.Dirs.Site(a.Key), "trial.lock"), a.holder())
+	return host.TakeLockWithin(ctx, WatchTimeout, trialLock(a.Dirs, a.Key), a.holder())
 }
 
 func (a *Alone) holder() host.Holder {
@@ -240,14 +243,23 @@ func (a *Alone) tell(ctx context.Context) error {
 		return err
 	}
 	s.Hooks = a.back.Hooks
-	some, err := hook.Post(a.Dirs, s, hook.Event{
-		Event: site.TrialEnded, Result: r.Ended.Result, Why: r.Ended.Why, Release: &r.Ended.Release, Who: "root", Time: time.Now(),
-	})
+	return notify(ctx, a.Machine, a.Dirs, s, hook.Event{Event: site.TrialEnded, Result: r.Ended.Result, Why: r.Ended.Why, Release: &r.Ended.Release})
+}
+
+// hooksOn returns the hooks of a site that are notified of an event.
+func hooksOn(s *site.Site, event string) []site.Hook {
+	return slices.DeleteFunc(slices.Clone(s.Hooks), func(k site.Hook) bool { return !slices.Contains(k.On, event) })
+}
+
+// notify lets the hooks of a site know of what this machine has done by itself.
+func notify(ctx context.Context, m here.Machine, dirs host.Dirs, s *site.Site, e hook.Event) error {
+	e.Who, e.Time = "root", time.Now()
+	some, err := hook.Post(dirs, s, e)
 	if err == nil && some {
-		err = a.Machine.Later(ctx, later.Call{Name: "hooks-" + a.Key, Args: []string{"hook", a.Key}})
+		err = m.Later(ctx, later.Call{Name: "hooks-" + s.Key(), Args: []string{"hook", s.Key()}})
 	}
 	if err != nil {
-		err = problem.New(problem.Failed, "the hooks of site %s cannot be notified of %s", s.Name, site.TrialEnded).Because(err)
+		err = problem.New(problem.Failed, "the hooks of site %s cannot be notified of %s", s.Name, e.Event).Because(err)
 	}
 	return err
 }
@@ -361,8 +373,18 @@ func (c *Call) TellTrial(ctx context.Context, f *apply.Fleet, r observe.Releases
 	if r.Trial == nil || r.Switch != nil {
 		return nil
 	}
-	c.Notice("release %d is on trial until %s; unless it is confirmed by then (orrery confirm), each host goes back to release %s",
-		r.Trial.Release, phrase.Clock(r.Trial.Until), register.ReleaseNames(r.Trial.Back))
+	until, back := phrase.Clock(r.Trial.Until), register.ReleaseNames(r.Trial.Back)
+	switch {
+	case f.Own() && !host.Held(trialLock(c.Dirs, c.Site.Key())):
+		c.Notice("release %d is on trial until %s, but nobody watches over it: the process that did has ended (orrery resume, and whatever changes the site, sees to it)",
+			r.Trial.Release, until)
+	case f.Own() && !r.Trial.ByHand:
+		c.Notice("release %d is on trial until %s; then it is confirmed or goes back to release %s", r.Trial.Release, until, back)
+	case len(f.All)+len(f.Unknown) == 1:
+		c.Notice("release %d is on trial until %s; unless it is confirmed by then (orrery confirm), it goes back to release %s", r.Trial.Release, until, back)
+	default:
+		c.Notice("release %d is on trial until %s; unless it is confirmed by then (orrery confirm), each host goes back to release %s", r.Trial.Release, until, back)
+	}
 	failing, err := Failing(ctx, f)
 	for _, name := range slices.Sorted(maps.Keys(failing)) {
 		c.Notice("it has failed on host %s: %s", name, failing[name])

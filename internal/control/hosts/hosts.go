@@ -56,9 +56,6 @@ func (l *Links) To(ctx context.Context, m here.Machine, h site.Host) (*remote.Li
 	return one, nil
 }
 
-// Far reports whether some host of a site is another machine.
-func Far(s *site.Site) bool { return len(Elsewhere(s)) > 0 }
-
 // Elsewhere returns the names of the hosts of a site that are other machines.
 func Elsewhere(s *site.Site) (names []string) {
 	for _, h := range s.Hosts {

@@ -18,7 +18,7 @@ var stamping sync.Mutex
 // Stamp lets the imported images of a site with other hosts be known by what is in their files, whoever steers and wherever he has them (decision 52), and gives these files by their digests. Those of a
 // site that is on this machine alone are known by path and time, so that it need not read them.
 func Stamp(ctx context.Context, s *site.Site) (files map[string]string, err error) {
-	if !Far(s) {
+	if len(Elsewhere(s)) == 0 {
 		return nil, nil
 	}
 	stamping.Lock()

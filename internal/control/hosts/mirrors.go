@@ -2,6 +2,7 @@ package hosts
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"orrery/internal/apply"
 	"orrery/internal/control/here"
+	"orrery/internal/hook"
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -20,7 +22,9 @@ import (
 // KeepMirrors lets hosts bring mirrors up to date by themselves, as often as the site file says; none: no more. All of them know all mirrors, so a node that moves is mirrored wherever it is.
 func (c *Call) KeepMirrors(ctx context.Context, f *apply.Fleet, mirrors []volume.Mirror) error {
 	var all []apply.Directory
+	var hooks []site.Hook
 	if len(mirrors) > 0 {
+		hooks = hooksOn(c.Site, site.MirrorFailed)
 		of, err := Directories(c.Site, mirrors)
 		if err != nil {
 			return err
@@ -29,11 +33,14 @@ func (c *Call) KeepMirrors(ctx context.Context, f *apply.Fleet, mirrors []volume
 	}
 	var mutex sync.Mutex
 	return f.Each(func(_ int, h *apply.Steered) error {
-		notes, err := h.KeepMirrors(ctx, apply.Mirrors{Host: h.Name, Of: all})
+		notes, err := h.KeepMirrors(ctx, apply.Mirrors{Host: h.Name, Of: all, Hooks: hooks})
 		mutex.Lock()
 		defer mutex.Unlock()
 		for _, note := range notes {
-			c.Notice("host %s: %s", h.Name, note)
+			if len(c.Site.Hosts) > 1 {
+				note = "host " + h.Name + ": " + note
+			}
+			c.Notice("%s", note)
 		}
 		return err
 	})
@@ -61,12 +68,13 @@ func Directories(s *site.Site, mirrors []volume.Mirror) ([][]apply.Directory, er
 	return all, nil
 }
 
-// MirrorOwn brings the mirrors of a volume up to date of which this machine has directories, by what it has on record itself. Each is told of when it has been tried.
+// MirrorOwn brings the mirrors of a volume up to date of which this machine has directories, by what it has on record itself. Each is told of when it has been tried; of one that has failed, hooks are notified.
 func MirrorOwn(ctx context.Context, m here.Machine, dirs host.Dirs, key, name string, by host.Holder, each func(volume.Mirrored)) error {
 	if err := m.Allowed(); err != nil {
 		return err
 	}
-	if _, err := keyed(key); err != nil {
+	s, err := keyed(key)
+	if err != nil {
 		return err
 	}
 	stayFresh(dirs)
@@ -94,7 +102,16 @@ func MirrorOwn(ctx context.Context, m here.Machine, dirs host.Dirs, key, name st
 	if len(of) == 0 {
 		return nil // they have moved
 	}
-	return h.MirrorVolumes(ctx, of, apply.MirrorRun{By: by}, each)
+	s.Hooks = all.Hooks
+	var untold error
+	err = h.MirrorVolumes(ctx, of, apply.MirrorRun{By: by}, func(made volume.Mirrored) {
+		each(made)
+		if made.Problem != "" {
+			e := hook.Event{Event: site.MirrorFailed, Result: "failed", Why: made.Problem, Volume: made.Volume, Node: made.Node}
+			untold = errors.Join(untold, notify(ctx, m, dirs, s, e))
+		}
+	})
+	return errors.Join(err, untold)
 }
 
 // stayFresh keeps this program from being removed as one that nobody has started for long (host/reach), if it was brought here.

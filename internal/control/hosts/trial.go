@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"orrery/internal/apply"
@@ -79,7 +78,7 @@ func (c *Call) WayBack(ctx context.Context, f *apply.Fleet, t *observe.Trial, re
 			w.Checks = append(w.Checks, apply.Want{Node: &n.Node, Duties: duties})
 		}
 		if len(w.Checks) > 0 {
-			w.Hooks = slices.DeleteFunc(slices.Clone(c.Site.Hooks), func(k site.Hook) bool { return !slices.Contains(k.On, site.TrialEnded) })
+			w.Hooks = hooksOn(c.Site, site.TrialEnded)
 		}
 		return h.KeepWayBack(ctx, w)
 	})
@@ -103,6 +102,9 @@ func encoded(h *apply.Steered, steps []*plan.Step, live func() (*site.Site, erro
 
 // Unconfirmed lets the trial go on where a host could not be told that it is over: each host goes back by itself then, and so must all.
 func Unconfirmed(f *apply.Fleet, key string, cause error, was observe.Releases) error {
+	if len(f.All) == 1 {
+		return cause
+	}
 	left := f.Each(func(_ int, h *apply.Steered) error {
 		is, err := h.ReadReleases(context.Background())
 		if err != nil || is.State() == was.State() {
@@ -117,6 +119,9 @@ func Unconfirmed(f *apply.Fleet, key string, cause error, was observe.Releases) 
 // Settle lets hosts have on record that all of them were told that a release is confirmed: from then on, none of them can say that it has gone back instead. If one does not get that, the
 // release is confirmed all the same.
 func Settle(f *apply.Fleet, r observe.Releases) {
+	if len(f.All) == 1 {
+		return
+	}
 	ended := *r.Ended
 	ended.Settled = true
 	r.Ended = &ended
@@ -143,7 +148,7 @@ func WatchAgain(ctx context.Context, m here.Machine, dirs host.Dirs, trouble fun
 	for _, path := range ways {
 		key := filepath.Base(filepath.Dir(path))
 		r, err := m.Host("local", key, nil).ReadReleases(context.Background())
-		if err == nil && r.Trial != nil && !host.Held(filepath.Join(dirs.Site(key), "trial.lock")) {
+		if err == nil && r.Trial != nil && !host.Held(trialLock(dirs, key)) {
 			err = m.Later(ctx, later.Call{Name: apply.WatchName(key), Args: []string{"trial", "--key", key}})
 		}
 		if err != nil {

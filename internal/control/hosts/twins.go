@@ -62,7 +62,9 @@ func (c *Call) AllTwins(ctx context.Context) (all []*Twin, silent, err error) {
 					Try("orrery twin destroy %s, and create it anew", r.Options.Name)
 			}
 			t.Filled = t.Filled && r.Filled
-			t.On = append(t.On, h.Name)
+			if !c.alone() {
+				t.On = append(t.On, h.Name)
+			}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(known)) {
@@ -129,8 +131,10 @@ func (c *Call) OneTwin(ctx context.Context, name string) (*Twin, error) {
 
 // NewTwin takes down on all hosts of the site that there is a twin, which is their site s. All of them must answer: one that has it already is not asked afterwards.
 func (c *Call) NewTwin(ctx context.Context, s *site.Site, r twin.Record) error {
-	if err := mayTravel(s, nil); err != nil {
-		return err
+	if !c.alone() {
+		if err := mayTravel(s, nil); err != nil {
+			return err
+		}
 	}
 	all, silent, err := c.AllTwins(ctx)
 	if err != nil {
@@ -141,7 +145,11 @@ func (c *Call) NewTwin(ctx context.Context, s *site.Site, r twin.Record) error {
 	}
 	for _, was := range all {
 		if was.Options.Name == r.Options.Name {
-			return problem.New(problem.Mistake, "site %s already has a twin %s on %s, which belongs to %s", r.Site, r.Options.Name, strings.Join(was.On, " and "), was.Options.Owner).
+			on := ""
+			if len(was.On) > 0 {
+				on = " on " + strings.Join(was.On, " and ")
+			}
+			return problem.New(problem.Mistake, "site %s already has a twin %s%s, which belongs to %s", r.Site, r.Options.Name, on, was.Options.Owner).
 				Try("orrery --twin %s up brings it up; orrery twin destroy %[1]s ends it", r.Options.Name)
 		}
 	}

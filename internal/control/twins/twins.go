@@ -71,14 +71,14 @@ func Destroy(ctx context.Context, c *control.Session, name string) error {
 	return b.EndTwin(ctx, r)
 }
 
-// of gives the site of which a twin of this name is on several hosts; nil: there is none.
+// of gives the site that is meant, of which there is a twin of this name; nil: it cannot be read, or there is none, and what is on this machine tells.
 func of(ctx context.Context, c *control.Session, name string) (*site.Site, error) {
 	dir, err := c.Directory()
 	if err != nil {
 		return nil, nil //nolint:nilerr // what there is of it here tells all
 	}
 	s, err := sitefile.Load(dir)
-	if err != nil || !hosts.Far(s) {
+	if err != nil {
 		return nil, nil //nolint:nilerr // likewise
 	}
 	_, err = c.Call(s).OneTwin(ctx, name)
@@ -134,10 +134,10 @@ func EndHere(ctx context.Context, c *control.Session, key string) error {
 // List gives the twins of which something is on this machine, and those on the hosts of the site that is meant. Silent tells why some of these do not answer.
 func List(ctx context.Context, c *control.Session) (all []*hosts.Twin, silent, err error) {
 	all = []*hosts.Twin{}
-	far := ""
+	name := ""
 	if dir, err := c.Directory(); err == nil {
-		if s, err := sitefile.Load(dir); err == nil && hosts.Far(s) {
-			far = s.Name
+		if s, err := sitefile.Load(dir); err == nil {
+			name = s.Name
 			call := c.Call(s)
 			if all, silent, err = call.AllTwins(ctx); err != nil {
 				return nil, nil, err
@@ -150,7 +150,7 @@ func List(ctx context.Context, c *control.Session) (all []*hosts.Twin, silent, e
 		}
 	}
 	for _, r := range c.Twins() {
-		if r.Site == far {
+		if r.Site == name {
 			continue
 		}
 		t := &hosts.Twin{Record: r}

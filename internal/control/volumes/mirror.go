@@ -129,15 +129,11 @@ func mirrors(ctx context.Context, c *control.Session, names []string) (*places, 
 	return p, nil
 }
 
-// look gives the hosts of a site and, where there may be several, what is on them: on one, nothing has to be looked at, and a mirror is made whatever is wrong there.
+// look gives the hosts of a site and, where there are several, what is on them: on one, nothing has to be looked at, and a mirror is made whatever is wrong there.
 func look(ctx context.Context, c *control.Session, s *site.Site) (*apply.Fleet, []observe.Host, error) {
-	if !hosts.Far(s) {
-		f, err := c.Bare(ctx, s)
+	f, err := c.Hosts(ctx, s)
+	if err != nil || len(f.All)+len(f.Unknown) == 1 {
 		return f, nil, err
-	}
-	f, _, err := c.ChosenHosts(ctx, s, nil)
-	if err != nil {
-		return nil, nil, err
 	}
 	seen, err := c.Seen(ctx, f)
 	return f, seen, err
