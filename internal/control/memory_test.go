@@ -60,6 +60,8 @@ type machine struct {
 	slow    func()                                // is called before each command in a node; nil: nobody is
 	line    func() (near, far io.ReadWriteCloser) // to another machine; nil: a socket
 	bench   remote.Bench                          // does experiments for others; nil: nobody does
+	mishaps *mishaps                              // that befall what is asked of the machine, or nil
+	name    string                                // by which these know it
 
 	mu      sync.Mutex
 	hosts   map[string]*fake.Host // by site
@@ -227,6 +229,9 @@ func (m *machine) Host(name, key string, secrets apply.Secrets) apply.Host {
 	if m.disk {
 		h.Ground.Layers, h.Ground.Records = layersOnDisk{h.Ground.Layers.(fake.Layers), store}, records
 	}
+	if m.mishaps != nil {
+		return frail{h, m.mishaps, m.name}
+	}
 	return h
 }
 
@@ -342,17 +347,31 @@ type volumesInMemory struct{ *machine }
 func (m volumesInMemory) List(key string) ([]observe.Volume, error) { return volume.List(m.dirs, key) }
 
 func (m volumesInMemory) Provide(n *spec.Node, v spec.Mount, _ volume.Account) error {
+	if err, _ := m.fault.Befall(context.Background(), "Provide", n.Name); err != nil {
+		return err
+	}
 	return os.MkdirAll(volume.Path(m.dirs, n.Site, n.Name, v), 0o755)
 }
 
 func (m volumesInMemory) ProvideCopy(ctx context.Context, n *spec.Node, v spec.Mount, _ volume.Account, still volume.Still) (volume.Made, error) {
+	if err, _ := m.fault.Befall(ctx, "ProvideCopy", n.Name); err != nil {
+		return volume.Made{}, err
+	}
 	to := volume.Path(m.dirs, n.Site, n.Name, v)
 	err := still(ctx, func(context.Context) error { return os.MkdirAll(to, 0o755) })
 	return volume.Made{}, err
 }
 
-func (volumesInMemory) Erase(path string) error { return os.RemoveAll(path) }
+func (m volumesInMemory) Erase(path string) error {
+	if err, _ := m.fault.Befall(context.Background(), "Erase", filepath.Base(path)); err != nil {
+		return err
+	}
+	return os.RemoveAll(path)
+}
 func (m volumesInMemory) Drop(n *spec.Node, v spec.Mount) error {
+	if err, _ := m.fault.Befall(context.Background(), "Drop", n.Name); err != nil {
+		return err
+	}
 	return os.RemoveAll(volume.Path(m.dirs, n.Site, n.Name, v))
 }
 func (m volumesInMemory) DropCopies(key string, release int) error {

@@ -38,7 +38,10 @@ func (c *Call) UnderWay(ctx context.Context, f *apply.Fleet) error {
 
 // TellCutShort tells how the restoring of a snapshot is resumed that was cut short: what is in place then may be of before or of then, and is whole, but nothing has proven it.
 func (c *Call) TellCutShort(ctx context.Context, f *apply.Fleet) {
-	if id, nodes, err := f.Restoring(ctx); err == nil && id != "" {
+	id, nodes, err := f.Restoring(ctx)
+	if err != nil {
+		c.Notice("whether the restoring of a snapshot was cut short is not known: %v", err)
+	} else if id != "" {
 		c.Notice("the restoring of snapshot %s was cut short; to resume it: orrery snapshot restore %s %s", id, id, strings.Join(nodes, " "))
 	}
 }

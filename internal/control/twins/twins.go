@@ -81,7 +81,10 @@ func of(ctx context.Context, c *control.Session, name string) (*site.Site, error
 	if err != nil {
 		return nil, nil //nolint:nilerr // likewise
 	}
-	_, err = c.Call(s).OneTwin(ctx, name)
+	t, err := c.Call(s).OneTwin(ctx, name)
+	if err == nil {
+		c.Know(t.Record) // whose it is
+	}
 	if problem.Is(err, problem.Mistake) {
 		if _, wrong := c.OnlyTwin(); wrong == nil { // one of another site
 			return nil, nil
@@ -98,9 +101,6 @@ func end(ctx context.Context, c *control.Session, original *site.Site, name stri
 	s, f, err := c.Call(original).TwinHosts(ctx, name)
 	if err != nil {
 		return err
-	}
-	if t, err := c.Call(original).OneTwin(ctx, name); err == nil {
-		c.Know(t.Record) // whose it is
 	}
 	j := &control.Job{Session: c, Site: s, Hosts: f, Plan: func(hosts []observe.Host) (*plan.Plan, error) {
 		return plan.Down(s, hosts, plan.Goal{Volumes: true, Ending: c.Ending}), nil

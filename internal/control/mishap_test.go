@@ -1,0 +1,317 @@
+package control_test
+
+import (
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"orrery/internal/control"
+	"orrery/internal/control/backups"
+	"orrery/internal/control/nodes"
+	"orrery/internal/control/releases"
+	"orrery/internal/control/snapshots"
+	"orrery/internal/control/twins"
+	"orrery/internal/control/way"
+	"orrery/internal/host"
+	"orrery/internal/observe"
+	"orrery/internal/site"
+)
+
+// A trip is a verb that is tried again and again, each time with another mishap on the way.
+type trip struct {
+	before  func()       // brings about what the verb begins with
+	verb    func() error // repeated until it has succeeded
+	reached func() bool  // what it brings about
+	again   func() error // brings it about after a mishap, or nil if the verb does
+	quiet   []string     // calls whose failure changes nothing that anybody would miss
+}
+
+// frailDesk is a site on two hosts to which mishaps can happen.
+func frailDesk(t *testing.T, disks bool) (*desk, *mishaps) {
+	t.Helper()
+	m := &mishaps{}
+	d, other := newDesk(t), newMachine(t)
+	if disks {
+		d, other.disk = diskDesk(t), true
+	}
+	d.machine.others = map[string]*machine{"sv2": other}
+	for i, one := range []*machine{d.machine, other} {
+		one.mishaps, one.name = m, []string{"sv1", "sv2"}[i]
+		for _, key := range []string{"toykat", "toykat.dev"} {
+			one.of(key).Addresses = []observe.Address{{Prefix: []string{"10.8.1.1/24", "10.8.1.2/24"}[i], Link: "eth0", MTU: 1500}}
+		}
+	}
+	d.write("site.toml", twoHosts+"[release.700]\n[release.701]\n")
+	return d, m
+}
+
+// A chance is one mishap that can happen to a verb.
+type chance struct {
+	name     string
+	order    func()
+	happened func() bool
+}
+
+// chances returns what can happen to a verb, by what it calls when nothing does: calls of hosts, and below them of the engine and of what nodes stand on.
+func (d *desk) chances(m *mishaps, verb func() error) (all []chance) {
+	d.Helper()
+	machines := []*machine{d.machine, d.others["sv2"]}
+	before := []int{len(machines[0].fault.Calls()), len(machines[1].fault.Calls())}
+	m.order("", 0)
+	d.must(verb())
+	for _, name := range slices.Sorted(maps.Keys(m.called())) {
+		if strings.HasSuffix(name, " Dial") {
+			continue // the other end waits 15 s for it
+		}
+		for nth := range min(m.called()[name], 2) {
+			all = append(all, chance{name, func() { m.order(name, nth+1) }, m.happened})
+		}
+	}
+	for i, one := range machines {
+		calls := one.fault.Calls()[before[i]:]
+		slices.Sort(calls)
+		for _, call := range slices.Compact(calls) {
+			method, subject, _ := strings.Cut(call, " ")
+			if method == "Run" {
+				continue // a health check is made again
+			}
+			after := 0
+			all = append(all, chance{
+				one.name + " " + call,
+				func() { after = len(one.fault.Calls()); one.fault.Fail(method, subject, 1, errMishap) },
+				func() bool { return slices.Contains(one.fault.Calls()[after:], call) },
+			})
+		}
+	}
+	m.order("", 0)
+	return all
+}
+
+// try lets every call that a verb makes of a host fail once. Each time somebody must be told why, and the verb brings about the same in the end.
+func (d *desk) try(m *mishaps, v trip) {
+	d.Helper()
+	v.before()
+	all := d.chances(m, v.verb)
+	if !v.reached() {
+		d.Fatalf("without a mishap, the nodes are %s", d.nodes())
+	}
+	for _, is := range all {
+		v.before()
+		d.watch.events = nil
+		is.order()
+		err := v.verb()
+		happened := is.happened()
+		m.order("", 0)
+		d.fault.Revive()
+		d.others["sv2"].fault.Revive()
+		if !happened {
+			continue // how often the verb makes the call depends on which host is first
+		}
+		told, again := d.watch.text(), v.verb
+		if v.again != nil && !v.reached() {
+			again = v.again
+		}
+		if err != nil {
+			told += err.Error()
+		}
+		if !strings.Contains(told, string(errMishap)) && !slices.ContainsFunc(v.quiet, func(call string) bool { return strings.Contains(is.name, " "+call) }) {
+			d.Errorf("%s fails, and the verb says %v\ntold: %s", is.name, err, d.watch.text())
+		}
+		for range 2 { // the first may only put right what was left
+			if !v.reached() {
+				err = again()
+			}
+		}
+		if !v.reached() {
+			d.Errorf("after %s has failed: %v\nthe nodes are %s", is.name, err, d.nodes())
+		}
+	}
+}
+
+func (d *desk) are(want string) func() bool {
+	return func() bool { return d.nodes() == want }
+}
+
+// reads reports whether a file of a node holds a text.
+func (d *desk) reads(node, path, want string) bool {
+	in, err := way.Into(d.Context(), d.Session, d.site(), node)
+	var out strings.Builder
+	if err == nil {
+		err = in.Run(d.Context(), host.Command{Args: []string{"cat", path}, Stdout: &out})
+	}
+	return err == nil && out.String() == want
+}
+
+func (d *desk) downAll() {
+	d.Helper()
+	_, err := d.Down(d.Context(), d.site(), nil, true)
+	d.must(err)
+}
+
+// TestMishapUp: whatever of a host fails while a site comes up, stops, starts or goes down is said, and the same verb brings it to an end.
+func TestMishapUp(t *testing.T) {
+	t.Parallel()
+	d, m := frailDesk(t, false)
+	d.try(m, trip{before: d.downAll, verb: func() error { _, _, err := d.Up(t.Context(), d.site(), nil, control.UpOptions{}); return err }, reached: d.are(allUp)})
+	d.try(m, trip{before: d.up, verb: func() error { _, err := d.Stop(t.Context(), d.site(), []string{"web*"}); return err },
+		reached: d.are("db none running healthy, web1 none stopped -, web2 none stopped -")})
+	d.try(m, trip{before: d.up, verb: func() error { _, err := d.Down(t.Context(), d.site(), nil, true); return err },
+		reached: d.are("db none absent -, web1 none absent -, web2 none absent -")})
+}
+
+// TestMishapStage: whatever fails while a release is staged is said, and nothing that is live is touched.
+func TestMishapStage(t *testing.T) {
+	t.Parallel()
+	d, m := frailDesk(t, false)
+	d.up()
+	stage := func(release int) error {
+		_, err := d.Stage(t.Context(), d.site(), nil, control.StageOptions{Release: release})
+		return err
+	}
+	staged := "db none running healthy, db* 700 running healthy, web1 none running healthy, web1* 700 running healthy, web2 none running healthy, web2* 700 running healthy"
+	d.try(m, trip{before: func() { _, err := releases.Prune(t.Context(), d.Session, d.site(), 0); d.must(err) }, verb: func() error { return stage(700) }, reached: d.are(staged), quiet: []string{"Editions"}}) // else it is staged as if it were new
+}
+
+// TestMishapSwitch: whatever fails while a release is made live or left again is said, and all nodes come to be of one release.
+func TestMishapSwitch(t *testing.T) {
+	t.Parallel()
+	d, m := frailDesk(t, false)
+	d.up()
+	d.stage(700)
+	d.turnTo(700)
+	d.stage(701)
+	live := func(release string) func() bool {
+		return func() bool {
+			status, err := d.Status(t.Context(), d.site(), nil)
+			d.must(err)
+			n := 0
+			for _, is := range status.Nodes {
+				if !is.Quarantine && site.ReleaseName(is.Release) == release && is.State == "running" {
+					n++
+				}
+			}
+			return n == 3
+		}
+	}
+	forward := func() error {
+		_, err := d.Switch(t.Context(), d.site(), nil, control.SwitchOptions{Release: 701})
+		return err
+	}
+	back := func() error {
+		_, err := d.Rollback(t.Context(), d.site(), nil)
+		return err
+	}
+	d.try(m, trip{before: func() {
+		if live("701")() {
+			d.must(back())
+		}
+	}, verb: forward, reached: live("701"), quiet: []string{"Edition"}}) // the other host has the same copy
+	d.try(m, trip{before: func() {
+		if live("700")() {
+			d.must(forward())
+		}
+	}, verb: back, reached: live("700"), quiet: []string{"Edition"}})
+}
+
+// TestMishapMove: whatever fails on the way of a node from host to host is said, and the node is on one of them with all that it has written.
+func TestMishapMove(t *testing.T) {
+	t.Parallel()
+	d, m := frailDesk(t, true)
+	d.up()
+	d.say("web1", motd, "then")
+	move := func(to string) error {
+		_, err := nodes.Move(t.Context(), d.Session, d.site(), []string{"web1"}, to)
+		return err
+	}
+	at := func(want string) bool {
+		status, err := d.Status(t.Context(), d.site(), nil)
+		d.must(err)
+		for _, n := range status.Nodes {
+			if n.Node == "web1" {
+				return n.Host == want && n.State == "running"
+			}
+		}
+		return false
+	}
+	d.write("site.toml", strings.Replace(strings.Replace(twoHosts, "roles = [\"web\"]\nhost  = \"sv2\"\n", "roles = [\"web\"]\n", 1), "net.far", "net.lan", 1))
+	d.up()
+	d.try(m, trip{before: func() {
+		d.must(move("sv2"))
+		d.wantSaid("web1", motd, "then")
+	}, verb: func() error { return move("sv1") }, reached: func() bool { return at("sv1") }})
+	d.wantSaid("web1", motd, "then")
+}
+
+// TestMishapSnapshot: whatever fails while a snapshot is taken or put back is said, and no node stands still.
+func TestMishapSnapshot(t *testing.T) {
+	t.Parallel()
+	d, m := frailDesk(t, true)
+	d.up()
+	var last *snapshots.Snapshot
+	take := func() (err error) {
+		last, err = snapshots.Take(t.Context(), d.Session, d.site(), nil, snapshots.Part{})
+		return err
+	}
+	d.writeAll("then")
+	d.try(m, trip{before: func() { last = nil }, verb: take, reached: func() bool { return last != nil && d.nodes() == allUp }})
+	d.must(take())
+	d.try(m, trip{before: func() { d.up(); d.writeAll("now") }, verb: func() error {
+		_, err := snapshots.Restore(t.Context(), d.Session, d.site(), last.ID, nil)
+		return err
+	}, reached: func() bool { return d.nodes() == allUp && d.reads("db", book, "then") && d.reads("web1", motd, "then") }})
+}
+
+// TestMishapBackup: whatever fails while a backup is taken or restored is said; a backup that is there is whole.
+func TestMishapBackup(t *testing.T) {
+	t.Parallel()
+	d, m := frailDesk(t, true)
+	d.up()
+	d.writeAll("then")
+	to := filepath.Join(t.TempDir(), "backups") + "/"
+	var taken *backups.Taken
+	take := func() (err error) {
+		taken, err = backups.Take(t.Context(), d.Session, nil, to, backups.Options{})
+		return err
+	}
+	d.try(m, trip{before: func() { taken = nil }, verb: take, reached: func() bool { return taken != nil && d.nodes() == allUp }})
+}
+
+// TestMishapTwin: whatever fails while a twin is made or ended is said, and in the end there is all of it, or nothing.
+func TestMishapTwin(t *testing.T) {
+	t.Parallel()
+	d, m := frailDesk(t, false)
+	d.up()
+	create := func() error {
+		_, _, err := d.CreateTwin(t.Context(), twinOf("toykat", d.dir, "dev"))
+		return err
+	}
+	running := func(want int) func() bool {
+		return func() bool {
+			all, _, err := twins.List(t.Context(), d.Session)
+			d.must(err)
+			n := 0
+			for _, one := range all {
+				n += one.Running
+			}
+			return n == want
+		}
+	}
+	gone := func() {
+		all, _, err := twins.List(t.Context(), d.Session)
+		d.must(err)
+		if len(all) > 0 {
+			d.must(twins.Destroy(t.Context(), d.Session, "dev"))
+		}
+	}
+	d.try(m, trip{before: gone, verb: create, reached: running(3), again: func() error {
+		if all, _, err := twins.List(t.Context(), d.Session); err != nil || len(all) == 0 {
+			return create()
+		}
+		of := d.ofTwin("dev")
+		_, _, err := of.Up(t.Context(), of.site(), nil, control.UpOptions{})
+		return err
+	}})
+	d.try(m, trip{before: func() { gone(); d.must(create()) }, verb: func() error { return twins.Destroy(t.Context(), d.Session, "dev") }, reached: running(0)})
+}
