@@ -35,7 +35,7 @@ func (c *checker) drives(n *site.Node, key func(...any) []string) {
 		d := &n.VM.Disks[i]
 		at := func(name string) []string { return key("vm", "disks", i, name) }
 		switch {
-		case !label().MatchString(d.Name):
+		case !Label(d.Name):
 			c.wrong(at("name"), cureOfLabel(d.Name), "disk name %q is no legal name", d.Name)
 		case len(d.Name) > maxSerial:
 			c.wrong(at("name"), "at most 20 characters: a guest sees no more", "disk name %q is too long", d.Name)

@@ -17,7 +17,7 @@ const maxHook = 5 * time.Minute
 func (c *checker) hooks() {
 	for i := range c.site.Hooks {
 		h := &c.site.Hooks[i]
-		if !label().MatchString(h.Name) {
+		if !Label(h.Name) {
 			c.wrong(at("hook", h.Name), cureOfLabel(h.Name), "hook name %q is not legal", h.Name)
 		}
 		if len(h.On) == 0 {

@@ -9,10 +9,6 @@ import (
 	"orrery/internal/site"
 )
 
-// label is a host name of one label, RFC 1123: names become host names, parts of them and names of directories.
-// Capital letters are refused, because names of hosts are the same with and without.
-var label = pattern.New(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
-
 // word is the name of what becomes the name of a file, such as a secret.
 var word = pattern.New(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$`)
 
@@ -20,7 +16,7 @@ var word = pattern.New(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$`)
 var reserved = []string{"all", "and", "auto", "ip6-localhost", "ip6-loopback", "localhost", "not", "or"}
 
 func (c *checker) label(key []string, kind, name string) bool {
-	if label().MatchString(name) {
+	if Label(name) {
 		return true
 	}
 	c.wrong(key, cureOfLabel(name), "%s name %q is no legal host name", kind, name)
@@ -37,7 +33,7 @@ func cureOfLabel(name string) string {
 		}
 		return '-'
 	}, strings.ToLower(name)), "-")
-	if label().MatchString(legal) {
+	if Label(legal) {
 		return fmt.Sprintf("%q would be: lower case letters, digits and \"-\"", legal)
 	}
 	return `lower case letters, digits and "-"`
@@ -129,8 +125,16 @@ func (c *checker) ids() {
 	}
 }
 
-// Label reports whether a name may be that of a site or node.
-func Label(name string) bool { return label().MatchString(name) }
+// Label reports whether a name may be that of a site or node: a host name of one label (RFC 1123). Capital letters are refused, because names
+// of hosts are the same with and without. Every verb asks this, so it is no regular expression, which each would compile.
+func Label(name string) bool {
+	if len(name) < 1 || len(name) > 63 || name[0] == '-' || name[len(name)-1] == '-' {
+		return false
+	}
+	return strings.IndexFunc(name, func(r rune) bool {
+		return r != '-' && (r < 'a' || r > 'z') && (r < '0' || r > '9')
+	}) < 0
+}
 
 // Word reports whether a name may be that of a file or directory: of a secret, a volume.
 func Word(name string) bool { return word().MatchString(name) }

@@ -64,7 +64,7 @@ func (c *checker) owner(key []string, owner string) {
 }
 
 func (c *checker) roleWords(r *site.Role) {
-	if !label().MatchString(r.Name) {
+	if !Label(r.Name) {
 		c.wrong(at("role", r.Name), cureOfLabel(r.Name), "role name %q is not legal", r.Name)
 	}
 	for k, name := range r.Apt {
