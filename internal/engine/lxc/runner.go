@@ -2,6 +2,7 @@ package lxc
 
 import (
 	"context"
+	"errors"
 	"os"
 
 	"orrery/internal/engine"
@@ -34,18 +35,25 @@ func (r runner) Run(ctx context.Context, c host.Command) error {
 	if err != nil {
 		return err
 	}
-	if !r.c.running() {
-		return engine.NotRunning(r.c.ref)
-	}
 	env := []string{"PATH=" + host.Path, "LANG=C.UTF-8", "HOME=/root"}
 	if term := os.Getenv("TERM"); c.TTY && term != "" {
 		env = append(env, "TERM="+term)
 	}
-	node := enter.Container{
-		Name: r.c.ref.Name, Hold: func() (*enter.Init, error) { return r.c.hold(record) },
-		Root: record.IDs().First, Group: r.c.group(), Calls: calls(record), Env: env,
+	var absent error // the node, which is no failure of the command
+	hold := func() (*enter.Init, error) {
+		init, err := r.c.hold(record)
+		if err != nil && !errors.Is(err, enter.ErrNotReady) {
+			absent = err
+		}
+		return init, err
 	}
-	return node.Run(ctx, c)
+	node := enter.Container{
+		Name: r.c.ref.Name, Hold: hold, Root: record.IDs().First, Group: r.c.group(), Calls: calls(record), Env: env,
+	}
+	if err := node.Run(ctx, c); absent == nil {
+		return err
+	}
+	return absent
 }
 
 // hold holds the node's init.
