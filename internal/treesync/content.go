@@ -1,8 +1,6 @@
 package treesync
 
 import (
-	"context"
-	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"os"
@@ -36,27 +34,28 @@ func (r *pass) file(e *tree.Entry, k *fileState) error {
 		return err
 	}
 	is := stateOf(&st)
-	sent.Size, sent.Patch = st.Size, k.sums != nil && k.state.ino == is.ino && is.links == 1
-	was := k.sums
-	if !sent.Patch {
-		was = nil
+	sent.Size, sent.Patch = st.Size, k.sums != nil && (k.kept || k.state.ino == is.ino) && is.links == 1
+	var old map[int64]blockSum
+	if sent.Patch {
+		old = k.sums
 	}
-	k.sums = nil
-	if st.Size >= minPatchSize {
-		k.sums = map[int64][16]byte{}
-	}
+	k.sums, k.kept = nil, false
 	if err := r.conn.writeJSON(fileStart, sent); err != nil {
 		return err
 	}
-	if err := r.blocks(f, &st, k, was); err != nil {
+	sums, err := r.blocks(f, &st, old)
+	if err != nil {
 		return err
 	}
-	for n := range was {
-		if _, stays := k.sums[n]; !stays && n*blockSize < st.Size {
+	for n := range old {
+		if _, ok := sums[n]; !ok && n >= 0 && n < (st.Size+blockSize-1)/blockSize {
 			if err := r.conn.frame(hole, number(n*blockSize), number(min(blockSize, st.Size-n*blockSize))); err != nil {
 				return err
 			}
 		}
+	}
+	if st.Size >= minPatchSize {
+		k.sums = sums
 	}
 	k.state = r.stableState(is, &st)
 	return r.conn.writeJSON(fileEnd, sent)
@@ -64,39 +63,18 @@ func (r *pass) file(e *tree.Entry, k *fileState) error {
 
 func number(n int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) } //nolint:gosec // it is an offset
 
-// blocks sends the blocks of a file that are no holes, but those that are unchanged.
-func (r *pass) blocks(f int, st *unix.Stat_t, k *fileState, was map[int64][16]byte) error {
-	next := int64(0) // the first block that has not been read
-	return tree.EachData(f, st.Size, func(from, to int64) error {
-		for n := max(next, from/blockSize); n*blockSize < to; n++ {
-			next = n + 1
-			if r.ctx.Err() != nil {
-				return context.Cause(r.ctx)
-			}
-			b := r.buffer[:min(blockSize, st.Size-n*blockSize)]
-			got, err := tree.ReadAt(f, b, n*blockSize)
-			if err != nil {
-				return err
-			}
-			clear(b[got:]) // the file was cut off meanwhile, and will be sent again
-			if empty(b) {
-				continue
-			}
-			sum := sha256.Sum256(b)
-			short := [16]byte(sum[:16])
-			if k.sums != nil {
-				k.sums[n] = short
-			}
-			if had, ok := was[n]; ok && had == short {
-				continue
-			}
-			r.Bytes += int64(len(b))
-			if err := r.conn.frame(content, number(n*blockSize), b); err != nil {
-				return err
-			}
+// blocks sends the blocks of a file that are no holes, but those that are unchanged. It returns the sums of all.
+func (r *pass) blocks(f int, st *unix.Stat_t, old map[int64]blockSum) (map[int64]blockSum, error) {
+	sums := map[int64]blockSum{}
+	err := eachBlock(r.ctx, f, st.Size, r.buffer, func(n int64, b []byte, sum blockSum) error {
+		sums[n] = sum
+		if had, ok := old[n]; ok && had == sum {
+			return nil
 		}
-		return nil
+		r.Bytes += int64(len(b))
+		return r.conn.frame(content, number(n*blockSize), b)
 	})
+	return sums, err
 }
 
 func empty(b []byte) bool { return !slices.ContainsFunc(b, func(c byte) bool { return c != 0 }) }

@@ -77,16 +77,17 @@ func (s Receiver) Receive(rw io.ReadWriter, of State, allowed func(tree string) 
 		return err
 	}
 	r, err := s.Read()
-	if err != nil || r.Name != of.Name || r.From != of.From || r.ID != of.ID {
+	kept := err == nil && r.Name == of.Name && r.From == of.From && r.ID == of.ID
+	if !kept {
 		r = of
 		r.Sum, r.Whole = "", false
 	}
 	l := newConn(rw)
-	if err := l.writeJSON(passStart, progress{r.Sum}); err != nil {
+	if err := l.writeJSON(passStart, progress{Sum: r.Sum, Kept: kept}); err != nil {
 		return err
 	}
 	for {
-		t := &receivePass{to: s, conn: l, record: &r, allowed: allowed}
+		t := &receivePass{to: s, conn: l, record: &r, kept: kept, allowed: allowed}
 		err := t.pass()
 		t.close()
 		if errors.Is(err, io.EOF) {
@@ -95,6 +96,7 @@ func (s Receiver) Receive(rw io.ReadWriter, of State, allowed func(tree string) 
 		if err != nil {
 			return err
 		}
+		kept = true
 	}
 }
 
@@ -103,6 +105,7 @@ type receivePass struct {
 	to      Receiver
 	conn    *conn
 	record  *State
+	kept    bool // what is there is of the same trees
 	allowed func(tree string) bool
 
 	bytesLeft int64 // bytes that may still come
@@ -133,36 +136,24 @@ func (t *receivePass) pass() error {
 	var s start
 	l := t.conn
 	l.sum.Reset()
-	base := t.record.Sum
 	kind, b, err := l.next()
 	if err != nil {
 		return err
 	}
-	if kind != passStart || jsonlimit.Unmarshal(b, &s) != nil || s.Bytes < 0 || s.Base != "" && s.Base != base {
+	if kind != passStart || jsonlimit.Unmarshal(b, &s) != nil || s.Bytes < 0 || s.Base != "" && (s.Base != t.record.Sum || s.Resume) || s.Resume && !t.kept {
 		return errForm
 	}
 	t.record.Sum, t.record.Whole = "", false
-	if s.Base == "" {
-		if err := t.to.Remove(); err != nil {
+	if err := t.prepare(&s); err != nil {
+		return err
+	}
+	l.restart(s.Base) // as the sender has it
+	l.add(passStart, b)
+	if s.Resume {
+		if err := t.list(); err != nil {
 			return err
 		}
 	}
-	if err := os.MkdirAll(t.to.Dir, 0o700); err != nil {
-		return err
-	}
-	if err := t.to.Write(*t.record); err != nil {
-		return err
-	}
-	free, err := freeBytes(t.to.Dir)
-	if err != nil {
-		return err
-	}
-	if s.Base == "" && s.Bytes > free {
-		return problem.New(problem.Unable, "there are %d MiB to come, and the disk has room for %d MiB", s.Bytes>>20, max(free, 0)>>20).At(t.to.Dir).Try("make room there, or move the node elsewhere")
-	}
-	t.bytesLeft = min(free, s.Bytes+s.Bytes/4+growthAllowance)
-	l.restart(s.Base) // as the sender has it
-	l.add(passStart, b)
 	for {
 		kind, b, err := l.next()
 		if errors.Is(err, io.EOF) {
@@ -180,6 +171,41 @@ func (t *receivePass) pass() error {
 	}
 }
 
+// prepare makes the directory ready for a pass: what no longer counts goes, and there must be room for what is announced.
+func (t *receivePass) prepare(s *start) error {
+	var keeps int64
+	if s.Base == "" {
+		var ok bool
+		var err error
+		if s.Resume {
+			if keeps, ok, err = t.keptBytes(keptLimit(s.Bytes)); err != nil {
+				return err
+			}
+		}
+		if !ok {
+			if err := t.to.Remove(); err != nil {
+				return err
+			}
+		}
+	}
+	if err := os.MkdirAll(t.to.Dir, 0o700); err != nil {
+		return err
+	}
+	if err := t.to.Write(*t.record); err != nil {
+		return err
+	}
+	free, err := freeBytes(t.to.Dir)
+	if err != nil {
+		return err
+	}
+	free += keeps
+	if s.Base == "" && s.Bytes > free {
+		return problem.New(problem.Unable, "there are %d MiB to come, and the disk has room for %d MiB", s.Bytes>>20, max(free, 0)>>20).At(t.to.Dir).Try("make room there, or move the node elsewhere")
+	}
+	t.bytesLeft = min(free, s.Bytes+s.Bytes/4+growthAllowance)
+	return nil
+}
+
 // finish syncs all to disk, and writes the record.
 func (t *receivePass) finish(b []byte) error {
 	var e end
@@ -195,7 +221,7 @@ func (t *receivePass) finish(b []byte) error {
 	if err := t.to.Write(*t.record); err != nil {
 		return err
 	}
-	return t.conn.writeJSON(passEnd, progress{sum})
+	return t.conn.writeJSON(passEnd, progress{Sum: sum})
 }
 
 func (t *receivePass) sync() error {
@@ -208,8 +234,11 @@ func (t *receivePass) sync() error {
 }
 
 func (t *receivePass) take(kind byte, b []byte) error {
-	if kind == treeStart {
+	switch kind {
+	case treeStart:
 		return t.tree(string(b))
+	case treeGone:
+		return t.removeTree(string(b))
 	}
 	if t.patcher == nil {
 		return errForm
@@ -255,6 +284,14 @@ func (t *receivePass) take(kind byte, b []byte) error {
 
 func (t *receivePass) tooMuch() error {
 	return problem.New(problem.Failed, "more comes than was announced, or than the disk has room for").At(t.to.Dir).Try("make room there, and move the node again")
+}
+
+func (t *receivePass) removeTree(name string) error {
+	if t.file != nil || !validTree(name) || !t.allowed(name) {
+		return errForm
+	}
+	t.close()
+	return tree.RemoveAll(t.to.Tree(name))
 }
 
 func (t *receivePass) tree(name string) error {

@@ -35,7 +35,8 @@ type fileState struct {
 	state  state
 	inside map[string]*fileState
 	seen   bool
-	sums   map[int64][16]byte // digests of the blocks of a large file, but for holes
+	sums   map[int64]blockSum // of the blocks of a large file, but for holes
+	kept   bool               // the receiver has listed it; nothing else is known
 }
 
 type state struct {
@@ -76,7 +77,7 @@ func (s *Sender) Send(ctx context.Context, to *Stream, sources []Source, still b
 	if s.sum != to.has.Sum {
 		s.sum, s.trees = "", nil
 	}
-	r := &pass{Sender: s, ctx: ctx, conn: to.conn, still: still, buffer: make([]byte, blockSize)}
+	r := &pass{Sender: s, ctx: ctx, conn: to.conn, kept: to.has.Kept, still: still, buffer: make([]byte, blockSize)}
 	began := time.Now()
 	if err := r.run(sources); err != nil {
 		s.sum, s.trees = "", nil // what the receiver has is unknown
@@ -103,6 +104,7 @@ type pass struct {
 	*Sender
 	ctx    context.Context
 	conn   *conn
+	kept   bool // the receiver has something of the trees
 	still  bool
 	buffer []byte
 
@@ -130,11 +132,20 @@ func (r *pass) run(sources []Source) error {
 	if err := r.begin(sources); err != nil {
 		return err
 	}
-	names := map[string]bool{}
+	there := map[string]bool{}
 	for _, s := range sources {
-		names[s.Name] = true
-		if err := r.tree(s); err != nil {
+		var err error
+		if there[s.Name], err = r.tree(s); err != nil {
 			return fmt.Errorf("%s: %w", s.Name, err)
+		}
+	}
+	for name := range r.trees {
+		if there[name] {
+			continue
+		}
+		delete(r.trees, name)
+		if err := r.conn.frame(treeGone, []byte(name)); err != nil {
+			return err
 		}
 	}
 	if err := r.conn.writeJSON(passEnd, end{Whole: r.still}); err != nil {
@@ -158,28 +169,35 @@ func (r *pass) begin(sources []Source) error {
 		s.Base = r.sum
 	} else {
 		r.trees = map[string]*fileState{}
+		s.Resume = r.kept
 	}
 	for _, source := range sources {
-		bytes, err := measure(r.ctx, source.Dir)
+		bytes, err := measure(r.ctx, source.Dir, func(*unix.Stat_t) error { return nil })
 		if err != nil {
 			return err
 		}
 		s.Bytes += bytes
 	}
 	r.conn.restart(s.Base)
-	return r.conn.writeJSON(passStart, s)
+	if err := r.conn.writeJSON(passStart, s); err != nil || !s.Resume {
+		return err
+	}
+	return r.resume(s.Bytes)
 }
 
-// measure returns how many bytes the files of a tree take on disk.
-func measure(ctx context.Context, dir string) (bytes int64, err error) {
+// entryBytes is what a path counts for, besides its content.
+const entryBytes = 512
+
+// measure returns how many bytes the files of a tree take on disk. Each is called for each path.
+func measure(ctx context.Context, dir string, each func(st *unix.Stat_t) error) (bytes int64, err error) {
 	root, err := open(dir)
 	if root == nil {
 		return 0, err
 	}
 	defer root.Close() //nolint:errcheck // it was only read
 	err = root.Walk(ctx, tree.Ample, func(e *tree.Entry) error {
-		bytes += e.Stat.Blocks*512 + 512
-		return nil
+		bytes += e.Stat.Blocks*512 + entryBytes
+		return each(&e.Stat)
 	})
 	return bytes, err
 }
@@ -193,14 +211,15 @@ func open(dir string) (*tree.Root, error) {
 	return root, err
 }
 
-func (r *pass) tree(s Source) error {
+// tree sends a tree, and reports whether it is there.
+func (r *pass) tree(s Source) (bool, error) {
 	root, err := open(s.Dir)
 	if root == nil {
-		return err
+		return false, err
 	}
 	defer root.Close() //nolint:errcheck // it was only read
 	if err := r.conn.frame(treeStart, []byte(s.Name)); err != nil {
-		return err
+		return true, err
 	}
 	if r.trees[s.Name] == nil {
 		r.trees[s.Name] = &fileState{inside: map[string]*fileState{}}
@@ -209,7 +228,7 @@ func (r *pass) tree(s Source) error {
 	r.without = s.Without
 	top := r.trees[s.Name]
 	r.stack = nil
-	return root.WalkSteps(r.ctx, tree.Ample, tree.Steps{
+	return true, root.WalkSteps(r.ctx, tree.Ample, tree.Steps{
 		Visit: func(e *tree.Entry) error {
 			if e.Path == "." {
 				return r.directory(e, top)
@@ -298,6 +317,9 @@ func (r *pass) leave(e *tree.Entry) error {
 	}
 	if !l.changed && !l.entered {
 		return nil
+	}
+	if err := r.enter(l); err != nil { // attributes that it has no more go by that
+		return err
 	}
 	if !l.changed {
 		var err error

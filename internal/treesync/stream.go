@@ -32,6 +32,10 @@ const (
 	special   = 'O' // neither of these: entry
 	link      = 'H' // another name of a file: entry
 	removed   = 'R' // a path that is gone
+	treeGone  = 'U' // the tree of this name is gone
+	hasPath   = 'K' // by the receiver, a path that it has: entry
+	blockSums = 'S' // of it: numbers of blocks with their sums
+	listEnd   = 'Y' // the list of what the receiver has
 	passEnd   = 'X' // the pass: end
 )
 
@@ -43,14 +47,16 @@ const maxFrameBytes = 4 << 20
 
 // A progress is what the receiver has.
 type progress struct {
-	Sum string `json:"sum"` // "" if it has nothing
+	Sum  string `json:"sum"`  // "" if it has nothing whole
+	Kept bool   `json:"kept"` // it has something of the same trees
 }
 
 // A start announces a pass.
 type start struct {
-	Base  string `json:"base,omitempty"` // what the receiver has, or "" if all is sent
-	Nonce string `json:"nonce"`
-	Bytes int64  `json:"bytes"` // of content, but for what changes meanwhile
+	Base   string `json:"base,omitempty"`   // what the receiver has, or "" if all is sent
+	Resume bool   `json:"resume,omitempty"` // the receiver lists what it has, and all is sent but that
+	Nonce  string `json:"nonce"`
+	Bytes  int64  `json:"bytes"` // of content, but for what changes meanwhile
 }
 
 // An end closes a pass.

@@ -1,0 +1,230 @@
+package treesync
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/jsonlimit"
+	"orrery/internal/tree"
+)
+
+// When a transfer was cut off, or its sender was killed, the receiver lists what it has, and the sender goes on from there: the
+// receiver has the paths, and the digests of the blocks of files, whatever state they were left in.
+
+// A blockSum is the first half of the SHA-256 of a block.
+type blockSum [16]byte
+
+// sumBytes is how many bytes the number of a block and its sum take.
+const sumBytes = 8 + len(blockSum{})
+
+// kept bounds what a receiver may list, by what the sender has announced. A receiver that has more begins anew.
+type kept struct{ paths, blocks int64 }
+
+func keptLimit(announced int64) kept {
+	return kept{paths: announced/entryBytes*2 + 1<<16, blocks: announced/blockSize*2 + 1<<16}
+}
+
+// count takes some paths and blocks, and reports whether they are within the limit.
+func (k *kept) count(paths, blocks int64) bool {
+	k.paths -= paths
+	k.blocks -= blocks
+	return k.paths >= 0 && k.blocks >= 0
+}
+
+// trees returns the trees that have arrived, by their names.
+func (r Receiver) trees(allowed func(tree string) bool) (names []string, err error) {
+	for _, pattern := range []string{"*", "*/*"} {
+		found, err := filepath.Glob(filepath.Join(r.Dir, "trees", pattern))
+		if err != nil {
+			return nil, err
+		}
+		for _, dir := range found {
+			name, err := filepath.Rel(filepath.Join(r.Dir, "trees"), dir)
+			if err == nil && validTree(name) && allowed(name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names, nil
+}
+
+// keptBytes returns how many bytes the trees that have arrived take on disk, or false if they are more than can be listed.
+func (t *receivePass) keptBytes(limit kept) (bytes int64, ok bool, err error) {
+	names, err := t.to.trees(t.allowed)
+	if err != nil {
+		return 0, false, err
+	}
+	for _, name := range names {
+		more, err := measure(context.Background(), t.to.Tree(name), func(st *unix.Stat_t) error {
+			if !limit.count(1, min((st.Size+blockSize-1)/blockSize, st.Blocks)) { // no block has less data than the file system writes at once
+				return tree.ErrTooLarge
+			}
+			return nil
+		})
+		if errors.Is(err, tree.ErrTooLarge) {
+			return 0, false, nil
+		}
+		if err != nil {
+			return 0, false, err
+		}
+		bytes += more
+	}
+	return bytes, true, nil
+}
+
+// list sends what has arrived.
+func (t *receivePass) list() error {
+	names, err := t.to.trees(t.allowed)
+	for _, name := range names {
+		if err == nil {
+			err = t.listTree(name)
+		}
+	}
+	if err == nil {
+		err = t.conn.frame(listEnd)
+	}
+	return err
+}
+
+func (t *receivePass) listTree(name string) error {
+	root, err := tree.Open(t.to.Tree(name))
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if err := t.conn.frame(treeStart, []byte(name)); err != nil {
+		return err
+	}
+	return root.Walk(context.Background(), tree.Ample, func(e *tree.Entry) error {
+		if err := t.conn.writeJSON(hasPath, entry{Entry: Entry{Name: Name(e.Path), Mode: e.Stat.Mode}}); err != nil {
+			return err
+		}
+		if e.Stat.Mode&unix.S_IFMT != unix.S_IFREG || e.Stat.Nlink > 1 { // to patch it would change the other names, too
+			return nil
+		}
+		return t.listSums(e)
+	})
+}
+
+// listSums sends the sums of the blocks of a file.
+func (t *receivePass) listSums(e *tree.Entry) error {
+	fd, st, err := tree.OpenEntry(e.Dir, e.Name)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	sums := []byte{}
+	err = eachBlock(context.Background(), fd, st.Size, make([]byte, blockSize), func(n int64, _ []byte, sum blockSum) error {
+		if sums = append(append(sums, number(n)...), sum[:]...); len(sums) < 1000*sumBytes {
+			return nil
+		}
+		err := t.conn.frame(blockSums, sums)
+		sums = sums[:0]
+		return err
+	})
+	if err == nil { // even if there are none: the file can be patched
+		err = t.conn.frame(blockSums, sums)
+	}
+	return err
+}
+
+// eachBlock calls do with each block of a file that is no hole.
+func eachBlock(ctx context.Context, fd int, size int64, buffer []byte, do func(n int64, b []byte, sum blockSum) error) error {
+	next := int64(0) // the first block that has not been read
+	return tree.EachData(fd, size, func(from, to int64) error {
+		for n := max(next, from/blockSize); n*blockSize < to; n++ {
+			next = n + 1
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			b := buffer[:min(blockSize, size-n*blockSize)]
+			got, err := tree.ReadAt(fd, b, n*blockSize)
+			if err != nil {
+				return err
+			}
+			clear(b[got:]) // the file was cut off meanwhile, and will be sent again
+			if empty(b) {
+				continue
+			}
+			sum := sha256.Sum256(b)
+			if err := do(n, b, blockSum(sum[:16])); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// resume reads what the receiver has: all of it counts as changed, but blocks that are the same are not sent again.
+func (r *pass) resume(announced int64) error {
+	limit := keptLimit(announced)
+	limit.paths += 1 << 10 // the trees themselves
+	var top, last *fileState
+	for {
+		kind, b, err := r.conn.next()
+		if err != nil {
+			return err
+		}
+		switch {
+		case kind == listEnd && len(b) == 0:
+			return nil
+		case kind == treeStart && validTree(string(b)) && limit.count(1, 0):
+			top, last = &fileState{inside: map[string]*fileState{}}, nil
+			r.trees[string(b)] = top
+		case kind == hasPath && top != nil:
+			var e entry
+			if jsonlimit.Unmarshal(b, &e) != nil || e.Check() != nil || !limit.count(1, 0) {
+				return errForm
+			}
+			if last = top.list(&e.Entry); last == nil {
+				return errForm
+			}
+		case kind == blockSums && last != nil && len(b)%sumBytes == 0 && limit.count(0, int64(len(b)/sumBytes)):
+			last.listSums(b)
+		default:
+			return errForm
+		}
+	}
+}
+
+// list adds a path that the receiver has, or returns nil if its directory was not listed before.
+func (k *fileState) list(e *Entry) *fileState {
+	made := &fileState{state: state{mode: e.Kind()}}
+	if e.IsDir() {
+		made.inside = map[string]*fileState{}
+	}
+	if e.Name == "." {
+		k.state = made.state
+		return k
+	}
+	if above := path.Dir(string(e.Name)); above != "." {
+		for dir := range strings.SplitSeq(above, "/") {
+			if k = k.inside[dir]; k == nil {
+				return nil
+			}
+		}
+	}
+	if k.inside == nil {
+		return nil
+	}
+	k.inside[path.Base(string(e.Name))] = made
+	return made
+}
+
+// listSums adds sums of blocks of a file that the receiver has.
+func (k *fileState) listSums(b []byte) {
+	if k.sums == nil {
+		k.sums = map[int64]blockSum{}
+	}
+	k.kept = true
+	for ; len(b) > 0; b = b[sumBytes:] {
+		k.sums[int64(binary.BigEndian.Uint64(b))] = blockSum(b[8:]) //nolint:gosec // one that no file has is never found
+	}
+}
