@@ -127,7 +127,7 @@ func (c *Session) CarryOutOn(ctx context.Context, record *Account, f *apply.Flee
 	for n, s := range steps {
 		s.N = n
 	}
-	p := &plan.Plan{Site: f.All[0].Site.Name, Steps: steps}
+	p := &plan.Plan{Site: f.Site().Name, Steps: steps}
 	result := record.carryOut(ctx, c.Watcher, f, "step", p, DefaultParallel())
 	var err error
 	for _, f := range result.Failed {
