@@ -81,8 +81,8 @@ func (f *Fleet) Hold(ctx context.Context, by host.Holder) (letGo func(), err err
 	return letGo, nil
 }
 
-// Forget lets hosts look again at what is live.
-func (f *Fleet) Forget() {
+// ForgetLive lets hosts look again at what is live.
+func (f *Fleet) ForgetLive() {
 	for _, h := range f.All {
 		h.forgetLive()
 	}
@@ -151,8 +151,8 @@ func (f *Fleet) Redact(text string) string {
 	return text
 }
 
-// Workers gives who does the steps, by the names of hosts.
-func (f *Fleet) Workers() map[string]Worker {
+// StartRun begins to carry out a plan. It returns who does the steps, by the names of hosts.
+func (f *Fleet) StartRun() map[string]Worker {
 	all := map[string]Worker{}
 	moving := &haul{sent: map[int]string{}, given: map[int]string{}, apart: map[[2]string]bool{}}
 	f.traffic = traffic{}

@@ -116,7 +116,7 @@ func (r *Account) carryOut(ctx context.Context, show Watcher, f *apply.Fleet, ki
 	watch := show.Steps(p, f.Took)
 	defer watch.Close()
 	noted := &recorded{StepWatcher: watch, Account: r, kind: kind, redact: f.Redact, began: map[int]time.Time{}}
-	return apply.Run(ctx, p, f.Workers(), noted, parallel)
+	return apply.Run(ctx, p, f.StartRun(), noted, parallel)
 }
 
 // CarryOutOn does steps, which say on which host they are done, within something that is locked, and gives what went wrong with them.

@@ -62,6 +62,6 @@ func (j *Job) recoverSwitch(ctx context.Context) error {
 	if r, err = f.ReadReleases(ctx); err != nil {
 		return err
 	}
-	j.Hosts.Forget() // it read what was live when this run began, and now another release may be
+	j.Hosts.ForgetLive() // it read what was live when this run began, and now another release may be
 	return j.Call(j.Base).LearnLive(ctx, j.Hosts)
 }

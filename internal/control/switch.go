@@ -268,7 +268,7 @@ func (t *change) beginApart(ctx context.Context) error {
 	if !t.apart() {
 		return nil
 	}
-	t.hosts.Forget()
+	t.hosts.ForgetLive()
 	if err := t.Call(t.site).BeginTrial(ctx, t.hosts, t.trial, SitesOf(t.hosts)); err != nil {
 		return problem.New(problem.HalfWay, "the release is live, and its trial could not begin").At(t.site.Key()).Because(err).Try("orrery up returns to what was live before")
 	}
