@@ -71,7 +71,7 @@ func (f *Fleet) agree(words []observe.Word) (observe.Agreed, error) {
 	if len(words) == 1 {
 		return observe.Agreed{Releases: words[0].Releases}, nil
 	}
-	return observe.Agree(words, observe.OwnerOf(f.All[0].Site.Nodes, words, len(f.Unknown) > 0))
+	return observe.Agree(words, observe.OwnerOf(f.Site().Nodes, words, len(f.Unknown) > 0))
 }
 
 // ReadReleases returns which releases are live, by what all hosts have on record. If they contradict one another, that is an error.

@@ -81,8 +81,8 @@ func (f *Fleet) Hold(ctx context.Context, by host.Holder) (letGo func(), err err
 	return letGo, nil
 }
 
-// Forget lets hosts look again at what is live.
-func (f *Fleet) Forget() {
+// ForgetLive lets hosts look again at what is live.
+func (f *Fleet) ForgetLive() {
 	for _, h := range f.All {
 		h.forgetLive()
 	}
@@ -124,8 +124,7 @@ func (f *Fleet) Observe(ctx context.Context) ([]observe.Host, error) {
 // saw notes on which hosts nodes were seen.
 func (f *Fleet) saw(hosts []observe.Host) {
 	if len(f.All) > 0 {
-		h := f.All[0] // all of them share what is made of the site
-		h.Saw(observe.Homes(hosts, h.Site.Stage))
+		f.All[0].packer.Saw(observe.Homes(hosts, f.Site().Stage)) // which all of them share
 	}
 }
 
@@ -152,8 +151,8 @@ func (f *Fleet) Redact(text string) string {
 	return text
 }
 
-// Workers gives who does the steps, by the names of hosts.
-func (f *Fleet) Workers() map[string]Worker {
+// StartRun begins to carry out a plan. It returns who does the steps, by the names of hosts.
+func (f *Fleet) StartRun() map[string]Worker {
 	all := map[string]Worker{}
 	moving := &haul{sent: map[int]string{}, given: map[int]string{}, apart: map[[2]string]bool{}}
 	f.traffic = traffic{}
@@ -180,12 +179,36 @@ func (f *Fleet) Doubts() []string {
 	return all
 }
 
+// Site returns the site, or nil if there are no hosts. All of them share what is made of it.
+func (f *Fleet) Site() *site.Site {
+	if len(f.All) == 0 {
+		return nil
+	}
+	return f.All[0].Site()
+}
+
+// Use puts another site in the place of the site, such as the quarantine of a release.
+func (f *Fleet) Use(s *site.Site) { f.All[0].packer.Use(s) }
+
+// Add adds the site as a release makes it, with its secrets.
+func (f *Fleet) Add(release int, s *site.Site) {
+	f.All[0].packer.Add(release, s)
+	f.All[0].keys.Also(s)
+}
+
+// Place says on which hosts nodes are, or will be, before steps are done.
+func (f *Fleet) Place(homes map[string]string) {
+	if len(f.All) > 0 {
+		f.All[0].packer.Place(homes)
+	}
+}
+
 // Releases gives, by number, the site as those releases make it that are live somewhere.
 func (f *Fleet) Releases() map[int]*site.Site {
 	if len(f.All) == 0 {
 		return nil
 	}
-	return f.All[0].Releases // which all of them share
+	return f.All[0].Releases() // which all of them share
 }
 
 // AsReached returns which releases are live by what was on record when the hosts were reached. It is for callers that only

@@ -76,7 +76,7 @@ func fleetOf(stubs ...*stub) *Fleet {
 			address = "local"
 		}
 		s.Hosts = append(s.Hosts, site.Host{Name: name, Address: address})
-		f.All = append(f.All, &Steered{Host: one, Name: name, Packer: &pack.Packer{Site: s}, fleet: f})
+		f.All = append(f.All, &Steered{Host: one, Name: name, packer: pack.New(s, nil), fleet: f})
 	}
 	return f
 }
@@ -104,7 +104,7 @@ func TestGeneratedSecret(t *testing.T) {
 		"another cannot tell":       {hosts: []*stub{{}, {failure: broken}}, only: "sv1", wrong: "disk failed"},
 	} {
 		f := fleetOf(c.hosts...)
-		f.All[0].Site.Nodes[0].Host = c.only
+		f.Site().Nodes[0].Host = c.only
 		f.Unknown = c.unknown
 		got, err := f.Generated(t.Context(), &site.Secret{Name: "token", Generate: 24})
 		switch {

@@ -24,7 +24,7 @@ func (h *Steered) build(ctx context.Context, s *plan.Step, say func(string)) err
 	img := s.Layer.Image
 	content := img.Content()
 	if content == "" {
-		if !slices.ContainsFunc(h.Site.Hosts, func(one site.Host) bool { return !one.Local() }) {
+		if !slices.ContainsFunc(h.Site().Hosts, func(one site.Host) bool { return !one.Local() }) {
 			return h.Host.Do(ctx, s, say)
 		}
 		return problem.New(problem.Unable, "image %s is of a release that was staged when the site had one host, and no host that answers has its layer", img.Name).At("host " + h.Name).

@@ -20,7 +20,7 @@ func (f *Fleet) locked(release int) (string, error) {
 	if f.Lock == nil {
 		return "", f.LockErr
 	}
-	return f.Lock.Digest(f.All[0].Site.Twin, release), nil
+	return f.Lock.Digest(f.Site().Twin, release), nil
 }
 
 // Edition stores the copy of a release in an empty directory: one that a host keeps, and that has the digest in releases.lock.
@@ -106,7 +106,7 @@ func (f *Fleet) unproven(all []map[int]string, release int, digest string) error
 	const update = "if it was staged from another checkout of the site directory, bring this one up to date; else orrery release trust %d shows what the hosts keep, and accepts it"
 	switch {
 	case len(keep)+len(unread) == 0:
-		return problem.New(problem.Mistake, "release %d of site %s was not staged on any host that answers", release, f.All[0].Site.Key()).
+		return problem.New(problem.Mistake, "release %d of site %s was not staged on any host that answers", release, f.Site().Key()).
 			Try("orrery stage --release %d, or bring back the host that has it", release)
 	case len(keep) == 0:
 		return problem.New(problem.Failed, "the copy of the site directory of release %d on host %s cannot be read, and no other host that answers has one", release, unread[0]).

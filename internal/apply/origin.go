@@ -23,7 +23,7 @@ func (f *Fleet) recognise(hosts []observe.Host) error {
 	if len(f.All) == 0 {
 		return nil
 	}
-	s := f.All[0].Site
+	s := f.Site()
 	theirs, known := s.ID, ""
 	var first *observe.Host // that has nodes, and on record whose
 	for i := range f.All {

@@ -52,7 +52,7 @@ func TestRecognise(t *testing.T) {
 		s := &site.Site{Name: "demo", ID: c.id, Hosts: []site.Host{{Name: "sv1", Address: "local"}, {Name: "sv2", Address: "10.8.1.2"}}, Nodes: []site.Node{{Name: "db"}, {Name: "web"}}}
 		f := &Fleet{}
 		for i := range s.Hosts {
-			f.All = append(f.All, &Steered{Name: s.Hosts[i].Name, Packer: &pack.Packer{Site: s}})
+			f.All = append(f.All, &Steered{Name: s.Hosts[i].Name, packer: pack.New(s, nil)})
 		}
 		if c.unknown {
 			f.Unknown = []string{"sv3"}
@@ -94,7 +94,7 @@ func TestRecogniseOneHost(t *testing.T) {
 		"its own": {address: "10.8.1.2", id: "b2", host: foreign, origin: "b2"},
 	} {
 		s := &site.Site{Name: "demo", ID: c.id, Hosts: []site.Host{{Name: "sv1", Address: c.address}}, Nodes: []site.Node{{Name: "web"}}}
-		f := &Fleet{All: []*Steered{{Name: "sv1", Packer: &pack.Packer{Site: s}}}}
+		f := &Fleet{All: []*Steered{{Name: "sv1", packer: pack.New(s, nil)}}}
 		err := f.recognise([]observe.Host{c.host})
 		switch {
 		case c.mistaken != "":

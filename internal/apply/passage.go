@@ -264,7 +264,7 @@ func (p *passage) lanes() (met, relayed bool) {
 
 // place gives the address by which others reach a host; the zero one: the site does not say.
 func (h *Steered) place() netip.Addr {
-	if is, ok := h.Site.Host(h.Name); ok {
+	if is, ok := h.Site().Host(h.Name); ok {
 		return is.Reached()
 	}
 	return netip.Addr{}
@@ -272,6 +272,6 @@ func (h *Steered) place() netip.Addr {
 
 // Local reports whether a host is this machine.
 func (h *Steered) Local() bool {
-	is, ok := h.Site.Host(h.Name)
+	is, ok := h.Site().Host(h.Name)
 	return !ok || is.Local()
 }

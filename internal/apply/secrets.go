@@ -42,7 +42,7 @@ func (s secrets) Value(ctx context.Context, name string) (string, error) {
 
 // Text renders a file.
 func (s secrets) Text(ctx context.Context, t spec.SecretText) ([]byte, error) {
-	return s.host.SecretText(ctx, t, s.Value)
+	return s.host.packer.SecretText(ctx, t, s.Value)
 }
 
 // keep lets the host keep a copy of a generated secret.
@@ -87,7 +87,7 @@ func (f *Fleet) Generated(ctx context.Context, s *site.Secret) (string, error) {
 		return "", err
 	} else if who != nil { // it must not decide what nodes of other hosts have
 		return "", problem.New(problem.Surprise, "generated secret %s is kept on host %s, where no node needs it, and on none where one does", s.Name, who.Name).
-			Try("if it is right, copy sites/%s/secrets/%s from the state directory of %s to that of the host whose nodes need it; else remove it there", f.All[0].Site.Key(), s.Name, who.Name)
+			Try("if it is right, copy sites/%s/secrets/%s from the state directory of %s to that of the host whose nodes need it; else remove it there", f.Site().Key(), s.Name, who.Name)
 	}
 	if len(f.Unknown) > 0 {
 		return "", problem.New(problem.Unable, "generated secret %s is kept on no host that answers, and may be kept on %s", s.Name, phrase.List(f.Unknown, 12)).
@@ -115,7 +115,7 @@ func agreed(ctx context.Context, name string, hosts []*Steered) (value string, w
 			value, who = v, hosts[i]
 		case v != value:
 			return "", nil, problem.New(problem.Surprise, "hosts %s and %s keep different values of the generated secret %s", who.Name, hosts[i].Name, name).
-				Try("decide which is right, and remove sites/%s/secrets/%s from the state directory of the other; --without leaves one out until then", who.Site.Key(), name)
+				Try("decide which is right, and remove sites/%s/secrets/%s from the state directory of the other; --without leaves one out until then", who.Site().Key(), name)
 		}
 	}
 	return value, who, nil
@@ -123,11 +123,11 @@ func agreed(ctx context.Context, name string, hosts []*Steered) (value string, w
 
 // MayNeed reports whether a node that needs a secret is on the host, or may come there.
 func (h *Steered) MayNeed(name string) bool {
-	if len(h.Site.Hosts) < 2 {
+	if len(h.Site().Hosts) < 2 {
 		return true
 	}
-	sites := []*site.Site{h.Site}
-	for _, s := range h.Releases {
+	sites := []*site.Site{h.Site()}
+	for _, s := range h.Releases() {
 		sites = append(sites, s)
 	}
 	for _, s := range sites {

@@ -13,13 +13,14 @@ import (
 	"orrery/internal/plan/pack"
 	"orrery/internal/secret"
 	"orrery/internal/site"
+	"orrery/internal/site/spec"
 )
 
 // Steered is a host of a site, with the site beside it. The host itself knows no more of that than the key: each step is made whole before the host gets
 // it, and what secrets steps refer to is resolved here.
 type Steered struct {
 	Host
-	*pack.Packer
+	packer  *pack.Packer      // which all hosts of the fleet share: only the fleet changes it
 	Name    string            // what the site calls it
 	Files   map[string]string // of this machine, by their digests, from which images of the site are made
 	keys    *secret.Keyring
@@ -39,7 +40,7 @@ type Steered struct {
 
 // Steer puts a site beside the host that it calls by a name. Open gives the host, which gets the values of secrets from here.
 func Steer(name string, s *site.Site, dirs host.Dirs, open func(Secrets) Host) *Steered {
-	h := &Steered{Packer: &pack.Packer{Site: s}, Name: name, keys: secret.NewKeyring(s, dirs)}
+	h := &Steered{packer: pack.New(s, nil), Name: name, keys: secret.NewKeyring(s, dirs)}
 	h.Host = open(secrets{h.keys, h})
 	Alone(h).Assembled()
 	return h
@@ -47,18 +48,28 @@ func Steer(name string, s *site.Site, dirs host.Dirs, open func(Secrets) Host) *
 
 // Beside gives another host of the same site. What is made of that, and the values of secrets, are the same for both.
 func (h *Steered) Beside(name string, open func(Secrets) Host) *Steered {
-	other := &Steered{Packer: h.Packer, Name: name, keys: h.keys}
+	other := &Steered{packer: h.packer, Name: name, keys: h.keys}
 	other.Host = open(secrets{h.keys, other})
 	return other
 }
 
-// Has gives the host the site as a release makes it, with its secrets.
-func (h *Steered) Has(release int, s *site.Site) {
-	if h.Releases == nil {
-		h.Releases = map[int]*site.Site{}
-	}
-	h.Releases[release] = s
-	h.keys.Also(s)
+// Site returns the site.
+func (h *Steered) Site() *site.Site { return h.packer.Site() }
+
+// Releases returns, by number, the site as those releases make it that are live somewhere, or are to be.
+func (h *Steered) Releases() map[int]*site.Site { return h.packer.Releases() }
+
+// Wanted returns what a node that is there shall be, and what its roles do on it, or nil if it is not declared any more.
+func (h *Steered) Wanted(has *spec.Node) (*spec.Node, *spec.Duties, error) {
+	return h.packer.Wanted(has)
+}
+
+// DutiesOf returns what the roles of a declared node do on it.
+func (h *Steered) DutiesOf(n *site.Node) (*spec.Duties, error) { return h.packer.DutiesOf(n) }
+
+// Pack returns a step with all that doing it takes, see pack.Packer.
+func (h *Steered) Pack(s *plan.Step, live func() (*site.Site, error)) (*plan.Step, error) {
+	return h.packer.Pack(s, live)
 }
 
 // Observe looks at what is there of the site, and at what the engines of its nodes can do.
@@ -69,7 +80,7 @@ func (h *Steered) Observe(ctx context.Context) (observe.Host, error) {
 // engines gives those of all nodes of the site, and of its releases.
 func (h *Steered) engines() []string {
 	engines := map[string]bool{}
-	for _, s := range append(slices.Collect(maps.Values(h.Releases)), h.Site) {
+	for _, s := range append(slices.Collect(maps.Values(h.Releases())), h.Site()) {
 		for i := range s.Nodes {
 			engines[s.Nodes[i].Engine] = true
 		}
@@ -112,7 +123,7 @@ func (h *Steered) Live(ctx context.Context) (*site.Site, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.lives, err = h.Packer.Live(r)
+	h.lives, err = h.packer.Live(r)
 	return h.lives, err
 }
 
@@ -130,12 +141,12 @@ func (h *Steered) WriteReleases(r observe.Releases) error {
 }
 
 // SiteOf gives the site as the release of a declared node makes it.
-func (h *Steered) SiteOf(n *site.Node) *site.Site { return h.Packer.SiteOf(n.Release) }
+func (h *Steered) SiteOf(n *site.Node) *site.Site { return h.packer.SiteOf(n.Release) }
 
 // Probe looks into the live nodes that run (of these names; nil: all), and notes with each what has drifted since its roles were applied.
 // What has not been applied yet is no drift: that is for the plan.
 func (h *Steered) Probe(ctx context.Context, nodes []observe.Node, names map[string]bool) error {
-	packer := h.Afresh()
+	packer := h.packer.Afresh()
 	wants := make([]Want, len(nodes))
 	for i := range nodes {
 		n := &nodes[i]
@@ -152,8 +163,8 @@ func (h *Steered) Probe(ctx context.Context, nodes []observe.Node, names map[str
 
 // AskKey asks a host for its public key, if the site encrypts networks.
 func (h *Steered) AskKey(ctx context.Context, seen *observe.Host) (err error) {
-	sites := slices.Collect(maps.Values(h.Releases))
-	for _, s := range append(sites, h.Site) {
+	sites := slices.Collect(maps.Values(h.Releases()))
+	for _, s := range append(sites, h.Site()) {
 		if slices.ContainsFunc(s.Networks, func(n site.Network) bool { return n.Encrypt }) {
 			seen.Key, err = h.Host.PublicKey(ctx)
 			return err

@@ -124,7 +124,7 @@ func (r *Account) carryOut(ctx context.Context, show Watcher, f *apply.Fleet, ki
 	})
 	defer watch.Close()
 	noted := &recorded{StepWatcher: watch, Account: r, kind: kind, redact: f.Redact, began: map[int]time.Time{}}
-	return apply.Run(ctx, p, f.Workers(), noted, parallel)
+	return apply.Run(ctx, p, f.StartRun(), noted, parallel)
 }
 
 // CarryOutOn does steps, which say on which host they are done, within something that is locked, and gives what went wrong with them.
@@ -135,7 +135,7 @@ func (c *Session) CarryOutOn(ctx context.Context, record *Account, f *apply.Flee
 	for n, s := range steps {
 		s.N = n
 	}
-	p := &plan.Plan{Site: f.All[0].Site.Name, Steps: steps}
+	p := &plan.Plan{Site: f.Site().Name, Steps: steps}
 	result := record.carryOut(ctx, c.Watcher, f, "step", p, DefaultParallel())
 	var err error
 	for _, f := range result.Failed {

@@ -63,7 +63,7 @@ func (c *Session) mayChange(f *apply.Fleet) error {
 	if len(f.All) == 0 {
 		return c.Allowed()
 	}
-	return c.AllowedOn(f.All[0].Site)
+	return c.AllowedOn(f.Site())
 }
 
 // Probe looks into the nodes that run, and notes with them what has drifted.

@@ -136,7 +136,7 @@ func (j *Job) renewWayBack(ctx context.Context) error {
 	if err := j.Call(j.Site).Learn(ctx, j.Hosts, r.Trial.Back); err != nil {
 		return err
 	}
-	_, err = j.Call(j.Site).WayBack(ctx, j.Hosts, r.Trial, SitesOf(j.Hosts.All[0]))
+	_, err = j.Call(j.Site).WayBack(ctx, j.Hosts, r.Trial, SitesOf(j.Hosts))
 	return err
 }
 
@@ -172,9 +172,7 @@ func (j *Job) plan(seen []observe.Host) (*plan.Plan, error) {
 	if err != nil {
 		return nil, j.Hosts.Explain(err)
 	}
-	for _, h := range j.Hosts.All {
-		h.Place(p.Homes)
-	}
+	j.Hosts.Place(p.Homes)
 	return p, nil
 }
 
@@ -253,9 +251,7 @@ func (j *Job) goBack(record *Account, p *plan.Plan, r *apply.Result) error {
 	if err != nil {
 		return errors.Join(err, problem.New(problem.Left, "%d of %d steps are done", len(r.Done), len(p.Steps)).Try(cure))
 	}
-	for _, h := range j.Hosts.All {
-		h.Place(back.Homes)
-	}
+	j.Hosts.Place(back.Homes)
 	undone := record.carryOut(context.Background(), j.Watcher, j.Hosts, "undo", back, j.parallel())
 	for _, f := range undone.Failed {
 		j.failed("undo: ", f)

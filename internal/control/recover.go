@@ -47,7 +47,7 @@ func (j *Job) recoverSwitch(ctx context.Context) error {
 	if back { // it was to end the trial, too
 		on = nil
 	}
-	p, err := release.Switch(j.Base, seen, release.Goal{To: r.Switch.End, Releases: SitesOf(f.All[0]), Trial: on, Back: back, Ended: trial.Recovered(r, back, rolledBack), Recover: true})
+	p, err := release.Switch(j.Base, seen, release.Goal{To: r.Switch.End, Releases: SitesOf(f), Trial: on, Back: back, Ended: trial.Recovered(r, back, rolledBack), Recover: true})
 	if err != nil {
 		return err
 	}
@@ -62,6 +62,6 @@ func (j *Job) recoverSwitch(ctx context.Context) error {
 	if r, err = f.ReadReleases(ctx); err != nil {
 		return err
 	}
-	j.Hosts.Forget() // it read what was live when this run began, and now another release may be
+	j.Hosts.ForgetLive() // it read what was live when this run began, and now another release may be
 	return j.Call(j.Base).LearnLive(ctx, j.Hosts)
 }

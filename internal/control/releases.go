@@ -8,13 +8,13 @@ import (
 )
 
 // SitesOf gives what a switch needs: the site as each of the releases makes it, and as it is without any.
-func SitesOf(h *apply.Steered) map[int]*site.Site {
+func SitesOf(f *apply.Fleet) map[int]*site.Site {
 	all := map[int]*site.Site{}
-	maps.Copy(all, h.Releases)
+	maps.Copy(all, f.Releases())
 	base := 0
-	if len(h.Site.Nodes) > 0 {
-		base = h.Site.Nodes[0].Release
+	if len(f.Site().Nodes) > 0 {
+		base = f.Site().Nodes[0].Release
 	}
-	all[base] = h.Site
+	all[base] = f.Site()
 	return all
 }

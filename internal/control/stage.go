@@ -49,8 +49,7 @@ func (c *Session) Stage(ctx context.Context, s *site.Site, selectors []string, o
 	if err != nil {
 		return nil, err
 	}
-	h := f.All[0] // what is made of the site is the same for all
-	h.Site = staged
+	f.Use(staged)
 	goal, end := plan.Goal{Nodes: chosen}, &Staged{}
 	j := &Job{Session: c, Site: staged, Base: s, Hosts: f, Parallel: o.Parallel,
 		Before: func() error {
@@ -59,7 +58,7 @@ func (c *Session) Stage(ctx context.Context, s *site.Site, selectors []string, o
 					return err
 				}
 			}
-			if h.Site != staged { // of the copy that is kept already
+			if f.Site() != staged { // of the copy that is kept already
 				return nil
 			}
 			return c.keepRelease(ctx, f, s, staged, o.Release)
@@ -74,7 +73,7 @@ func (c *Session) Stage(ctx context.Context, s *site.Site, selectors []string, o
 			end.Spared = release.Spared(staged, hosts, goal)
 			p, of, err := release.Stage(staged, c.stagedBefore(ctx, f, s, o.Release), hosts, goal)
 			if err == nil {
-				h.Site = of
+				f.Use(of)
 			}
 			return p, err
 		},

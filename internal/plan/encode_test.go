@@ -45,7 +45,7 @@ func TestStepsTravel(t *testing.T) {
 		p := f.up(t, s, plan.Goal{})
 		pack.NoteRestarts(p)
 		for _, p := range []*plan.Plan{p, wayback.Undo(p, p.Steps), plan.Down(s, f.observe(), plan.Goal{Volumes: true})} {
-			packer := &pack.Packer{Site: s}
+			packer := pack.New(s, nil)
 			for _, step := range p.Steps {
 				whole, err := packer.Pack(step, live)
 				if err != nil && step.Reason == "undo" {
@@ -85,7 +85,7 @@ func TestDecodeIsStrict(t *testing.T) {
 // TestNoSecretTravels: a step has with it where the values of secrets belong, and neither these nor a text with one in it.
 func TestNoSecretTravels(t *testing.T) {
 	s := drawnSecret()
-	packer := &pack.Packer{Site: s}
+	packer := pack.New(s, nil)
 	hosts := newFleet("sv1").observe()
 	p, err := plan.Up(s, hosts, plan.Goal{})
 	if err != nil {

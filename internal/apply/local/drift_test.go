@@ -223,7 +223,7 @@ func (n *served) mend(all []observe.Drift) {
 // TestProbeRendered: what any user can try of this: rendered files, services and health; nothing of a layer.
 func TestProbeRendered(t *testing.T) {
 	n := newServed(t)
-	r := &n.Site.Roles[0]
+	r := &n.Site().Roles[0]
 	r.Files = r.Files[:2]
 	n.want()
 	n.unit, n.sick = "inactive", true
@@ -265,7 +265,7 @@ func TestProbeOther(t *testing.T) {
 	if d := slices.Concat(nodes[0].Drift, staged[0].Drift, stopped[0].Drift); len(d) > 0 {
 		t.Errorf("found is %v", d)
 	}
-	r := &n.Site.Roles[0]
+	r := &n.Site().Roles[0]
 	r.Files[0].Content, r.Files[2].Content = []byte("new {{ .Node.Name }}\n"), []byte("new()\n")
 	n.want("service web.service is stopped, not running")
 	n.mark(engine.Mark{Config: n.node.Config}) // it was not finished: its services and files come with the rest

@@ -93,15 +93,20 @@ func newWorld(t *testing.T) *world {
 func (w *world) begin(dirs host.Dirs) {
 	var releases map[int]*site.Site
 	if w.Steered != nil {
-		releases = w.Releases
+		releases = w.Releases()
 	}
 	w.Steered = apply.Steer("sv1", w.site, dirs, func(secrets apply.Secrets) apply.Host {
 		w.host = local.New("sv1", w.site.Key(), dirs, map[string]engine.Engine{"fake": w.below.Engine}, nil, secrets)
 		w.host.Ground = memory.Ground(w.below, dirs)
 		return w.host
 	})
-	w.Releases = releases
+	for number, s := range releases {
+		w.release(number, s)
+	}
 }
+
+// release gives the world a release of its site.
+func (w *world) release(number int, s *site.Site) { apply.Alone(w.Steered).Add(number, s) }
 
 // An engine on trial counts its trials.
 type tried struct {
@@ -134,11 +139,11 @@ func TestTrial(t *testing.T) {
 		t.Errorf("a site that declares such a node has put it on trial %d times", times)
 	}
 	w.site.Nodes[1].Engine = "fake"
-	w.Releases = map[int]*site.Site{700: {Nodes: []site.Node{{Engine: "kvm"}}}}
+	w.release(700, &site.Site{Nodes: []site.Node{{Engine: "kvm"}}})
 	if w.observed(); times != 2 {
 		t.Errorf("a release that declares such a node has put it on trial: %d times in all", times)
 	}
-	w.Releases = nil
+	w.release(700, &site.Site{})
 	w.host.Engines["kvm"] = left{w.host.Engines["kvm"].(tried)}
 	if h := w.observed()[0]; times != 3 || h.Engines["kvm"].Accel != observe.TCG {
 		t.Errorf("a site that has such a node has put it on trial: %d times in all", times)
@@ -187,7 +192,7 @@ func (w *world) reach(p *plan.Plan, err error) *plan.Plan {
 func (w *world) up() (*plan.Plan, error) {
 	w.Helper()
 	w.must(w.Sweep(w.Context()))
-	return plan.Up(w.site, w.observed(), plan.Goal{Releases: w.Releases})
+	return plan.Up(w.site, w.observed(), plan.Goal{Releases: w.Releases()})
 }
 
 func (w *world) settled(p *plan.Plan) {
@@ -297,7 +302,7 @@ func TestSwitchThere(t *testing.T) {
 	w.settled(w.reach(w.up()))
 	none, err := twin.Release(w.site, 0)
 	w.must(err)
-	w.Releases = map[int]*site.Site{0: none}
+	w.release(0, none)
 	w.stage(700)
 	live := func() map[string]bool {
 		all := map[string]bool{}
@@ -307,7 +312,7 @@ func TestSwitchThere(t *testing.T) {
 		return all
 	}
 	was := live()
-	p, err := release.Switch(w.site, w.observed(), release.Goal{To: map[string]int{"db": 700, "web": 700}, Releases: w.Releases})
+	p, err := release.Switch(w.site, w.observed(), release.Goal{To: map[string]int{"db": 700, "web": 700}, Releases: w.Releases()})
 	w.reach(p, err)
 	if is := live(); !is["db700"] || !is["web700"] || is["db0"] || is["web0"] {
 		t.Errorf("live are %v after\n%v", is, p.Steps)
@@ -320,9 +325,9 @@ func TestSwitchThere(t *testing.T) {
 	if is := live(); fmt.Sprint(is) != fmt.Sprint(was) {
 		t.Errorf("live are %v, not %v", is, was)
 	}
-	w.settled(w.reach(release.Switch(w.site, w.observed(), release.Goal{To: map[string]int{"db": 700, "web": 700}, Releases: w.Releases})))
+	w.settled(w.reach(release.Switch(w.site, w.observed(), release.Goal{To: map[string]int{"db": 700, "web": 700}, Releases: w.Releases()})))
 	w.reach(w.up())
-	down := plan.Down(w.site, w.observed(), plan.Goal{Volumes: true, Releases: w.Releases})
+	down := plan.Down(w.site, w.observed(), plan.Goal{Volumes: true, Releases: w.Releases()})
 	w.settled(w.reach(down, nil))
 	w.must(w.Do(t.Context(), &plan.Step{Kind: plan.ForgetRelease, Host: "sv1", Release: 700}, func(string) {}))
 	if h := w.observed()[0]; len(h.Nodes)+len(h.Volumes)+len(h.Releases.Staged) > 0 || h.Names != "" {
@@ -340,11 +345,11 @@ func (w *world) stage(number int) {
 	p, of, err := release.Stage(staged, nil, w.observed(), plan.Goal{})
 	w.must(err)
 	w.must(os.MkdirAll(w.host.Dirs.Release("karoo", number), 0o700))
-	w.Releases[number] = of
+	w.release(number, of)
 	w.settled(w.reach(p, nil))
 	lives := *of
 	lives.Stage = 0
-	w.Releases[number] = &lives
+	w.release(number, &lives)
 }
 
 // TestSick: a node that is not healthy is not proven, and what its check says hides secrets.
@@ -493,7 +498,7 @@ func TestReleasesOnRecord(t *testing.T) {
 	w := newWorld(t)
 	made, err := twin.Release(w.site, 700)
 	w.must(err)
-	w.Releases = map[int]*site.Site{700: made}
+	w.release(700, made)
 	of := func() int {
 		t.Helper()
 		s, err := w.Live(t.Context())

@@ -269,7 +269,7 @@ func TestMoveAlongLanes(t *testing.T) {
 			s.Hosts = append(s.Hosts, site.Host{Name: moverNames[i], Address: address})
 			f.All = append(f.All, apply.Steer(moverNames[i], s, m.dirs[i], func(apply.Secrets) apply.Host { return relayed{m.on[i], &relays} }))
 		}
-		workers := f.Workers()
+		workers := f.StartRun()
 		said := 0
 		do := func(kind plan.Kind) error {
 			step := &plan.Step{Kind: kind, Subject: m.node.Name, Host: moverNames[1], Peer: moverNames[0], Node: m.node, Was: m.node}

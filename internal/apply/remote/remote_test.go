@@ -229,7 +229,7 @@ func (p *pair) load() *site.Site {
 // up brings the site up by way of the helper, and says how many steps that took.
 func (p *pair) up(s *site.Site) int {
 	p.Helper()
-	packer := &pack.Packer{Site: s}
+	packer := pack.New(s, nil)
 	seen, err := p.far.Observe(p.Context(), []string{"fake"})
 	must(p, err)
 	steps, err := plan.Up(s, []observe.Host{seen}, plan.Goal{})

@@ -225,7 +225,7 @@ func (l *turn) take(ctx context.Context, c *control.Session, f *apply.Fleet) err
 	has := make(chan bool)
 	go func() {
 		l.done <- patiently(ctx, func() error {
-			return c.LockedOn(ctx, f.All[0].Site, f, func(*control.Account) error {
+			return c.LockedOn(ctx, f.Site(), f, func(*control.Account) error {
 				close(has)
 				<-l.over
 				return nil

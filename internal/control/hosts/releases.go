@@ -54,12 +54,12 @@ func (c *Call) Learn(ctx context.Context, f *apply.Fleet, of map[string]int) err
 func numbers(of map[string]int) []int { return slices.Compact(slices.Sorted(maps.Values(of))) }
 
 func (c *Call) learnOne(ctx context.Context, f *apply.Fleet, number int) error {
-	if number == 0 || f.Releases()[number] != nil || f.All[0].Site.Stage == number {
+	if number == 0 || f.Releases()[number] != nil || f.Site().Stage == number {
 		return nil
 	}
 	s, err := c.Release(ctx, f, number)
 	if err == nil {
-		f.All[0].Has(number, s)
+		f.Add(number, s)
 	}
 	return err
 }

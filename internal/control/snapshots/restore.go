@@ -146,9 +146,7 @@ func (r *restoring) check(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, h := range r.fleet.All {
-		h.Place(homes)
-	}
+	r.fleet.Place(homes)
 	return nil
 }
 

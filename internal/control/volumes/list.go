@@ -70,7 +70,7 @@ func List(ctx context.Context, c *control.Session) ([]Row, []orphan.Orphan, erro
 	}
 	var orphans []orphan.Orphan
 	for i, h := range f.All {
-		gone := orphan.All(s, &seen[i], h.Releases)
+		gone := orphan.All(s, &seen[i], h.Releases())
 		some, err := p.unused(ctx, h, gone)
 		if err != nil {
 			return nil, nil, err

@@ -20,9 +20,8 @@ import (
 // A Packer makes steps whole: what doing them takes of the site is put in. That is done just before, since what nodes are told depends on which
 // releases are live then, and since only those steps are worth it that are done. It may be used by several goroutines.
 type Packer struct {
-	Site *site.Site
-	// Releases gives, by number, the site as a release that is or may become live makes it.
-	Releases map[int]*site.Site
+	site     *site.Site
+	releases map[int]*site.Site // see Releases
 
 	mu      sync.Mutex
 	homes   map[string]string         // see Place
@@ -33,12 +32,34 @@ type Packer struct {
 	duties  map[*site.Node]*spec.Duties
 }
 
+// New returns a Packer for a site and, by number, the site as releases make it.
+func New(s *site.Site, releases map[int]*site.Site) *Packer {
+	return &Packer{site: s, releases: releases}
+}
+
+// Site returns the site.
+func (p *Packer) Site() *site.Site { return p.site }
+
+// Releases returns, by number, the site as a release that is or may become live makes it.
+func (p *Packer) Releases() map[int]*site.Site { return p.releases }
+
+// Use puts another site in the place of the site.
+func (p *Packer) Use(s *site.Site) { p.site = s }
+
+// Add adds the site as a release makes it.
+func (p *Packer) Add(release int, s *site.Site) {
+	if p.releases == nil {
+		p.releases = map[int]*site.Site{}
+	}
+	p.releases[release] = s
+}
+
 // SiteOf gives the site as a release makes it.
 func (p *Packer) SiteOf(release int) *site.Site {
-	if s, ok := p.Releases[release]; ok && p.Site.Stage != release {
+	if s, ok := p.releases[release]; ok && p.site.Stage != release {
 		return p.placed(s)
 	}
-	return p.placed(p.Site)
+	return p.placed(p.site)
 }
 
 // Place says on which hosts nodes are, or will be, of which the site does not say so; nil: nobody knows, and all of
@@ -67,7 +88,7 @@ func (p *Packer) forget() { p.sites, p.makers, p.tellers, p.duties = nil, nil, n
 func (p *Packer) Afresh() *Packer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return &Packer{Site: p.Site, Releases: p.Releases, homes: p.homes, seen: p.seen}
+	return &Packer{site: p.site, releases: p.releases, homes: p.homes, seen: p.seen}
 }
 
 // placed returns a site with its nodes on their hosts.
@@ -89,10 +110,10 @@ func (p *Packer) placed(s *site.Site) *site.Site {
 
 // Live gives the site with every node as the release makes it that is live.
 func (p *Packer) Live(r observe.Releases) (*site.Site, error) {
-	if p.Site.Stage != 0 {
-		return p.Site, nil
+	if p.site.Stage != 0 {
+		return p.site, nil
 	}
-	return stand.Released(p.Site, []observe.Host{{Releases: r}}, p.Releases)
+	return stand.Released(p.site, []observe.Host{{Releases: r}}, p.releases)
 }
 
 // Pack gives a step with all that doing it takes. live is asked, if it need be known, for the site as it is live.

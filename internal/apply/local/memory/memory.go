@@ -56,7 +56,7 @@ func Ground(h *fake.Host, dirs host.Dirs) local.Ground {
 }
 
 // Stand says which site the steps are of.
-func (h *Host) Stand(s *site.Site) { h.packer = &pack.Packer{Site: s, Releases: h.Releases} }
+func (h *Host) Stand(s *site.Site) { h.packer = pack.New(s, h.Releases) }
 
 // Observe gives what is there.
 func (h *Host) Observe() observe.Host {
