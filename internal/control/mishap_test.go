@@ -284,7 +284,9 @@ func TestMishapTwin(t *testing.T) {
 	d, m := frailDesk(t, false)
 	d.up()
 	create := func() error {
-		_, _, err := d.CreateTwin(t.Context(), twinOf("toykat", d.dir, "dev"))
+		of := twinOf("toykat", d.dir, "dev")
+		of.Expires = of.Created.Add(hour)
+		_, _, err := d.CreateTwin(t.Context(), of)
 		return err
 	}
 	running := func(want int) func() bool {

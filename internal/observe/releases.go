@@ -79,5 +79,5 @@ func (r *Releases) Needed() []int {
 
 // Confirm notes that a release has proven itself.
 func (r *Releases) Confirm(release int) {
-	r.Confirmed = append(slices.DeleteFunc(r.Confirmed, func(n int) bool { return n == release }), release)
+	r.Confirmed = append(slices.DeleteFunc(slices.Clone(r.Confirmed), func(n int) bool { return n == release }), release)
 }

@@ -150,8 +150,9 @@ func (l *lab) measure(pkg string, paths []string) error {
 // measureOne keeps a test that passes and runs something of the package.
 func (l *lab) measureOne(t test, program string) {
 	data := filepath.Join(l.scratch, "coverage")
-	// The test may start its own program again, as another user of a namespace of its own (need.Covered).
-	err := errors.Join(os.Mkdir(data, 0o700), os.Chmod(data, 0o777))
+	// The test may start its own program again, as another user of a namespace of its own (need.Covered), or without
+	// the option.
+	err := errors.Join(os.Mkdir(data, 0o700), os.Chmod(data, 0o777), os.Setenv("GOCOVERDIR", data))
 	start := time.Now()
 	var out string
 	if err == nil {

@@ -55,8 +55,13 @@ func TestPursuit(t *testing.T) {
 				<-ctx.Done()
 				return ctx.Err()
 			}}
+			again := false
 			latter := teller{then: func(ctx context.Context) error {
-				cancel()
+				if again {
+					cancel()
+				}
+				set(instance{3, 702}, false)
+				again = true
 				<-ctx.Done()
 				return ctx.Err()
 			}}
@@ -67,7 +72,7 @@ func TestPursuit(t *testing.T) {
 			if err := p.follow(ctx, former, host.Command{Args: []string{"journalctl"}, Stdout: &out}); err != nil {
 				t.Error(err)
 			}
-			if !slices.Equal(moved, []int{701}) {
+			if !slices.Equal(moved, []int{701, 702}) {
 				t.Errorf("it says that releases %v are live", moved)
 			}
 			if !strings.HasPrefix(out.String(), "journalctl\njournalctl --lines=all --since=@") {

@@ -1,0 +1,80 @@
+package control_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"orrery/internal/control/hosts"
+	"orrery/internal/engine"
+	"orrery/internal/host"
+	"orrery/internal/observe"
+	"orrery/internal/problem"
+)
+
+// TestAwaitFarTrial: whoever waits for a trial on several hosts learns how it ends: that it is confirmed, or that all hosts have gone back because it has failed on one.
+func TestAwaitFarTrial(t *testing.T) {
+	d, other := onFarTrial(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	_, err := d.AwaitTrial(ctx, d.site())
+	d.wantExit(err, problem.Interrupted, "the trial continues")
+	type outcome struct {
+		end *observe.TrialEnd
+		err error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		end, err := d.AwaitTrial(t.Context(), d.site())
+		done <- outcome{end, err}
+	}()
+	_, err = d.Confirm(t.Context(), d.site(), "it does well")
+	d.must(err)
+	if is := <-done; is.err != nil || is.end == nil || is.end.Result != observe.Confirmed || is.end.Why != "it does well" {
+		t.Errorf("it ended with %+v, %v", is.end, is.err)
+	}
+	d.wantLive(700)
+
+	d, other = onFarTrial(t)
+	h := other.Host("sv2", "toykat", nil)
+	r, err := h.ReadReleases(t.Context())
+	d.must(err)
+	r.Trial.Failed = "node web1 is unhealthy"
+	d.must(h.CopyReleases(r))
+	_, err = d.AwaitTrial(t.Context(), d.site())
+	d.wantExit(err, problem.Reverted, "node web1 is unhealthy")
+	d.wantLive(0)
+	d.wantSame(0)
+}
+
+// TestFarTrialFlickers: only a check that fails several times in a row fails the trial.
+func TestFarTrialFlickers(t *testing.T) {
+	d, other := onFarTrial(t)
+	rounds := make(chan int)
+	n := 0
+	other.of("toykat").Command = func(_ context.Context, ref engine.Ref, c host.Command) error {
+		if c.Args[0] != "ask" || ref.Name != "web1" {
+			return nil
+		}
+		n++
+		rounds <- n
+		if n%3 > 0 {
+			return errors.New("it does not answer")
+		}
+		return nil
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	over := make(chan error, 1)
+	go func() {
+		over <- (&hosts.Alone{Machine: other, Dirs: other.dirs, Key: "toykat", Say: func(error) {}}).Watch(ctx)
+	}()
+	for <-rounds < 6 {
+	}
+	cancel()
+	<-over
+	other.of("toykat").Command = nil
+	_, err := d.Confirm(t.Context(), d.site(), "by hand")
+	d.must(err)
+	d.wantLive(700)
+}

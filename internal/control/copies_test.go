@@ -1,0 +1,45 @@
+package control_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"orrery/internal/control"
+	"orrery/internal/problem"
+)
+
+// TestCopiesOfVolumes: what a release in quarantine has of volumes are copies. They go when the release becomes live, which has the volumes themselves then, and only its own go.
+func TestCopiesOfVolumes(t *testing.T) {
+	d := newDesk(t)
+	d.up()
+	want := func(what string, of700, of701 int) {
+		t.Helper()
+		for release, n := range map[int]int{700: of700, 701: of701} {
+			if all, _ := filepath.Glob(filepath.Join(d.dirs.Copies("toykat", release), "*", "*")); len(all) != n {
+				t.Errorf("%s, release %d has the copies %v, not %d", what, release, all, n)
+			}
+		}
+	}
+	d.stage(700)
+	d.stage(701)
+	want("staged", 1, 1)
+	d.turnTo(700)
+	want("switched", 0, 1)
+	d.turnTo(701)
+	want("switched again", 0, 0)
+	_, err := d.Rollback(t.Context(), d.site(), nil)
+	d.must(err)
+	_, err = d.Stage(t.Context(), d.site(), nil, control.StageOptions{})
+	d.wantExit(err, problem.Usage, "you can only stage a release")
+}
+
+// TestNoSuchEdition: a host keeps copies of the site directory for releases only.
+func TestNoSuchEdition(t *testing.T) {
+	d := newDesk(t)
+	h := d.machine.Host("local", "toykat", nil)
+	for _, release := range []int{0, -1} {
+		if err := h.KeepEdition(t.Context(), release, "", nil); problem.Exit(err) != int(problem.Failed) {
+			t.Errorf("release %d: %v", release, err)
+		}
+	}
+}

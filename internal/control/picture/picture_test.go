@@ -1,0 +1,41 @@
+package picture
+
+import (
+	"testing"
+
+	"orrery/internal/control/status"
+	"orrery/internal/site"
+	"orrery/internal/site/graph"
+)
+
+// TestLook: only a node that runs and is healthy, or has nothing to prove, is drawn as good; one that is stopped as it should be is off.
+func TestLook(t *testing.T) {
+	for _, c := range []struct {
+		state, health string
+		want          graph.Look
+	}{
+		{"running", "healthy", graph.Look{Health: graph.Good, Word: "healthy"}},
+		{"running", "-", graph.Look{Health: graph.Good, Word: "running"}},
+		{"running", status.Unhealthy, graph.Look{Health: graph.Bad, Word: "unhealthy", Detail: "why"}},
+		{"running", status.Drifted, graph.Look{Health: graph.Doubtful, Word: "drifted", Detail: "why"}},
+		{"stopped", "off", graph.Look{Health: graph.Off, Word: "stopped"}},
+		{"stopped", "-", graph.Look{Health: graph.Bad, Word: "stopped", Detail: "why"}},
+		{"frozen", "healthy", graph.Look{Health: graph.Bad, Word: "frozen", Detail: "why"}},
+		{status.Absent, "-", graph.Look{Health: graph.Absent, Word: status.Absent}},
+		{status.Unknown, status.Unknown, graph.Look{Health: graph.Doubtful, Word: status.Unknown}},
+	} {
+		if got := lookOf(status.Node{State: c.state, Health: c.health, Detail: "why"}); got.Health != c.want.Health || got.Word != c.want.Word || got.Detail != c.want.Detail {
+			t.Errorf("%s, %s: %+v, not %+v", c.state, c.health, got, c.want)
+		}
+	}
+}
+
+// TestHostName: nodes that name no host are on the only one that there is.
+func TestHostName(t *testing.T) {
+	one, two := site.Host{Name: "sv1"}, site.Host{Name: "sv2"}
+	for want, hosts := range map[string][]site.Host{"local": nil, "sv1": {one}, "": {one, two}} {
+		if got := hostName(&site.Site{Hosts: hosts}); got != want {
+			t.Errorf("%d hosts: %q, not %q", len(hosts), got, want)
+		}
+	}
+}
