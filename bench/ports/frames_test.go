@@ -2,6 +2,8 @@ package ports
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -12,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/network"
+	"orrery/internal/site/spec"
 	"orrery/test/frames"
 )
 
@@ -73,10 +76,14 @@ func BenchmarkFrames(b *testing.B) {
 		}
 	}
 	measure("none")
-	if err := network.Guard(context.Background(), []network.Port{
-		{Link: "orv1", Bridge: "br0", MAC: first.MAC.String(), Address: first.IPv4.String() + "/24"},
-		{Link: "orv2", Bridge: "br0", MAC: second.MAC.String(), Address: second.IPv4.String() + "/24"},
-	}); err != nil {
+	var node spec.Node // from its record, whose form is that of former versions
+	if err := json.Unmarshal(fmt.Appendf(nil, `{"nics": [
+		{"host_end": "orv1", "bridge": "br0", "mac": "%s", "address": "%s/24"},
+		{"host_end": "orv2", "bridge": "br0", "mac": "%s", "address": "%s/24"}
+	]}`, first.MAC, first.IPv4, second.MAC, second.IPv4), &node); err != nil {
+		b.Fatal(err)
+	}
+	if err := network.Guard(context.Background(), network.Ports(&node)); err != nil {
 		b.Fatal(err)
 	}
 	measure("held")
@@ -84,9 +91,9 @@ func BenchmarkFrames(b *testing.B) {
 
 // processorTime returns that of this thread, in nanoseconds.
 func processorTime(b *testing.B) int64 {
-	var spec unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &spec); err != nil {
+	var time unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &time); err != nil {
 		b.Fatal(err)
 	}
-	return spec.Nano()
+	return time.Nano()
 }

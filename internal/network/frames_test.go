@@ -24,7 +24,7 @@ import (
 // party returns who a place is to others.
 func (p *place) party(t *testing.T) frames.Party {
 	t.Helper()
-	address := netip.MustParsePrefix(p.port(t, "").Address)
+	address := p.port(t, "").Addresses[0]
 	return frames.Party{MAC: p.mac(t), IPv4: address.Addr()}
 }
 
@@ -181,7 +181,7 @@ func TestKindsOfFramesOfMachines(t *testing.T) {
 	floods(t, closed.Bridge)
 	good, _ := guarded(t, closed, "orv2", "10.8.69.12/24")
 	nic := machineOn(closed, "orv1", "10.8.69.11")
-	must(t, Guard(t.Context(), []Port{{Link: nic.HostEnd, Bridge: nic.Bridge, MAC: nic.MAC, Address: nic.Address}}))
+	must(t, Guard(t.Context(), []Port{{Link: nic.HostEnd, Bridge: nic.Bridge, MAC: nic.MAC, Addresses: nic.Addresses()}}))
 	open, err := ends.OpenTap(nic, site.Bridge, 1)
 	must(t, err)
 	defer open[0].Close()

@@ -3,6 +3,7 @@ package network
 import (
 	"context"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -16,14 +17,17 @@ import (
 )
 
 // A Port is the host's end of a node's link to a bridge, with what the node may send as there (ports.Node).
-type Port struct{ Site, Link, Bridge, MAC, Address, IPv6 string }
+type Port struct {
+	Site, Link, Bridge, MAC string
+	Addresses               []netip.Prefix
+}
 
 // Ports returns the ports of a node.
 func Ports(n *spec.Node) []Port {
 	var all []Port
 	for _, nic := range n.NICs {
 		if n.LinkKind(nic).Bridged {
-			all = append(all, Port{n.Site, nic.HostEnd, nic.Bridge, nic.MAC, nic.Address, nic.IPv6})
+			all = append(all, Port{n.Site, nic.HostEnd, nic.Bridge, nic.MAC, nic.Addresses()})
 		}
 	}
 	return all
@@ -102,7 +106,7 @@ func identify(some []Port) (want map[string]ports.Identity, free []string, err e
 
 // identify returns what the node may send as on a network.
 func (p Port) identify(on spec.Network) (ports.Identity, error) {
-	return ports.Identify(p.Link, ports.Node{Site: p.Site, MAC: p.MAC, Address: p.Address, IPv6: p.IPv6, Protocols: on.Protocols})
+	return ports.Identify(p.Link, ports.Node{Site: p.Site, MAC: p.MAC, Addresses: p.Addresses, Protocols: on.Protocols})
 }
 
 // Unguard forgets the ports of a site, except those of nodes that it still has and those whose links are there.

@@ -174,7 +174,7 @@ func TestGuardsAreObserved(t *testing.T) {
 	}
 	makeAll(t, closed)
 	_, port := guarded(t, closed, "orv1", "10.8.69.11/24")
-	other := Port{Link: "orv9", Bridge: closed.Bridge, MAC: "02:00:00:00:00:07", Address: "10.8.69.19/24"}
+	other := Port{Link: "orv9", Bridge: closed.Bridge, MAC: "02:00:00:00:00:07", Addresses: at("10.8.69.19/24")}
 	must(t, Guard(context.Background(), []Port{other}))
 	table := &nftables.Table{Name: "orrery-ports", Family: nftables.TableFamilyBridge}
 	chain := &nftables.Chain{Name: prerouting, Table: table}
@@ -225,8 +225,8 @@ func TestGuardsOfMany(t *testing.T) {
 	port := func(side, i int) Port {
 		n := side*each + i
 		return Port{Site: "karoo" + itoa(side), Link: "orv" + string(rune('a'+side)) + "000" + itoa(i), Bridge: closed.Bridge,
-			MAC:     net.HardwareAddr{2, 0, 0, 0, byte(n >> 8), byte(n)}.String(),
-			Address: netip.AddrFrom4([4]byte{10, 9, byte(n >> 8), byte(n)}).String() + "/16"}
+			MAC:       net.HardwareAddr{2, 0, 0, 0, byte(n >> 8), byte(n)}.String(),
+			Addresses: []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 9, byte(n >> 8), byte(n)}), 16)}}
 	}
 	guard := func(first, count int) {
 		var wait sync.WaitGroup
@@ -270,8 +270,8 @@ func TestGuardsWait(t *testing.T) {
 		return
 	}
 	makeAll(t, closed)
-	one := []Port{{Link: "orv1", Bridge: closed.Bridge, MAC: "02:00:00:00:00:01", Address: "10.8.69.11/24"}}
-	two := []Port{{Link: "orv2", Bridge: closed.Bridge, MAC: "02:00:00:00:00:02", Address: "10.8.69.12/24"}}
+	one := []Port{{Link: "orv1", Bridge: closed.Bridge, MAC: "02:00:00:00:00:01", Addresses: at("10.8.69.11/24")}}
+	two := []Port{{Link: "orv2", Bridge: closed.Bridge, MAC: "02:00:00:00:00:02", Addresses: at("10.8.69.12/24")}}
 	must(t, Guard(t.Context(), one))
 	unlock, err := lock(t.Context(), host.Shared)
 	must(t, err)
@@ -285,7 +285,7 @@ func TestGuardsWait(t *testing.T) {
 		t.Error("a port was guarded while another process changes networks")
 	}
 	unlock()
-	changed := []Port{{Link: "orv1", Bridge: closed.Bridge, MAC: "02:00:00:00:00:01", Address: "10.8.69.99/24"}}
+	changed := []Port{{Link: "orv1", Bridge: closed.Bridge, MAC: "02:00:00:00:00:01", Addresses: at("10.8.69.99/24")}}
 	must(t, Guard(t.Context(), changed))
 	for address, want := range map[string][]Port{"as guarded last": changed, "another port": two} {
 		if ok, err := hold(want); !ok || err != nil {
@@ -305,7 +305,7 @@ func TestGuardsSeen(t *testing.T) {
 	}
 	makeAll(t, closed)
 	port := func(n byte) Port {
-		return Port{Site: itoa(int(n)), Link: "orva" + itoa(int(n)), Bridge: closed.Bridge, MAC: net.HardwareAddr{2, 0, 0, 0, 0, n}.String(), Address: netip.AddrFrom4([4]byte{10, 9, 0, n}).String() + "/16"}
+		return Port{Site: itoa(int(n)), Link: "orva" + itoa(int(n)), Bridge: closed.Bridge, MAC: net.HardwareAddr{2, 0, 0, 0, 0, n}.String(), Addresses: []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 9, 0, n}), 16)}}
 	}
 	must(t, Guard(t.Context(), []Port{port(1)}))
 	var changing sync.WaitGroup

@@ -3,6 +3,7 @@ package network
 import (
 	"context"
 	"net"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -63,7 +64,7 @@ func TestMarkOfKinds(t *testing.T) {
 // route gives a place's link what the host's end of one on a routed network has.
 func (p *place) route(t *testing.T, n spec.Network, address string) {
 	t.Helper()
-	must(t, ends.Lay(spec.NIC{HostEnd: p.name, Address: address + "/24", Via: gateway(n).Addr().String()}))
+	must(t, ends.Lay(spec.NIC{HostEnd: p.name, Address: netip.MustParsePrefix(address + "/24"), Via: gateway(n).Addr().String()}))
 }
 
 func TestPacketsKeepToRoutedNetworks(t *testing.T) {

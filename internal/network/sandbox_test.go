@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"os/exec"
 	"regexp"
@@ -100,6 +101,9 @@ func up(name string) error {
 	}
 	return netlink.LinkSetUp(link)
 }
+
+// at is the only address of a port.
+func at(address string) []netip.Prefix { return []netip.Prefix{netip.MustParsePrefix(address)} }
 
 // noNodes are those of a site that has none on this host.
 func noNodes() ([]Port, error) { return nil, nil }
@@ -210,7 +214,7 @@ func (p *place) plug(t *testing.T, bridge string) {
 // port gives what a place may send as: what it has.
 func (p *place) port(t *testing.T, bridge string) Port {
 	t.Helper()
-	port := Port{Site: "karoo", Link: p.name, Bridge: bridge, MAC: "02:00:00:00:00:01", Address: "192.0.2.99/24"}
+	port := Port{Site: "karoo", Link: p.name, Bridge: bridge, MAC: "02:00:00:00:00:01", Addresses: at("192.0.2.99/24")}
 	if p.fd <= 0 { // only the end of a link
 		return port
 	}
@@ -221,7 +225,7 @@ func (p *place) port(t *testing.T, bridge string) Port {
 		}
 		has, err := netlink.AddrList(link, netlink.FAMILY_V4)
 		if err == nil && len(has) > 0 {
-			port.MAC, port.Address = link.Attrs().HardwareAddr.String(), has[0].IPNet.String()
+			port.MAC, port.Addresses = link.Attrs().HardwareAddr.String(), at(has[0].IPNet.String())
 		}
 		return err
 	})

@@ -17,7 +17,7 @@ func nameClaim(n *spec.Node) claim               { return claim{"", "node " + n.
 func placeClaim(host string, n *spec.Node) claim { return claim{host, "place of " + n.Name} }
 
 func addressClaim(host string, nic spec.NIC) claim {
-	return claim{host, "address " + nic.Network + " " + nic.Address}
+	return claim{host, "address " + nic.Network + " " + nic.Address.String()}
 }
 
 func interfaceClaim(host, name string) claim { return claim{host, "interface " + name} }

@@ -9,6 +9,7 @@ import (
 	"hash"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"strings"
 	"sync"
@@ -417,7 +418,7 @@ func (m machine) Await(ctx context.Context, path string) error {
 
 func (m machine) Join(_ context.Context, nics []boot.NIC) error {
 	for _, nic := range nics {
-		m.awaited <- nic.Name + " " + nic.Address
+		m.awaited <- nic.Name + " " + nic.Address.String()
 	}
 	return nil
 }
@@ -472,7 +473,7 @@ func TestMachine(t *testing.T) {
 	if err := c.ask(within(t), question{Verb: "of later times"}); !problem.Is(err, problem.Unable) { // by which callers know a far end that is older than they are
 		t.Error(err)
 	}
-	if err := c.Join(within(t), []boot.NIC{{Name: "eth1", Address: "10.2.0.2/24"}}); err != nil || <-m.awaited != "eth1 10.2.0.2/24" {
+	if err := c.Join(within(t), []boot.NIC{{Name: "eth1", Address: netip.MustParsePrefix("10.2.0.2/24")}}); err != nil || <-m.awaited != "eth1 10.2.0.2/24" {
 		t.Error(err)
 	}
 	if err := begin(t, host.Local{}).Join(within(t), nil); !problem.Is(err, problem.Unable) {

@@ -290,7 +290,7 @@ func TestUndoByAnother(t *testing.T) {
 		t.Errorf("services are not restarted by %+v", all[max(0, len(all)-5):])
 	}
 	for _, n := range w.observed()[0].Nodes {
-		if !n.Configured || n.NICs[0].Address != "10.0.0."+map[string]string{"db": "10", "web": "11"}[n.Name]+"/24" {
+		if !n.Configured || n.NICs[0].Address.String() != "10.0.0."+map[string]string{"db": "10", "web": "11"}[n.Name]+"/24" {
 			t.Errorf("%+v", n)
 		}
 	}

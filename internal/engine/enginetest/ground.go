@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"testing"
@@ -106,9 +107,14 @@ func (g Ground) Node(name string, id int) *spec.Node {
 		Site: key, Name: name, ID: id, Engine: g.of.Engine, MachineID: site.MachineID(key, name), Base: g.Base, Kernel: g.Kernel,
 		NICs: []spec.NIC{{
 			Name: "eth0", Network: g.LAN.Name, Bridge: g.LAN.Bridge, HostEnd: site.VethName(key, name, g.LAN.Name),
-			MAC: site.MAC(key, name, g.LAN.Name), Address: fmt.Sprintf("%s%d/24", g.subnet, id+1), Gateway: g.subnet + "1", MTU: 1500,
+			MAC: site.MAC(key, name, g.LAN.Name), Address: addressIn(g.subnet, id), Gateway: g.subnet + "1", MTU: 1500,
 		}},
 	}
+}
+
+// addressIn returns the address of a node in a subnet such as "10.8.67.".
+func addressIn(subnet string, id int) netip.Prefix {
+	return netip.MustParsePrefix(fmt.Sprintf("%s%d/24", subnet, id+1))
 }
 
 // OfKind gives a network of another kind, which is called by it.
@@ -121,7 +127,7 @@ func (g Ground) OfKind(kind, subnet string) spec.Network {
 func Onto(n *spec.Node, kind, subnet string) {
 	nic := &n.NICs[0]
 	nic.Network, nic.Kind, nic.Bridge = kind, kind, site.BridgeName(n.Site, kind)
-	nic.Address, nic.Gateway = fmt.Sprintf("%s%d/24", subnet, n.ID+1), subnet+"1"
+	nic.Address, nic.Gateway = addressIn(subnet, n.ID), subnet+"1"
 	if kind == site.Routed {
 		nic.Via, nic.HostEnd = nic.Gateway, site.RoutedName(n.Site, n.Site, n.Name, kind)
 	}

@@ -17,7 +17,7 @@ func (s *suite) wantIdentity(n *spec.Node) {
 	s.want("machine-id", s.ask(n, "cat", "/etc/machine-id"), n.MachineID)
 	for _, nic := range n.NICs {
 		s.want("hardware address of "+nic.Name, s.ask(n, "cat", "/sys/class/net/"+nic.Name+"/address"), nic.MAC)
-		if got := s.ask(n, "ip", "-4", "-o", "addr", "show", "dev", nic.Name); !strings.Contains(got, " "+nic.Address+" ") {
+		if got := s.ask(n, "ip", "-4", "-o", "addr", "show", "dev", nic.Name); !strings.Contains(got, " "+nic.Address.String()+" ") {
 			s.Errorf("%s has not the address %s: %s", nic.Name, nic.Address, got)
 		}
 		s.wantUnbelieving(n, nic)

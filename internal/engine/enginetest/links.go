@@ -3,7 +3,6 @@ package enginetest
 import (
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"orrery/internal/engine"
@@ -90,6 +89,6 @@ func (s *suite) wantReach(n, peer, stranger *spec.Node) {
 }
 
 func (s *suite) reaches(n, peer *spec.Node) bool {
-	address, _, _ := strings.Cut(peer.NICs[0].Address, "/")
+	address := peer.NICs[0].Address.Addr().String()
 	return s.Engine.Runner(engine.RefOf(n)).Run(s.Context(), commandOf("ping", "-n", "-c", "1", "-W", "1", address)) == nil
 }

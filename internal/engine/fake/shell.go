@@ -241,7 +241,7 @@ func (s shell) ping(address string) (int, error) {
 	for _, other := range e.nodes {
 		for _, its := range other.spec.NICs {
 			on := slices.ContainsFunc(n.spec.NICs, func(own spec.NIC) bool { return own.Bridge == its.Bridge })
-			if on && other.state == observe.Running && strings.HasPrefix(its.Address, address+"/") {
+			if on && other.state == observe.Running && its.Address.Addr().String() == address {
 				return 0, nil
 			}
 		}

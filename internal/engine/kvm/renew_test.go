@@ -32,7 +32,7 @@ func (g ground) counts(t *testing.T, n *spec.Node) *counted {
 	const script = `use IO::Socket::INET; $l = IO::Socket::INET->new(LocalPort => 7000, Listen => 1) or die; $c = $l->accept; $c->autoflush(1);
 		for ($n = 0; print $c "$n\n"; $n++) { select undef, undef, undef, 0.3 }`
 	must(t, g.Runner(engine.RefOf(n)).Run(t.Context(), host.Command{Args: []string{"sh", "-c", `setsid perl -e "$0" >/dev/null 2>&1 &`, script}}))
-	address, _, _ := strings.Cut(n.NICs[0].Address, "/")
+	address := n.NICs[0].Address.Addr().String()
 	c := &counted{make(chan int, 1000)}
 	for begun := time.Now(); ; time.Sleep(100 * time.Millisecond) {
 		conn, err := net.Dial("tcp", address+":7000")

@@ -3,6 +3,7 @@ package kvm
 import (
 	"encoding/json"
 	"fmt"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -184,8 +185,8 @@ func TestRewireKilled(t *testing.T) {
 	must(t, unix.Mount("sys", "/sys", "sysfs", 0, "")) // which tells of the links of this namespace
 	must(t, exec.Command("ip", "link", "add", "orbdata", "type", "bridge").Run())
 	e := New(host.Dirs{State: t.TempDir(), Run: t.TempDir()}, image.Open(t.TempDir()))
-	lan := spec.NIC{Name: "eth0", Network: "lan", HostEnd: "orvlan", MAC: "02:00:00:00:00:01", Address: "10.1.0.2/24", MTU: 1500}
-	data := spec.NIC{Name: "eth1", Network: "data", Bridge: "orbdata", HostEnd: "orvdata", MAC: "02:00:00:00:00:02", Address: "10.2.0.2/24", MTU: 1500}
+	lan := spec.NIC{Name: "eth0", Network: "lan", HostEnd: "orvlan", MAC: "02:00:00:00:00:01", Address: netip.MustParsePrefix("10.1.0.2/24"), MTU: 1500}
+	data := spec.NIC{Name: "eth1", Network: "data", Bridge: "orbdata", HostEnd: "orvdata", MAC: "02:00:00:00:00:02", Address: netip.MustParsePrefix("10.2.0.2/24"), MTU: 1500}
 	less := &spec.Node{Site: "s", Name: "n", ID: 1, Engine: Name, NICs: []spec.NIC{lan}}
 	more := *less
 	more.NICs = []spec.NIC{lan, data}

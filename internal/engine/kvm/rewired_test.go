@@ -1,6 +1,7 @@
 package kvm
 
 import (
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -20,15 +21,15 @@ func (g ground) wires(t *testing.T, n *spec.Node) {
 	ref := engine.RefOf(n)
 	nic := spec.NIC{
 		Name: "eth1", Network: "data", Bridge: g.Apart.Bridge, HostEnd: site.VethName(testSite, n.Name, "data"), MAC: site.MAC(testSite, n.Name, "data"),
-		Address: dataAddress, MTU: 1400,
+		Address: netip.MustParsePrefix(dataAddress), MTU: 1400,
 	}
 	is := *n
 	is.NICs = append(slices.Clone(n.NICs), nic)
 	has := func() string {
 		return g.says(t, ref, "sh", "-c", "for i in eth0 eth1; do cat /sys/class/net/$i/address /sys/class/net/$i/mtu; ip -4 -br address show $i | awk '{ print $3 }'; done 2>/dev/null")
 	}
-	less := strings.Join([]string{n.NICs[0].MAC, "1500", n.NICs[0].Address}, "\n")
-	more := less + "\n" + strings.Join([]string{nic.MAC, "1400", nic.Address}, "\n")
+	less := strings.Join([]string{n.NICs[0].MAC, "1500", n.NICs[0].Address.String()}, "\n")
+	more := less + "\n" + strings.Join([]string{nic.MAC, "1400", nic.Address.String()}, "\n")
 	must(t, g.Change(t.Context(), &is))
 	if got := has(); got != more {
 		t.Errorf("with a network that was plugged, it has %q", got)

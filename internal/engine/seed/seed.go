@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"net/netip"
 
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
@@ -86,7 +87,7 @@ func (s *Seed) network() keys {
 	cards := keys{}
 	for _, nic := range s.Node.NICs {
 		card := keys{
-			"match": keys{"macaddress": nic.MAC}, "set-name": nic.Name, "addresses": []string{nic.Address}, "mtu": nic.MTU,
+			"match": keys{"macaddress": nic.MAC}, "set-name": nic.Name, "addresses": []netip.Prefix{nic.Address}, "mtu": nic.MTU,
 			"dhcp4": false, "accept-ra": false, // on networks of Orrery nobody says either
 		}
 		if nic.Gateway != "" {

@@ -3,6 +3,7 @@ package seed
 import (
 	"bytes"
 	"encoding/json"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,7 +19,7 @@ func some() *Seed {
 	return &Seed{
 		Node: &spec.Node{
 			Name: "db", MachineID: "0123", Disk: site.Disk{Login: "debian"},
-			NICs: []spec.NIC{{Name: "eth0", MAC: "02:00:00:00:00:01", Address: "10.1.0.2/24", Gateway: "10.1.0.1", MTU: 1500}, {Name: "eth1", MAC: "02:00:00:00:00:02", Address: "10.2.0.2/24", MTU: 9000}},
+			NICs: []spec.NIC{{Name: "eth0", MAC: "02:00:00:00:00:01", Address: netip.MustParsePrefix("10.1.0.2/24"), Gateway: "10.1.0.1", MTU: 1500}, {Name: "eth1", MAC: "02:00:00:00:00:02", Address: netip.MustParsePrefix("10.2.0.2/24"), MTU: 9000}},
 		},
 		Key: "ssh-ed25519 AAAA mine", Private: []byte("-----BEGIN…\n"), Public: "ssh-ed25519 BBBB db\n", Hosts: []byte("10.1.0.2 db\n"), Resolvers: []string{"10.1.0.1"},
 		Link: Link{"52:54:00:00:00:01", "169.254.77.15/24"},

@@ -172,7 +172,7 @@ func connect(nics []boot.NIC) error {
 }
 
 func connectOne(link netlink.Link, nic boot.NIC) error {
-	address, err := netlink.ParseAddr(nic.Address)
+	address, err := netlink.ParseAddr(nic.Address.String())
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"net/netip"
 	"strings"
 
 	"orrery/internal/problem"
@@ -41,11 +42,11 @@ type Mount struct {
 
 // A NIC is a network interface of the guest.
 type NIC struct {
-	MAC     string `json:"mac"`               // by which it is found
-	Name    string `json:"name"`              // which it gets
-	Address string `json:"address,omitempty"` // with prefix length
-	Gateway string `json:"gateway,omitempty"` // of the default route, only on the interface that has it
-	MTU     int    `json:"mtu,omitempty"`     // 0: the kernel's
+	MAC     string       `json:"mac"`  // by which it is found
+	Name    string       `json:"name"` // which it gets
+	Address netip.Prefix `json:"address,omitzero"`
+	Gateway string       `json:"gateway,omitempty"` // of the default route, only on the interface that has it
+	MTU     int          `json:"mtu,omitempty"`     // 0: the kernel's
 }
 
 // NICsFile is where a machine whose interfaces come and go finds those that it has when it boots, as []NIC in JSON: in the directory that the host shows to it. It has nothing

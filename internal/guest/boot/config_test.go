@@ -2,6 +2,7 @@ package boot
 
 import (
 	"fmt"
+	"net/netip"
 	"reflect"
 	"strings"
 	"testing"
@@ -13,7 +14,7 @@ func aConfig(nics int) *Config {
 	c := &Config{Root: VirtioFS, Hostname: "receptor1"}
 	for i := range nics {
 		c.NICs = append(c.NICs, NIC{
-			MAC: fmt.Sprintf("02:00:00:00:00:%02x", i), Name: fmt.Sprint("eth", i), Address: fmt.Sprintf("10.1.%d.201/24", i), MTU: 9000,
+			MAC: fmt.Sprintf("02:00:00:00:00:%02x", i), Name: fmt.Sprint("eth", i), Address: netip.MustParsePrefix(fmt.Sprintf("10.1.%d.201/24", i)), MTU: 9000,
 		})
 	}
 	return c

@@ -97,8 +97,8 @@ func (n *NIC) up(links []netlink.Link) error {
 			return fmt.Errorf("MTU %d: %w", n.MTU, err)
 		}
 	}
-	if n.Address != "" {
-		a, err := netlink.ParseAddr(n.Address)
+	if n.Address.IsValid() {
+		a, err := netlink.ParseAddr(n.Address.String())
 		if err != nil {
 			return fmt.Errorf("address %s: %w", n.Address, err)
 		}

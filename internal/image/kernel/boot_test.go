@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -172,8 +173,8 @@ func TestBoot(t *testing.T) {
 	early := &trial{config: boot.Config{Root: boot.VirtioFS}}
 	late := &trial{
 		config: boot.Config{Root: boot.VirtioFS, Hostname: "receptor1", NICs: []boot.NIC{
-			{MAC: "52:54:00:00:00:02", Name: "eth0", Address: "10.0.2.15/24", Gateway: "10.0.2.2", MTU: 1400},
-			{MAC: "52:54:00:00:00:01", Name: "eth1", Address: "10.1.0.7/16"},
+			{MAC: "52:54:00:00:00:02", Name: "eth0", Address: netip.MustParsePrefix("10.0.2.15/24"), Gateway: "10.0.2.2", MTU: 1400},
+			{MAC: "52:54:00:00:00:01", Name: "eth1", Address: netip.MustParsePrefix("10.1.0.7/16")},
 		}},
 		devices: []string{ // the other way round: the kernel would call them by this order
 			"-netdev", "hubport,hubid=1,id=n1", "-device", "virtio-net-pci,netdev=n1,mac=52:54:00:00:00:01,romfile=",

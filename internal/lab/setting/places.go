@@ -1,7 +1,6 @@
 package setting
 
 import (
-	"net/netip"
 	"path/filepath"
 
 	"orrery/internal/engine"
@@ -106,9 +105,7 @@ func (s *Stand) node(setting string, n *spec.Node, on string, here Here) *place.
 			continue
 		}
 		p.Interface = nic.Name
-		if prefix, err := netip.ParsePrefix(nic.Address); err == nil {
-			p.Address = prefix.Addr()
-		}
+		p.Address = nic.Address.Addr()
 		for _, link := range []string{nic.HostEnd, nic.Bridge} {
 			if link != "" {
 				p.HostLinks = append(p.HostLinks, link)

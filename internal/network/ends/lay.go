@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/vishvananda/netlink"
 
@@ -25,12 +25,6 @@ var laid = []struct {
 }
 
 const ofNet = "/proc/sys/net"
-
-// alone gives the address of a node's interface, without the length of its subnet.
-func alone(nic spec.NIC) string {
-	address, _, _ := strings.Cut(nic.Address, "/")
-	return address
-}
 
 // Lay gives the host's end of a link on a routed network all that it needs.
 func Lay(nic spec.NIC) error {
@@ -54,9 +48,6 @@ func Lay(nic spec.NIC) error {
 	if err := netlink.LinkSetUp(link); err != nil {
 		return err
 	}
-	to, err := netlink.ParseIPNet(alone(nic) + "/32")
-	if err != nil {
-		return err
-	}
+	to := &net.IPNet{IP: nic.Address.Addr().AsSlice(), Mask: net.CIDRMask(32, 32)}
 	return netlink.RouteReplace(&netlink.Route{LinkIndex: link.Attrs().Index, Dst: to, Src: via.IP, Scope: netlink.SCOPE_LINK})
 }

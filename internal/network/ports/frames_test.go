@@ -61,9 +61,17 @@ func build(t *testing.T) {
 	_ = exec.Command("sh", "-c", "for f in /proc/sys/net/bridge/bridge-nf-call-*; do echo 0 >$f; done").Run()
 }
 
+// at returns addresses.
+func at(texts ...string) (all []netip.Prefix) {
+	for _, text := range texts {
+		all = append(all, netip.MustParsePrefix(text))
+	}
+	return all
+}
+
 // node returns what a party has.
 func node(p frames.Party) Node {
-	return Node{MAC: p.MAC.String(), Address: p.IPv4.String() + "/24"}
+	return Node{MAC: p.MAC.String(), Addresses: []netip.Prefix{netip.PrefixFrom(p.IPv4, 24)}}
 }
 
 // hold has the table hold a port to what a node may send as.
@@ -167,7 +175,7 @@ func TestFramesDeclared(t *testing.T) {
 		return
 	}
 	declared := node(first)
-	declared.IPv6, declared.Protocols = "2001:db8::9,fe80::1234", "0x88b5,0x88f7"
+	declared.Addresses, declared.Protocols = append(declared.Addresses, at("2001:db8::9/128", "fe80::1234/128")...), "0x88b5,0x88f7"
 	hold(t, "orv1", declared)
 	hold(t, "orv2", node(second))
 	expect(t, frames.All(), func(k frames.Kind) bool {
@@ -199,14 +207,13 @@ func TestFramesDeclared(t *testing.T) {
 // TestIdentify refuses what no table could hold.
 func TestIdentify(t *testing.T) {
 	for what, n := range map[string]Node{
-		"no MAC":          {Address: "10.8.69.11/24"},
-		"a long MAC":      {MAC: "02:00:00:00:00:00:00:01", Address: "10.8.69.11/24"},
-		"no prefix":       {MAC: "02:00:00:00:00:01", Address: "10.8.69.11"},
-		"IPv6 as IPv4":    {MAC: "02:00:00:00:00:01", Address: "fe80::1/64"},
-		"IPv4 as IPv6":    {MAC: "02:00:00:00:00:01", Address: "10.8.69.11/24", IPv6: "10.8.69.12"},
-		"no protocol":     {MAC: "02:00:00:00:00:01", Address: "10.8.69.11/24", Protocols: "ptpd"},
-		"IP as protocol":  {MAC: "02:00:00:00:00:01", Address: "10.8.69.11/24", Protocols: "0x86dd"},
-		"a protocol more": {MAC: "02:00:00:00:00:01", Address: "10.8.69.11/24", Protocols: "0x88f7,"},
+		"no MAC":          {Addresses: at("10.8.69.11/24")},
+		"a long MAC":      {MAC: "02:00:00:00:00:00:00:01", Addresses: at("10.8.69.11/24")},
+		"no address":      {MAC: "02:00:00:00:00:01", Addresses: []netip.Prefix{{}}},
+		"no IPv4":         {MAC: "02:00:00:00:00:01", Addresses: at("fe80::1/64")},
+		"no protocol":     {MAC: "02:00:00:00:00:01", Addresses: at("10.8.69.11/24"), Protocols: "ptpd"},
+		"IP as protocol":  {MAC: "02:00:00:00:00:01", Addresses: at("10.8.69.11/24"), Protocols: "0x86dd"},
+		"a protocol more": {MAC: "02:00:00:00:00:01", Addresses: at("10.8.69.11/24"), Protocols: "0x88f7,"},
 	} {
 		if i, err := Identify("orv1", n); err == nil {
 			t.Errorf("%s: %q", what, i)

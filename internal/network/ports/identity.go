@@ -17,16 +17,15 @@ import (
 type Node struct {
 	Site      string // its key
 	MAC       string
-	Address   string // with prefix length
-	IPv6      string // addresses with commas between them, besides the one that follows from the MAC
-	Protocols string // site.FormatProtocols
+	Addresses []netip.Prefix // besides the one of IPv6 that follows from the MAC
+	Protocols string         // site.FormatProtocols
 }
 
 // An Identity is what a node may send as on a port, as the elements of sets have it.
 type Identity struct {
 	site      string   // digest of its key
 	mac       string   // six bytes
-	address   string   // four bytes
+	addresses []string // of four bytes
 	sixes     []string // addresses of sixteen bytes
 	protocols []string // EtherTypes of two bytes
 }
@@ -34,17 +33,16 @@ type Identity struct {
 // Identify returns what a node may send as on a port.
 func Identify(port string, n Node) (Identity, error) {
 	mac, err := net.ParseMAC(n.MAC)
-	address, err2 := netip.ParsePrefix(n.Address)
-	if err != nil || err2 != nil || len(mac) != 6 || !address.Addr().Is4() {
-		return Identity{}, problem.New(problem.Failed, "link %s: %q and %q are no addresses", port, n.MAC, n.Address)
-	}
-	i := Identity{site: siteDigest(n.Site), mac: string(mac), address: string(address.Addr().AsSlice())}
-	for _, text := range words(n.IPv6) {
-		a, err := netip.ParseAddr(text)
-		if err != nil || !a.Is6() {
-			return Identity{}, problem.New(problem.Failed, "link %s: %q is no IPv6 address", port, text)
+	i := Identity{site: siteDigest(n.Site), mac: string(mac)}
+	for _, p := range n.Addresses {
+		if a := p.Addr(); a.Is4() {
+			i.addresses = append(i.addresses, string(a.AsSlice()))
+		} else if a.Is6() {
+			i.sixes = append(i.sixes, string(a.AsSlice()))
 		}
-		i.sixes = append(i.sixes, string(a.AsSlice()))
+	}
+	if err != nil || len(mac) != 6 || len(i.addresses) == 0 {
+		return Identity{}, problem.New(problem.Failed, "link %s: it has no address, or no hardware address: %v, %q", port, n.Addresses, n.MAC)
 	}
 	return i.Allow(n.Protocols)
 }
@@ -74,13 +72,15 @@ func siteDigest(key string) string { return spec.DigestBytes([]byte(key)) }
 // keys returns the keys of the elements that say this of a port, by set.
 func (i Identity) keys(port string) map[string][]string {
 	all := map[string][]string{held.name: {portKey(port)}}
-	if i.mac == "" || i.address == "" {
+	if i.mac == "" || len(i.addresses) == 0 {
 		return all // another program has changed the sets: the port stays shut until it is guarded again
 	}
 	add := func(s set, with ...string) { all[s.name] = append(all[s.name], portKey(port, with...)) }
 	add(macs, i.mac)
-	add(addresses, i.address)
-	add(own, i.mac, i.address)
+	for _, a := range i.addresses {
+		add(addresses, a)
+		add(own, i.mac, a)
+	}
 	add(own6, i.linkLocal())
 	for _, a := range i.sixes {
 		add(own6, a)

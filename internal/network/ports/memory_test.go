@@ -39,7 +39,7 @@ func inMemory(t *testing.T, nodes map[string]Node) *nftest.Table {
 // does the same with them.
 func TestFramesInMemory(t *testing.T) {
 	declared := node(first)
-	declared.IPv6, declared.Protocols = "2001:db8::9,fe80::1234", "0x88b5,0x88f7"
+	declared.Addresses, declared.Protocols = append(declared.Addresses, at("2001:db8::9/128", "fe80::1234/128")...), "0x88b5,0x88f7"
 	more := map[string]bool{"ipv6-global": true, "ptp": true, "experimental": true}
 	for what, c := range map[string]struct {
 		port    string

@@ -151,7 +151,7 @@ func (g *Table) read(s set, e nftables.SetElement) {
 	case s.name == macs.name && len(rest) >= 6:
 		as.mac = string(rest[:6])
 	case s.name == addresses.name && len(rest) >= 4:
-		as.address = string(rest[:4])
+		as.addresses = append(as.addresses, string(rest[:4]))
 	case s.name == own6.name && len(rest) >= 16:
 		as.sixes = append(as.sixes, string(rest[:16]))
 	case s.name == protocols.name && len(rest) >= 2:

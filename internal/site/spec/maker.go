@@ -203,7 +203,7 @@ func (m *Maker) nics(n *site.Node) []NIC {
 			Name: "eth" + strconv.Itoa(i), Network: nic.Network, Bridge: on.Bridge,
 			HostEnd: m.hostEnd(n, network),
 			MAC:     site.MAC(m.Site.Name, n.Name, nic.Network),
-			Address: netip.PrefixFrom(nic.Address, network.Subnet.Bits()).String(), MTU: on.MTU, IPv6: addresses(nic.IPv6), Kind: network.Kind,
+			Address: netip.PrefixFrom(nic.Address, network.Subnet.Bits()), MTU: on.MTU, IPv6: addresses(nic.IPv6), Kind: network.Kind,
 		}
 		switch kind := site.KindOf(network.Kind); {
 		case kind.OnInterface:

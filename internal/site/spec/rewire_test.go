@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"net/netip"
 	"slices"
 	"testing"
 
@@ -12,7 +13,7 @@ func TestRewire(t *testing.T) {
 	on := func(networks ...string) *Node {
 		n := &Node{Site: "karoo", Name: "db"}
 		for i, network := range networks {
-			n.NICs = append(n.NICs, NIC{Name: "eth" + string(rune('0'+i)), Network: network, Bridge: "b-" + network, HostEnd: "orv-" + network, Address: "10.0.0.2/24"})
+			n.NICs = append(n.NICs, NIC{Name: "eth" + string(rune('0'+i)), Network: network, Bridge: "b-" + network, HostEnd: "orv-" + network, Address: netip.MustParsePrefix("10.0.0.2/24")})
 		}
 		return n
 	}
@@ -31,11 +32,11 @@ func TestRewire(t *testing.T) {
 		"another":          {on("a", "b"), on("a", "c"), nil, []string{"b"}, []string{"c"}, true},
 		"other names":      {on("a", "b"), on("b"), nil, nil, nil, false},
 		"another bridge":   {on("a", "b"), with(on("a"), func(n *Node) { n.NICs[0].Bridge = "live" }), nil, []string{"b"}, nil, true},
-		"another address":  {on("a"), with(on("a", "b"), func(n *Node) { n.NICs[0].Address = "10.0.0.3/24" }), nil, nil, nil, false},
+		"another address":  {on("a"), with(on("a", "b"), func(n *Node) { n.NICs[0].Address = netip.MustParsePrefix("10.0.0.3/24") }), nil, nil, nil, false},
 		"another gateway":  {on("a"), with(on("a", "b"), func(n *Node) { n.NICs[0].Gateway = "10.0.0.1" }), nil, nil, nil, false},
 		"in doubt, wanted": {on("a", "b"), on("a", "b"), []string{"b"}, []string{"b"}, []string{"b"}, true},
 		"in doubt":         {on("a", "b"), on("a"), []string{"b"}, []string{"b"}, nil, true},
-		"in doubt, other":  {on("a", "b"), with(on("a", "b"), func(n *Node) { n.NICs[1].Address = "10.0.0.3/24" }), []string{"b"}, []string{"b"}, []string{"b"}, true},
+		"in doubt, other":  {on("a", "b"), with(on("a", "b"), func(n *Node) { n.NICs[1].Address = netip.MustParsePrefix("10.0.0.3/24") }), []string{"b"}, []string{"b"}, []string{"b"}, true},
 		"e1000":            {with(on("a"), func(n *Node) { n.VM.Model = site.E1000 }), on("a", "b"), nil, nil, nil, false},
 		"e1000, as it was": {with(on("a"), func(n *Node) { n.VM.Model = site.E1000 }), on("a"), nil, nil, nil, true},
 		"disk of others":   {with(on("a"), func(n *Node) { n.Disk.Guest = site.CloudInit }), on("a", "b"), nil, nil, nil, false},

@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"maps"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -144,22 +145,33 @@ func (n *Node) KeepsHardware() bool {
 // WritesDisks reports whether the node is a machine with disks, for which its guest's kernel holds back what was written to them for up to half a minute.
 func (n *Node) WritesDisks() bool { return n.Imported() || len(n.VM.Drives()) > 0 }
 
-// A NIC is a network interface of a node.
+// A NIC is a network interface of a node. It is comparable, and its JSON is that of the nodes that former versions have made.
 type NIC struct {
-	Name    string `json:"name"` // in the node: eth0, eth1, …
-	Network string `json:"network"`
-	Bridge  string `json:"bridge"`
-	HostEnd string `json:"host_end"` // the interface on the host
-	MAC     string `json:"mac"`
-	Address string `json:"address"`           // with prefix length
-	Gateway string `json:"gateway,omitempty"` // only on the interface with the default route
-	MTU     int    `json:"mtu"`
+	Name    string       `json:"name"` // in the node: eth0, eth1, …
+	Network string       `json:"network"`
+	Bridge  string       `json:"bridge"`
+	HostEnd string       `json:"host_end"` // the interface on the host
+	MAC     string       `json:"mac"`
+	Address netip.Prefix `json:"address"`           // which it gets as it starts; see Addresses
+	Gateway string       `json:"gateway,omitempty"` // only on the interface with the default route
+	MTU     int          `json:"mtu"`
 
 	// Kind is that of the network as it is when the node is live; see Node.KindOf.
 	Kind   string `json:"kind,omitempty"`
 	Parent string `json:"parent,omitempty"` // interface of the host: on which the node's is, or which it takes
 	Via    string `json:"via,omitempty"`    // of a routed network: the address of the host
-	IPv6   string `json:"ipv6,omitempty"`   // addresses from which it may send as well, with commas between them
+	IPv6   string `json:"ipv6,omitempty"`   // addresses that the node sets itself, with commas between them
+}
+
+// Addresses returns all addresses from which the node may send on the network. Those of IPv6 are of no subnet.
+func (nic NIC) Addresses() []netip.Prefix {
+	all := []netip.Prefix{nic.Address}
+	for text := range strings.SplitSeq(nic.IPv6, ",") {
+		if a, err := netip.ParseAddr(text); err == nil && a.Is6() {
+			all = append(all, netip.PrefixFrom(a, a.BitLen()))
+		}
+	}
+	return all
 }
 
 // KindOf gives the kind of link that an interface of the node is: on a bridge other than the live network's, which is that

@@ -3,6 +3,7 @@ package spec
 import (
 	"encoding/json"
 	"flag"
+	"fmt"
 	"net/netip"
 	"os"
 	"slices"
@@ -261,5 +262,25 @@ func TestNames(t *testing.T) {
 	s.Nodes[0].Limits.Cpus, s.Nodes[0].Autostart, s.Roles[1].Apt = 7, false, nil
 	if Names(s) != was {
 		t.Error("limits change what nodes know of one another")
+	}
+}
+
+// TestAddresses: a NIC on record is read as former versions wrote it, and written as they did.
+func TestAddresses(t *testing.T) {
+	text := `{"name":"eth0","network":"lan","bridge":"orb1","host_end":"orv1","mac":"02:00:00:00:00:01","address":"10.1.0.7/24",` +
+		`"gateway":"10.1.0.1","mtu":1500,"ipv6":"2001:db8::9,fe80::1234"}`
+	var nic NIC
+	if err := json.Unmarshal([]byte(text), &nic); err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(nic.Addresses()); got != "[10.1.0.7/24 2001:db8::9/128 fe80::1234/128]" {
+		t.Error(got)
+	}
+	if again, err := json.Marshal(nic); err != nil || string(again) != text {
+		t.Errorf("%s, %v", again, err)
+	}
+	nic.IPv6 = "10.1.0.8,none," // from it the node must not send
+	if got := fmt.Sprint(nic.Addresses()); got != "[10.1.0.7/24]" {
+		t.Error(got)
 	}
 }
