@@ -71,7 +71,7 @@ type Host interface {
 	// Edition opens the copy from which a release was staged, see package edition. If the host has none, that is fs.ErrNotExist.
 	Edition(ctx context.Context, release int) (io.ReadCloser, error)
 	// Receive keeps a file from which a layer is to be built there, which is what its digest says, see package imported.
-	Receive(ctx context.Context, digest string, from io.Reader) error
+	Receive(ctx context.Context, digest string, rw io.ReadWriter) error
 	// KeepEdition stores such a copy, which replaces a former one as a whole. A copy with another digest is refused, and the former one stays.
 	KeepEdition(ctx context.Context, release int, digest string, from io.Reader) error
 
