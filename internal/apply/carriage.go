@@ -19,6 +19,7 @@ type carriage struct {
 
 	apart bool   // the hosts do not reach one another: it goes by way of whoever steers
 	sum   string // that the host which gives has said
+	cut   bool   // the connection between the hosts was cut, and neither can say more
 }
 
 func (c *carriage) carry(ctx context.Context, f *Fleet) error {
@@ -58,6 +59,7 @@ func (c *carriage) carry(ctx context.Context, f *Fleet) error {
 	case sent.err != nil && !errors.Is(sent.err, lane.ErrCut):
 		return sent.err
 	}
+	c.cut = true
 	return problem.New(problem.Failed, "the connection from host %s to host %s was cut", c.from, c.to).Try("orrery host check, then run the same command again")
 }
 

@@ -3,7 +3,9 @@ package apply
 import (
 	"context"
 	"sync"
+	"time"
 
+	"orrery/internal/host"
 	"orrery/internal/plan"
 )
 
@@ -63,17 +65,29 @@ func get[K comparable, V any](h *haul, from map[K]V, what K) V {
 	return from[what]
 }
 
-// send lets one host send to another what a node has written, and gives the sum of all that the other one has then.
+// maxTransfers is how often a transfer is begun whose connection is cut.
+const maxTransfers = 4
+
+// transferPause is how long after that it is begun again. A variable, so that tests can change it.
+var transferPause = 2 * time.Second
+
+// send lets one host send to another what a node has written, and returns the digest of all that the other one has then. If the
+// connection is cut, the transfer goes on from what has come.
 func (h hauler) send(ctx context.Context, s *plan.Step, say func(string)) (string, error) {
 	text, err := plan.Encode(s)
 	if err != nil {
 		return "", err
 	}
 	pair := [2]string{s.Peer, s.Host}
-	c := carriage{errand: Errand{Node: &NodeErrand{Step: text}}, from: s.Peer, to: s.Host, say: say, apart: get(h.haul, h.haul.apart, pair)}
-	err = c.carry(ctx, h.fleet)
-	if c.apart {
-		put(h.haul, h.haul.apart, pair, true)
+	for n := 1; ; n++ {
+		c := carriage{errand: Errand{Node: &NodeErrand{Step: text}}, from: s.Peer, to: s.Host, say: say, apart: get(h.haul, h.haul.apart, pair)}
+		err = c.carry(ctx, h.fleet)
+		if c.apart {
+			put(h.haul, h.haul.apart, pair, true)
+		}
+		if !c.cut || n == maxTransfers || host.Pause(ctx, transferPause) != nil {
+			return c.sum, err
+		}
+		say(err.Error() + "; goes on")
 	}
-	return c.sum, err
 }

@@ -68,12 +68,12 @@ type Host interface {
 	CopyReleases(r observe.Releases) error
 	// Editions tells of which of some releases the host keeps a copy of the site directory, and gives their digests; "": a copy is there, and cannot be read.
 	Editions(ctx context.Context, of []int) (map[int]string, error)
-	// Edition opens the copy from which a release was staged, see package edition. If the host has none, that is fs.ErrNotExist.
-	Edition(ctx context.Context, release int) (io.ReadCloser, error)
+	// SendEdition sends the copy from which a release was staged, see package edition. If the host has none, that is fs.ErrNotExist.
+	SendEdition(ctx context.Context, release int, rw io.ReadWriter) error
 	// Receive keeps a file from which a layer is to be built there, which is what its digest says, see package imported.
-	Receive(ctx context.Context, digest string, from io.Reader) error
+	Receive(ctx context.Context, digest string, rw io.ReadWriter) error
 	// KeepEdition stores such a copy, which replaces a former one as a whole. A copy with another digest is refused, and the former one stays.
-	KeepEdition(ctx context.Context, release int, digest string, from io.Reader) error
+	KeepEdition(ctx context.Context, release int, digest string, rw io.ReadWriter) error
 
 	// KeepWayBack keeps what the host needs to go back by itself when the time of a trial is over, and lets somebody watch over that from now on.
 	KeepWayBack(ctx context.Context, w WayBack) error

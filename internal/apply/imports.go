@@ -14,6 +14,7 @@ import (
 	"orrery/internal/plan"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/treesync"
 )
 
 // build lets the host build a layer. If that is of an imported image, the file is on this machine, and the host gets it first.
@@ -68,10 +69,13 @@ func (h *Steered) send(ctx context.Context, file, content string, say func(strin
 	if err != nil {
 		return problem.New(problem.Failed, "import %s: it cannot be read", file).Because(problem.Reason(err))
 	}
-	defer in.Close() //nolint:errcheck // it was only read
-	to := &sent{Reader: in, say: func(n int64) { say("is sent " + filepath.Base(file) + ": " + phrase.Bytes(n)) }}
-	to.say(0)
-	if err = h.Receive(ctx, content, to); err != nil && ctx.Err() == nil {
+	in.Close() //nolint:errcheck // it was not read
+	tell := func(n int64) { say("is sent " + filepath.Base(file) + ": " + phrase.Bytes(n)) }
+	tell(0)
+	err = treesync.Pipe(ctx, func(rw io.ReadWriter) error {
+		return imported.Send(ctx, file, &sent{ReadWriter: rw, say: tell})
+	}, func(rw io.ReadWriter) error { return h.Receive(ctx, content, rw) })
+	if err != nil && ctx.Err() == nil {
 		return problem.New(problem.Kind(problem.Exit(err)), "import %s: host %s has not got it", file, h.Name).Because(err).Try("%s", cmp.Or(cure(err), "run the same command again"))
 	}
 	return err
@@ -87,13 +91,13 @@ func cure(err error) string {
 
 // sent counts what is sent.
 type sent struct {
-	io.Reader
+	io.ReadWriter
 	say   func(int64)
 	n, at int64
 }
 
-func (s *sent) Read(p []byte) (int, error) {
-	n, err := s.Reader.Read(p)
+func (s *sent) Write(p []byte) (int, error) {
+	n, err := s.ReadWriter.Write(p)
 	if s.n += int64(n); s.n-s.at >= 16<<20 {
 		s.at = s.n
 		s.say(s.n)

@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"errors"
+	"io"
 	"path/filepath"
 
 	"orrery/internal/edition"
@@ -10,6 +11,7 @@ import (
 	"orrery/internal/plan/stand"
 	"orrery/internal/problem"
 	"orrery/internal/tree"
+	"orrery/internal/treesync"
 )
 
 // Hosts keep the copies of the site directory from which releases were staged, and any of them may send anything in place of one. A copy is used, and passed on to other hosts, only if it has
@@ -54,12 +56,18 @@ func (f *Fleet) Edition(ctx context.Context, release int, dir string) error {
 
 // CopyEdition stores what the host sends as the copy of a release in an empty directory, and returns its digest. If it cannot be read, the directory is empty again.
 func (h *Steered) CopyEdition(ctx context.Context, release int, dir string) (digest string, err error) {
-	in, err := h.Edition(ctx, release)
-	if err != nil {
-		return "", err
+	var silent error // the host did not send it
+	err = treesync.Pipe(ctx, func(rw io.ReadWriter) (err error) {
+		digest, err = edition.Receive(ctx, rw, dir)
+		return err
+	}, func(rw io.ReadWriter) error {
+		silent = h.SendEdition(ctx, release, rw)
+		return silent
+	})
+	if err != nil && silent != nil && errors.Is(err, silent) {
+		return "", errors.Join(err, removeCopy(dir))
 	}
-	defer in.Close() //nolint:errcheck // only read
-	if digest, err = edition.Unpack(in, dir); err != nil {
+	if err != nil {
 		err = problem.New(problem.Failed, "the copy of the site directory of release %d on host %s cannot be read", release, h.Name).Because(err).
 			Try("stage the release again under another number")
 		return "", errors.Join(err, removeCopy(dir))
@@ -198,10 +206,6 @@ func (f *Fleet) send(ctx context.Context, keepers []int, to *Steered, release in
 }
 
 func carry(ctx context.Context, from, to *Steered, release int, digest string) error {
-	in, err := from.Edition(ctx, release)
-	if err != nil {
-		return err
-	}
-	defer in.Close() //nolint:errcheck // only read
-	return to.KeepEdition(ctx, release, digest, in)
+	return treesync.Pipe(ctx, func(rw io.ReadWriter) error { return to.KeepEdition(ctx, release, digest, rw) },
+		func(rw io.ReadWriter) error { return from.SendEdition(ctx, release, rw) })
 }

@@ -13,6 +13,7 @@ import (
 	"orrery/internal/control"
 	"orrery/internal/control/releases"
 	"orrery/internal/control/way"
+	"orrery/internal/edition"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
 )
@@ -331,8 +332,16 @@ func TestFarSwitchCut(t *testing.T) {
 // liar is a host that says that it keeps something else than it gives.
 type liar struct{ apply.Host }
 
-func (liar) Edition(context.Context, int) (io.ReadCloser, error) {
-	return io.NopCloser(strings.NewReader("")), nil
+func (liar) SendEdition(ctx context.Context, _ int, rw io.ReadWriter) error {
+	dir, err := os.MkdirTemp("", "orrery-liar-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // it is of a test
+	if err := os.Mkdir(filepath.Join(dir, edition.Site), 0o700); err != nil {
+		return err
+	}
+	return edition.Send(ctx, dir, rw)
 }
 
 // TestHostileRelease: the copy of a site directory that a host gives says nothing of what is read or run on the machine that steers, and is what all hosts say that it is.

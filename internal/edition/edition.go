@@ -3,7 +3,7 @@
 package edition
 
 import (
-	"archive/tar"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -17,11 +17,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"orrery/internal/tree"
+	"orrery/internal/treesync"
 )
 
 // What an edition consists of, in the directory of its release.
@@ -34,7 +32,6 @@ const (
 const (
 	MaxBytes  = 160 << 20
 	mostFiles = 50_000
-	longest   = 4000 // bytes of a path
 )
 
 var bounds = tree.Bounds{Depth: 40, Names: 20_000, All: mostFiles}
@@ -42,43 +39,30 @@ var bounds = tree.Bounds{Depth: 40, Names: 20_000, All: mostFiles}
 // Digest returns the digest of the copy in the directory of a release.
 func Digest(dir string) (string, error) {
 	sum := newSum()
-	err := each(context.Background(), dir, sum.add)
+	err := each(context.Background(), dir, filepath.Join(dir, Site), sum.add)
 	return sum.digest(), err
 }
 
-// Pack writes the edition in a directory.
-func Pack(ctx context.Context, dir string, to io.Writer) error {
-	out := tar.NewWriter(to)
-	err := each(ctx, dir, func(name string, content []byte) error {
-		if err := out.WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: 0o600, Size: int64(len(content))}); err != nil {
-			return err
-		}
-		_, err := out.Write(content)
-		return err
-	})
-	return errors.Join(err, out.Close())
-}
-
-// each is given each file of an edition, in order.
-func each(ctx context.Context, dir string, see func(name string, content []byte) error) error {
-	root, err := tree.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
+// each calls see with each file of an edition, in order. The record is in one directory, and the copy is another one.
+func each(ctx context.Context, record, copied string, see func(name string, content []byte) error) error {
 	left := int64(MaxBytes)
-	file := func(name string) error {
-		content, err := root.ReadFile(name, left)
+	file := func(root *tree.Root, path, name string) error {
+		content, err := root.ReadFile(path, left)
 		if err != nil {
 			return err
 		}
 		left -= int64(len(content))
 		return see(name, content)
 	}
-	if err := file(Record); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	root, err := tree.Open(record)
+	if err == nil {
+		defer root.Close()
+		err = file(root, Record, Record)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	site, err := root.Sub(Site)
+	site, err := tree.Open(copied)
 	if err != nil {
 		return err
 	}
@@ -87,53 +71,47 @@ func each(ctx context.Context, dir string, see func(name string, content []byte)
 		if e.IsDir() {
 			return nil
 		}
-		return file(filepath.Join(Site, e.Path))
+		return file(site, e.Path, Site+"/"+e.Path)
 	})
 }
 
-// Unpack lays an edition down in a directory that is empty, and gives its digest. Of what is no edition, nothing is promised to be there but that it is within the directory.
-func Unpack(from io.Reader, dir string) (digest string, err error) {
+// recordTree is how the record of the release is called on its way.
+const recordTree = "record"
+
+// Send sends the edition in a directory to Receive.
+func Send(ctx context.Context, dir string, rw io.ReadWriter) error {
+	sources := []treesync.Source{{Name: Site, Dir: filepath.Join(dir, Site)}}
+	if tree.Exists(filepath.Join(dir, Record)) {
+		sources = append(sources, treesync.Source{Name: recordTree, Dir: dir, File: Record})
+	}
+	_, err := treesync.SendOnce(ctx, rw, sources...)
+	return err
+}
+
+// Receive stores an edition in an empty directory, and returns its digest. It has plain files only, and they belong to whoever runs this
+// program, whatever the other host says. If there is an error, a part of it may be there.
+func Receive(ctx context.Context, rw io.ReadWriter, dir string) (digest string, err error) {
+	to := treesync.Receiver{Dir: filepath.Join(dir, ".arrival"), Free: func() (int64, error) { return 2 * MaxBytes, nil }}
+	defer func() { err = cmp.Or(err, to.Remove()) }()
+	if err := to.Receive(rw, treesync.State{Name: "edition"}, func(name string) bool { return name == Site || name == recordTree }); err != nil {
+		return "", err
+	}
+	if has, err := to.Read(); err != nil || !has.Whole {
+		return "", io.ErrUnexpectedEOF
+	}
 	root, err := tree.Open(dir)
 	if err != nil {
 		return "", err
 	}
-	defer root.Close()
-	in, sum, left, came := tar.NewReader(io.LimitReader(from, 2*MaxBytes)), newSum(), int64(MaxBytes), map[string]bool{}
-	for files := 0; ; files++ {
-		h, err := in.Next()
-		if errors.Is(err, io.EOF) {
-			return sum.digest(), nil
+	defer root.Close() //nolint:errcheck // nothing is written by it
+	sum := newSum()
+	err = each(ctx, to.Tree(recordTree), to.Tree(Site), func(name string, content []byte) error {
+		if err := root.Put(tree.File{Path: name, Content: content, Uid: os.Geteuid(), Gid: os.Getegid(), Mode: 0o600}, os.Geteuid(), os.Getegid()); err != nil {
+			return err
 		}
-		if err != nil {
-			return "", err
-		}
-		switch {
-		case files == mostFiles || h.Size > left:
-			return "", fmt.Errorf("it is %w", tree.ErrTooLarge)
-		case h.Typeflag != tar.TypeReg || !proper(h.Name) || came[h.Name]:
-			return "", fmt.Errorf("%q is not of a site directory", h.Name)
-		}
-		came[h.Name], left = true, left-h.Size
-		content, err := io.ReadAll(io.LimitReader(in, h.Size))
-		if err != nil {
-			return "", err
-		}
-		if err := root.Put(tree.File{Path: h.Name, Content: content, Uid: os.Geteuid(), Gid: os.Getegid(), Mode: 0o600}, os.Geteuid(), os.Getegid()); err != nil {
-			if errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EEXIST) {
-				return "", fmt.Errorf("%q is in the place of something else", h.Name)
-			}
-			return "", err
-		}
-		if err := sum.add(h.Name, content); err != nil {
-			return "", err
-		}
-	}
-}
-
-// proper reports whether a path is one of an edition.
-func proper(name string) bool {
-	below, is := strings.CutPrefix(name, Site+"/")
-	return name == Record || is && len(name) <= longest && filepath.IsLocal(below) && filepath.Clean(below) == below
+		return sum.add(name, content)
+	})
+	return sum.digest(), err
 }
 
 // A sum is made of the files of a copy and of the digests of imported images, which the record of the release has in place of their files. Who staged it, and when, does not count: it

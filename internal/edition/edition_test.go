@@ -1,12 +1,17 @@
 package edition
 
 import (
-	"archive/tar"
-	"bytes"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/tree"
+	"orrery/internal/treesync"
 )
 
 func must(t *testing.T, err error) {
@@ -24,11 +29,9 @@ func TestTravel(t *testing.T) {
 	for name, text := range map[string]string{"release.json": `{"number":700}`, "site/site.toml": "x", "site/roles/web/role.toml": "y", "site/roles-old": "z", "volumes/data": "large"} {
 		must(t, os.WriteFile(filepath.Join(from, name), []byte(text), 0o600))
 	}
-	var stream bytes.Buffer
-	must(t, Pack(t.Context(), from, &stream))
 	was, err := Digest(from)
 	must(t, err)
-	came, err := Unpack(&stream, to)
+	came, err := carry(t, from, to)
 	must(t, err)
 	is, err := Digest(to)
 	must(t, err)
@@ -60,47 +63,52 @@ func TestTravel(t *testing.T) {
 	}
 }
 
-// TestHostileEdition: what a host sends in the place of an edition comes nowhere but where it shall.
+// carry sends the edition in one directory to another.
+func carry(t *testing.T, from, to string) (digest string, err error) {
+	err = treesync.Pipe(t.Context(), func(rw io.ReadWriter) error { return Send(t.Context(), from, rw) }, func(rw io.ReadWriter) (err error) {
+		digest, err = Receive(t.Context(), rw, to)
+		return err
+	})
+	return digest, err
+}
+
+// TestHostileEdition: what a host sends in the place of an edition comes nowhere but where it should, and no file is more than its content.
 func TestHostileEdition(t *testing.T) {
-	const good = "site/site.toml"
-	reg := func(name string) *tar.Header { return &tar.Header{Name: name, Typeflag: tar.TypeReg, Size: 1} }
-	for what, headers := range map[string][]*tar.Header{
-		"up":              {reg("site/../../escaped")},
-		"absolute":        {reg("/escaped")},
-		"volumes":         {reg("volumes/x")},
-		"twice":           {reg(good), reg(good)},
-		"below a file":    {reg("site/a"), reg("site/a/b")},
-		"a link":          {{Name: "site/link", Typeflag: tar.TypeSymlink, Linkname: "/etc"}},
-		"a hard link":     {reg(good), {Name: "site/t", Typeflag: tar.TypeLink, Linkname: "/etc/passwd"}},
-		"a device":        {{Name: "site/dev", Typeflag: tar.TypeChar}},
-		"a long name":     {reg("site/" + strings.Repeat("a/", 3000) + "b")},
-		"no clean path":   {reg("site//x")},
-		"the top":         {reg("site")},
-		"a large file":    {{Name: good, Typeflag: tar.TypeReg, Size: MaxBytes + 1}},
-		"no release.json": {reg("release.json/x")},
+	for what, make := range map[string]func(in string) error{
+		"a link":           func(in string) error { return os.Symlink("/etc", in+"/site/link") },
+		"a link to a file": func(in string) error { return os.Symlink("/etc/passwd", in+"/site/site.toml") },
+		"a pipe":           func(in string) error { return unix.Mkfifo(in+"/site/pipe", 0o600) },
+		"a large file":     func(in string) error { return os.Truncate(in+"/site/other", MaxBytes+1) },
+		"no copy":          func(in string) error { return os.RemoveAll(in + "/site") },
+		"a deep directory": func(in string) error { return os.MkdirAll(in+"/site/"+strings.Repeat("a/", 50)+"b", 0o700) },
+		"a record that is a directory": func(in string) error {
+			return errors.Join(os.Remove(in+"/release.json"), os.MkdirAll(in+"/release.json/x", 0o700))
+		},
 	} {
-		dir := t.TempDir()
+		from, dir := t.TempDir(), t.TempDir()
 		top := filepath.Join(dir, "top")
-		must(t, os.Mkdir(top, 0o700))
-		var stream bytes.Buffer
-		out := tar.NewWriter(&stream)
-		for _, h := range headers {
-			must(t, out.WriteHeader(h))
-			if h.Typeflag == tar.TypeReg && h.Size == 1 {
-				_, err := out.Write([]byte("x"))
-				must(t, err)
-			}
-		}
-		_ = out.Flush()
-		if _, err := Unpack(&stream, top); err == nil {
-			t.Errorf("%s: it is taken", what)
+		must(t, errors.Join(os.Mkdir(top, 0o700), os.Mkdir(from+"/site", 0o700), os.WriteFile(from+"/site/other", []byte("x"), 0o600), os.WriteFile(from+"/release.json", []byte("{}"), 0o600)))
+		must(t, make(from))
+		if digest, err := carry(t, from, top); err == nil {
+			t.Errorf("%s: it is taken as %s", what, digest)
 		}
 		beside, err := os.ReadDir(dir)
 		if err != nil || len(beside) != 1 {
 			t.Errorf("%s: it has come to %v (%v)", what, beside, err)
 		}
+		if tree.Exists(filepath.Join(top, ".arrival")) {
+			t.Errorf("%s: what has come is left", what)
+		}
 	}
-	if _, err := Unpack(strings.NewReader("nothing"), t.TempDir()); err == nil {
-		t.Error("what is no archive is taken")
+	from, to := t.TempDir(), t.TempDir()
+	must(t, errors.Join(os.Mkdir(from+"/site", 0o700), os.WriteFile(from+"/site/run", []byte("x"), 0o600), os.Chmod(from+"/site/run", 0o4755)))
+	_, err := carry(t, from, to)
+	must(t, err)
+	if info, err := os.Stat(to + "/site/run"); err != nil || info.Mode() != 0o600 {
+		t.Errorf("a program has come as %v: %v", info.Mode(), err)
+	}
+	silent := func(rw io.ReadWriter) error { return nil }
+	if err := treesync.Pipe(t.Context(), silent, func(rw io.ReadWriter) error { _, err := Receive(t.Context(), rw, t.TempDir()); return err }); err == nil {
+		t.Error("nothing came, and is taken")
 	}
 }

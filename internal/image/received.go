@@ -11,13 +11,14 @@ import (
 	"orrery/internal/image/imported"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
+	"orrery/internal/treesync"
 )
 
 // received is where files are from which images are made that come from whoever steers. They stay until the layer is built.
 func (s *Store) received() string { return filepath.Join(s.Dir, ".imports") }
 
-// Receive keeps a file with this digest from which a layer is to be built. Only what has come as it should be is there.
-func (s *Store) Receive(ctx context.Context, digest string, from io.Reader) error {
+// Receive stores a file with this digest from which a layer is to be built (package imported). A file with another digest is not stored.
+func (s *Store) Receive(ctx context.Context, digest string, rw io.ReadWriter) error {
 	if len(digest) != 64 || !IsDigest(digest) {
 		return problem.New(problem.Failed, "%q is not the digest of a file", digest)
 	}
@@ -32,32 +33,23 @@ func (s *Store) Receive(ctx context.Context, digest string, from io.Reader) erro
 		return err
 	}
 	defer held.Release()
-	coming := filepath.Join(s.received(), digest+half)
-	if err := s.receive(ctx, coming, digest, from); err != nil {
-		_ = os.Remove(coming) // else GC does
-		return err
-	}
-	return os.Rename(coming, filepath.Join(s.received(), digest))
-}
-
-func (s *Store) receive(ctx context.Context, coming, digest string, from io.Reader) error {
-	to, err := os.OpenFile(coming, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	defer to.Close() //nolint:errcheck // closed below, unless something else is wrong
-	came, err := imported.Write(ctx, to, from, s.spare())
-	if errors.Is(err, imported.ErrLarge) {
+	to := treesync.Receiver{Dir: filepath.Join(s.received(), digest+half), Free: func() (int64, error) { return s.spare(), nil }}
+	path, came, err := imported.Receive(ctx, to, digest, rw)
+	switch {
+	case problem.Is(err, problem.Unable):
 		free, _ := s.free(s.Dir)
-		return s.full(uint64(s.spare())+baseRoom/2, free).Because(err)
-	}
-	if err != nil {
+		err = s.full(uint64(s.spare())+baseRoom/2, free).Because(err)
+		return errors.Join(err, to.Remove())
+	case err != nil: // what has come is there for the next call, or GC removes it
 		return s.explain(problem.New(problem.Failed, "a file to import has not come").At(s.Dir).Because(err).Try("run the same command again"), baseRoom)
+	case came != digest:
+		changed := problem.New(problem.Surprise, "a file to import has come as something else: it changed while it was sent").Try("run the same command again once nobody writes to it")
+		return errors.Join(changed, to.Remove())
 	}
-	if came != digest {
-		return problem.New(problem.Surprise, "a file to import has come as something else: it changed while it was sent").Try("run the same command again once nobody writes to it")
+	if err := os.Rename(path, filepath.Join(s.received(), digest)); err != nil {
+		return err
 	}
-	return to.Close()
+	return to.Remove()
 }
 
 // origin gives the file from which a layer is built. Taken is called once it is in the tree.
@@ -96,7 +88,7 @@ func (s *Store) origin(ctx context.Context, l *spec.Layer) (file string, taken f
 
 // dropReceived removes a file whose lock this process holds.
 func (s *Store) dropReceived(file, digest string) error {
-	if err := os.Remove(file); err != nil {
+	if err := removeTree(file); err != nil { // a directory, if it has not come whole
 		return err
 	}
 	return s.forget(digest)

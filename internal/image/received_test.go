@@ -3,16 +3,17 @@ package image
 import (
 	"errors"
 	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/iotest"
 
 	"orrery/internal/image/imported"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
+	"orrery/internal/treesync"
 )
 
 // TestReceived: an image is made of a file that has come, which is the same layer as where it came from, and nothing is left of the file.
@@ -31,9 +32,7 @@ func TestReceived(t *testing.T) {
 		if problem.Exit(err) != int(problem.Failed) || !strings.Contains(err.Error(), "has not come") {
 			t.Errorf("%s: without the file: %v", name, err)
 		}
-		if err := there.Receive(t.Context(), img.Content(), strings.NewReader(string(content))); err != nil {
-			t.Fatal(err)
-		}
+		must(t, there.receiveFile(t, img.Content(), file))
 		for s, l := range map[*Store]*spec.Layer{here: at, there: away} {
 			if err := s.BuildBase(t.Context(), l, site.Mirror{}, sayTo(t)); err != nil {
 				t.Fatal(err)
@@ -63,39 +62,86 @@ func (s *Store) wantReceived(t *testing.T, want ...string) {
 	}
 }
 
-// TestNotReceived: what does not come whole, or not as it should be, or does not fit is not there.
+// receiveFile lets a store receive a file of this machine.
+func (s *Store) receiveFile(t *testing.T, digest, file string) error {
+	return treesync.Pipe(t.Context(), func(rw io.ReadWriter) error { return imported.Send(t.Context(), file, rw) },
+		func(rw io.ReadWriter) error { return s.Receive(t.Context(), digest, rw) })
+}
+
+// metered fails after some bytes were written to it.
+type metered struct {
+	io.ReadWriter
+	left int
+}
+
+func (m *metered) Write(b []byte) (int, error) {
+	if m.left -= len(b); m.left < 0 {
+		return 0, errors.New("gone")
+	}
+	return m.ReadWriter.Write(b)
+}
+
+// TestNotReceived: what is something else than it should be, or does not fit, is not there.
 func TestNotReceived(t *testing.T) {
 	s := Open(t.TempDir())
 	digest := imported.DigestOf([]byte("content"))
+	whole, other := writeFile(t, "a.tar", []byte("content")), writeFile(t, "a.tar", []byte("other"))
 	for what, test := range map[string]struct {
-		digest string
-		from   io.Reader
-		free   uint64
-		kind   problem.Kind
-		says   string
+		digest, file string
+		free         uint64
+		kind         problem.Kind
+		says         string
 	}{
-		"cut":       {digest, io.MultiReader(strings.NewReader("cont"), iotest.ErrReader(errors.New("gone"))), 1 << 40, problem.Failed, "has not come"},
-		"another":   {digest, strings.NewReader("other"), 1 << 40, problem.Surprise, "changed while it was sent"},
-		"full":      {digest, strings.NewReader("content"), 1 << 20, problem.Unable, "is full"},
-		"no digest": {"../../../etc/x", strings.NewReader("content"), 1 << 40, problem.Failed, "not the digest"},
+		"missing":   {digest, filepath.Join(t.TempDir(), "none"), 1 << 40, problem.Failed, "no such file"},
+		"another":   {digest, other, 1 << 40, problem.Surprise, "changed while it was sent"},
+		"full":      {digest, whole, 1 << 20, problem.Unable, "is full"},
+		"no digest": {"../../../etc/x", whole, 1 << 40, problem.Failed, "not the digest"},
 	} {
 		s.free = func(string) (uint64, error) { return test.free, nil }
-		err := s.Receive(t.Context(), test.digest, test.from)
+		err := s.receiveFile(t, test.digest, test.file)
 		if problem.Exit(err) != int(test.kind) || !strings.Contains(err.Error(), test.says) {
 			t.Errorf("%s: %v", what, err)
 		}
 		s.wantReceived(t)
 	}
-	if err := s.Receive(t.Context(), digest, strings.NewReader("content")); err == nil { // of the last one, there may be no room
-		s.wantReceived(t, digest)
-	}
 	s.free = func(string) (uint64, error) { return 1 << 40, nil }
-	if err := s.Receive(t.Context(), digest, strings.NewReader("content")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.receiveFile(t, digest, whole))
 	info, err := os.Stat(filepath.Join(s.received(), digest))
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info, err)
+	}
+	if _, err := s.GC(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	s.wantReceived(t)
+}
+
+// TestReceivedOn: what has come of a file before the way to the host was cut does not come again, and GC removes it.
+func TestReceivedOn(t *testing.T) {
+	noise := make([]byte, 4<<20)
+	rand.NewChaCha8([32]byte{}).Read(noise) //nolint:errcheck // it never fails
+	file, digest := writeFile(t, "disk.raw", noise), imported.DigestOf(noise)
+	s := Open(t.TempDir())
+	s.free = func(string) (uint64, error) { return 1 << 40, nil }
+	send := func(bytes int) (int, error) {
+		m := &metered{left: bytes}
+		err := treesync.Pipe(t.Context(), func(rw io.ReadWriter) error {
+			m.ReadWriter = rw
+			return imported.Send(t.Context(), file, m)
+		}, func(rw io.ReadWriter) error { return s.Receive(t.Context(), digest, rw) })
+		return bytes - m.left, err
+	}
+	if _, err := send(3 << 20); err == nil || !strings.Contains(err.Error(), "gone") {
+		t.Errorf("cut: %v", err)
+	}
+	s.wantReceived(t, digest+half)
+	if sent, err := send(1 << 30); err != nil || sent > 1<<20+4*64<<10 {
+		t.Errorf("%d bytes come again: %v", sent, err)
+	}
+	s.wantReceived(t, digest)
+	must(t, os.Remove(filepath.Join(s.received(), digest)))
+	if _, err := send(1 << 20); err == nil {
+		t.Error("it was not cut")
 	}
 	if _, err := s.GC(t.Context(), nil); err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 
 	"orrery/internal/observe"
 	"orrery/internal/phrase"
+	"orrery/internal/plan/handover"
 	"orrery/internal/plan/place"
 	"orrery/internal/plan/stand"
 	"orrery/internal/problem"
@@ -48,6 +49,9 @@ func MoveNodes(s *site.Site, hosts []observe.Host, goal Goal, moves map[string]s
 	if err := m.span(); err != nil {
 		return nil, err
 	}
+	cut.All = slices.DeleteFunc(cut.All, func(h handover.Handover) bool { // the copy goes on from what has come
+		return h.End == handover.Drop && slices.ContainsFunc(all, func(j journey) bool { return j.has.ID == h.ID && j.from == h.From && j.to == h.To })
+	})
 	m.settleMoves(cut)
 	m.warnFrames()
 	with, err := m.companions(cut.After, moves)

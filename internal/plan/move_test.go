@@ -307,6 +307,21 @@ func TestMove(t *testing.T) {
 	}
 }
 
+// TestMoveGoesOn: what has come of a node stays if the node goes the same way again, and is removed if it goes another.
+func TestMoveGoesOn(t *testing.T) {
+	s, f := movable()
+	f.hosts[2].Arrivals = []observe.Arrival{{Name: "a", ID: f.hosts[0].Nodes[0].ID, From: "sv1"}}
+	for to, dropped := range map[string]bool{"sv3": false, "sv2": true} {
+		p, err := MoveNodes(s, f.seen(), Goal{}, map[string]string{"a": to})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if drops := slices.ContainsFunc(p.Steps, func(s *Step) bool { return s.Kind == DropNode }); drops != dropped {
+			t.Errorf("to %s, it is removed: %v\n%s", to, drops, told(p))
+		}
+	}
+}
+
 // TestMoveRefused: what ties a node to its host keeps it there, and so does what is not known.
 func TestMoveRefused(t *testing.T) {
 	for want, change := range map[string]func(s *site.Site, f *paper) []observe.Host{

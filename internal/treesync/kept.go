@@ -40,20 +40,35 @@ func (k *kept) count(paths, blocks int64) bool {
 
 // trees returns the trees that have arrived, by their names.
 func (r Receiver) trees(allowed func(tree string) bool) (names []string, err error) {
-	for _, pattern := range []string{"*", "*/*"} {
-		found, err := filepath.Glob(filepath.Join(r.Dir, "trees", pattern))
+	root, err := open(filepath.Join(r.Dir, "trees"))
+	if root == nil {
+		return nil, err
+	}
+	defer root.Close() //nolint:errcheck // it was only read
+	all, err := root.Names(".", maxTrees)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range all {
+		if validTree(name) && allowed(name) {
+			names = append(names, name)
+			continue
+		}
+		below, err := root.Names(name, maxTrees)
 		if err != nil {
 			return nil, err
 		}
-		for _, dir := range found {
-			name, err := filepath.Rel(filepath.Join(r.Dir, "trees"), dir)
-			if err == nil && validTree(name) && allowed(name) {
-				names = append(names, name)
+		for _, inner := range below {
+			if inner = path.Join(name, inner); validTree(inner) && allowed(inner) {
+				names = append(names, inner)
 			}
 		}
 	}
 	return names, nil
 }
+
+// maxTrees is how many trees there are at most.
+const maxTrees = 10_000
 
 // keptBytes returns how many bytes the trees that have arrived take on disk, or false if they are more than can be listed.
 func (t *receivePass) keptBytes(limit kept) (bytes int64, ok bool, err error) {

@@ -210,7 +210,7 @@ func FuzzReceive(f *testing.F) {
 	f.Add(bytes.Replace(b.Bytes(), []byte(`"p":"f"`), []byte(`"p":"/"`), 2))
 	f.Fuzz(func(t *testing.T, sent []byte) {
 		above := t.TempDir()
-		r := Receiver{filepath.Join(above, "7")}
+		r := Receiver{Dir: filepath.Join(above, "7")}
 		err := r.Receive(script{bytes.NewReader(sent)}, State{Name: "db", ID: 7}, func(string) bool { return true })
 		names, _ := os.ReadDir(above)
 		if len(names) > 1 || len(names) == 1 && names[0].Name() != "7" {

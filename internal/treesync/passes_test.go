@@ -100,7 +100,7 @@ func (p *pair) send(still bool, sources ...Source) (*Pass, error) {
 }
 
 func newPair(t *testing.T) *pair {
-	return &pair{t: t, store: Receiver{filepath.Join(t.TempDir(), "7")}, of: State{Name: "db", ID: 7, From: "sv1"}}
+	return &pair{t: t, store: Receiver{Dir: filepath.Join(t.TempDir(), "7")}, of: State{Name: "db", ID: 7, From: "sv1"}}
 }
 
 // TestRounds: what arrives is what was there, with its owners, times, attributes, links and holes; and a second round brings only what has changed since.

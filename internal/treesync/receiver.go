@@ -19,7 +19,10 @@ import (
 )
 
 // A Receiver writes trees to a directory.
-type Receiver struct{ Dir string }
+type Receiver struct {
+	Dir  string
+	Free func() (int64, error) // how many bytes there may be more, or nil for what the file system has, but for a part that is left to others
+}
 
 // A State is the record of what has arrived there.
 type State struct {
@@ -70,6 +73,13 @@ func (s Receiver) Files(name string) (map[string][]byte, error) {
 
 // Remove removes all of it.
 func (s Receiver) Remove() error { return tree.RemoveAll(s.Dir) }
+
+func (s Receiver) free() (int64, error) {
+	if s.Free != nil {
+		return s.Free()
+	}
+	return freeBytes(s.Dir)
+}
 
 // Receive writes what a Sender sends, until the stream ends. Allowed tells which trees may come.
 func (s Receiver) Receive(rw io.ReadWriter, of State, allowed func(tree string) bool) error {
@@ -194,13 +204,13 @@ func (t *receivePass) prepare(s *start) error {
 	if err := t.to.Write(*t.record); err != nil {
 		return err
 	}
-	free, err := freeBytes(t.to.Dir)
+	free, err := t.to.free()
 	if err != nil {
 		return err
 	}
 	free += keeps
 	if s.Base == "" && s.Bytes > free {
-		return problem.New(problem.Unable, "there are %d MiB to come, and the disk has room for %d MiB", s.Bytes>>20, max(free, 0)>>20).At(t.to.Dir).Try("make room there, or move the node elsewhere")
+		return problem.New(problem.Unable, "there are %d MiB to come, and the disk has room for %d MiB", s.Bytes>>20, max(free, 0)>>20).At(t.to.Dir).Try("make room there")
 	}
 	t.bytesLeft = min(free, s.Bytes+s.Bytes/4+growthAllowance)
 	return nil
@@ -283,7 +293,7 @@ func (t *receivePass) take(kind byte, b []byte) error {
 }
 
 func (t *receivePass) tooMuch() error {
-	return problem.New(problem.Failed, "more comes than was announced, or than the disk has room for").At(t.to.Dir).Try("make room there, and move the node again")
+	return problem.New(problem.Failed, "more comes than was announced, or than the disk has room for").At(t.to.Dir).Try("make room there, and run the same command again")
 }
 
 func (t *receivePass) removeTree(name string) error {
@@ -369,7 +379,7 @@ func States(dir string) (all []State, err error) {
 		return nil, nil
 	}
 	for _, e := range entries {
-		r, bad := Receiver{filepath.Join(dir, e.Name())}.Read()
+		r, bad := Receiver{Dir: filepath.Join(dir, e.Name())}.Read()
 		if bad != nil || fmt.Sprint(r.ID) != e.Name() {
 			continue // nothing has come yet; it is removed by the next who receives or sweeps
 		}

@@ -21,7 +21,9 @@ type Source struct {
 	Name string
 	Dir  string // a missing one is empty
 
-	Without []string // files that stay behind
+	Without []string               // files that stay behind
+	Only    func(path string) bool // which files are sent, if it is set; nothing else is then, but directories
+	File    string                 // the only file that is sent, if it is set; the rest of Dir is not even looked at
 }
 
 // A Sender sends trees to one other host, and remembers what it has sent.
@@ -87,6 +89,15 @@ func (s *Sender) Send(ctx context.Context, to *Stream, sources []Source, still b
 	return &r.Pass, nil
 }
 
+// SendOnce sends trees that nobody changes, in one pass.
+func SendOnce(ctx context.Context, rw io.ReadWriter, sources ...Source) (*Pass, error) {
+	to, err := NewStream(rw)
+	if err != nil {
+		return nil, err
+	}
+	return new(Sender).Send(ctx, to, sources, true)
+}
+
 // A Stream is a connection to a Receiver.
 type Stream struct {
 	conn *conn
@@ -108,9 +119,9 @@ type pass struct {
 	still  bool
 	buffer []byte
 
-	stack   []*level
-	first   map[uint64]*hardLink
-	without []string
+	stack  []*level
+	first  map[uint64]*hardLink
+	source *Source
 }
 
 // A hardLink is the first name of a file that has several.
@@ -172,7 +183,7 @@ func (r *pass) begin(sources []Source) error {
 		s.Resume = r.kept
 	}
 	for _, source := range sources {
-		bytes, err := measure(r.ctx, source.Dir, func(*unix.Stat_t) error { return nil })
+		bytes, err := source.measure(r.ctx)
 		if err != nil {
 			return err
 		}
@@ -183,6 +194,20 @@ func (r *pass) begin(sources []Source) error {
 		return err
 	}
 	return r.resume(s.Bytes)
+}
+
+// measure returns how many bytes the files of a source take on disk.
+func (s *Source) measure(ctx context.Context) (int64, error) {
+	if s.File == "" {
+		return measure(ctx, s.Dir, func(*unix.Stat_t) error { return nil })
+	}
+	root, err := tree.Open(s.Dir)
+	if err != nil {
+		return 0, err
+	}
+	defer root.Close() //nolint:errcheck // it was only read
+	st, err := tree.StatEntry(root.Fd(), s.File)
+	return st.Blocks*512 + 2*entryBytes, err
 }
 
 // entryBytes is what a path counts for, besides its content.
@@ -225,9 +250,12 @@ func (r *pass) tree(s Source) (bool, error) {
 		r.trees[s.Name] = &fileState{inside: map[string]*fileState{}}
 	}
 	r.first = map[uint64]*hardLink{}
-	r.without = s.Without
+	r.source = &s
 	top := r.trees[s.Name]
 	r.stack = nil
+	if s.File != "" {
+		return true, r.oneFile(root, top)
+	}
 	return true, root.WalkSteps(r.ctx, tree.Ample, tree.Steps{
 		Visit: func(e *tree.Entry) error {
 			if e.Path == "." {
@@ -237,6 +265,25 @@ func (r *pass) tree(s Source) (bool, error) {
 		},
 		Leave: r.leave,
 	})
+}
+
+// oneFile sends a tree with one file.
+func (r *pass) oneFile(root *tree.Root, top *fileState) error {
+	dir := tree.Entry{Path: ".", Dir: root.Fd(), Name: ".", Inner: root.Fd()}
+	if err := unix.Fstat(root.Fd(), &dir.Stat); err != nil {
+		return err
+	}
+	st, err := tree.StatEntry(root.Fd(), r.source.File)
+	if err != nil {
+		return err
+	}
+	if err := r.directory(&dir, top); err != nil {
+		return err
+	}
+	if err := r.visit(&tree.Entry{Path: r.source.File, Dir: root.Fd(), Name: r.source.File, Stat: st, Inner: -1}); err != nil {
+		return err
+	}
+	return r.leave(&dir)
 }
 
 // in returns the directory that a path is in.
@@ -340,9 +387,11 @@ func (r *pass) visit(e *tree.Entry) error {
 	switch {
 	case kind == unix.S_IFSOCK:
 		return nil // nobody listens any more when it comes there
+	case r.source.Only != nil && !e.IsDir() && (kind != unix.S_IFREG || !r.source.Only(e.Path)):
+		return nil
 	case tree.Device(&e.Stat) && !tree.Whiteout(&e.Stat):
 		why = "a device"
-	case above.name == "." && tree.Temporary(e.Name) || slices.Contains(r.without, e.Path):
+	case above.name == "." && tree.Temporary(e.Name) || slices.Contains(r.source.Without, e.Path):
 		return nil
 	}
 	if why != "" {

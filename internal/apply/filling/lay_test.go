@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"orrery/internal/apply"
-	"orrery/internal/backup/ferry"
 	"orrery/internal/host"
 	"orrery/internal/host/twins"
 	"orrery/internal/site"
@@ -19,7 +18,7 @@ import (
 
 // laid sends a directory as the volume of a node, under the name of a tree, and tells what became of it.
 func laid(t *testing.T, dirs host.Dirs, tree string, d apply.Directory, from string) error {
-	return ferry.Across(t.Context(), func(way io.ReadWriter) error { return sent(t.Context(), way, tree, from) }, func(way io.ReadWriter) error { return Lay(dirs, "s.dev", d, way) })
+	return treesync.Pipe(t.Context(), func(way io.ReadWriter) error { return sent(t.Context(), way, tree, from) }, func(way io.ReadWriter) error { return Lay(dirs, "s.dev", d, way) })
 }
 
 func sent(ctx context.Context, way io.ReadWriter, tree, from string) error {
@@ -77,7 +76,7 @@ func TestLay(t *testing.T) {
 	if err := laid(t, dirs, "private", good, from); err == nil {
 		t.Error("another tree is laid down")
 	}
-	cut := ferry.Across(t.Context(), func(way io.ReadWriter) error {
+	cut := treesync.Pipe(t.Context(), func(way io.ReadWriter) error {
 		_, err := treesync.NewStream(way)
 		return err // and ends
 	}, func(way io.ReadWriter) error { return Lay(dirs, "s.dev", good, way) })

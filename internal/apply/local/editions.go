@@ -33,19 +33,17 @@ func (w *Worker) Editions(_ context.Context, of []int) (map[int]string, error) {
 	return all, nil
 }
 
-// Edition opens the copy of the site directory from which a release was staged.
-func (w *Worker) Edition(ctx context.Context, release int) (io.ReadCloser, error) {
+// SendEdition sends the copy of the site directory from which a release was staged.
+func (w *Worker) SendEdition(ctx context.Context, release int, rw io.ReadWriter) error {
 	dir := w.Dirs.Release(w.Key, release)
 	if !tree.Exists(filepath.Join(dir, edition.Site)) {
-		return nil, fs.ErrNotExist
+		return fs.ErrNotExist
 	}
-	out, in := io.Pipe()
-	go func() { in.CloseWithError(edition.Pack(ctx, dir, in)) }()
-	return out, nil
+	return edition.Send(ctx, dir, rw)
 }
 
 // KeepEdition stores such a copy that comes from another host.
-func (w *Worker) KeepEdition(_ context.Context, release int, digest string, from io.Reader) error {
+func (w *Worker) KeepEdition(ctx context.Context, release int, digest string, rw io.ReadWriter) error {
 	if release <= 0 {
 		return problem.New(problem.Failed, "no release has the number %d", release)
 	}
@@ -57,7 +55,7 @@ func (w *Worker) KeepEdition(_ context.Context, release int, digest string, from
 	if err := os.MkdirAll(fresh, 0o700); err != nil {
 		return err
 	}
-	came, err := edition.Unpack(from, fresh)
+	came, err := edition.Receive(ctx, rw, fresh)
 	if err == nil && came != digest {
 		err = fmt.Errorf("its digest is %s, and not %s", came, digest)
 	}

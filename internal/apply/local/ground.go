@@ -65,7 +65,7 @@ type Layers interface {
 	Word(digest string) (image.Word, error)
 	Give(ctx context.Context, digest string, c io.ReadWriter) error
 	Take(ctx context.Context, l *spec.Layer, content string, from []chunks.Source, say, doubt func(string)) error
-	Receive(ctx context.Context, digest string, from io.Reader) error
+	Receive(ctx context.Context, digest string, rw io.ReadWriter) error
 	Sweep() error
 }
 

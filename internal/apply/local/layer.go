@@ -36,8 +36,8 @@ func (w *Worker) build(ctx context.Context, l *spec.Layer, say func(string)) err
 }
 
 // Receive keeps a file from which a layer is to be built.
-func (w *Worker) Receive(ctx context.Context, digest string, from io.Reader) error {
-	return w.Ground.Layers.Receive(ctx, digest, from)
+func (w *Worker) Receive(ctx context.Context, digest string, rw io.ReadWriter) error {
+	return w.Ground.Layers.Receive(ctx, digest, rw)
 }
 
 // Describe gives what is on record of layers in the host's store.

@@ -319,13 +319,16 @@ func TestMachineMoves(t *testing.T) {
 	}
 	for _, bytes := range []int64{0, 100, 1000, 60_000} {
 		for at, kind := range way[:2] {
+			if kind == plan.SendNode && bytes > 1000 {
+				continue // there is not so much left
+			}
 			t.Run(fmt.Sprint(kind, " cut after ", bytes), func(t *testing.T) {
 				m := newMover(t)
 				for _, before := range way[:at] {
 					must(t, m.do(before, 1<<30))
 				}
 				if kind == plan.SendNode {
-					m.again() // whoever has sent is another one: all comes again
+					m.again() // another sender goes on from what has come
 				}
 				if err := m.do(kind, bytes); err == nil {
 					t.Fatal("nothing was cut")

@@ -3,24 +3,32 @@ package remote_test
 import (
 	"errors"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
-	"testing/iotest"
 
 	"orrery/internal/image/imported"
+	"orrery/internal/treesync"
 )
 
-// receives sends files to be imported: in one piece and in many, one that is something else, and one that cannot be read to its end.
+// receives sends files to be imported: an empty one, a short and a long one, one that is something else, and one that cannot be read.
 func (p *pair) receives() {
 	p.Helper()
+	file := filepath.Join(p.TempDir(), "file")
+	send := func(digest string, send func(rw io.ReadWriter) error) error {
+		return treesync.Pipe(p.Context(), send, func(rw io.ReadWriter) error { return p.far.Receive(p.Context(), digest, rw) })
+	}
+	sendFile := func(rw io.ReadWriter) error { return imported.Send(p.Context(), file, rw) }
 	long := strings.Repeat("a line of a file\n", 100_000)
 	for _, content := range []string{"", "short", long} {
-		must(p, p.far.Receive(p.Context(), imported.DigestOf([]byte(content)), strings.NewReader(content)))
+		must(p, os.WriteFile(file, []byte(content), 0o600))
+		must(p, send(imported.DigestOf([]byte(content)), sendFile))
 	}
-	if err := p.far.Receive(p.Context(), imported.DigestOf([]byte("one")), strings.NewReader(long)); err == nil || !strings.Contains(err.Error(), "has come, and not") {
+	if err := send(imported.DigestOf([]byte("one")), sendFile); err == nil || !strings.Contains(err.Error(), "has come, and not") {
 		p.Errorf("another file: %v", err)
 	}
 	wrong := errors.New("the disk here is broken")
-	if err := p.far.Receive(p.Context(), imported.DigestOf([]byte(long)), io.MultiReader(strings.NewReader(long), iotest.ErrReader(wrong))); !errors.Is(err, wrong) {
+	if err := send(imported.DigestOf([]byte(long)), func(io.ReadWriter) error { return wrong }); !errors.Is(err, wrong) {
 		p.Errorf("a file that cannot be read: %v", err)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"orrery/internal/apply"
-	"orrery/internal/backup/ferry"
+	"orrery/internal/treesync"
 )
 
 // A laying host is at work for a while after its caller wants no more.
@@ -58,7 +58,7 @@ func TestLayingEnds(t *testing.T) {
 			m := &layingMachine{machine: p.machine, of: laying{begun: make(chan bool, 1)}}
 			h := p.to(m, "1").Host("toykat", p.keyring())
 			ctx, cancel := context.WithCancel(t.Context())
-			err := ferry.Across(ctx, func(io.ReadWriter) error {
+			err := treesync.Pipe(ctx, func(io.ReadWriter) error {
 				<-m.of.begun
 				if damaged {
 					return io.ErrNoProgress

@@ -107,7 +107,7 @@ func methods() []asked {
 		&greetMethod, &inspectMethod, &pathsMethod, &outfitMethod, &experimentMethod,
 		&holdMethod, &sweepMethod, &observeMethod, &setDrainedMethod, &drainedMethod, &forgetMethod, &markMethod, &publicKeyMethod,
 		&nodesMethod, &probeMethod, &describeMethod, &stepMethod, &settleMethod, &leftMethod, &tookMethod, &meterMethod,
-		&releasesMethod, &writeReleasesMethod, &copyReleasesMethod, &editionsMethod, &editionMethod, &keepEditionMethod, &receiveMethod,
+		&releasesMethod, &writeReleasesMethod, &copyReleasesMethod, &editionsMethod, &sendEditionMethod, &keepEditionMethod, &receiveMethod,
 		&secretMethod, &keepSecretMethod, &keepWayBackMethod, &keepBootMethod, &twinsMethod, &keepTwinMethod, &forgetTwinMethod, &fillTwinMethod,
 		&snapshotsMethod, &snapshotSizeMethod, &restoringMethod, &captureMethod, &keepSnapshotMethod, &removeSnapshotMethod, &putBackMethod,
 		&giveBackupMethod, &findBackupMethod, &layBackupMethod, &restorePartMethod, &advanceRestoreMethod,

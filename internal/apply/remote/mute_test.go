@@ -163,7 +163,7 @@ func TestEndsWithContext(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 	}
-	begun := []string{"Hold", "Edition", "Log"} // what is said first is that it begins
+	begun := []string{"Hold", "Log"} // what is said first is that it begins
 	takesNoContext := []string{"CopyReleases", "WriteReleases", "Journal", "Left", "Sample"}
 	for what, says := range map[string]func(string, *wire.Caller){"nothing": nil, "details": drip, "waits": waiting} {
 		for name, call := range asksHost() {
@@ -293,7 +293,7 @@ func TestHalfCalls(t *testing.T) {
 	shorten(t, 150*time.Millisecond, 150*time.Millisecond, 10*time.Millisecond)
 	begins := func(about string, with *wire.Caller) {
 		w := word{Detail: "held"}
-		if about == editionMethod.name || about == logMethod.name || about == entriesMethod.name {
+		if about == logMethod.name || about == entriesMethod.name {
 			w = word{Bytes: []byte("x")}
 		}
 		_ = with.Say(w)
@@ -352,8 +352,7 @@ func TestHalfCalls(t *testing.T) {
 	})
 	t.Run("streams", func(t *testing.T) {
 		for what, open := range map[string]func(context.Context, apply.Host) (io.ReadCloser, error){
-			"edition": func(ctx context.Context, h apply.Host) (io.ReadCloser, error) { return h.Edition(ctx, 7) },
-			"log":     func(ctx context.Context, h apply.Host) (io.ReadCloser, error) { return h.Log(ctx, "web1") },
+			"log": func(ctx context.Context, h apply.Host) (io.ReadCloser, error) { return h.Log(ctx, "web1") },
 		} {
 			h, told := begin(t)
 			ctx, cancel := context.WithCancel(t.Context())

@@ -2,7 +2,6 @@ package remote
 
 import (
 	"context"
-	"errors"
 	"io"
 
 	"orrery/internal/observe"
@@ -58,49 +57,21 @@ var editionsMethod = method[[]int, map[int]string]{
 	},
 }
 
-// Edition opens the copy of the site directory from which a release was staged.
-func (f *far) Edition(ctx context.Context, release int) (io.ReadCloser, error) {
-	return editionMethod.stream(ctx, f, release)
+// SendEdition lets the host send the copy of the site directory from which a release was staged.
+func (f *far) SendEdition(ctx context.Context, release int, rw io.ReadWriter) error {
+	return sendEditionMethod.along(ctx, f, release, rw)
 }
 
-var editionMethod = method[int, none]{
-	name: "edition", traits: traits{long: true, abandoned: true},
+var sendEditionMethod = method[int, none]{
+	name: "send edition", traits: traits{long: true, abandoned: true},
 	answer: func(ctx context.Context, c *received, ask int) (none, error) {
-		in, err := c.host().Edition(ctx, ask)
-		if err != nil {
-			return none{}, err
-		}
-		return none{}, c.send(in)
+		return none{}, c.host().SendEdition(ctx, ask, c.stream())
 	},
 }
 
 // KeepEdition stores one.
-func (f *far) KeepEdition(ctx context.Context, release int, digest string, from io.Reader) error {
-	t, err := keepEditionMethod.begin(ctx, f.Link, f.at, edition{release, digest})
-	if err != nil {
-		return err
-	}
-	defer t.Close()
-	t.reminded()
-	piece := make([]byte, maxPieceBytes)
-	for {
-		n, err := from.Read(piece)
-		if n > 0 {
-			if err := t.Say(part{Bytes: piece[:n]}); err != nil {
-				return t.failed(ctx, err)
-			}
-		}
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return err // the far end sees no end, and keeps nothing
-		}
-	}
-	if err := t.Say(part{End: true}); err != nil {
-		return t.failed(ctx, err)
-	}
-	return t.result(ctx, nil, nil)
+func (f *far) KeepEdition(ctx context.Context, release int, digest string, rw io.ReadWriter) error {
+	return keepEditionMethod.along(ctx, f, edition{release, digest}, rw)
 }
 
 // An edition is the copy of a site directory that is about to be sent.
@@ -112,11 +83,11 @@ type edition struct {
 var keepEditionMethod = method[edition, none]{
 	name: "keep edition", traits: traits{long: true, abandoned: true},
 	answer: func(ctx context.Context, c *received, ask edition) (none, error) {
-		return none{}, c.host().KeepEdition(ctx, ask.Release, ask.Digest, c.parts())
+		return none{}, c.host().KeepEdition(ctx, ask.Release, ask.Digest, c.stream())
 	},
 }
 
-// A part is a piece of an edition that is sent to be kept.
+// A part is a piece of a stream that the caller sends.
 type part struct {
 	Bytes []byte `json:"bytes,omitempty"`
 	End   bool   `json:"end,omitempty"` // it was the last

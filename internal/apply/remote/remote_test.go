@@ -16,7 +16,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/iotest"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -38,6 +37,7 @@ import (
 	"orrery/internal/site"
 	"orrery/internal/site/sitefile"
 	"orrery/internal/site/spec"
+	"orrery/internal/treesync"
 	"orrery/test/need"
 )
 
@@ -354,7 +354,7 @@ func TestRecords(t *testing.T) {
 	again, err := p.far.ReadReleases(t.Context())
 	must(t, err)
 	same(t, again, back)
-	if _, err := p.far.Edition(t.Context(), 700); !errors.Is(err, fs.ErrNotExist) {
+	if err := p.far.SendEdition(t.Context(), 700, new(bytes.Buffer)); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("an edition that is not there: %v", err)
 	}
 	made := t.TempDir()
@@ -362,25 +362,34 @@ func TestRecords(t *testing.T) {
 	must(t, os.WriteFile(made+"/site/site.toml", []byte(strings.Repeat("a line of a site\n", 20_000)), 0o600))
 	digest, err := edition.Digest(made)
 	must(t, err)
-	var sent bytes.Buffer
-	must(t, edition.Pack(t.Context(), made, &sent))
-	other := bytes.NewReader(bytes.Clone(sent.Bytes()))
-	if err := p.far.KeepEdition(t.Context(), 700, "sha256:00", other); err == nil || !strings.Contains(err.Error(), "its digest is "+digest) {
+	keep := func(release int, digest string, send func(io.ReadWriter) error) error {
+		return treesync.Pipe(t.Context(), send, func(rw io.ReadWriter) error { return p.far.KeepEdition(t.Context(), release, digest, rw) })
+	}
+	send := func(rw io.ReadWriter) error { return edition.Send(t.Context(), made, rw) }
+	if err := keep(700, "sha256:00", send); err == nil || !strings.Contains(err.Error(), "its digest is "+digest) {
 		t.Errorf("an edition with another digest: %v", err)
 	}
-	must(t, p.far.KeepEdition(t.Context(), 700, digest, &sent))
+	must(t, keep(700, digest, send))
 	kept, err := p.far.Editions(t.Context(), []int{700, 701})
 	must(t, err)
 	same(t, kept, map[int]string{700: digest})
-	back700, err := p.far.Edition(t.Context(), 700)
-	must(t, err)
-	came, err := edition.Unpack(back700, t.TempDir())
-	must(t, err)
+	var came string
+	must(t, treesync.Pipe(t.Context(), func(rw io.ReadWriter) (err error) {
+		came, err = edition.Receive(t.Context(), rw, t.TempDir())
+		return err
+	}, func(rw io.ReadWriter) error { return p.far.SendEdition(t.Context(), 700, rw) }))
 	same(t, came, digest)
-	if err := p.far.KeepEdition(t.Context(), 701, digest, strings.NewReader("cut short")); err == nil || !strings.Contains(err.Error(), "release 701 has not come") {
+	strange := func(rw io.ReadWriter) error {
+		if _, err := treesync.NewStream(rw); err != nil {
+			return err
+		}
+		_, err := io.WriteString(rw, "no edition")
+		return err
+	}
+	if err := keep(701, digest, strange); err == nil || !strings.Contains(err.Error(), "release 701 has not come") {
 		t.Errorf("what is no edition: %v", err)
 	}
-	if err := p.far.KeepEdition(t.Context(), 700, digest, io.MultiReader(strings.NewReader("x"), iotest.ErrReader(errors.New("lost")))); err == nil {
+	if err := keep(700, digest, func(io.ReadWriter) error { return errors.New("lost") }); err == nil {
 		t.Error("an edition is kept that was cut short")
 	}
 	if kept, err = p.far.Editions(t.Context(), []int{700, 701}); err != nil || len(kept) != 1 {

@@ -168,7 +168,7 @@ var greetMethod = method[none, Greeting]{
 // parts returns the pieces that the caller sends.
 func (c *received) parts() *parts { return &parts{with: c.Caller} }
 
-// parts are the pieces of an edition as they come.
+// parts are the pieces of a stream as they come.
 type parts struct {
 	with *wire.Caller
 	left []byte

@@ -110,7 +110,7 @@ func taken(t *testing.T, give func(h hostile)) (*Taking, error) {
 		t.Fatal(err)
 	}
 	take := &Taking{Host: "sv2", Site: s, Order: Order{Layers: true, Snapshots: true}, Into: b, Pace: alone{}}
-	err = Across(t.Context(), func(way io.ReadWriter) error { return take.Run(t.Context(), way) }, func(way io.ReadWriter) error {
+	err = treesync.Pipe(t.Context(), func(way io.ReadWriter) error { return take.Run(t.Context(), way) }, func(way io.ReadWriter) error {
 		h := hostile{newLine(way), t}
 		for kind := byte(0); kind != ofStart; {
 			var err error

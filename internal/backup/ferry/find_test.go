@@ -9,6 +9,7 @@ import (
 
 	"orrery/internal/backup/vault"
 	"orrery/internal/problem"
+	"orrery/internal/treesync"
 )
 
 // TestHostileSearch: a host gives back what it was asked for, once, and nothing else. It is asked for nothing of others.
@@ -22,7 +23,7 @@ func TestHostileSearch(t *testing.T) {
 		defer into.Close() //nolint:errcheck // of a test
 		pack := vault.NewPacker(into)
 		s := &Search{Host: "sv2", Trees: map[string][]vault.Entry{"private/7": nil}, Wanted: map[vault.Digest]bool{wanted: true}}
-		err = Across(t.Context(), func(way io.ReadWriter) error { return s.Run(t.Context(), pack, way) }, func(way io.ReadWriter) error {
+		err = treesync.Pipe(t.Context(), func(way io.ReadWriter) error { return s.Run(t.Context(), pack, way) }, func(way io.ReadWriter) error {
 			h := hostile{newLine(way), t}
 			for kind := byte(0); kind != ofStart; {
 				var content []byte

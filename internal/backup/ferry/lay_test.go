@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"orrery/internal/backup/vault"
+	"orrery/internal/treesync"
 )
 
 // TestHostileLaying: a host gets what is for it, once; layers only if the operator trusts them.
@@ -24,7 +25,7 @@ func TestHostileLaying(t *testing.T) {
 	layer.Name, layer.Kind, layer.Layer = "layer/abc", vault.LayerTree, "abc"
 	sent := func(trust bool, asks ...string) error {
 		p := &Parcel{Manifest: &vault.Manifest{Key: "karoo", Trees: []vault.Tree{lot.Trees[0], layer}}, Trust: trust}
-		return Across(t.Context(), func(way io.ReadWriter) error {
+		return treesync.Pipe(t.Context(), func(way io.ReadWriter) error {
 			_, err := Send(t.Context(), p, lot, func(int64) {}, way)
 			return err
 		}, func(way io.ReadWriter) error {

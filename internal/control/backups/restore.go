@@ -21,6 +21,7 @@ import (
 	"orrery/internal/site"
 	"orrery/internal/site/twin"
 	"orrery/internal/tree"
+	"orrery/internal/treesync"
 	"orrery/internal/visible"
 )
 
@@ -278,7 +279,7 @@ func lay(ctx context.Context, h *apply.Steered, p *ferry.Parcel, from backup.Con
 		laid, err = ferry.Send(ctx, p, from, saw, way)
 		return err
 	}
-	err = ferry.Across(ctx, send, func(way io.ReadWriter) error { return h.LayBackup(ctx, way) })
+	err = treesync.Pipe(ctx, send, func(way io.ReadWriter) error { return h.LayBackup(ctx, way) })
 	return laid, err
 }
 

@@ -10,7 +10,6 @@ import (
 	"orrery/internal/apply"
 	"orrery/internal/apply/filling"
 	"orrery/internal/aside"
-	"orrery/internal/backup/ferry"
 	"orrery/internal/plan/place"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -63,7 +62,7 @@ func one(ctx context.Context, program string, h *apply.Steered, d apply.Director
 	if err := made(ctx, program, d, dir); err != nil {
 		return nil, err
 	}
-	err = ferry.Across(ctx, func(way io.ReadWriter) error {
+	err = treesync.Pipe(ctx, func(way io.ReadWriter) error {
 		along, err := treesync.NewStream(way)
 		if err != nil {
 			return err

@@ -17,6 +17,7 @@ import (
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/sitefile"
+	"orrery/internal/treesync"
 )
 
 // LearnLive gives the hosts the releases that are live on them. One that cannot be read, or is not the one in releases.lock, is withheld: what needs it refuses, and all else goes on, such as
@@ -91,10 +92,8 @@ func (c *Call) Store(ctx context.Context, f *apply.Fleet, number int, dir string
 		return err
 	}
 	return f.Each(func(_ int, h *apply.Steered) error {
-		out, in := io.Pipe()
-		go func() { in.CloseWithError(edition.Pack(ctx, dir, in)) }()
-		defer out.Close() //nolint:errcheck // all of it was read, or nobody wants it
-		return h.KeepEdition(ctx, number, digest, out)
+		return treesync.Pipe(ctx, func(rw io.ReadWriter) error { return edition.Send(ctx, dir, rw) },
+			func(rw io.ReadWriter) error { return h.KeepEdition(ctx, number, digest, rw) })
 	})
 }
 

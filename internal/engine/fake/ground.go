@@ -3,12 +3,11 @@ package fake
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"io"
 	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -17,9 +16,11 @@ import (
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/image"
+	"orrery/internal/image/imported"
 	"orrery/internal/observe"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
+	"orrery/internal/treesync"
 	"orrery/internal/treesync/chunks"
 	volumes "orrery/internal/volume"
 )
@@ -86,13 +87,18 @@ func (l Layers) build(ctx context.Context, layer *spec.Layer) error {
 }
 
 // Receive notes that a file has come.
-func (l Layers) Receive(_ context.Context, digest string, from io.Reader) error {
-	sum := sha256.New()
-	if _, err := io.Copy(sum, from); err != nil {
+func (l Layers) Receive(ctx context.Context, digest string, rw io.ReadWriter) error {
+	dir, err := os.MkdirTemp("", "orrery-fake-")
+	if err != nil {
 		return err
 	}
-	if is := hex.EncodeToString(sum.Sum(nil)); is != digest {
-		return fmt.Errorf("%s has come, and not %s", is, digest)
+	defer os.RemoveAll(dir) //nolint:errcheck // it is of a test
+	_, came, err := imported.Receive(ctx, treesync.Receiver{Dir: filepath.Join(dir, "import")}, digest, rw)
+	if err != nil {
+		return err
+	}
+	if came != digest {
+		return fmt.Errorf("%s has come, and not %s", came, digest)
 	}
 	l.h.lock.Lock()
 	defer l.h.lock.Unlock()

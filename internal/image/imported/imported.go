@@ -1,7 +1,7 @@
 // Package imported knows files from which images are made by what is in them, so that whoever has a copy of one has the same image.
 //
 // The digest of an archive or a disk is that of the file. A directory in OCI's layout has that of the archive which Open makes of it, always the same one. Memory
-// keeps digests, so that a file is read again only once it was written to.
+// keeps digests, so that a file is read again only once it was written to. Send and Receive take files to the hosts that make an image of them.
 package imported
 
 import (
@@ -9,7 +9,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -27,7 +26,7 @@ import (
 	"orrery/internal/tree"
 )
 
-// Open opens what is sent to a host that makes the image: the file itself, or an archive of the directory.
+// Open opens what an image is made from: the file itself, or an archive of the directory.
 func Open(ctx context.Context, path string) (io.ReadCloser, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -195,43 +194,3 @@ func (b *bounded) Read(p []byte) (int, error) {
 	}
 	return b.from.Read(p)
 }
-
-// Write writes what comes to a file, in which what is zero takes no room, and returns its digest. More than so many bytes are ErrLarge.
-func Write(ctx context.Context, to *os.File, from io.Reader, most int64) (digest string, err error) {
-	from = until(ctx, from)
-	sum, piece, size := sha256.New(), make([]byte, 64<<10), int64(0)
-	for {
-		n, err := io.ReadFull(from, piece)
-		if n > 0 {
-			if size < sums.Large {
-				sum.Write(piece[:n])
-			}
-			if slices.ContainsFunc(piece[:n], func(c byte) bool { return c != 0 }) {
-				if most -= int64(n); most < 0 {
-					return "", ErrLarge
-				}
-				if _, err := to.WriteAt(piece[:n], size); err != nil {
-					return "", err
-				}
-			}
-			if size += int64(n); size > longest {
-				return "", ErrLarge
-			}
-		}
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			if err := to.Truncate(size); err != nil || size < sums.Large {
-				return hex.EncodeToString(sum.Sum(nil)), err
-			}
-			return sums.Of(ctx, to, nil)
-		}
-		if err != nil {
-			return "", err
-		}
-	}
-}
-
-// longest is how many bytes a file may have with all that is zero in it.
-const longest = 1 << 44
-
-// ErrLarge is the error of a file that is larger than there is room.
-var ErrLarge = errors.New("it is larger than there is room")

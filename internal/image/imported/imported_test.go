@@ -3,8 +3,6 @@ package imported
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"io"
 	"os"
@@ -12,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"orrery/internal/treesync"
 )
 
 func must(t *testing.T, err error) {
@@ -111,25 +111,37 @@ func TestDirectory(t *testing.T) {
 	}
 }
 
-// TestWrite: what comes is bounded by what takes room.
-func TestWrite(t *testing.T) {
-	text := append(make([]byte, 1<<20+5), "end"...)
-	sum := sha256.Sum256(text)
-	for most, want := range map[int64]error{1 << 17: nil, 2: ErrLarge} {
-		f, err := os.Create(filepath.Join(t.TempDir(), "f"))
+// TestTransfer: a file, and a directory in OCI's layout, come as what has the same digest, without what is beside them.
+func TestTransfer(t *testing.T) {
+	dir := t.TempDir()
+	must(t, os.MkdirAll(dir+"/oci/blobs/sha256", 0o755))
+	must(t, os.WriteFile(dir+"/oci/index.json", []byte("{}"), 0o644))
+	must(t, os.WriteFile(dir+"/oci/blobs/sha256/00", []byte("blob"), 0o600))
+	must(t, os.WriteFile(dir+"/oci/notes", []byte("x"), 0o600))
+	must(t, os.Symlink("/etc/passwd", dir+"/oci/blobs/sha256/01"))
+	must(t, os.WriteFile(dir+"/root.tar", append(make([]byte, 1<<20), "end"...), 0o644))
+	must(t, os.Symlink("root.tar", dir+"/link.tar"))
+	for _, name := range []string{"oci", "root.tar", "link.tar"} {
+		want, err := Memory("").Digest(t.Context(), dir+"/"+name)
 		must(t, err)
-		digest, err := Write(t.Context(), f, bytes.NewReader(text), most)
-		if !errors.Is(err, want) {
-			t.Errorf("%d: %v", most, err)
+		to := treesync.Receiver{Dir: filepath.Join(t.TempDir(), "to")}
+		var path, digest string
+		must(t, treesync.Pipe(t.Context(), func(rw io.ReadWriter) error { return Send(t.Context(), dir+"/"+name, rw) }, func(rw io.ReadWriter) (err error) {
+			path, digest, err = Receive(t.Context(), to, "x", rw)
+			return err
+		}))
+		if is, err := Memory("").Digest(t.Context(), path); err != nil || digest != want || is != want {
+			t.Errorf("%s: %s has come as %s, and is %s: %v", name, want, digest, is, err)
 		}
-		if want != nil {
-			continue
+		files := 0
+		must(t, filepath.WalkDir(to.Dir+"/trees", func(_ string, e os.DirEntry, err error) error {
+			if !e.IsDir() {
+				files++
+			}
+			return err
+		}))
+		if want := map[bool]int{true: 2, false: 1}[name == "oci"]; files != want {
+			t.Errorf("%s: %d files have come", name, files)
 		}
-		back, err := os.ReadFile(f.Name())
-		must(t, err)
-		if digest != hex.EncodeToString(sum[:]) || !bytes.Equal(back, text) {
-			t.Errorf("%s has come", digest)
-		}
-		must(t, f.Close())
 	}
 }

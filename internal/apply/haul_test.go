@@ -1,0 +1,83 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"orrery/internal/lane"
+	"orrery/internal/plan"
+	"orrery/internal/site/spec"
+)
+
+// cutting is a host whose connections to another are cut so many times.
+type cutting struct {
+	Host
+	cuts, begun int
+	failure     error
+}
+
+func (c *cutting) next() error {
+	if c.begun++; c.begun <= c.cuts {
+		return lane.ErrCut
+	}
+	return c.failure
+}
+
+func (c *cutting) Give(_ context.Context, _ Errand, _ Spot, meet func(lane.Card) (lane.Card, error), _ func(string)) (string, error) {
+	end, err := lane.Open(netip.Addr{})
+	if err != nil {
+		return "", err
+	}
+	defer end.Close()
+	if _, err := meet(end.Card()); err != nil {
+		return "", err
+	}
+	return "sum", c.next()
+}
+
+func (c *cutting) Take(ctx context.Context, _ Errand, with Meeting, _ func(string)) error {
+	end, err := lane.Open(netip.Addr{})
+	if err != nil {
+		return err
+	}
+	defer end.Close()
+	if _, err := with.Meet(ctx, "sv1", end.Card()); err != nil {
+		return err
+	}
+	return c.next()
+}
+
+// TestTransferGoesOn: a transfer whose connection is cut is begun again, and one that fails otherwise, or again and again, is not.
+func TestTransferGoesOn(t *testing.T) {
+	before := transferPause
+	transferPause = time.Millisecond
+	t.Cleanup(func() { transferPause = before })
+	other := errors.New("the disk is full")
+	for what, test := range map[string]struct {
+		cuts, begun int
+		failure     error
+		says        string
+	}{
+		"never":  {0, 1, nil, ""},
+		"twice":  {2, 3, nil, ""},
+		"always": {1000, maxTransfers, nil, "was cut"},
+		"fails":  {0, 1, other, other.Error()},
+	} {
+		from, to := &cutting{cuts: test.cuts, failure: test.failure}, &cutting{cuts: test.cuts, failure: test.failure}
+		f := fleetOf(&stub{}, &stub{})
+		f.All[0].Host, f.All[1].Host = from, to
+		h := hauler{f.All[1], f, &haul{apart: map[[2]string]bool{}}}
+		n := &spec.Node{Site: "demo", Name: "a", ID: 1}
+		sum, err := h.send(t.Context(), &plan.Step{Kind: plan.SendNode, Host: "sv2", Peer: "sv1", Subject: "a", Node: n, Was: n}, func(string) {})
+		if (err == nil) != (test.says == "") || err != nil && !strings.Contains(err.Error(), test.says) || err == nil && sum != "sum" {
+			t.Errorf("%s: %q, %v", what, sum, err)
+		}
+		if from.begun != test.begun || to.begun != test.begun {
+			t.Errorf("%s: it was begun %d and %d times", what, from.begun, to.begun)
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package imported
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"os"
+	"path/filepath"
+
+	"orrery/internal/image/sums"
+	"orrery/internal/tree"
+	"orrery/internal/treesync"
+)
+
+// How a file to import is called on its way, and a directory in OCI's layout.
+const (
+	fileTree      = "file"
+	directoryTree = "directory"
+)
+
+// Send sends a file, or a directory in OCI's layout, to Receive on the host that makes the image.
+func Send(ctx context.Context, path string, rw io.ReadWriter) error {
+	path, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	source := treesync.Source{Name: fileTree, Dir: filepath.Dir(path), File: filepath.Base(path)}
+	if info.IsDir() {
+		source = treesync.Source{Name: directoryTree, Dir: path, Only: part().MatchString}
+	}
+	_, err = treesync.SendOnce(ctx, rw, source)
+	return err
+}
+
+// Receive writes what Send sends, and returns the path of the file to import and its digest. What has come stays if the rest does not.
+func Receive(ctx context.Context, to treesync.Receiver, name string, rw io.ReadWriter) (path, digest string, err error) {
+	err = to.Receive(rw, treesync.State{Name: name}, func(tree string) bool { return tree == fileTree || tree == directoryTree })
+	if err != nil {
+		return "", "", err
+	}
+	if has, err := to.Read(); err != nil || !has.Whole {
+		return "", "", io.ErrUnexpectedEOF
+	}
+	if tree.Exists(to.Tree(directoryTree)) {
+		digest, err = packed(ctx, to)
+		return filepath.Join(to.Dir, archiveFile), digest, err
+	}
+	root, err := tree.Open(to.Tree(fileTree))
+	if err != nil {
+		return "", "", err
+	}
+	defer root.Close() //nolint:errcheck // it was only read
+	names, err := root.Names(".", 1)
+	if err != nil || len(names) == 0 {
+		return "", "", cmp.Or(err, io.ErrUnexpectedEOF)
+	}
+	if err := root.Own(names[0], os.Geteuid(), os.Getegid(), 0o600); err != nil {
+		return "", "", err
+	}
+	f, err := root.OpenFile(names[0])
+	if err != nil {
+		return "", "", err
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	if st, err := f.Stat(); err != nil || st.Size() > maxFileBytes {
+		return "", "", cmp.Or(err, tree.ErrTooLarge)
+	}
+	digest, err = sums.Of(ctx, f, nil)
+	return filepath.Join(to.Tree(fileTree), names[0]), digest, err
+}
+
+// maxFileBytes is how many bytes a file may have with all that is zero in it.
+const maxFileBytes = 1 << 44
+
+// archiveFile is the archive that is made of a directory.
+const archiveFile = "archive"
+
+// packed makes the archive of a directory that has come, and returns its digest.
+func packed(ctx context.Context, to treesync.Receiver) (string, error) {
+	root, err := tree.Open(to.Dir)
+	if err != nil {
+		return "", err
+	}
+	defer root.Close() //nolint:errcheck // nothing is written by it
+	in, err := Open(ctx, to.Tree(directoryTree))
+	if err != nil {
+		return "", err
+	}
+	defer in.Close() //nolint:errcheck // it was only read
+	sum := sha256.New()
+	file := tree.File{Path: archiveFile, Uid: os.Geteuid(), Gid: os.Getegid(), Mode: 0o600, Fill: func(f *os.File) error {
+		_, err := io.Copy(io.MultiWriter(f, sum), until(ctx, in))
+		return err
+	}}
+	err = root.Put(file, file.Uid, file.Gid)
+	return hex.EncodeToString(sum.Sum(nil)), err
+}
