@@ -211,6 +211,18 @@ func (f *Fleet) Releases() map[int]*site.Site {
 	return f.All[0].Releases() // which all of them share
 }
 
+// Sites returns what a switch needs: the site as each of the releases makes it, and as it is without any.
+func (f *Fleet) Sites() map[int]*site.Site {
+	all := map[int]*site.Site{}
+	maps.Copy(all, f.Releases())
+	base := 0
+	if nodes := f.Site().Nodes; len(nodes) > 0 {
+		base = nodes[0].Release
+	}
+	all[base] = f.Site()
+	return all
+}
+
 // AsReached returns which releases are live by what was on record when the hosts were reached. It is for callers that only
 // show something, right after that: a host that is far away is asked once less.
 func (f *Fleet) AsReached(ctx context.Context) (observe.Releases, error) {

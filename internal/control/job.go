@@ -136,7 +136,7 @@ func (j *Job) renewWayBack(ctx context.Context) error {
 	if err := j.Call(j.Site).Learn(ctx, j.Hosts, r.Trial.Back); err != nil {
 		return err
 	}
-	_, err = j.Call(j.Site).WayBack(ctx, j.Hosts, r.Trial, SitesOf(j.Hosts))
+	_, err = j.Call(j.Site).WayBack(ctx, j.Hosts, r.Trial, j.Hosts.Sites())
 	return err
 }
 

@@ -43,14 +43,14 @@ func (c *Session) catchUp(ctx context.Context, s *site.Site, f *apply.Fleet) err
 				Try("orrery twin create makes another")
 		}
 	}
-	if r, known := c.Far[s.Key()]; known && !r.Expires.IsZero() && time.Now().After(r.Expires) {
+	if r, known := c.Known[s.Key()]; known && !r.Expires.IsZero() && time.Now().After(r.Expires) {
 		return problem.New(problem.Surprise, "twin %s expired at %s; each of its hosts ends what it has of it", s.Twin, phrase.Clock(r.Expires)).At(s.Key()).
 			Try("orrery twin destroy %s ends the rest at once", s.Twin)
 	}
-	if hosts.Near(s) {
-		hosts.WatchAgain(ctx, c.machine(), c.Dirs, c.trouble)
-	}
-	if !f.Own() {
+	if !f.Own() { // its hosts watch over a trial by themselves
+		if hosts.Near(s) {
+			hosts.WatchAgain(ctx, c.machine(), c.Dirs, c.trouble)
+		}
 		return nil
 	}
 	r, err := f.ReadReleases(ctx)

@@ -47,7 +47,7 @@ func (j *Job) recoverSwitch(ctx context.Context) error {
 	if back { // it was to end the trial, too
 		on = nil
 	}
-	p, err := release.Switch(j.Base, seen, release.Goal{To: r.Switch.End, Releases: SitesOf(f), Trial: on, Back: back, Ended: trial.Recovered(r, back, rolledBack), Recover: true})
+	p, err := release.Switch(j.Base, seen, release.Goal{To: r.Switch.End, Releases: f.Sites(), Trial: on, Back: back, Ended: trial.Recovered(r, back, rolledBack), Recover: true})
 	if err != nil {
 		return err
 	}

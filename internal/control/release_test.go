@@ -3,6 +3,8 @@ package control_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -310,4 +312,26 @@ func TestDownKeepsRelease(t *testing.T) {
 		t.Errorf("up told\n%s", got)
 	}
 	d.wantLive(700)
+}
+
+// TestUnreadableRelease: on one host as on several, a release that is live and whose copy of the site directory cannot be read is told
+// of. What needs it is refused, and the site can still be looked at and taken down.
+func TestUnreadableRelease(t *testing.T) {
+	d := newDesk(t)
+	d.Without = []string{"sv2"}
+	_, err := d.Preview(t.Context(), nil, control.PreviewOptions{})
+	d.wantExit(err, problem.Usage, "no other host to leave out")
+	d.Without = nil
+	d.up()
+	d.stage(700)
+	d.turnTo(700)
+	d.must(os.WriteFile(filepath.Join(d.dirs.Release("toykat", 700), "site/site.toml"), []byte("["), 0o600))
+	_, err = d.Preview(t.Context(), nil, control.PreviewOptions{})
+	d.wantExit(err, problem.Mistake, "release 700 of site toykat: its copy of the site directory cannot be read")
+	d.wantLive(700)
+	if !strings.Contains(d.watch.text(), "release 700 of site toykat: its copy of the site directory cannot be read") {
+		t.Errorf("told was %s", d.watch.text())
+	}
+	_, err = d.Down(t.Context(), d.site(), nil, false)
+	d.must(err)
 }

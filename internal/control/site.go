@@ -61,10 +61,10 @@ func (c *Session) Load() (*site.Site, error) {
 
 // Know notes what hosts have on record of a twin.
 func (c *Session) Know(r twin.Record) {
-	if c.Far == nil {
-		c.Far = map[string]twin.Record{}
+	if c.Known == nil {
+		c.Known = map[string]twin.Record{}
 	}
-	c.Far[r.Key()] = r
+	c.Known[r.Key()] = r
 }
 
 // Absolute gives the site directory that is meant, as an absolute path.

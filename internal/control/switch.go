@@ -91,7 +91,7 @@ func (c *Session) switchTo(ctx context.Context, s *site.Site, selectors []string
 	if err := c.Call(s).Learn(ctx, t.hosts, map[string]int{"": number}); err != nil {
 		return nil, err
 	}
-	of := SitesOf(t.hosts)[number]
+	of := t.hosts.Sites()[number]
 	if of == nil {
 		of = s
 	}
@@ -167,7 +167,7 @@ func (t *change) run(ctx context.Context) (*Switched, error) {
 				begins = nil
 			}
 			p, err := release.Switch(t.site, hosts, release.Goal{
-				To: t.to, Releases: SitesOf(t.hosts), Trial: begins, Holds: t.apart(), Back: t.back, Ended: trial.WentBack(t.before.Trial, t.back, t.why),
+				To: t.to, Releases: t.hosts.Sites(), Trial: begins, Holds: t.apart(), Back: t.back, Ended: trial.WentBack(t.before.Trial, t.back, t.why),
 			})
 			if err == nil && maps.Equal(live, t.to) && onlyRecords(p) {
 				p.Steps = nil
@@ -269,7 +269,7 @@ func (t *change) beginApart(ctx context.Context) error {
 		return nil
 	}
 	t.hosts.ForgetLive()
-	if err := t.Call(t.site).BeginTrial(ctx, t.hosts, t.trial, SitesOf(t.hosts)); err != nil {
+	if err := t.Call(t.site).BeginTrial(ctx, t.hosts, t.trial, t.hosts.Sites()); err != nil {
 		return problem.New(problem.HalfWay, "the release is live, and its trial could not begin").At(t.site.Key()).Because(err).Try("orrery up returns to what was live before")
 	}
 	return nil

@@ -54,7 +54,7 @@ func (c *Session) expire(ctx context.Context, r twin.Record) error {
 // fillOnce gives the volumes of a twin what they begin with, before it is up for the first time. Fresh says that the caller has just
 // made it, and named the program that fills them.
 func (c *Session) fillOnce(ctx context.Context, s *site.Site, fresh bool) error {
-	r, known := c.Far[s.Key()]
+	r, known := c.Known[s.Key()]
 	if s.Twin == "" || !known {
 		return nil
 	}

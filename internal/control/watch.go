@@ -15,15 +15,12 @@ import (
 	"orrery/internal/site"
 )
 
-// trialLock is held by whoever watches over a trial of a site, so that others know that somebody does.
-func (c *Session) trialLock(s *site.Site) string { return c.Dirs.Site(s.Key()) + "/trial.lock" }
-
 // watched reports whether somebody watches over a trial of a site.
-func (c *Session) watched(s *site.Site) bool { return host.Held(c.trialLock(s)) }
+func (c *Session) watched(s *site.Site) bool { return host.Held(hosts.TrialLock(c.Dirs, s.Key())) }
 
 // WatchTrial watches over a trial until it is over, and ends it when it is to end. It gives how it ended.
 func (c *Session) WatchTrial(ctx context.Context, s *site.Site) (*observe.TrialEnd, error) {
-	lock, err := host.TakeLockWithin(ctx, hosts.WatchTimeout, c.trialLock(s), c.Holder())
+	lock, err := host.TakeLockWithin(ctx, hosts.WatchTimeout, hosts.TrialLock(c.Dirs, s.Key()), c.Holder())
 	if err != nil {
 		return nil, err
 	}

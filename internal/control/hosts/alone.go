@@ -115,12 +115,12 @@ func (a *Alone) read() error {
 // WatchTimeout is how long whoever is to watch over a trial waits for its lock.
 const WatchTimeout = 5 * time.Second
 
-// trialLock is held by whoever watches over a trial of a site on this machine.
-func trialLock(dirs host.Dirs, key string) string { return filepath.Join(dirs.Site(key), "trial.lock") }
+// TrialLock is held by whoever watches over a trial of a site on this machine, so that others know that somebody does.
+func TrialLock(dirs host.Dirs, key string) string { return filepath.Join(dirs.Site(key), "trial.lock") }
 
 // watchLock takes the lock of whoever watches. Somebody who just asks whether it is held has it for a moment.
 func (a *Alone) watchLock(ctx context.Context) (*host.Lock, error) {
-	return host.TakeLockWithin(ctx, WatchTimeout, trialLock(a.Dirs, a.Key), a.holder())
+	return host.TakeLockWithin(ctx, WatchTimeout, TrialLock(a.Dirs, a.Key), a.holder())
 }
 
 func (a *Alone) holder() host.Holder {
@@ -375,7 +375,7 @@ func (c *Call) TellTrial(ctx context.Context, f *apply.Fleet, r observe.Releases
 	}
 	until, back := phrase.Clock(r.Trial.Until), register.ReleaseNames(r.Trial.Back)
 	switch {
-	case f.Own() && !host.Held(trialLock(c.Dirs, c.Site.Key())):
+	case f.Own() && !host.Held(TrialLock(c.Dirs, c.Site.Key())):
 		c.Notice("release %d is on trial until %s, but nobody watches over it: the process that did has ended (orrery resume, and whatever changes the site, sees to it)",
 			r.Trial.Release, until)
 	case f.Own() && !r.Trial.ByHand:

@@ -148,7 +148,7 @@ func WatchAgain(ctx context.Context, m here.Machine, dirs host.Dirs, trouble fun
 	for _, path := range ways {
 		key := filepath.Base(filepath.Dir(path))
 		r, err := m.Host("local", key, nil).ReadReleases(context.Background())
-		if err == nil && r.Trial != nil && !host.Held(trialLock(dirs, key)) {
+		if err == nil && r.Trial != nil && !host.Held(TrialLock(dirs, key)) {
 			err = m.Later(ctx, later.Call{Name: apply.WatchName(key), Args: []string{"trial", "--key", key}})
 		}
 		if err != nil {

@@ -30,7 +30,7 @@ func MoveJob(ctx context.Context, c *control.Session, s *site.Site, f *apply.Fle
 		Session: c, Site: s, Base: s, Hosts: f,
 		Plan: func(seen []observe.Host) (*plan.Plan, error) { return planMove(ctx, c, s, f, seen, moves) },
 		Back: func(seen []observe.Host, failed *plan.Plan) (*plan.Plan, error) {
-			return plan.MoveBack(s, seen, plan.Goal{Releases: control.SitesOf(f)}, failed)
+			return plan.MoveBack(s, seen, plan.Goal{Releases: f.Sites()}, failed)
 		},
 		Ask: func(c *control.Session, p *plan.Plan) (bool, error) {
 			disturbed := p.Disturbed()
@@ -46,7 +46,7 @@ func planMove(ctx context.Context, c *control.Session, s *site.Site, f *apply.Fl
 	if err := c.Call(s).Learn(ctx, f, beside(seen, moves)); err != nil {
 		return nil, err
 	}
-	p, err := plan.MoveNodes(s, seen, plan.Goal{Releases: control.SitesOf(f)}, moves)
+	p, err := plan.MoveNodes(s, seen, plan.Goal{Releases: f.Sites()}, moves)
 	if err != nil {
 		return nil, err
 	}

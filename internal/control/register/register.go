@@ -9,6 +9,6 @@ import (
 
 // A Register is what is known of sites in the directories of a host.
 type Register struct {
-	Dirs host.Dirs
-	Far  map[string]twin.Record // of twins that are on other hosts, by key: what these have on record
+	Dirs  host.Dirs
+	Known map[string]twin.Record // what hosts have on record of twins, by key
 }
