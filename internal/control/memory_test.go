@@ -318,6 +318,11 @@ func (m *machine) Try(_ context.Context, ways []path.Way) []int {
 func (m *machine) Guard(...*spec.Node) (letGo func(), err error) { return func() {}, nil }
 
 func (m *machine) Later(_ context.Context, l later.Call) error {
+	if m.mishaps != nil {
+		if err := m.mishaps.strike(m.name + " Later"); err != nil {
+			return err
+		}
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.noLater != nil {

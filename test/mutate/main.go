@@ -162,7 +162,7 @@ func (l *lab) measureOne(t test, program string) {
 	if err == nil {
 		t.blocks, err = readCoverage(data)
 	}
-	_ = os.RemoveAll(data) // the next test has its own
+	_ = errors.Join(os.RemoveAll(data), os.Unsetenv("GOCOVERDIR")) // the next test has its own
 	if err != nil {
 		fmt.Printf("%s.%s fails without a mutation and is left out: %v\n%s\n", t.suite.path, t.name, err, out)
 	} else if len(t.blocks) > 0 {
