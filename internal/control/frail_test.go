@@ -158,16 +158,16 @@ func (f frail) Editions(ctx context.Context, of []int) (map[int]string, error) {
 	return tried(f, "Editions", func() (map[int]string, error) { return f.Worker.Editions(ctx, of) })
 }
 
-func (f frail) Edition(ctx context.Context, release int) (io.ReadCloser, error) {
-	return tried(f, "Edition", func() (io.ReadCloser, error) { return f.Worker.Edition(ctx, release) })
+func (f frail) SendEdition(ctx context.Context, release int, rw io.ReadWriter) error {
+	return f.try("SendEdition", func() error { return f.Worker.SendEdition(ctx, release, rw) })
 }
 
-func (f frail) Receive(ctx context.Context, digest string, from io.Reader) error {
-	return f.try("Receive", func() error { return f.Worker.Receive(ctx, digest, from) })
+func (f frail) Receive(ctx context.Context, digest string, rw io.ReadWriter) error {
+	return f.try("Receive", func() error { return f.Worker.Receive(ctx, digest, rw) })
 }
 
-func (f frail) KeepEdition(ctx context.Context, release int, digest string, from io.Reader) error {
-	return f.try("KeepEdition", func() error { return f.Worker.KeepEdition(ctx, release, digest, from) })
+func (f frail) KeepEdition(ctx context.Context, release int, digest string, rw io.ReadWriter) error {
+	return f.try("KeepEdition", func() error { return f.Worker.KeepEdition(ctx, release, digest, rw) })
 }
 
 func (f frail) KeepWayBack(ctx context.Context, w apply.WayBack) error {
