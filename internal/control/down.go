@@ -2,7 +2,6 @@ package control
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"orrery/internal/apply"
@@ -77,7 +76,10 @@ func (c *Session) down(ctx context.Context, s *site.Site, f *apply.Fleet, chosen
 	if err := c.Call(s).KeepMirrors(ctx, f, nil); err != nil {
 		return result, err
 	}
-	return result, errors.Join(f.DropRestores(ctx), c.clearRestore(ctx, s))
+	if err := f.DropRestores(ctx); err != nil {
+		return result, err
+	}
+	return result, c.clearRestore(ctx, s)
 }
 
 func (c *Session) askDown(s *site.Site, p *plan.Plan, volumes bool) (asked bool, err error) {
