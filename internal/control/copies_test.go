@@ -1,7 +1,9 @@
 package control_test
 
 import (
+	"errors"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"orrery/internal/control"
@@ -41,5 +43,33 @@ func TestNoSuchEdition(t *testing.T) {
 		if err := h.KeepEdition(t.Context(), release, "", nil); problem.Exit(err) != int(problem.Failed) {
 			t.Errorf("release %d: %v", release, err)
 		}
+	}
+}
+
+// TestNobodyWaits: that nobody can be made to wait for the end of a twin is said by whoever changes a site.
+func TestNobodyWaits(t *testing.T) {
+	d := newDesk(t)
+	d.up()
+	of := twinOf("toykat", d.dir, "dev")
+	of.Expires = of.Created.Add(hour)
+	_, _, err := d.CreateTwin(t.Context(), of)
+	d.must(err)
+	d.must(d.Cancel("expiry-toykat.dev"))
+	d.noLater = errors.New("no process can be begun")
+	_, err = d.Start(t.Context(), d.site(), nil)
+	d.must(err)
+	if !strings.Contains(d.watch.text(), "trouble: no process can be begun") {
+		t.Errorf("told was %s", d.watch.text())
+	}
+}
+
+// TestNamedOnce: of what a run has not done, each thing is named once, however many of its steps were not begun.
+func TestNamedOnce(t *testing.T) {
+	d := newDesk(t)
+	d.fault.Fail("Create", "web1", 1, nil)
+	_, _, err := d.Up(t.Context(), d.site(), nil, control.UpOptions{})
+	d.wantExit(err, problem.Left)
+	if n := strings.Count(err.Error(), "node web1"); n != 1 {
+		t.Errorf("node web1 is named %d times: %v", n, err)
 	}
 }

@@ -82,6 +82,10 @@ func TestMayNotCall(t *testing.T) {
 	if err := MayCall(t.Context(), c, "twin destroy", nil, []string{"dev"}); problem.Exit(err) != int(problem.Mistake) || c.Twin != "dev" {
 		t.Errorf("a twin that is not there: %v, %q", err, c.Twin)
 	}
+	c.Twin = ""
+	if err := MayCall(t.Context(), c, "twin create", nil, []string{"karoo"}); problem.Exit(err) != int(problem.Refused) || !strings.Contains(err.Error(), "karoo is not a site") {
+		t.Errorf("a twin of a site that is not up: %v", err)
+	}
 	dir := t.TempDir() + "/open"
 	if err := c.MarkUp(&site.Site{Name: "a"}, dir); err != nil {
 		t.Fatal(err)
