@@ -14,7 +14,7 @@ import (
 
 // TestAwaitFarTrial: whoever waits for a trial on several hosts learns how it ends: that it is confirmed, or that all hosts have gone back because it has failed on one.
 func TestAwaitFarTrial(t *testing.T) {
-	d, other := onFarTrial(t)
+	d, _ := onFarTrial(t)
 	type outcome struct {
 		end *observe.TrialEnd
 		err error
@@ -31,7 +31,7 @@ func TestAwaitFarTrial(t *testing.T) {
 	}
 	d.wantLive(700)
 
-	d, other = onFarTrial(t)
+	d, other := onFarTrial(t)
 	h := other.Host("sv2", "toykat", nil)
 	r, err := h.ReadReleases(t.Context())
 	d.must(err)

@@ -107,7 +107,7 @@ func TestHostileEdition(t *testing.T) {
 	if info, err := os.Stat(to + "/site/run"); err != nil || info.Mode() != 0o600 {
 		t.Errorf("a program has come as %v: %v", info.Mode(), err)
 	}
-	silent := func(rw io.ReadWriter) error { return nil }
+	silent := func(io.ReadWriter) error { return nil }
 	if err := treesync.Pipe(t.Context(), silent, func(rw io.ReadWriter) error { _, err := Receive(t.Context(), rw, t.TempDir()); return err }); err == nil {
 		t.Error("nothing came, and is taken")
 	}

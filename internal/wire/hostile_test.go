@@ -147,7 +147,7 @@ func TestHalfClosed(t *testing.T) {
 	for name := range calls {
 		t.Run("stream/"+name, func(t *testing.T) {
 			t.Parallel()
-			fails(t, name, liar(t, func(s *yamux.Stream) { _, _ = s.Write([]byte{byte(says), 0, 0, 0, 9, '{'}) }), "the far end does not answer")
+			fails(t, name, liar(t, func(s *yamux.Stream) { _, _ = s.Write([]byte{says, 0, 0, 0, 9, '{'}) }), "the far end does not answer")
 		})
 	}
 }
@@ -155,8 +155,8 @@ func TestHalfClosed(t *testing.T) {
 // What is no answer ends the session, with a clear problem.
 func TestLiar(t *testing.T) {
 	for what, bytes := range map[string][]byte{
-		"long":     {byte(says), 0xff, 0xff, 0xff, 0xff},
-		"too long": binary.BigEndian.AppendUint32([]byte{byte(says)}, mostSaid+1),
+		"long":     {says, 0xff, 0xff, 0xff, 0xff},
+		"too long": binary.BigEndian.AppendUint32([]byte{says}, mostSaid+1),
 		"kind":     frame.Append(nil, '?', []byte("{}")),
 		"question": frame.Append(nil, asks, []byte("{}")),
 		"json":     frame.Append(nil, says, []byte("no")),
