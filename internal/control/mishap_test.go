@@ -212,12 +212,12 @@ func TestMishapSwitch(t *testing.T) {
 		if live("701")() {
 			d.must(back())
 		}
-	}, verb: forward, reached: live("701"), quiet: []string{"Edition"}}) // the other host has the same copy
+	}, verb: forward, reached: live("701"), quiet: []string{"SendEdition"}}) // the other host has the same copy
 	d.try(m, trip{before: func() {
 		if live("700")() {
 			d.must(forward())
 		}
-	}, verb: back, reached: live("700"), quiet: []string{"Edition"}})
+	}, verb: back, reached: live("700"), quiet: []string{"SendEdition"}})
 }
 
 // TestMishapMove: whatever fails on the way of a node from host to host is said, and the node is on one of them with all that it has written.

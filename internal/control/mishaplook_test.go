@@ -108,7 +108,7 @@ func TestMishapLook(t *testing.T) {
 	} {
 		t.Log(name)
 		// The other host has the same copy, and a restore that was interrupted keeps nobody from looking.
-		quiet := []string{"Edition", "RestorePart"}
+		quiet := []string{"SendEdition", "RestorePart"}
 		d.try(m, trip{before: func() {}, verb: look, reached: func() bool { return true }, quiet: quiet})
 	}
 }
@@ -136,11 +136,11 @@ func TestMishapRelease(t *testing.T) {
 			d.must(err)
 		}
 	}
-	d.try(m, trip{before: back, verb: begin, reached: func() bool { on, _ := read(); return on }, quiet: []string{"Edition"}})
+	d.try(m, trip{before: back, verb: begin, reached: func() bool { on, _ := read(); return on }, quiet: []string{"SendEdition"}})
 	d.try(m, trip{before: func() { back(); d.must(begin()) }, verb: func() error {
 		_, err := d.Confirm(t.Context(), d.site(), "by hand")
 		return err
-	}, reached: func() bool { on, n := read(); return !on && n > 0 }, quiet: []string{"Edition", "CopyReleases"}}) // that all know that all know it is noted if possible
+	}, reached: func() bool { on, n := read(); return !on && n > 0 }, quiet: []string{"SendEdition", "CopyReleases"}}) // that all know that all know it is noted if possible
 }
 
 // TestMishapHost: whatever fails while a host is drained, or lets nodes come again, is said.
