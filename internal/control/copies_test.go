@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"orrery/internal/control"
+	"orrery/internal/control/backups"
 	"orrery/internal/problem"
 )
 
@@ -71,5 +72,19 @@ func TestNamedOnce(t *testing.T) {
 	d.wantExit(err, problem.Left)
 	if n := strings.Count(err.Error(), "node web1"); n != 1 {
 		t.Errorf("node web1 is named %d times: %v", n, err)
+	}
+}
+
+// TestBackupOfSeveralReleases: of a host that has a node of several releases beside the live one, a backup takes all of them.
+func TestBackupOfSeveralReleases(t *testing.T) {
+	t.Parallel()
+	d := diskDesk(t)
+	d.up()
+	d.stage(700)
+	d.stage(701)
+	made, err := backups.Take(t.Context(), d.Session, nil, filepath.Join(t.TempDir(), "backups")+"/", backups.Options{})
+	d.must(err)
+	if made.Nodes < 3 {
+		t.Errorf("taken was %+v", made)
 	}
 }

@@ -132,6 +132,7 @@ func (t *together) merge() error {
 	t.into.Cut()
 	at := map[string]string{}
 	t.mergeLayers()
+	by := map[string]*ferry.Taking{} // a host may have several of a node: those of releases that are staged or were live
 	for _, p := range t.parts {
 		if p.Host != "" {
 			m.Format, m.Hosts = vault.FormatHosts, append(m.Hosts, vault.Host{Name: p.Host})
@@ -143,10 +144,10 @@ func (t *together) merge() error {
 			if n.Staged {
 				name += "*"
 			}
-			if other, twice := at[name]; twice {
-				return problem.New(problem.Surprise, "hosts %s and %s both have node %s", other, p.Host, n.Name).Try("orrery status shows what is where; orrery up clears away what is left over")
+			if other := by[name]; other != nil && other != p {
+				return problem.New(problem.Surprise, "hosts %s and %s both have node %s", other.Host, p.Host, n.Name).Try("orrery status shows what is where; orrery up clears away what is left over")
 			}
-			at[name] = p.Host
+			at[name], by[name] = p.Host, p
 			m.Nodes = append(m.Nodes, *n)
 		}
 		for path, value := range p.Secrets {
