@@ -22,7 +22,7 @@ var small = map[string]string{
 // give figures, in the last instance as in the first.
 func labDefault(t *testing.T) {
 	e := experiment.Default()
-	text := "rounds = 5\nmost = 5\nrounds_per_instance = 2\nagain = \"none\"\nquiet = \"none\"\ndisturbed = 1\n[setting.veth]\n"
+	text := "rounds = 5\nmost = 5\nrounds_per_instance = 1\nagain = \"none\"\nquiet = \"none\"\ndisturbed = 1\n[setting.veth]\n"
 	for _, one := range e.Tests {
 		keys, ok := small[one.Kind]
 		if !ok {
