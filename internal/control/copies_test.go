@@ -51,13 +51,10 @@ func TestNoSuchEdition(t *testing.T) {
 func TestNobodyWaits(t *testing.T) {
 	d := newDesk(t)
 	d.up()
-	of := twinOf("toykat", d.dir, "dev")
-	of.Expires = of.Created.Add(hour)
-	_, _, err := d.CreateTwin(t.Context(), of)
-	d.must(err)
+	d.must(d.makeEndingTwin())
 	d.must(d.Cancel("expiry-toykat.dev"))
 	d.noLater = errors.New("no process can be begun")
-	_, err = d.Start(t.Context(), d.site(), nil)
+	_, err := d.Start(t.Context(), d.site(), nil)
 	d.must(err)
 	if !strings.Contains(d.watch.text(), "trouble: no process can be begun") {
 		t.Errorf("told was %s", d.watch.text())

@@ -149,6 +149,11 @@ func (d *desk) reads(node, path, want string) bool {
 	return err == nil && out.String() == want
 }
 
+// backThen reports whether all nodes run and read what writeAll("then") has written.
+func (d *desk) backThen() bool {
+	return d.nodes() == bothUp && d.reads("db", book, "then") && d.reads("web1", motd, "then")
+}
+
 func (d *desk) downAll() {
 	d.Helper()
 	_, err := d.Down(d.Context(), d.site(), nil, true)
@@ -265,9 +270,7 @@ func TestMishapSnapshot(t *testing.T) {
 	d.try(m, trip{before: func() { d.up(); d.writeAll("now") }, verb: func() error {
 		_, err := snapshots.Restore(t.Context(), d.Session, d.site(), last.ID, nil)
 		return err
-	}, reached: func() bool {
-		return d.nodes() == bothUp && d.reads("db", book, "then") && d.reads("web1", motd, "then")
-	}})
+	}, reached: d.backThen})
 }
 
 // TestMishapBackup: whatever fails while a backup is taken or restored is said; a backup that is there is whole.
@@ -290,12 +293,6 @@ func TestMishapTwin(t *testing.T) {
 	t.Parallel()
 	d, m := frailDesk(t, false)
 	d.up()
-	create := func() error {
-		of := twinOf("toykat", d.dir, "dev")
-		of.Expires = of.Created.Add(hour)
-		_, _, err := d.CreateTwin(t.Context(), of)
-		return err
-	}
 	running := func(want int) func() bool {
 		return func() bool {
 			all, _, err := twins.List(t.Context(), d.Session)
@@ -314,13 +311,13 @@ func TestMishapTwin(t *testing.T) {
 			d.must(twins.Destroy(t.Context(), d.Session, "dev"))
 		}
 	}
-	d.try(m, trip{before: gone, verb: create, reached: running(2), again: func() error {
+	d.try(m, trip{before: gone, verb: d.makeEndingTwin, reached: running(2), again: func() error {
 		if all, _, err := twins.List(t.Context(), d.Session); err != nil || len(all) == 0 {
-			return create()
+			return d.makeEndingTwin()
 		}
 		of := d.ofTwin("dev")
 		_, _, err := of.Up(t.Context(), of.site(), nil, control.UpOptions{})
 		return err
 	}})
-	d.try(m, trip{before: func() { gone(); d.must(create()) }, verb: func() error { return twins.Destroy(t.Context(), d.Session, "dev") }, reached: running(0)})
+	d.try(m, trip{before: func() { gone(); d.must(d.makeEndingTwin()) }, verb: func() error { return twins.Destroy(t.Context(), d.Session, "dev") }, reached: running(0)})
 }

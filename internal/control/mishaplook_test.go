@@ -200,9 +200,7 @@ func TestMishapRestore(t *testing.T) {
 	d.try(m, trip{before: func() { d.up(); d.writeAll("now") }, verb: func() error {
 		_, err := backups.Restore(t.Context(), d.Session, to, control.RestoreOptions{Dir: d.dir, Replace: true})
 		return err
-	}, reached: func() bool {
-		return d.nodes() == bothUp && d.reads("db", book, "then") && d.reads("web1", motd, "then")
-	}})
+	}, reached: d.backThen})
 }
 
 // TestMishapAdopt: whatever fails while a node takes over the data of another is said, and the data is one's or the other's.

@@ -21,14 +21,19 @@ func (d *desk) ofTwin(name string) *desk {
 	return &of
 }
 
+// makeEndingTwin makes a twin that ends in an hour.
+func (d *desk) makeEndingTwin() error {
+	of := twinOf("toykat", d.dir, "dev")
+	of.Expires = of.Created.Add(hour)
+	_, _, err := d.CreateTwin(d.Context(), of)
+	return err
+}
+
 // TestTwinEnds: a twin with an end is waited for; if nobody does any more, whoever comes first sees to it, and says so.
 func TestTwinEnds(t *testing.T) {
 	d := newDesk(t)
 	d.up()
-	of := twinOf("toykat", d.dir, "dev")
-	of.Expires = of.Created.Add(hour)
-	_, _, err := d.CreateTwin(t.Context(), of)
-	d.must(err)
+	d.must(d.makeEndingTwin())
 	waits := func() bool {
 		waiting, _ := d.Waiting()
 		return len(waiting) == 1 && waiting[0].Name == "expiry-toykat.dev"
@@ -55,6 +60,8 @@ func TestTwinEnds(t *testing.T) {
 	}
 
 	d.must(d.Cancel("expiry-toykat.dev"))
+	of, err := d.ReadTwin("toykat.dev")
+	d.must(err)
 	of.Expires = of.Created.Add(-hour)
 	d.must(d.WriteTwin(of))
 	d.fault.Fail("Destroy", "", 1, nil)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"strings"
 	"testing"
 
 	"orrery/internal/control/nodes"
@@ -79,7 +80,7 @@ func TestConsoleOf(t *testing.T) {
 		d.wantExit(ask("web2"), problem.Failed, "node web2 does not run", "orrery up web2")
 		d.wantExit(ask("web11"), problem.Usage, "did you mean web1?")
 	}
-	d.write("site.toml", privileged)
+	d.write("site.toml", strings.Replace(toykat, "[release.700]\n[release.701]\n", "privileged = true\n", 1)) // of the web nodes
 	d.up()
 	d.Member = &member.Person{Name: "ada"}
 	for _, ask := range of {
@@ -130,24 +131,3 @@ func TestExec(t *testing.T) {
 		t.Error("what is interrupted has succeeded")
 	}
 }
-
-const privileged = `
-[site]
-name = "toykat"
-
-[network.lan]
-subnet  = "10.99.1.0/24"
-gateway = "10.99.1.1"
-
-[image.debian]
-suite = "bookworm"
-
-[node.db]
-id     = 11
-roles  = ["db"]
-
-[node."web{1..2}"]
-id     = 21
-roles  = ["web"]
-privileged = true
-`
