@@ -35,17 +35,11 @@ func (d Dirs) RemoveSite(site string) error {
 		_ = tree.RemoveAll(dir) // by a program that was killed, or is at it now
 	}
 	away := d.Site(gone + rand.Text())
-	if err := os.Rename(d.Site(site), away); errors.Is(err, fs.ErrNotExist) {
-		return nil
-	} else if err != nil {
-		return err
+	err = os.Rename(d.Site(site), away)
+	if err == nil {
+		err = tree.RemoveAll(away)
 	}
-	return removed(tree.RemoveAll(away))
-}
-
-// removed is the error of a removal that others may have helped with.
-func removed(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) { // it was gone, or another process has helped to remove it
 		return nil
 	}
 	return err
