@@ -15,7 +15,7 @@ import (
 )
 
 // labTwoStateDirectories: a lab beside that of another state directory is refused with one message, which names what can be
-// done, both while the other measures and after it was killed.
+// done, both while the other measures and after it was killed. No user of the host reads what is measured with meanwhile.
 func labTwoStateDirectories(t *testing.T) {
 	s := newLab(t)
 	s.write("lab/planted.toml", plantedLab)
@@ -40,6 +40,7 @@ func labTwoStateDirectories(t *testing.T) {
 		}
 		return os.ErrNotExist
 	})
+	wantClosed(t, s.closedTo(nobody, 5, filepath.Join(s.dirs.State, "lab")))
 	refused := func(status int, says ...string) {
 		t.Helper()
 		r := other.run("lab", "run", file).want(status, says...)

@@ -90,7 +90,7 @@ func (s *stand) begin(ctx context.Context, aside func() (control.Watcher, func()
 
 // up makes the settings.
 func (s *stand) up(ctx context.Context) error {
-	if err := os.MkdirAll(s.work, 0o711); err != nil {
+	if err := os.MkdirAll(s.work, 0o700); err != nil { // what nodes see of it is mounted by root, and they may show it to all
 		return err
 	}
 	j := &control.Job{Session: s.Session, Site: s.site, Hosts: s.hosts, Plan: func(hosts []observe.Host) (*plan.Plan, error) {
