@@ -149,6 +149,9 @@ func (c *Client) ask(ctx context.Context, q question) error {
 	})
 }
 
+// Stir has the machine ask its host for something of its files, so that whoever serves them looks for all that was asked.
+func (c *Client) Stir(ctx context.Context) error { return c.ask(ctx, question{Verb: toStir}) }
+
 // A call is a question that has been asked.
 type call struct {
 	*yamux.Stream

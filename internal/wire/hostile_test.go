@@ -75,6 +75,7 @@ var calls = map[string]func(ctx context.Context, c *Client) error{
 	"forget":   func(ctx context.Context, c *Client) error { return c.Forget(ctx, []string{"/x"}) },
 	"find":     func(ctx context.Context, c *Client) error { return c.Find(ctx, []string{"/x"}) },
 	"unused":   func(ctx context.Context, c *Client) error { return c.Unused(ctx, []string{"x"}) },
+	"stir":     func(ctx context.Context, c *Client) error { return c.Stir(ctx) },
 	"run": func(ctx context.Context, c *Client) error {
 		return c.Runner("node").Run(ctx, host.Command{Args: []string{"x"}, Stdout: io.Discard})
 	},

@@ -31,6 +31,8 @@ type Machine interface {
 	Find(ctx context.Context, places []string) error
 	// Unused returns *InUse if something in the machine uses one of its disks with these serial numbers.
 	Unused(ctx context.Context, serials []string) error
+	// Stir asks the host for something of the machine's files that it cannot know itself.
+	Stir(ctx context.Context) error
 }
 
 // Serve does at a place what clients ask for who come along a connection, one after the other. When one of them goes, all that he has called is ended. It returns
@@ -179,7 +181,7 @@ func (c *served) do(d *desk) {
 		c.say(c.talk(place, q.About))
 	case toPing:
 		c.say(nil)
-	case toAwait, toJoin, toPowerOff, toForget, toFind, toUnused:
+	case toAwait, toJoin, toPowerOff, toForget, toFind, toUnused, toStir:
 		c.say(c.ofMachine(d.place, q))
 	default:
 		c.say(problem.New(problem.Unable, "it does not know %q", shorten(q.Verb, 32)))
@@ -261,6 +263,8 @@ func (c *served) ofMachine(place host.Runner, q question) error {
 		return m.Unused(c.ctx, q.Disks)
 	case toJoin:
 		return m.Join(c.ctx, q.NICs)
+	case toStir:
+		return m.Stir(c.ctx)
 	}
 	return m.Await(c.ctx, q.Path)
 }

@@ -75,6 +75,7 @@ const (
 	toForget   = "forget"
 	toFind     = "find"
 	toUnused   = "unused"
+	toStir     = "stir"
 	toTalk     = "talk"
 )
 

@@ -437,6 +437,11 @@ func (m machine) Unused(_ context.Context, serials []string) error {
 	return &InUse{"disks " + strings.Join(serials, ", ")}
 }
 
+func (m machine) Stir(context.Context) error {
+	m.awaited <- "stirred"
+	return nil
+}
+
 // Signs of life, waiting, power, places to let go of and to find; of a place that is no machine, a clear no. A problem keeps its words.
 func TestMachine(t *testing.T) {
 	m := machine{awaited: make(chan string, 1), off: make(chan string, 1)}
@@ -468,6 +473,9 @@ func TestMachine(t *testing.T) {
 		t.Error(err)
 	}
 	if err := c.Unused(within(t), []string{"a", "b"}); !errors.As(err, &used) || used.By != "disks a, b" {
+		t.Error(err)
+	}
+	if err := c.Stir(within(t)); err != nil || <-m.awaited != "stirred" {
 		t.Error(err)
 	}
 	if err := c.ask(within(t), question{Verb: "of later times"}); !problem.Is(err, problem.Unable) { // by which callers know a far end that is older than they are

@@ -36,7 +36,7 @@ func (e *Engine) Freeze(ctx context.Context, ref engine.Ref) error {
 		_ = m.pause(ctx) // one whose QEMU does not answer stands still all the same
 	}
 	if err := m.Frost().Freeze(ctx); err != nil {
-		err = errors.Join(err, m.goOn())
+		err = errors.Join(err, e.goOn(ctx, m))
 		return m.Fails("does not stand still", err)
 	}
 	return nil
@@ -45,7 +45,7 @@ func (e *Engine) Freeze(ctx context.Context, ref engine.Ref) error {
 // Thaw lets a machine go on.
 func (e *Engine) Thaw(ctx context.Context, ref engine.Ref) error {
 	m := e.machine(ref)
-	if err := m.thaw(); err != nil {
+	if err := e.thaw(ctx, m); err != nil {
 		return m.Fails("stays frozen", err)
 	}
 	return m.Group().AwaitFrost(ctx, false)
@@ -83,9 +83,9 @@ func (m machine) still() bool {
 }
 
 // thaw lets a machine go on that is frozen or halted, whoever did that.
-func (m machine) thaw() error {
+func (e *Engine) thaw(ctx context.Context, m machine) error {
 	if err := m.Frost().Thaw(); err != nil {
 		return err
 	}
-	return m.goOn()
+	return e.goOn(ctx, m)
 }

@@ -101,6 +101,6 @@ func TestPause(t *testing.T) {
 func TestGoOnEnded(t *testing.T) {
 	m := monitors(t, func(string) string { return "{}" })
 	must(t, os.WriteFile(m.halted(), nil, 0o600))
-	must(t, m.goOn())
+	must(t, m.unhalt())
 	m.wants(t, false)
 }

@@ -53,7 +53,7 @@ func (e *Engine) stay(ctx context.Context, m machine, h handover) error {
 	if err := m.setHeaders(h.Headers); err != nil {
 		return err
 	}
-	return e.over(m)
+	return e.over(ctx, m)
 }
 
 // take gives the machine that has taken over the place of the one before, and ends that.
@@ -76,11 +76,11 @@ func (e *Engine) take(ctx context.Context, m machine, h handover) error {
 	if err := m.Group().KillThose(ctx, h.Leaving.Has); err != nil {
 		return err
 	}
-	return e.over(m)
+	return e.over(ctx, m)
 }
 
 // over forgets that there were two, and limits the node to one again.
-func (e *Engine) over(m machine) error {
+func (e *Engine) over(ctx context.Context, m machine) error {
 	r, err := e.Record(m.Ref)
 	if err != nil {
 		return err
@@ -91,7 +91,11 @@ func (e *Engine) over(m machine) error {
 	if err := os.RemoveAll(m.nextRun()); err != nil {
 		return err
 	}
-	return os.Remove(m.moving())
+	if err := os.Remove(m.moving()); err != nil {
+		return err
+	}
+	e.stir(ctx, m)
+	return nil
 }
 
 // resolve completes what a run that was killed has begun, or takes it back: whichever of two machines has the state goes on.

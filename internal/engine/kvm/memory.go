@@ -101,11 +101,20 @@ func remember(ctx context.Context, q *qmp.Client, r *nodedir.Record, file string
 	return errors.Join(err, <-copied)
 }
 
-// goOn lets the processors of a machine go on that were halted, whoever did that.
-func (m machine) goOn() error {
+// goOn lets a machine go on whose processors were halted, whoever did that.
+func (e *Engine) goOn(ctx context.Context, m machine) error {
 	if _, err := os.Lstat(m.halted()); err != nil {
 		return nil
 	}
+	if err := m.unhalt(); err != nil {
+		return err
+	}
+	e.stir(ctx, m)
+	return nil
+}
+
+// unhalt lets the processors of a machine go on.
+func (m machine) unhalt() error {
 	if m.running() {
 		ctx, cancel := context.WithTimeoutCause(context.Background(), answering, errors.New("its monitor does not answer"))
 		defer cancel()

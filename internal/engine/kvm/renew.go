@@ -182,6 +182,7 @@ type likeness struct {
 	Type  string     `json:"type"`
 	Slots argv.Slots `json:"slots"`
 	Empty bool       `json:"empty,omitempty"` // the drive of its seed
+	Kicks bool       `json:"kicks,omitempty"` // its guest tells virtiofsd of each request
 }
 
 // ask tells what a machine that runs is like: its type, where its devices are, and what is in its drive.
@@ -202,6 +203,10 @@ func ask(ctx context.Context, q *qmp.Client) (is likeness, err error) {
 	for _, d := range drives {
 		is.Empty = is.Empty || strings.HasSuffix(d.Of, argv.SeedDrive) && d.Inserted == nil
 	}
+	if err != nil {
+		return is, err
+	}
+	is.Kicks, err = kicks(ctx, q)
 	return is, err
 }
 
@@ -209,6 +214,7 @@ func ask(ctx context.Context, q *qmp.Client) (is likeness, err error) {
 func (is likeness) take(line *argv.Machine) (err error) {
 	line.Type, err = argv.TypeOf(is.Type)
 	line.Slots, line.Disk.Empty, line.Incoming = is.Slots, is.Empty, true
+	line.SparesKicks = !is.Kicks
 	return err
 }
 

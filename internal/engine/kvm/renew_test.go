@@ -26,11 +26,11 @@ type counted struct {
 	lines chan int
 }
 
-// counts lets the host be connected to a guest that counts, three times a second.
-func (g ground) counts(t *testing.T, n *spec.Node) *counted {
+// counts lets the host be connected to a guest that counts, with pauses of so many seconds, and asks for a file with each number.
+func (g ground) counts(t *testing.T, n *spec.Node, pause string) *counted {
 	t.Helper()
-	const script = `use IO::Socket::INET; $l = IO::Socket::INET->new(LocalPort => 7000, Listen => 1) or die; $c = $l->accept; $c->autoflush(1);
-		for ($n = 0; print $c "$n\n"; $n++) { select undef, undef, undef, 0.3 }`
+	script := `use IO::Socket::INET; $l = IO::Socket::INET->new(LocalPort => 7000, Listen => 1) or die; $c = $l->accept; $c->autoflush(1);
+		for ($n = 0; print $c "$n\n"; $n++) { -e "/nowhere$n"; select undef, undef, undef, ` + pause + ` }`
 	must(t, g.Runner(engine.RefOf(n)).Run(t.Context(), host.Command{Args: []string{"sh", "-c", `setsid perl -e "$0" >/dev/null 2>&1 &`, script}}))
 	address := n.NICs[0].Address.Addr().String()
 	c := &counted{make(chan int, 1000)}
@@ -104,7 +104,7 @@ func renews(t *testing.T, vm site.VM, data string) {
 	booted := g.says(t, ref, "cat", "/proc/sys/kernel/random/boot_id")
 	g.says(t, ref, "sh", "-c", "echo before >/srv/kept/file; echo before >/root/file; exec 9>/root/held; echo held >&9; printf before | dd of="+data+" conv=fsync status=none")
 	last := -1
-	c := g.counts(t, n)
+	c := g.counts(t, n, "0.3")
 	c.goOn(t, &last)
 
 	g.says(t, ref, "cat", "/etc/orrery/.nics.json")

@@ -34,7 +34,7 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 		return err
 	}
 	if m.running() && !m.rootless() {
-		if err := m.thaw(); err != nil || !writes(&r.Node) {
+		if err := e.thaw(ctx, m); err != nil || !writes(&r.Node) {
 			return err
 		}
 		return m.feed(ctx)
@@ -136,6 +136,9 @@ func (e *Engine) start(ctx context.Context, m machine, r *nodedir.Record) (err e
 	up := func(ctx context.Context) error { return e.agents.Await(ctx, m.Machine, patience(accel), m.awaitOff) }
 	if err := m.unlessHalted(ctx, up); err != nil {
 		return m.StartProblem(err, m.lastWords(ctx))
+	}
+	if state != nil {
+		e.stir(ctx, m)
 	}
 	if r.VM.Disk != "" {
 		if err := e.keepSeen(m.Ref, shown); err != nil {

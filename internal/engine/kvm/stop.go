@@ -20,7 +20,7 @@ func (e *Engine) Stop(ctx context.Context, ref engine.Ref) error {
 	if err := m.Frost().Thaw(); err != nil {
 		return err
 	}
-	_ = m.goOn() // one that does not is ended when its time is up
+	_ = e.goOn(ctx, m) // one that does not is ended when its time is up
 	if err := e.powerOff(ctx, m); err != nil {
 		return m.Fails("does not stop", err)
 	}

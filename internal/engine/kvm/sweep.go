@@ -24,7 +24,7 @@ func (e *Engine) sweep(ctx context.Context, m machine) error {
 		if err := m.Frost().Thaw(); err != nil {
 			return err
 		}
-		_ = m.goOn() // one whose QEMU does not answer stays marked, so that it is seen to stand still: whoever starts it learns why, and whoever ends it can
+		_ = e.goOn(ctx, m) // one whose QEMU does not answer stays marked, so that it is seen to stand still: whoever starts it learns why, and whoever ends it can
 	}
 	if tree.Exists(m.moving()) {
 		if err := e.resolve(ctx, m); err != nil {

@@ -29,6 +29,8 @@ type Machine struct {
 
 	Type     string // of the machine whose place it takes, such as "pc-q35-8.2"; "": whatever QEMU's is
 	Incoming bool   // it takes over the state of that one
+
+	SparesKicks bool // its guest does not tell virtiofsd of each request, as one that goes on from an earlier version
 }
 
 // Line gives the command line, and the files that it speaks of.

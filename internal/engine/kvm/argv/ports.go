@@ -26,7 +26,11 @@ func (m *Machine) monitor(files *Files) []string {
 
 // root is what virtiofsd gives.
 func (m *Machine) root(files *Files) []string {
-	return []string{"-chardev", fmt.Sprintf("socket,id=share,fd=%d", files.Take(Share)), "-device", "vhost-user-fs-pci,chardev=share,tag=" + boot.RootTag + ",queue-size=256"}
+	device := "vhost-user-fs-pci,chardev=share,tag=" + boot.RootTag + ",queue-size=256"
+	if !m.SparesKicks {
+		device += ",event_idx=off"
+	}
+	return []string{"-chardev", fmt.Sprintf("socket,id=share,fd=%d", files.Take(Share)), "-device", device}
 }
 
 // agent is the way to the agent of the guest, and what makes its keys hard to guess.

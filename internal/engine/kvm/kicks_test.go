@@ -1,0 +1,65 @@
+package kvm
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"orrery/internal/engine"
+	"orrery/internal/engine/kvm/argv"
+	"orrery/internal/image/kernel"
+	"orrery/internal/site/spec"
+	"orrery/test/need"
+)
+
+// TestKicks: a machine that takes over another's state spares its guest's kicks if that one does, as one that an earlier version has started.
+func TestKicks(t *testing.T) {
+	for spares, want := range map[string]string{"true": "queue-size=256", "false": "queue-size=256,event_idx=off"} {
+		m := monitors(t, func(command string) string {
+			switch command {
+			case "qom-list":
+				return `[{"name":"type","type":"string"},{"name":"device[0]","type":"child<pvpanic>"},{"name":"device[2]","type":"child<vhost-user-fs-pci>"}]`
+			case "qom-get":
+				return spares
+			}
+			return "{}"
+		})
+		q, err := m.monitor(t.Context())
+		must(t, err)
+		defer q.Close()
+		has, err := kicks(t.Context(), q)
+		must(t, err)
+		line := &argv.Machine{Node: &spec.Node{}, Boot: &kernel.Boot{}}
+		must(t, likeness{Type: "pc-q35-8.2", Kicks: has}.take(line))
+		args, _, err := line.Line()
+		must(t, err)
+		if !slices.ContainsFunc(args, func(a string) bool { return strings.HasSuffix(a, want) }) {
+			t.Errorf("event_idx=%s: %q", spares, args)
+		}
+	}
+}
+
+// TestKick: on a busy host, too, a machine goes on that was frozen while it waited for its files.
+func TestKick(t *testing.T) {
+	need.NewQEMU(t)
+	g := newGround(t)
+	n := g.Node("waiting", 5)
+	ref := engine.RefOf(n)
+	must(t, g.Create(t.Context(), n))
+	must(t, g.Start(t.Context(), ref))
+	last := -1
+	c := g.counts(t, n, "0")
+	for range 4 {
+		busy := exec.CommandContext(t.Context(), "sh", "-c", "while :; do :; done")
+		busy.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+		must(t, busy.Start())
+		t.Cleanup(func() { _ = busy.Wait() })
+	}
+	for range 300 {
+		c.goOn(t, &last)
+		must(t, g.Freeze(t.Context(), ref))
+		must(t, g.Thaw(t.Context(), ref))
+	}
+}
