@@ -3,30 +3,11 @@ package kvm
 import (
 	"context"
 	"time"
-
-	"orrery/internal/engine/kvm/qmp"
 )
 
 // A guest tells virtiofsd by a kick that there is something in its queue. Virtiofsd up to 1.13 may lose one that comes while QEMU begins to let it serve a machine that
 // goes on (rust-vmm/vhost#343), and so whatever was in the queue when the machine was made to stand still. A guest that may leave out kicks while there is something in
 // the queue (VIRTIO_F_EVENT_IDX) never gives another then, and all that it does with files waits for ever. So guests of ours leave out none, and give one when they go on.
-
-// kicks reports whether the guest of a machine gives a kick for each request. Machines that an earlier version has started do not.
-func kicks(ctx context.Context, q *qmp.Client) (bool, error) {
-	const devices = "/machine/peripheral-anon"
-	var all []struct{ Name, Type string }
-	if err := q.Do(ctx, "qom-list", map[string]string{"path": devices}, &all); err != nil {
-		return false, err
-	}
-	for _, d := range all {
-		if d.Type == "child<vhost-user-fs-pci>" {
-			var spares bool
-			err := q.Do(ctx, "qom-get", map[string]string{"path": devices + "/" + d.Name, "property": "event_idx"}, &spares)
-			return !spares, err
-		}
-	}
-	return false, nil
-}
 
 // A guest is asked so often for a kick when it goes on, and each time for so long: the first may be lost, too. One that gives none has something else that stops it.
 const (

@@ -2,6 +2,7 @@ package kvm
 
 import (
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -9,6 +10,8 @@ import (
 
 	"orrery/internal/engine"
 	"orrery/internal/engine/kvm/argv"
+	"orrery/internal/engine/kvm/likeness"
+	"orrery/internal/engine/kvm/qmp"
 	"orrery/internal/image/kernel"
 	"orrery/internal/site/spec"
 	"orrery/test/need"
@@ -17,22 +20,25 @@ import (
 // TestKicks: a machine that takes over another's state spares its guest's kicks if that one does, as one that an earlier version has started.
 func TestKicks(t *testing.T) {
 	for spares, want := range map[string]string{"true": "queue-size=256", "false": "queue-size=256,event_idx=off"} {
-		m := monitors(t, func(command string) string {
-			switch command {
-			case "qom-list":
-				return `[{"name":"type","type":"string"},{"name":"device[0]","type":"child<pvpanic>"},{"name":"device[2]","type":"child<vhost-user-fs-pci>"}]`
-			case "qom-get":
-				return spares
+		run := t.TempDir()
+		serveMonitor(t, run, func(command string, of map[string]any) (string, string, bool) {
+			switch {
+			case command == "qom-list":
+				return `"return":[{"name":"type","type":"string"},{"name":"device[0]","type":"child<pvpanic>"},{"name":"device[2]","type":"child<vhost-user-fs-pci>"}]`, "", false
+			case of["property"] == "event_idx" && of["path"] == "/machine/peripheral-anon/device[2]":
+				return `"return":` + spares, "", false
+			case command == "qom-get":
+				return `"return":"pc-q35-8.2-machine"`, "", false
 			}
-			return "{}"
+			return `"return":[]`, "", false
 		})
-		q, err := m.monitor(t.Context())
+		q, err := qmp.Dial(t.Context(), filepath.Join(run, monitor))
 		must(t, err)
 		defer q.Close()
-		has, err := kicks(t.Context(), q)
+		is, err := likeness.Of(t.Context(), q)
 		must(t, err)
 		line := &argv.Machine{Node: &spec.Node{}, Boot: &kernel.Boot{}}
-		must(t, likeness{Type: "pc-q35-8.2", Kicks: has}.take(line))
+		must(t, is.Take(line))
 		args, _, err := line.Line()
 		must(t, err)
 		if !slices.ContainsFunc(args, func(a string) bool { return strings.HasSuffix(a, want) }) {

@@ -13,6 +13,7 @@ import (
 
 	"orrery/internal/engine"
 	"orrery/internal/engine/kvm/argv"
+	"orrery/internal/engine/kvm/likeness"
 	"orrery/internal/engine/kvm/qmp"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
@@ -65,7 +66,7 @@ func (m machine) halt(ctx context.Context, work func(*qmp.Client) error) error {
 
 // remember writes the state that QEMU sends: no more than there can be of it.
 func remember(ctx context.Context, q *qmp.Client, r *nodedir.Record, file string) (err error) {
-	is, err := ask(ctx, q)
+	is, err := likeness.Of(ctx, q)
 	if err != nil {
 		return err
 	}
@@ -160,11 +161,11 @@ func (m machine) remembered(line *argv.Machine) (*bufio.Reader, func(), error) {
 	if err != nil {
 		return nil, done, err
 	}
-	var is likeness
+	var is likeness.Likeness
 	if err := json.Unmarshal(first, &is); err != nil {
 		return nil, done, err
 	}
-	return in, done, is.take(line)
+	return in, done, is.Take(line)
 }
 
 // goOnFrom lets a machine that was started for it go on from a state.

@@ -2,13 +2,11 @@ package kvm
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -16,6 +14,7 @@ import (
 	"orrery/internal/engine"
 	"orrery/internal/engine/confine"
 	"orrery/internal/engine/kvm/argv"
+	"orrery/internal/engine/kvm/likeness"
 	"orrery/internal/engine/kvm/qmp"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/host/process"
@@ -170,52 +169,11 @@ func (e *Engine) likeness(ctx context.Context, old *qmp.Client, r *nodedir.Recor
 			return nil, err
 		}
 	}
-	is, err := ask(ctx, old)
+	is, err := likeness.Of(ctx, old)
 	if err != nil {
 		return nil, err
 	}
-	return line, is.take(line)
-}
-
-// A likeness is what a machine must be like that takes over a state. It is the first line of a file with one.
-type likeness struct {
-	Type  string     `json:"type"`
-	Slots argv.Slots `json:"slots"`
-	Empty bool       `json:"empty,omitempty"` // the drive of its seed
-	Kicks bool       `json:"kicks,omitempty"` // its guest tells virtiofsd of each request
-}
-
-// ask tells what a machine that runs is like: its type, where its devices are, and what is in its drive.
-func ask(ctx context.Context, q *qmp.Client) (is likeness, err error) {
-	if err := q.Do(ctx, "qom-get", map[string]string{"path": "/machine", "property": "type"}, &is.Type); err != nil {
-		return is, err
-	}
-	var buses []argv.Bus
-	if err := q.Do(ctx, "query-pci", nil, &buses); err != nil {
-		return is, err
-	}
-	is.Slots = argv.SlotsOf(buses)
-	var drives []struct {
-		Of       string          `json:"qdev"`
-		Inserted json.RawMessage `json:"inserted"`
-	}
-	err = q.Do(ctx, "query-block", nil, &drives)
-	for _, d := range drives {
-		is.Empty = is.Empty || strings.HasSuffix(d.Of, argv.SeedDrive) && d.Inserted == nil
-	}
-	if err != nil {
-		return is, err
-	}
-	is.Kicks, err = kicks(ctx, q)
-	return is, err
-}
-
-// take lets a machine that is to be started be like another.
-func (is likeness) take(line *argv.Machine) (err error) {
-	line.Type, err = argv.TypeOf(is.Type)
-	line.Slots, line.Disk.Empty, line.Incoming = is.Slots, is.Empty, true
-	line.SparesKicks = !is.Kicks
-	return err
+	return line, is.Take(line)
 }
 
 // startNext starts virtiofsd and QEMU of the machine that takes over. It has the same record of the console, and the same links.

@@ -33,6 +33,9 @@ func (dying) PowerOff() error                        { return nil }
 func (dying) Forget(context.Context, []string) error { return nil }
 func (dying) Find(context.Context, []string) error   { return nil }
 func (dying) Unused(context.Context, []string) error { return nil }
+func (dying) Stir(context.Context) error             { return nil }
+
+var _ wire.Machine = dying{}
 
 // A guest that dies before its init is up has not been started, however long its machine takes to be off.
 func TestAwaitDying(t *testing.T) {

@@ -1,0 +1,69 @@
+// Package likeness tells what a machine must be like that takes over the state of another: QEMU refuses the state of one of another type, with
+// devices in other places, or of which its guest asks other things.
+package likeness
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"orrery/internal/engine/kvm/argv"
+	"orrery/internal/engine/kvm/qmp"
+)
+
+// A Likeness is what QEMU says of a machine that runs, who may be a guest that has taken it over. As JSON it is the first line of a file with a state.
+type Likeness struct {
+	Type  string     `json:"type"`
+	Slots argv.Slots `json:"slots"`
+	Empty bool       `json:"empty,omitempty"` // the drive of its seed
+	Kicks bool       `json:"kicks,omitempty"` // its guest tells virtiofsd of each request
+}
+
+// Of asks a machine for its type, where its devices are, what is in its drive, and how its guest asks for files.
+func Of(ctx context.Context, q *qmp.Client) (is Likeness, err error) {
+	if err := q.Do(ctx, "qom-get", map[string]string{"path": "/machine", "property": "type"}, &is.Type); err != nil {
+		return is, err
+	}
+	var buses []argv.Bus
+	if err := q.Do(ctx, "query-pci", nil, &buses); err != nil {
+		return is, err
+	}
+	is.Slots = argv.SlotsOf(buses)
+	var drives []struct {
+		Of       string          `json:"qdev"`
+		Inserted json.RawMessage `json:"inserted"`
+	}
+	if err := q.Do(ctx, "query-block", nil, &drives); err != nil {
+		return is, err
+	}
+	for _, d := range drives {
+		is.Empty = is.Empty || strings.HasSuffix(d.Of, argv.SeedDrive) && d.Inserted == nil
+	}
+	is.Kicks, err = kicks(ctx, q)
+	return is, err
+}
+
+// kicks reports whether the guest of a machine gives a kick for each request. That of a machine which an earlier version has started does not.
+func kicks(ctx context.Context, q *qmp.Client) (bool, error) {
+	const devices = "/machine/peripheral-anon"
+	var all []struct{ Name, Type string }
+	if err := q.Do(ctx, "qom-list", map[string]string{"path": devices}, &all); err != nil {
+		return false, err
+	}
+	for _, d := range all {
+		if d.Type == "child<vhost-user-fs-pci>" {
+			var spares bool
+			err := q.Do(ctx, "qom-get", map[string]string{"path": devices + "/" + d.Name, "property": "event_idx"}, &spares)
+			return !spares, err
+		}
+	}
+	return false, nil
+}
+
+// Take lets a machine that is to be started be like another, and wait for its state.
+func (is Likeness) Take(line *argv.Machine) (err error) {
+	line.Type, err = argv.TypeOf(is.Type)
+	line.Slots, line.Disk.Empty, line.Incoming = is.Slots, is.Empty, true
+	line.SparesKicks = !is.Kicks
+	return err
+}
