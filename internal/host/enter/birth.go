@@ -80,18 +80,13 @@ func above(stream *os.File, number int) (*os.File, error) {
 	return os.NewFile(uintptr(fresh), stream.Name()), nil
 }
 
-// enters lets the child enter control groups (cgroup.Group.Doors), which are open until the function returned is called.
-func (b *birth) enters(tasks []*os.File, leaf *os.File, release func()) func() {
-	for _, f := range tasks {
+// enters lets the child enter control groups.
+func (b *birth) enters(d doors) {
+	for _, f := range d.tasks {
 		b.tasks = append(b.tasks, f.Fd())
 	}
-	if leaf != nil {
-		b.leaf = leaf.Fd()
-		tasks = append(tasks, leaf)
-	}
-	return func() {
-		closeAll(tasks)
-		release()
+	if d.leaf != nil {
+		b.leaf = d.leaf.Fd()
 	}
 }
 

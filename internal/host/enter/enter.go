@@ -53,12 +53,16 @@ func (c Container) Run(ctx context.Context, cmd host.Command) error {
 
 // start starts a command on some streams.
 func (c Container) start(ctx context.Context, cmd host.Command, streams host.Streams) (host.Underway, error) {
+	opened := make(chan doors, 1)
+	go func() { opened <- c.open() }()
 	init, err := c.Hold()
+	in := <-opened
+	defer in.close()
 	if err != nil {
 		return nil, err
 	}
 	defer init.Close()
-	b, release, err := c.prepare(init, cmd, streams)
+	b, release, err := c.prepare(init, in, cmd, streams)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +107,7 @@ func refuse(program string, err error, on *os.File) notRun {
 }
 
 // prepare makes all that the child needs. What it opens is open until release is called.
-func (c Container) prepare(init *Init, cmd host.Command, streams host.Streams) (b *birth, release func(), err error) {
+func (c Container) prepare(init *Init, in doors, cmd host.Command, streams host.Streams) (b *birth, release func(), err error) {
 	env := environment(slices.Concat(c.Env, cmd.Env))
 	if !cmd.TTY { // a command on a terminal ends with that
 		env = append([]string{Mark(os.Getpid())}, env...)
@@ -113,9 +117,8 @@ func (c Container) prepare(init *Init, cmd host.Command, streams host.Streams) (
 		return nil, nil, err
 	}
 	b.init, b.user = uintptr(init.fd), c.Root != 0
-	tasks, leaf, err := c.Group.Doors()
-	if err == nil {
-		release = b.enters(tasks, leaf, release)
+	b.enters(in)
+	if err = in.err; err == nil {
 		b.dropped, err = init.dropped()
 	}
 	if err != nil {
@@ -123,6 +126,25 @@ func (c Container) prepare(init *Init, cmd host.Command, streams host.Streams) (
 		return nil, nil, err
 	}
 	return b, release, nil
+}
+
+// doors are the ways into the control groups of a container (cgroup.Group.Doors), which are open until close is called.
+type doors struct {
+	tasks []*os.File
+	leaf  *os.File
+	err   error
+}
+
+func (c Container) open() (d doors) {
+	d.tasks, d.leaf, d.err = c.Group.Doors()
+	return d
+}
+
+func (d doors) close() {
+	closeAll(d.tasks)
+	if d.leaf != nil {
+		d.leaf.Close()
+	}
 }
 
 // environment returns the variables with each in it once: of those that are set twice, the last counts.

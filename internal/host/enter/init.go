@@ -15,8 +15,9 @@ import (
 // An Init is the first process of a container, held by a descriptor (pidfd_open(2)): whoever gets its number after its end
 // is not taken for it.
 type Init struct {
-	PID int
-	fd  int
+	PID    int
+	fd     int
+	status map[string]string // of /proc/PID/status, as it was when it was verified
 }
 
 // ErrNotReady says that a process is not the init of a container, or not yet: LXC's child becomes it by execve(2), when it
@@ -31,7 +32,7 @@ func Hold(pid, monitor int, uidMap string) (*Init, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNotReady, os.NewSyscallError("pidfd_open", err))
 	}
-	i := &Init{pid, fd}
+	i := &Init{PID: pid, fd: fd}
 	err = i.verify(monitor, uidMap)
 	if err == nil && i.Ended() { // what was read may have been of another process
 		err = fmt.Errorf("%w: it has ended", ErrNotReady)
@@ -63,10 +64,11 @@ func (i *Init) Ended() bool {
 }
 
 func (i *Init) verify(monitor int, uidMap string) error {
-	status, err := i.status()
+	status, err := i.readStatus()
 	if err != nil {
 		return err
 	}
+	i.status = status
 	if status["PPid"] != strconv.Itoa(monitor) {
 		return fmt.Errorf("%w: process %d has not started it", ErrNotReady, monitor)
 	}
@@ -93,8 +95,8 @@ func (i *Init) verify(monitor int, uidMap string) error {
 
 func (i *Init) file(name string) string { return "/proc/" + strconv.Itoa(i.PID) + "/" + name }
 
-// status returns /proc/PID/status, by name (proc_pid_status(5)).
-func (i *Init) status() (map[string]string, error) {
+// readStatus returns /proc/PID/status, by name (proc_pid_status(5)).
+func (i *Init) readStatus() (map[string]string, error) {
 	text, err := rawfile.ReadFile(i.file("status"))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNotReady, err)
@@ -110,11 +112,7 @@ func (i *Init) status() (map[string]string, error) {
 
 // dropped returns the capabilities that the container does not have, as LXC took them from its init.
 func (i *Init) dropped() ([]uintptr, error) {
-	status, err := i.status()
-	if err != nil {
-		return nil, err
-	}
-	bounding, err := strconv.ParseUint(status["CapBnd"], 16, 64)
+	bounding, err := strconv.ParseUint(i.status["CapBnd"], 16, 64)
 	if err != nil {
 		return nil, err
 	}
