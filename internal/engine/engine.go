@@ -62,7 +62,8 @@ func Tried(ctx context.Context, e Engine) observe.Capabilities {
 
 // A Glancer is an engine that can tell which nodes there are, and whether they run, in less time than List takes.
 type Glancer interface {
-	// Glance returns the nodes of a site as List does, but their links and limits are those on record.
+	// Glance returns the nodes of a site as List does, of whose spec it need not know more than what tells the node and its release,
+	// its engine, and whether it is privileged.
 	Glance(ctx context.Context, site string) ([]observe.Node, error)
 }
 

@@ -17,9 +17,9 @@ func (e *Engine) List(_ context.Context, site string) ([]observe.Node, error) {
 	return e.Observe(site, e.look)
 }
 
-// Glance returns them without their links and limits.
+// Glance returns of them what does not take long to find out.
 func (e *Engine) Glance(_ context.Context, site string) ([]observe.Node, error) {
-	return e.Observe(site, e.glance)
+	return e.Nodes.Glance(site, e.glance)
 }
 
 // glance sees whether a node runs.

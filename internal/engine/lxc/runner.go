@@ -31,7 +31,7 @@ func (r runner) View() (*tree.Root, func(id uint32) bool, error) {
 
 // Run runs a command in the node.
 func (r runner) Run(ctx context.Context, c host.Command) error {
-	record, err := r.e.Record(r.c.ref)
+	record, err := r.e.Head(r.c.ref)
 	if err != nil {
 		return err
 	}

@@ -74,7 +74,7 @@ func (d Dir) Runs() error {
 }
 
 // Away finds the nodes of a site that were given away.
-func Away(dirs host.Dirs, of string) ([]Found, error) { return found(dirs, of, "", true) }
+func Away(dirs host.Dirs, of string) ([]Found, error) { return found(dirs, of, "", true, Dir.Read) }
 
 // Receive makes a node of what has come from another host: layer is its private layer there. Before it is there as a whole, nothing of it is.
 func (n *Nodes) Receive(_ context.Context, s *spec.Node, layer string, m engine.Mark, resumes bool) error {

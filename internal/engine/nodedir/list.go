@@ -14,7 +14,11 @@ import (
 // Observe gives the engine's nodes of a site, or of all sites if the site is "", by name: what is on record of them and, of those that are whole, what the engine
 // sees when it looks at them. Without that, they stand still.
 func (n *Nodes) Observe(site string, look func(*observe.Node)) ([]observe.Node, error) {
-	found, err := n.Found(site)
+	return n.observe(site, Dir.Read, look)
+}
+
+func (n *Nodes) observe(site string, read func(Dir) (*Record, error), look func(*observe.Node)) ([]observe.Node, error) {
+	found, err := n.found(site, read)
 	if err != nil {
 		return nil, err
 	}

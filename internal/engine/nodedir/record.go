@@ -36,13 +36,15 @@ const file = "node.json"
 
 // Read reads the record of a node.
 func (d Dir) Read() (*Record, error) {
-	text, err := rawfile.ReadFile(d.File(file))
+	text, err := d.text()
 	if err != nil {
 		return nil, err
 	}
 	r := &Record{}
 	return r, json.Unmarshal(text, r)
 }
+
+func (d Dir) text() ([]byte, error) { return rawfile.ReadFile(d.File(file)) }
 
 // Write writes the record of a node.
 func (d Dir) Write(r *Record) error { return d.write(file, r) }
@@ -71,9 +73,11 @@ func (d Dir) WriteMounts(r *Record, mounts []spec.Mount) error {
 }
 
 // Record reads the record of a node that is to be there.
-func (n *Nodes) Record(ref engine.Ref) (*Record, error) {
+func (n *Nodes) Record(ref engine.Ref) (*Record, error) { return n.record(ref, Dir.Read) }
+
+func (n *Nodes) record(ref engine.Ref, read func(Dir) (*Record, error)) (*Record, error) {
 	d := n.Dir(ref)
-	r, err := d.Read()
+	r, err := read(d)
 	if g, given := d.Given(); given {
 		return nil, problem.New(problem.Surprise, "node %s was given to host %s", ref.Name, g.To).At(d.Path()).Try("orrery up brings its move to an end")
 	}
@@ -104,10 +108,10 @@ type Found struct {
 }
 
 // All finds the nodes of a site. A record that cannot be read gives a node that is not whole.
-func All(dirs host.Dirs, of string) ([]Found, error) { return found(dirs, of, "", false) }
+func All(dirs host.Dirs, of string) ([]Found, error) { return found(dirs, of, "", false, Dir.Read) }
 
 // found finds the nodes of a site that are here, or those that were given away, of one engine or, if that is "", of all.
-func found(dirs host.Dirs, of, engine string, away bool) ([]Found, error) {
+func found(dirs host.Dirs, of, engine string, away bool, read func(Dir) (*Record, error)) ([]Found, error) {
 	entries, err := os.ReadDir(dirs.Nodes(of))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -128,7 +132,7 @@ func found(dirs host.Dirs, of, engine string, away bool) ([]Found, error) {
 		if _, given := d.Given(); given != away {
 			continue
 		}
-		r, err := d.Read()
+		r, err := read(d)
 		if err != nil {
 			r = &Record{Node: spec.Node{ID: id, Name: "node-" + e.Name(), Site: of, Engine: cmp.Or(d.maker(), site.LXC)}}
 		}
@@ -153,7 +157,9 @@ func (d Dir) maker() string {
 }
 
 // Found finds the engine's nodes of a site, or of all sites if the site is "".
-func (n *Nodes) Found(of string) ([]Found, error) {
+func (n *Nodes) Found(of string) ([]Found, error) { return n.found(of, Dir.Read) }
+
+func (n *Nodes) found(of string, read func(Dir) (*Record, error)) ([]Found, error) {
 	sites := []string{of}
 	if of == "" {
 		entries, err := os.ReadDir(filepath.Dir(n.Dirs.Site("any")))
@@ -167,7 +173,7 @@ func (n *Nodes) Found(of string) ([]Found, error) {
 	}
 	var all []Found
 	for _, name := range sites {
-		found, err := found(n.Dirs, name, n.Engine, false)
+		found, err := found(n.Dirs, name, n.Engine, false, read)
 		if err != nil {
 			return nil, err
 		}
