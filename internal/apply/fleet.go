@@ -44,6 +44,9 @@ func (f *Fleet) Own() bool { return f.Lock == nil && f.LockErr == nil }
 
 // Each does something on all hosts at the same time.
 func (f *Fleet) Each(do func(i int, h *Steered) error) error {
+	if len(f.All) == 1 {
+		return do(0, f.All[0]) // another goroutine would cost more than many a look at this host
+	}
 	errs := make([]error, len(f.All))
 	var all sync.WaitGroup
 	for i, h := range f.All {
