@@ -18,20 +18,11 @@ const leafName = ".orrery"
 // to enter, and of version 2 the directory in which a child is to begin (CLONE_INTO_CGROUP), or nil without version 2.
 // They are opened without the runtime's poller, which would take five more system calls for each.
 func (g Group) Doors() (tasks []*os.File, leaf *os.File, err error) {
-	v1, v2 := g.at.versions()
-	for _, root := range v1 {
-		f, err := openIn(unix.AT_FDCWD, filepath.Join(root, g.name), "tasks", unix.O_WRONLY)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // a hierarchy that the container is not in
+	v2 := string(g.at)
+	if !isV2(v2) {
+		if tasks, v2, err = g.tasks(); err != nil || v2 == "" {
+			return tasks, nil, err
 		}
-		if err != nil {
-			closeAll(tasks)
-			return nil, nil, err
-		}
-		tasks = append(tasks, f)
-	}
-	if v2 == "" {
-		return tasks, nil, nil
 	}
 	at := filepath.Join(v2, g.name, leafName)
 	err = os.Mkdir(at, 0o755)
@@ -46,6 +37,31 @@ func (g Group) Doors() (tasks []*os.File, leaf *os.File, err error) {
 		return nil, nil, err
 	}
 	return tasks, leaf, nil
+}
+
+// tasks opens those of version 1, and returns where version 2 is beside them. It asks of no hierarchy what it is that can be opened.
+func (g Group) tasks() (tasks []*os.File, v2 string, err error) {
+	entries, err := os.ReadDir(string(g.at))
+	if err != nil {
+		return nil, "", err
+	}
+	for _, e := range entries {
+		if !e.IsDir() {
+			continue // another name of one
+		}
+		root := filepath.Join(string(g.at), e.Name())
+		f, err := openIn(unix.AT_FDCWD, filepath.Join(root, g.name), "tasks", unix.O_WRONLY)
+		switch {
+		case err == nil:
+			tasks = append(tasks, f)
+		case !errors.Is(err, fs.ErrNotExist):
+			closeAll(tasks)
+			return nil, "", err
+		case isV2(root): // else the container is not in it
+			v2 = root
+		}
+	}
+	return tasks, v2, nil
 }
 
 func closeAll(files []*os.File) {

@@ -53,26 +53,10 @@ func (c Container) Run(ctx context.Context, cmd host.Command) error {
 
 // start starts a command on some streams.
 func (c Container) start(ctx context.Context, cmd host.Command, streams host.Streams) (host.Underway, error) {
-	opened := make(chan doors, 1)
-	go func() { opened <- c.open() }()
-	init, err := c.Hold()
-	in := <-opened
-	defer in.close()
-	if err != nil {
-		return nil, err
-	}
-	defer init.Close()
-	b, release, err := c.prepare(init, in, cmd, streams)
-	if err != nil {
-		return nil, err
-	}
-	defer release()
+	holding := c.hold()
 	var command *Process
-	err = host.Apart(func() error {
-		err := c.takeOn(init)
-		if err == nil {
-			command, err = b.deliver(ctx)
-		}
+	err := host.Apart(func() (err error) {
+		command, err = c.enter(ctx, holding, cmd, streams)
 		return err
 	})
 	var noProgram execError
@@ -80,6 +64,48 @@ func (c Container) start(ctx context.Context, cmd host.Command, streams host.Str
 		return refuse(cmd.Args[0], noProgram.errno, streams.Err), nil
 	}
 	return command, err
+}
+
+// hold begins to hold the container's first process. The function returned waits for that.
+func (c Container) hold() func() (*Init, error) {
+	type held struct {
+		init *Init
+		err  error
+	}
+	done := make(chan held, 1)
+	go func() {
+		init, err := c.Hold()
+		done <- held{init, err}
+	}()
+	return func() (*Init, error) {
+		h := <-done
+		return h.init, h.err
+	}
+}
+
+// enter starts a command from the calling thread, which ends with that. What it can do before it knows which process it enters, it
+// does while that is found out.
+func (c Container) enter(ctx context.Context, holding func() (*Init, error), cmd host.Command, streams host.Streams) (*Process, error) {
+	left := host.LeaveCaller()
+	in := c.open()
+	defer in.close()
+	init, err := holding()
+	if err != nil {
+		return nil, err
+	}
+	defer init.Close()
+	if err := errors.Join(left, in.err); err != nil {
+		return nil, err
+	}
+	b, release, err := c.prepare(init, in, cmd, streams)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	if err := c.takeOn(init); err != nil {
+		return nil, err
+	}
+	return b.deliver(ctx)
 }
 
 // An exitStatus is how a command ended that did not succeed.
@@ -118,10 +144,7 @@ func (c Container) prepare(init *Init, in doors, cmd host.Command, streams host.
 	}
 	b.init, b.user = uintptr(init.fd), c.Root != 0
 	b.enters(in)
-	if err = in.err; err == nil {
-		b.dropped, err = init.dropped()
-	}
-	if err != nil {
+	if b.dropped, err = init.dropped(); err != nil {
 		release()
 		return nil, nil, err
 	}
@@ -182,9 +205,6 @@ func search(name string, env []string) []string {
 
 // takeOn gives the calling thread what the child inherits.
 func (c Container) takeOn(init *Init) error {
-	if err := host.LeaveCaller(); err != nil {
-		return err
-	}
 	root, err := unix.Open(init.file("root"), unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return &os.PathError{Op: "open", Path: init.file("root"), Err: err}
