@@ -391,7 +391,7 @@ var functions = map[string][]string{
 	"internal/engine/nodedir/own.go":       {"Own", "Inherit"},
 	"internal/engine/nodedir/sick.go":      {"Dir.KeepSick", "Dir.sick"},
 	"internal/engine/nodedir/away.go":      {"Dir.Reclaim", "Dir.Resume", "Dir.Runs", "Nodes.Receive"},
-	"internal/engine/nodedir/record.go":    {"found", "Dir.text", "Dir.write", "Nodes.found"},
+	"internal/engine/nodedir/record.go":    {"found", "Dir.text", "Dir.write", "Nodes.Found"},
 	"internal/engine/nodedir/remove.go":    {"Nodes.Remove", "Nodes.Sweep", "sweepBeside"},
 	"internal/engine/nodedir/slots.go":     {"Nodes.freeSlot", "Nodes.sweepSlots", "Nodes.takeSlot", "exists"},
 	"internal/image/access/access.go":      {"Access.Lay", "Access.addApt", "Access.addPip", "OfHost"},

@@ -60,19 +60,24 @@ func Tried(ctx context.Context, e Engine) observe.Capabilities {
 	return e.Capabilities()
 }
 
-// A Glancer is an engine that can tell which nodes there are, and whether they run, in less time than List takes.
+// A Glancer is an engine that can see whether a node runs of which it knows only what nodedir.Head does, in less time than List takes.
 type Glancer interface {
-	// Glance returns the nodes of a site as List does, of whose spec it need not know more than what tells the node and its release,
-	// its engine, and whether it is privileged.
-	Glance(ctx context.Context, site string) ([]observe.Node, error)
+	// Glance sees how a node of the engine is that is there.
+	Glance(n *observe.Node)
 }
 
-// Glance returns an engine's nodes of a site, for callers that only need to know which there are and whether they run.
-func Glance(ctx context.Context, e Engine, site string) ([]observe.Node, error) {
-	if g, can := e.(Glancer); can {
-		return g.Glance(ctx, site)
+// Glances returns what sees how a node of any of some engines is, if all of them are Glancers.
+func Glances(engines map[string]Engine) (see func(*observe.Node), can bool) {
+	for _, e := range engines {
+		if _, can := e.(Glancer); !can {
+			return nil, false
+		}
 	}
-	return e.List(ctx, site)
+	return func(n *observe.Node) {
+		if e, known := engines[n.Engine]; known {
+			e.(Glancer).Glance(n)
+		}
+	}, true
 }
 
 // A Keeper is an engine that can set a node's private layer aside, so that a replacement can be undone at once: it has Capabilities.Keep.

@@ -16,6 +16,7 @@ import (
 	"orrery/internal/apply/local/spare"
 	"orrery/internal/apply/mirrors"
 	"orrery/internal/engine"
+	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/host/numa"
 	"orrery/internal/host/pci"
@@ -140,7 +141,11 @@ func (p *Place) Nodes(ctx context.Context) (all []observe.Node, err error) {
 
 // glance returns the same nodes without what only a closer look tells.
 func (p *Place) glance(ctx context.Context) ([]observe.Node, error) {
-	return p.nodesOf(func(e engine.Engine) ([]observe.Node, error) { return engine.Glance(ctx, e, p.Key) })
+	see, can := engine.Glances(p.Engines)
+	if !can {
+		return p.Nodes(ctx)
+	}
+	return nodedir.Glance(p.Dirs, p.Key, see)
 }
 
 // nodesOf returns the nodes of all engines by name.

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"orrery/internal/engine"
-	"orrery/internal/observe"
 	"orrery/internal/site/spec"
 )
 
@@ -50,8 +49,3 @@ func (d Dir) readHead() (*Record, error) {
 // Head reads of the record of a node that is to be there who it is: Site, Name, ID, Release, Staged, Engine, Privileged, Syscalls, and
 // all that is not of spec.Node. It is for callers that only enter the node.
 func (n *Nodes) Head(ref engine.Ref) (*Record, error) { return n.record(ref, Dir.readHead) }
-
-// Glance returns the same nodes as Observe, of which it knows what Head does.
-func (n *Nodes) Glance(site string, look func(*observe.Node)) ([]observe.Node, error) {
-	return n.observe(site, Dir.readHead, look)
-}

@@ -7,27 +7,37 @@ import (
 	"strings"
 	"sync"
 
-	"orrery/internal/engine"
+	"orrery/internal/host"
 	"orrery/internal/observe"
 )
 
 // Observe gives the engine's nodes of a site, or of all sites if the site is "", by name: what is on record of them and, of those that are whole, what the engine
 // sees when it looks at them. Without that, they stand still.
 func (n *Nodes) Observe(site string, look func(*observe.Node)) ([]observe.Node, error) {
-	return n.observe(site, Dir.Read, look)
-}
-
-func (n *Nodes) observe(site string, read func(Dir) (*Record, error), look func(*observe.Node)) ([]observe.Node, error) {
-	found, err := n.found(site, read)
+	found, err := n.Found(site)
 	if err != nil {
 		return nil, err
 	}
+	return seen(n.Dirs, found, look), nil
+}
+
+// Glance returns the nodes of a site, whatever engine has made them, in the same way as Observe, but knows of them only what Head does.
+func Glance(dirs host.Dirs, site string, look func(*observe.Node)) ([]observe.Node, error) {
+	found, err := found(dirs, site, "", false, Dir.readHead)
+	if err != nil {
+		return nil, err
+	}
+	return seen(dirs, found, look), nil
+}
+
+// seen returns nodes by name as they are seen.
+func seen(dirs host.Dirs, found []Found, look func(*observe.Node)) []observe.Node {
 	var nodes []observe.Node
 	for _, f := range found {
-		r := f.Record
-		o := observe.Node{Node: r.Node, State: observe.Broken, Configured: r.Configured, Proven: r.Proven, ProvenAt: r.ProvenAt, Active: r.Active, Doubt: r.Doubt, Resume: n.Dir(engine.RefOf(&r.Node)).Resumes()}
+		r, d := f.Record, Of(dirs, f.Site, f.ID)
+		o := observe.Node{Node: r.Node, State: observe.Broken, Configured: r.Configured, Proven: r.Proven, ProvenAt: r.ProvenAt, Active: r.Active, Doubt: r.Doubt, Resume: d.Resumes()}
 		if f.Whole {
-			o.Sick = n.Dir(engine.RefOf(&r.Node)).sick(r.ProvenAt)
+			o.Sick = d.sick(r.ProvenAt)
 			o.State = observe.Stopped
 			look(&o)
 		}
@@ -36,7 +46,7 @@ func (n *Nodes) observe(site string, read func(Dir) (*Record, error), look func(
 	slices.SortFunc(nodes, func(a, b observe.Node) int {
 		return cmp.Or(strings.Compare(a.Site, b.Site), strings.Compare(a.Name, b.Name))
 	})
-	return nodes, nil
+	return nodes
 }
 
 // Each does something to all of the engine's nodes of a site, each by itself, at once.

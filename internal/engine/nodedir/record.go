@@ -157,9 +157,7 @@ func (d Dir) maker() string {
 }
 
 // Found finds the engine's nodes of a site, or of all sites if the site is "".
-func (n *Nodes) Found(of string) ([]Found, error) { return n.found(of, Dir.Read) }
-
-func (n *Nodes) found(of string, read func(Dir) (*Record, error)) ([]Found, error) {
+func (n *Nodes) Found(of string) ([]Found, error) {
 	sites := []string{of}
 	if of == "" {
 		entries, err := os.ReadDir(filepath.Dir(n.Dirs.Site("any")))
@@ -173,7 +171,7 @@ func (n *Nodes) found(of string, read func(Dir) (*Record, error)) ([]Found, erro
 	}
 	var all []Found
 	for _, name := range sites {
-		found, err := found(n.Dirs, name, n.Engine, false, read)
+		found, err := found(n.Dirs, name, n.Engine, false, Dir.Read)
 		if err != nil {
 			return nil, err
 		}

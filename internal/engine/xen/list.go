@@ -13,13 +13,8 @@ func (e *Engine) List(_ context.Context, site string) ([]observe.Node, error) {
 	return e.Observe(site, e.look)
 }
 
-// Glance returns of them what does not take long to find out.
-func (e *Engine) Glance(_ context.Context, site string) ([]observe.Node, error) {
-	return e.Nodes.Glance(site, e.glance)
-}
-
-// glance sees whether a node runs.
-func (e *Engine) glance(n *observe.Node) {
+// Glance sees whether a node runs.
+func (e *Engine) Glance(n *observe.Node) {
 	m := e.machine(engine.RefOf(&n.Node))
 	if !m.running() {
 		return
@@ -32,7 +27,7 @@ func (e *Engine) glance(n *observe.Node) {
 
 // look sees whether a node runs, and if so, how its links are.
 func (e *Engine) look(n *observe.Node) {
-	if e.glance(n); !n.Runs() {
+	if e.Glance(n); !n.Runs() {
 		return
 	}
 	for i := range n.NICs {
