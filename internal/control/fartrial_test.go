@@ -216,3 +216,38 @@ func TestFarTrialCut(t *testing.T) {
 	d.wantLive(0)
 	d.wantSame(0)
 }
+
+// TestTrialTold: whoever asks is told until when a release is on trial and what happens then, and on which host it has failed: there it is not confirmed.
+func TestTrialTold(t *testing.T) {
+	d, other := onFarTrial(t)
+	told := func(d *desk, words ...string) {
+		t.Helper()
+		d.watch.events = nil
+		d.must(d.UnderWay(t.Context(), d.site()))
+		for _, want := range append(words, "notice: release 700 is on trial until ") {
+			if text := d.watch.text(); !strings.Contains(text, want) {
+				t.Errorf("%q is not in what was told: %s", want, text)
+			}
+		}
+	}
+	told(d, "unless it is confirmed by then (orrery confirm), each host goes back to release none")
+	h := other.Host("local", "toykat", nil)
+	r, err := h.ReadReleases(t.Context())
+	d.must(err)
+	r.Trial.Failed = "node web1 is unhealthy"
+	d.must(h.CopyReleases(r))
+	told(d, "notice: it has failed on host sv2: node web1 is unhealthy")
+	_, err = d.Confirm(t.Context(), d.site(), "by hand")
+	d.wantExit(err, problem.Refused, "release 700 has failed on host sv2: node web1 is unhealthy", "orrery rollback")
+
+	one := newDesk(t)
+	one.up()
+	one.stage(700)
+	_, err = one.Switch(t.Context(), one.site(), nil, control.SwitchOptions{Release: 700, Within: hour})
+	one.must(err)
+	told(one, "nobody watches over it")
+	lock, err := host.TakeLockWithin(t.Context(), time.Second, hosts.TrialLock(one.dirs, "toykat"), one.Holder())
+	one.must(err)
+	defer lock.Release()
+	told(one, "then it is confirmed or goes back to release none")
+}

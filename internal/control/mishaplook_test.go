@@ -84,6 +84,7 @@ func TestMishapLook(t *testing.T) {
 			return err
 		},
 		"rebalance?": func() error { _, err := roster.Propose(t.Context(), d.Session, d.site()); return err },
+		"survive?":   func() error { _, err := roster.Survive(t.Context(), d.Session, d.site(), 1); return err },
 		"move?": func() error {
 			_, err := nodes.MovePlan(t.Context(), d.Session, d.site(), []string{"db"}, "sv1")
 			return err

@@ -325,3 +325,57 @@ func TestPlaceAtData(t *testing.T) {
 		t.Errorf("sv2 is silent: %v", got)
 	}
 }
+
+// TestPlaceOnTheWay: a node that was given to a host, or whose restore waits on one, has its place there, unless it is somewhere.
+func TestPlaceOnTheWay(t *testing.T) {
+	for what, c := range map[string]struct {
+		change func(seen []observe.Host)
+		want   string
+	}{
+		"nothing":                    {func([]observe.Host) {}, "sv1"}, // which has the most room
+		"it was given":               {func(seen []observe.Host) { given(seen, "sv2", false) }, "sv2"},
+		"a release of it was":        {func(seen []observe.Host) { given(seen, "sv2", true) }, "sv1"},
+		"to a host that is gone":     {func(seen []observe.Host) { given(seen, "sv9", false) }, "sv1"},
+		"it is somewhere, and given": {func(seen []observe.Host) { given(seen, "sv2", false); there(seen, 2) }, "sv3"},
+		"a restore waits":            {func(seen []observe.Host) { seen[2].Restoring = &observe.Restoring{Nodes: []string{"node0"}} }, "sv3"},
+		"a restore of another":       {func(seen []observe.Host) { seen[2].Restoring = &observe.Restoring{Nodes: []string{"node9"}} }, "sv1"},
+		"it is somewhere, and waits": {func(seen []observe.Host) {
+			seen[2].Restoring = &observe.Restoring{Nodes: []string{"node0"}}
+			there(seen, 1)
+		}, "sv2"},
+	} {
+		s, seen := crowd(1, site.Limits{Cpus: 1, Memory: gib}), machines(8, 4, 4)
+		s.Hosts = append(s.Hosts, site.Host{Name: "sv3"})
+		c.change(seen)
+		if placed, err := place.Place(s, seen); err != nil || placed.Nodes[0].Host != c.want {
+			t.Errorf("%s: it is placed on %v, not on %s (%v)", what, placed, c.want, err)
+		}
+	}
+}
+
+// given lets the first host have given the first node away.
+func given(seen []observe.Host, to string, staged bool) {
+	seen[0].Given = []observe.Given{{Node: observe.Node{Node: spec.Node{Name: "node0", Staged: staged}}, To: to}}
+}
+
+func there(seen []observe.Host, i int) {
+	seen[i].Nodes = []observe.Node{{Node: spec.Node{Name: "node0"}, State: observe.Running}}
+}
+
+// TestNoPlace: where a node has no place at all, neither moves nor what would be lost can be told.
+func TestNoPlace(t *testing.T) {
+	s, seen := crowd(1, site.Limits{Cpus: 99}), machines(8, 8)
+	for what, of := range map[string]func() error{
+		"place":     func() error { _, err := place.Place(s, seen); return err },
+		"leave":     func() error { _, err := place.Leave(s, seen, "sv1"); return err },
+		"rebalance": func() error { _, err := place.Rebalance(s, seen); return err },
+		"survive":   func() error { _, err := place.Survive(s, seen, 1); return err },
+	} {
+		if err := of(); err == nil || !strings.Contains(err.Error(), "99 cpus") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if _, err := place.Leave(s, seen, "sv9"); problem.Exit(err) != int(problem.Unable) {
+		t.Errorf("of a host that is not there: %v", err)
+	}
+}

@@ -1,10 +1,15 @@
 package stand_test
 
 import (
+	"errors"
 	"slices"
+	"strings"
 	"testing"
 
+	"orrery/internal/observe"
 	"orrery/internal/plan/stand"
+	"orrery/internal/problem"
+	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
 
@@ -28,6 +33,45 @@ func TestVolumesOnce(t *testing.T) {
 		}
 		if got := len(stand.Retired(n).Mounts); got != 2 {
 			t.Errorf("%s, retired: %d volumes", name, got)
+		}
+	}
+}
+
+// TestReleased: each node is as the release makes it that is live, on the host on which the site has it; a release that
+// nobody knows any more is told with its number.
+func TestReleased(t *testing.T) {
+	nodes := func(release int, memory int64) []site.Node {
+		return []site.Node{{Name: "db", Host: "sv1", Release: release, Limits: site.Limits{Memory: memory}}, {Name: "web", Release: release, Limits: site.Limits{Memory: memory}}}
+	}
+	s, of := &site.Site{Name: "karoo", Nodes: nodes(0, 1)}, &site.Site{Name: "karoo", Nodes: nodes(700, 2)[:1]}
+	of.Nodes[0].Host = "sv9"
+	for what, c := range map[string]struct {
+		live  map[string]int
+		stage int
+		db    int // its release
+		lost  int
+	}{
+		"nothing is live":  {},
+		"a release is":     {live: map[string]int{"db": 700}, db: 700},
+		"of none":          {live: map[string]int{"db": 0}},
+		"of another node":  {live: map[string]int{"web": 700}}, // which the release has not
+		"one that is gone": {live: map[string]int{"db": 701}, lost: 701},
+		"in quarantine":    {live: map[string]int{"db": 701}, stage: 701},
+	} {
+		s.Stage = c.stage
+		got, err := stand.Released(s, []observe.Host{{}, {Releases: observe.Releases{Active: c.live}}}, map[int]*site.Site{700: of})
+		if c.lost != 0 {
+			var lost *stand.LostError
+			if !errors.As(err, &lost) || lost.Release != c.lost || !problem.Is(err, problem.Failed) || !strings.Contains(err.Error(), "release 701 of node db") {
+				t.Errorf("%s: %v", what, err)
+			}
+			continue
+		}
+		if err != nil || got.Nodes[0].Release != c.db || got.Nodes[0].Host != "sv1" || got.Nodes[1].Release != 0 || (got.Nodes[0].Limits.Memory == 2) != (c.db == 700) {
+			t.Errorf("%s: %+v, %v", what, got, err)
+		}
+		if s.Nodes[0].Release != 0 {
+			t.Fatalf("%s: the site itself has changed", what)
 		}
 	}
 }

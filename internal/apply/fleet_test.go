@@ -1,0 +1,223 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"orrery/internal/observe"
+	"orrery/internal/plan"
+	"orrery/internal/plan/stand"
+	"orrery/internal/site"
+)
+
+// A timed host is one whose clock is ahead, and that takes its time to say so.
+type timed struct {
+	*stub
+	ahead, took time.Duration
+}
+
+func (h timed) Clock(context.Context) (ahead, took time.Duration, err error) {
+	return h.ahead, h.took, h.failure
+}
+
+func (h timed) Took(_ context.Context, s *plan.Step) (time.Duration, error) { return h.took, nil }
+
+func (h timed) Redact(text string) string { return strings.ReplaceAll(text, h.word, "["+h.word+"]") }
+
+func timedFleet(hosts ...timed) *Fleet {
+	var stubs []*stub
+	for _, h := range hosts {
+		stubs = append(stubs, h.stub)
+	}
+	f := fleetOf(stubs...)
+	for i, h := range hosts {
+		f.All[i].Host = h
+	}
+	return f
+}
+
+// TestEach: something is done on all hosts, whatever becomes of it on some, and all that goes wrong is told.
+func TestEach(t *testing.T) {
+	f := fleetOf(&stub{}, &stub{}, &stub{})
+	var mutex sync.Mutex
+	var on []string
+	err := f.Each(func(i int, h *Steered) error {
+		mutex.Lock()
+		defer mutex.Unlock()
+		on = append(on, fmt.Sprint(i, h.Name))
+		if i == 1 {
+			return nil
+		}
+		return errors.New("no " + h.Name)
+	})
+	slices.Sort(on)
+	if strings.Join(on, " ") != "0sv1 1sv2 2sv3" || err == nil || err.Error() != "no sv1\nno sv3" {
+		t.Errorf("done on %v: %v", on, err)
+	}
+	for name, want := range map[string]bool{"sv1": true, "sv3": true, "sv4": false} {
+		if h, ok := f.Host(name); ok != want || ok && h.Name != name {
+			t.Errorf("host %s: %v, %t", name, h, ok)
+		}
+	}
+}
+
+// TestTook: how long a step took is for its host to say, and nobody knows it of a host that is not there.
+func TestTook(t *testing.T) {
+	f := timedFleet(timed{stub: &stub{word: "one"}, took: time.Second}, timed{stub: &stub{word: "two"}, took: time.Minute})
+	for host, want := range map[string]time.Duration{"sv1": time.Second, "sv2": time.Minute, "sv3": 0} {
+		if took, err := f.Took(t.Context(), &plan.Step{Host: host}); took != want || err != nil {
+			t.Errorf("host %s: %s, %v", host, took, err)
+		}
+	}
+	if text := f.Redact("one and two"); text != "[one] and [two]" {
+		t.Errorf("with the secrets of two hosts it is %q", text)
+	}
+}
+
+// TestMeetClocks: hosts do something together at one moment, each by its own clock, and so late that the slowest has heard
+// of it; but nobody waits for more than a second. One host waits for nobody.
+func TestMeetClocks(t *testing.T) {
+	for what, c := range map[string]struct{ slowest, margin time.Duration }{
+		"in one room": {time.Microsecond, leastMargin},
+		"far away":    {100 * time.Millisecond, 400 * time.Millisecond},
+		"very far":    {time.Minute, time.Second},
+	} {
+		f := timedFleet(timed{stub: &stub{}, took: time.Nanosecond}, timed{stub: &stub{}, ahead: time.Hour, took: c.slowest}, timed{stub: &stub{}, ahead: -time.Hour})
+		if err := f.Meet(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		before := time.Now()
+		at := f.All[0].Moment()
+		if late := at.Sub(before); late < c.margin || late > c.margin+10*time.Second {
+			t.Errorf("%s: they meet in %s", what, late)
+		}
+		if ahead := f.All[1].Moment(); !f.All[1].Ours(ahead).Equal(ahead.Add(-time.Hour)) {
+			t.Errorf("%s: the moment %s is %s here", what, ahead, f.All[1].Ours(ahead))
+		}
+	}
+	alone := timedFleet(timed{stub: &stub{failure: errors.New("it has no clock")}})
+	if err := alone.Meet(t.Context()); err != nil || !alone.All[0].Moment().IsZero() {
+		t.Errorf("one host meets at %s: %v", alone.All[0].Moment(), err)
+	}
+	lost := timedFleet(timed{stub: &stub{}}, timed{stub: &stub{failure: errors.New("lost")}})
+	if err := lost.Meet(t.Context()); err == nil {
+		t.Error("a host that cannot tell the time meets others")
+	}
+}
+
+// TestDoubts: each doubt is told once.
+func TestDoubts(t *testing.T) {
+	f := fleetOf(&stub{})
+	f.doubt("%s is odd", "sv1")
+	f.doubt("so is %s", "sv2")
+	if all := f.Doubts(); strings.Join(all, ", ") != "sv1 is odd, so is sv2" {
+		t.Errorf("%q", all)
+	}
+	if again := f.Doubts(); len(again) > 0 {
+		t.Errorf("again: %q", again)
+	}
+}
+
+// TestAsReached: who only shows something takes what was read when the hosts were reached, if somebody has read it.
+func TestAsReached(t *testing.T) {
+	f := fleetOf(&stub{releases: observe.Releases{ID: "now"}})
+	if r, err := f.AsReached(t.Context()); err != nil || r.ID != "now" {
+		t.Errorf("%+v, %v", r, err)
+	}
+	f.Reached = &observe.Releases{ID: "then"}
+	if r, err := f.AsReached(t.Context()); err != nil || r.ID != "then" {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// TestMayNeed: a host is given secrets of nodes that are there, or may come there, in the site or a release of it.
+func TestMayNeed(t *testing.T) {
+	role := func(names ...string) []site.Role {
+		r := site.Role{Name: "r"}
+		for _, name := range names {
+			r.Secrets = append(r.Secrets, site.SecretUse{Name: name})
+		}
+		return []site.Role{r, {Name: "other"}}
+	}
+	for what, c := range map[string]struct {
+		hosts  int
+		on     string // the host of the node; "": any
+		roles  []string
+		of     string // a secret of the release
+		sv1    bool
+		sv2    bool
+		secret string
+	}{
+		"one host":                   {hosts: 1, secret: "none", sv1: true},
+		"of a node that is anywhere": {hosts: 2, roles: []string{"r"}, secret: "token", sv1: true, sv2: true},
+		"of a node on one host":      {hosts: 2, on: "sv2", roles: []string{"other", "r"}, secret: "token", sv2: true},
+		"of no node":                 {hosts: 2, roles: []string{"other"}, secret: "token"},
+		"another secret":             {hosts: 2, roles: []string{"r"}, secret: "none"},
+		"of a release":               {hosts: 2, on: "sv1", roles: []string{"r"}, of: "key", secret: "key", sv1: true},
+	} {
+		f := fleetOf([]*stub{{}, {}}[:c.hosts]...)
+		s := f.Site()
+		s.Roles, s.Nodes = role("seed", "token"), []site.Node{{Name: "a", Host: c.on, Roles: c.roles}}
+		if c.of != "" {
+			of := *s
+			of.Roles = role(c.of)
+			f.All[0].packer.Add(700, &of)
+			f.All[1].packer.Add(700, &of)
+		}
+		for i, want := range []bool{c.sv1, c.sv2}[:c.hosts] {
+			if got := f.All[i].MayNeed(c.secret); got != want {
+				t.Errorf("%s: host %s may need it: %t", what, f.All[i].Name, got)
+			}
+		}
+	}
+}
+
+// TestExplain: that a release which is live is not used has a reason, which is told in place of that it is not there.
+func TestExplain(t *testing.T) {
+	f, why, other := fleetOf(&stub{}), errors.New("its copy is forged"), errors.New("the disk is full")
+	f.Withhold(700, why)
+	for what, c := range map[string]struct{ err, want error }{
+		"that release":    {fmt.Errorf("no plan: %w", &stand.LostError{Release: 700}), why},
+		"another release": {&stand.LostError{Release: 701}, &stand.LostError{Release: 701}},
+		"something else":  {other, other},
+		"nothing":         {},
+	} {
+		if got := f.Explain(c.err); fmt.Sprint(got) != fmt.Sprint(c.want) {
+			t.Errorf("%s: %v", what, got)
+		}
+	}
+}
+
+// TestSites: a switch knows the site as it is without a release, and as each release makes it.
+func TestSites(t *testing.T) {
+	f := fleetOf(&stub{})
+	release := &site.Site{Name: "demo", Nodes: []site.Node{{Name: "a", Release: 700}}}
+	f.All[0].packer.Add(700, release)
+	if all := f.Sites(); len(all) != 2 || all[0] != f.Site() || all[700] != release {
+		t.Errorf("%v", all)
+	}
+	staged := &site.Site{Name: "demo", Nodes: []site.Node{{Name: "a", Release: 701}}}
+	f.Use(staged)
+	if all := f.Sites(); len(all) != 2 || all[701] != staged || all[700] != release {
+		t.Errorf("in quarantine: %v", all)
+	}
+	if none := (&Fleet{}); none.Site() != nil || none.Releases() != nil {
+		t.Error("there is a site without hosts")
+	}
+}
+
+// TestBootDigest: a host that does nothing by itself has nothing to compare, and one that does something else has another digest.
+func TestBootDigest(t *testing.T) {
+	one := Boot{Host: "sv1", Steps: []json.RawMessage{[]byte(`{}`)}}
+	two := Boot{Host: "sv1", Steps: []json.RawMessage{[]byte(`{}`), []byte(`{}`)}}
+	if none := (&Boot{Host: "sv1"}).Digest(); none != "" || one.Digest() == "" || one.Digest() == two.Digest() {
+		t.Errorf("%q, %q, %q", none, one.Digest(), two.Digest())
+	}
+}

@@ -1,0 +1,342 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"orrery/internal/lane"
+	"orrery/internal/plan"
+	"orrery/internal/problem"
+	"orrery/internal/site/spec"
+)
+
+// An end is a host at one end of a transfer, which does what a test wants.
+type end struct {
+	Host
+	gives func(at Spot, meet func(lane.Card) (lane.Card, error)) (string, error)
+	takes func(with Meeting) error
+	did   []*plan.Step
+}
+
+func (e *end) Give(_ context.Context, _ Errand, at Spot, meet func(lane.Card) (lane.Card, error), _ func(string)) (string, error) {
+	return e.gives(at, meet)
+}
+
+func (e *end) Take(_ context.Context, _ Errand, with Meeting, _ func(string)) error {
+	return e.takes(with)
+}
+
+func (e *end) Do(_ context.Context, s *plan.Step, _ func(string)) error {
+	e.did = append(e.did, s)
+	return nil
+}
+
+func (e *end) Dial(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
+	return new(net.Dialer).DialContext(ctx, "tcp", to.String())
+}
+
+// ends returns a fleet whose host sv1 gives and whose host sv2 takes.
+func ends(stubs ...*stub) (f *Fleet, giver, taker *end) {
+	f, giver, taker = fleetOf(append(stubs, &stub{}, &stub{})...), &end{}, &end{}
+	f.All[0].Host, f.All[1].Host = giver, taker
+	return f, giver, taker
+}
+
+// card returns the card of an end that listens until the test is over.
+func card(t *testing.T) lane.Card {
+	t.Helper()
+	e, err := lane.Open(netip.Addr{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	return e.Card()
+}
+
+// TestMeet: no host leads another one astray, or learns of one from which it is to take nothing.
+func TestMeet(t *testing.T) {
+	good, another := card(t), card(t)
+	elsewhere, outside := good, good
+	elsewhere.At = netip.MustParseAddrPort("10.8.1.1:80")
+	outside.Back = netip.MustParseAddrPort("10.8.1.9:22")
+	lost := errors.New("lost")
+	says := func(cards ...lane.Card) func(Spot, func(lane.Card) (lane.Card, error)) (string, error) {
+		return func(_ Spot, meet func(lane.Card) (lane.Card, error)) (sum string, err error) {
+			for _, c := range cards {
+				if _, err := meet(c); err != nil {
+					return "", err
+				}
+			}
+			return "", nil
+		}
+	}
+	for what, c := range map[string]struct {
+		peer  string
+		mine  lane.Card
+		gives func(Spot, func(lane.Card) (lane.Card, error)) (string, error)
+		wrong string
+	}{
+		"as it should be":            {"sv1", good, says(another), ""},
+		"its own address":            {"sv1", good, says(elsewhere), ""},
+		"a host that is not to give": {"sv3", good, says(another), `host sv2 asks for something of host "sv3"`},
+		"a host that is not there":   {"sv9", good, says(another), `host sv2 asks for something of host "sv9"`},
+		"a place on another host":    {"sv1", outside, says(another), "host sv2 gives a card for a connection that cannot be"},
+		"an address of another":      {"sv1", elsewhere, says(another), "host sv2 gives a card"},
+		"no key":                     {"sv1", lane.Card{Back: good.Back}, says(another), "host sv2 gives a card"},
+		"of the other, outside":      {"sv1", good, says(outside), "host sv1 gives a card"},
+		"of the other, twice":        {"sv1", good, says(another, another, another), "says more than one"},
+		"the other opens nothing":    {"sv1", good, says(), "it has opened nothing"},
+		"the other fails":            {"sv1", good, func(Spot, func(lane.Card) (lane.Card, error)) (string, error) { return "", lost }, "lost"},
+	} {
+		f, giver, taker := ends(&stub{})
+		told := make(chan error, 1)
+		giver.gives = func(at Spot, meet func(lane.Card) (lane.Card, error)) (string, error) {
+			sum, err := c.gives(at, meet)
+			told <- err
+			return sum, err
+		}
+		taker.takes = func(with Meeting) error {
+			_, err := with.Meet(t.Context(), c.peer, c.mine)
+			if err == nil { // what the other says afterwards, it is told
+				err = <-told
+			}
+			return err
+		}
+		err := f.Pass(t.Context(), Errand{}, f.All[1], []string{"sv1"}, func(string) {})
+		if (err == nil) != (c.wrong == "") || err != nil && !strings.Contains(err.Error(), c.wrong) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// TestSpot: a host that gives listens where the site says that others reach it; this machine, of which it does not say
+// that, where it would call the other one; and nowhere, once it is known that the two do not reach one another.
+func TestSpot(t *testing.T) {
+	for what, c := range map[string]struct {
+		local, apart bool
+		want         Spot
+	}{
+		"another host":            {want: Spot{Own: netip.MustParseAddr("10.8.1.1")}},
+		"this machine":            {local: true, want: Spot{Toward: netip.MustParseAddr("10.8.1.2")}},
+		"apart":                   {apart: true},
+		"apart from this machine": {local: true, apart: true},
+	} {
+		f, giver, taker := ends()
+		if c.local {
+			f.Site().Hosts[0].Address = "local"
+		}
+		var spot Spot
+		giver.gives = func(at Spot, _ func(lane.Card) (lane.Card, error)) (string, error) {
+			spot = at
+			return "", nil
+		}
+		mine := card(t)
+		taker.takes = func(with Meeting) error {
+			_, err := with.Meet(t.Context(), "sv1", mine)
+			return err
+		}
+		one := carriage{from: "sv1", to: "sv2", say: func(string) {}, apart: c.apart}
+		if err := one.carry(t.Context(), f); err == nil || spot != c.want {
+			t.Errorf("%s: %+v instead of %+v (%v)", what, spot, c.want, err)
+		}
+	}
+}
+
+// TestRelay: what two hosts send that do not reach one another comes over this machine, and later transfers between
+// them do not try another way.
+func TestRelay(t *testing.T) {
+	f, giver, taker := ends()
+	var spots []Spot
+	giver.gives = func(at Spot, meet func(lane.Card) (lane.Card, error)) (string, error) {
+		spots = append(spots, at)
+		e, err := lane.Open(netip.Addr{})
+		if err != nil {
+			return "", err
+		}
+		defer e.Close()
+		theirs, err := meet(e.Card())
+		if err != nil {
+			return "", err
+		}
+		c, err := e.Accept(t.Context(), theirs)
+		if err != nil {
+			return "", err
+		}
+		defer c.Close()
+		_, err = io.WriteString(c, "rows")
+		return "sum", err
+	}
+	var came string
+	taker.takes = func(with Meeting) error {
+		if err := with.Relay(t.Context(), card(t)); err == nil || !strings.Contains(err.Error(), "nobody has met it") {
+			t.Errorf("for an end that has met nobody: %v", err)
+		}
+		return From(t.Context(), with, "sv1", func(c net.Conn) error {
+			text, err := io.ReadAll(c)
+			came = string(text)
+			with.Moved(int64(len(text)))
+			return err
+		})
+	}
+	h := hauler{f.All[1], f, &haul{sent: map[int]string{}, given: map[int]string{}, apart: map[[2]string]bool{}}}
+	n := &spec.Node{Site: "demo", Name: "a", ID: 1}
+	for range 2 {
+		step := &plan.Step{Kind: plan.SendNode, Host: "sv2", Peer: "sv1", Subject: "a", Node: n, Was: n}
+		if err := h.Do(t.Context(), step, func(string) {}); err != nil || came != "rows" {
+			t.Fatalf("%q came: %v", came, err)
+		}
+		came = ""
+	}
+	if own := (Spot{Own: netip.MustParseAddr("10.8.1.1")}); len(spots) != 2 || spots[0] != own || spots[1] != (Spot{}) {
+		t.Errorf("the host that gives was to listen at %+v", spots)
+	}
+}
+
+// TestCarry: how a transfer between two hosts ended is what that of them says that knows more.
+func TestCarry(t *testing.T) {
+	full, broken := errors.New("the disk is full"), errors.New("the node is broken")
+	for what, c := range map[string]struct {
+		given, taken error
+		unmet        bool
+		want         error
+		cut          bool
+	}{
+		"both have done it":             {},
+		"the one that takes fails":      {taken: full, want: full},
+		"both fail":                     {taken: full, given: broken, want: full},
+		"the one that gives fails":      {given: broken, want: broken},
+		"and the other is cut off":      {given: broken, taken: lane.ErrCut, want: broken},
+		"the one that takes is cut off": {taken: lane.ErrCut, cut: true},
+		"the one that gives is cut off": {given: lane.ErrCut, cut: true},
+		"both are":                      {taken: lane.ErrCut, given: lane.ErrCut, cut: true},
+		"cut off, and the other fails":  {taken: full, given: lane.ErrCut, want: full},
+		"they have not met":             {unmet: true, want: lane.ErrCut},
+		"they have not met, and why":    {unmet: true, taken: full, want: full},
+	} {
+		f, giver, taker := ends()
+		mine, theirs := card(t), card(t)
+		giver.gives = func(_ Spot, meet func(lane.Card) (lane.Card, error)) (string, error) {
+			if _, err := meet(theirs); err != nil {
+				t.Errorf("%s: %v", what, err)
+			}
+			return "sum", c.given
+		}
+		taker.takes = func(with Meeting) error {
+			if !c.unmet {
+				if _, err := with.Meet(t.Context(), "sv1", mine); err != nil {
+					t.Errorf("%s: %v", what, err)
+				}
+				if _, err := with.Meet(t.Context(), "sv1", mine); err == nil || !strings.Contains(err.Error(), "asks for too many") {
+					t.Errorf("%s: a second time: %v", what, err)
+				}
+			}
+			return c.taken
+		}
+		one := carriage{from: "sv1", to: "sv2", say: func(string) {}}
+		err := one.carry(t.Context(), f)
+		if c.cut {
+			if problem.Exit(err) != int(problem.Failed) || !one.cut || !strings.Contains(err.Error(), "from host sv1 to host sv2 was cut") {
+				t.Errorf("%s: %v", what, err)
+			}
+			continue
+		}
+		if !errors.Is(err, c.want) || one.cut || err == nil && one.sum != "sum" {
+			t.Errorf("%s: %q, %v", what, one.sum, err)
+		}
+	}
+	f, _, _ := ends()
+	for _, c := range []carriage{{from: "sv1", to: "sv9"}, {from: "sv9", to: "sv1"}} {
+		if err := c.carry(t.Context(), f); err == nil || !strings.Contains(err.Error(), "nobody works on hosts") {
+			t.Errorf("from %s to %s: %v", c.from, c.to, err)
+		}
+	}
+}
+
+// TestCopyMoved: who waits for a copy between hosts is told what has come, and nothing that makes no sense.
+func TestCopyMoved(t *testing.T) {
+	f, giver, taker := ends()
+	mine, theirs := card(t), card(t)
+	giver.gives = func(_ Spot, meet func(lane.Card) (lane.Card, error)) (string, error) {
+		_, err := meet(theirs)
+		return "", err
+	}
+	taker.takes = func(with Meeting) error {
+		for _, bytes := range []int64{5, 0, -7, 3} {
+			with.Moved(bytes)
+		}
+		_, err := with.Meet(t.Context(), "sv1", mine)
+		return err
+	}
+	moved := int64(0)
+	if err := f.Copy(t.Context(), CopyErrand{Host: "sv1"}, "sv2", func(bytes int64) { moved += bytes }); err != nil || moved != 8 {
+		t.Errorf("%d bytes have come: %v", moved, err)
+	}
+	if err := f.Copy(t.Context(), CopyErrand{Host: "sv1"}, "sv2", nil); err != nil {
+		t.Errorf("if nobody asks: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	giver.gives = func(_ Spot, meet func(lane.Card) (lane.Card, error)) (string, error) {
+		_, err := meet(theirs)
+		cancel()
+		return "", errors.Join(err, ctx.Err())
+	}
+	if err := f.Copy(ctx, CopyErrand{Host: "sv1"}, "sv2", nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("interrupted: %v", err)
+	}
+}
+
+// TestHaul: the host that gives a node away, and the one that receives it, hear of the sum of what was sent in this
+// run or, if nothing was, of what the plan saw; a transfer that fails tells neither.
+func TestHaul(t *testing.T) {
+	f, giver, taker := ends()
+	lost := errors.New("lost")
+	var failure error
+	giver.gives = func(_ Spot, meet func(lane.Card) (lane.Card, error)) (string, error) {
+		_, err := meet(card(t))
+		return "new", err
+	}
+	taker.takes = func(with Meeting) error {
+		_, err := with.Meet(t.Context(), "sv1", card(t))
+		return errors.Join(err, failure)
+	}
+	workers := f.StartRun()
+	do := func(kind plan.Kind, on, sum string) error {
+		n := &spec.Node{Site: "demo", Name: "a", ID: 1}
+		return workers[on].Do(t.Context(), &plan.Step{Kind: kind, Host: on, Peer: map[string]string{"sv1": "sv2", "sv2": "sv1"}[on], Subject: "a", Node: n, Was: n, Sum: sum}, func(string) {})
+	}
+	want := func(what string, of *end, sum string) {
+		t.Helper()
+		if last := of.did[len(of.did)-1]; last.Sum != sum {
+			t.Errorf("%s: the sum is %q, not %q", what, last.Sum, sum)
+		}
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(do(plan.ReceiveNode, "sv2", "seen"))
+	want("of a move that was cut short", taker, "seen")
+	failure = lost
+	if err := do(plan.SendNode, "sv2", ""); !errors.Is(err, lost) {
+		t.Errorf("%v", err)
+	}
+	failure = nil
+	must(do(plan.CopyNode, "sv2", "")) // it runs, and changes: that is not what is given
+	must(do(plan.GiveNode, "sv1", ""))
+	want("nothing was sent of what stands still", giver, "")
+	must(do(plan.SendNode, "sv2", ""))
+	must(do(plan.GiveNode, "sv1", ""))
+	want("given", giver, "new")
+	must(do(plan.ReceiveNode, "sv2", "seen"))
+	want("received", taker, "new")
+	workers = f.StartRun()
+	must(do(plan.ReceiveNode, "sv2", "seen"))
+	want("in the next run", taker, "seen")
+}

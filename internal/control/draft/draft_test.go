@@ -1,0 +1,145 @@
+package draft
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"orrery/internal/problem"
+	"orrery/internal/site/sitefile"
+)
+
+const database = "[web1]\nctid = 101\nip = 10.7.0.11\nroles = web\n[db1]\nctid = 102\nip = 10.7.0.12\nroles = db\n"
+
+// within returns paths without their directory.
+func within(dir string, paths []string) (names []string) {
+	for _, path := range paths {
+		names = append(names, strings.TrimPrefix(path, dir+"/"))
+	}
+	return names
+}
+
+func read(t *testing.T, path ...string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(path...))
+	if err != nil {
+		t.Error(err)
+	}
+	return string(text)
+}
+
+// TestNames: a site that is not named is called as its directory, in letters that the name of a site may have.
+func TestNames(t *testing.T) {
+	for directory, want := range map[string]string{
+		"karoo":                        "karoo",
+		"My Site.d":                    "my-site-d",
+		"-dishes_":                     "dishes",
+		"7dishes":                      "site-7dishes",
+		"...":                          "site",
+		strings.Repeat("a", 33):        strings.Repeat("a", 32),
+		strings.Repeat("a", 31) + "-b": strings.Repeat("a", 31), // a name does not end with a hyphen
+	} {
+		dir := filepath.Join(t.TempDir(), directory)
+		paths, err := Small(dir, "")
+		if err != nil || !slices.Equal(within(dir, paths), []string{"site.toml", "roles/hello/role.toml"}) {
+			t.Errorf("%q: written are %v (%v)", directory, paths, err)
+			continue
+		}
+		if s, err := sitefile.Load(dir); err != nil || s.Name != want || s.ID == "" {
+			t.Errorf("%q: the site is %+v (%v), and not called %q", directory, s, err, want)
+		}
+	}
+}
+
+// TestNamed: a name that is said counts, if a site can be called so.
+func TestNamed(t *testing.T) {
+	dir := t.TempDir()
+	for _, err := range []error{
+		func() error { _, err := Small(dir, "Karoo"); return err }(),
+		func() error { _, _, err := Imported(dir, stream, strings.NewReader(database), "Karoo"); return err }(),
+	} {
+		if problem.Exit(err) != int(problem.Usage) || !strings.Contains(err.Error(), "--name karoo") {
+			t.Errorf("an illegal name: %v", err)
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("all the same there is %v (%v)", left, err)
+	}
+	if _, err := Small(dir, "sutherland"); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := sitefile.Load(dir); err != nil || s.Name != "sutherland" {
+		t.Errorf("the site is %+v (%v)", s, err)
+	}
+}
+
+// TestImported: a host database becomes a site with an empty role for each that nobody has written.
+func TestImported(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "hosts.ini")
+	if err := os.WriteFile(file, []byte(database), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for what, c := range map[string]struct{ from, name, want string }{
+		"of a file":          {file, "", "hosts"},
+		"of a file, named":   {file, "karoo", "karoo"},
+		"of a stream":        {stream, "", "directory"},
+		"of a stream, named": {stream, "karoo", "karoo"},
+	} {
+		dir := filepath.Join(t.TempDir(), "directory")
+		if err := os.MkdirAll(filepath.Join(dir, "roles/db"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "roles/db/role.toml"), []byte("description = \"mine\"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		made, paths, err := Imported(dir, c.from, strings.NewReader(database), c.name)
+		if err != nil || made.Site != c.want || !slices.Equal(within(dir, paths), []string{"site.toml", "roles/web/role.toml"}) {
+			t.Errorf("%s: %+v, written are %v (%v)", what, made, paths, err)
+			continue
+		}
+		if text := read(t, dir, "roles/db/role.toml"); !strings.Contains(text, "mine") {
+			t.Errorf("%s: a role that was there is %q", what, text)
+		}
+		if s, err := sitefile.Load(dir); err != nil || s.Name != c.want || len(s.Nodes) != 2 {
+			t.Errorf("%s: the site is %+v (%v)", what, s, err)
+		}
+	}
+}
+
+// TestNotWritten: a site that is there stays as it is, and what cannot be read or written is told.
+func TestNotWritten(t *testing.T) {
+	there := t.TempDir()
+	if err := os.WriteFile(filepath.Join(there, sitefile.Name), []byte("mine\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(there, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	small := func(dir string) error { _, err := Small(dir, ""); return err }
+	imported := func(dir, from, text string) error {
+		_, _, err := Imported(dir, from, strings.NewReader(text), "")
+		return err
+	}
+	for what, c := range map[string]struct {
+		err  error
+		kind problem.Kind
+		word string
+	}{
+		"a site is there":              {small(there), problem.Usage, "already a site"},
+		"a site is there, of a stream": {imported(there, stream, database), problem.Usage, "already a site"},
+		"a file is in the way":         {small(file), problem.Failed, "cannot be written"},
+		"no such database":             {imported(t.TempDir(), filepath.Join(there, "none.ini"), ""), problem.Usage, "cannot be read"},
+		"no database":                  {imported(t.TempDir(), stream, "[web1\n"), problem.Mistake, "INI"},
+		"no room for an import":        {imported(file, stream, database), problem.Failed, "cannot be written"},
+	} {
+		if problem.Exit(c.err) != int(c.kind) || !strings.Contains(c.err.Error(), c.word) {
+			t.Errorf("%s: %v", what, c.err)
+		}
+	}
+	if text := read(t, there, sitefile.Name); text != "mine\n" {
+		t.Errorf("the site that was there is %q", text)
+	}
+}

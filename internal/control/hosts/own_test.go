@@ -1,0 +1,58 @@
+package hosts
+
+import (
+	"context"
+	"io/fs"
+	"strings"
+	"testing"
+
+	"orrery/internal/apply"
+	"orrery/internal/problem"
+	"orrery/internal/site/spec"
+)
+
+// A keeper is a host that keeps copies of some secrets.
+type keeper struct {
+	apply.Host
+	secrets map[string]string
+}
+
+func (k keeper) Secret(_ context.Context, name string) (string, error) {
+	if v, ok := k.secrets[name]; ok {
+		return v, nil
+	}
+	return "", fs.ErrNotExist
+}
+
+// TestOwnSecrets: a host that is alone has the generated secrets that it keeps; for others, and for files with secrets in
+// them, it is said from where the same can be done.
+func TestOwnSecrets(t *testing.T) {
+	a := &Alone{host: keeper{secrets: map[string]string{"token": "x"}}}
+	for command, verb := range map[string]string{"": "orrery rollback", "orrery resume": "orrery up"} {
+		a.command = command
+		s := own{of: a}
+		if v, err := s.Value(t.Context(), "token"); err != nil || v != "x" {
+			t.Errorf("%q, %v", v, err)
+		}
+		if v, err := s.Value(t.Context(), "file"); !problem.Is(err, problem.Failed) || v != "" || !strings.Contains(err.Error(), "secret file is not on this host") || !strings.Contains(err.Error(), verb) {
+			t.Errorf("of a secret that it has not: %q, %v", v, err)
+		}
+		if text, err := s.Text(t.Context(), spec.SecretText{Node: "web", Path: "/etc/key"}); !problem.Is(err, problem.Failed) || text != nil || !strings.Contains(err.Error(), "/etc/key of node web") || !strings.Contains(err.Error(), verb) {
+			t.Errorf("of a file with secrets: %q, %v", text, err)
+		}
+	}
+}
+
+// TestKeyed: the key of a site, or of a twin, says which it is; what is none is refused.
+func TestKeyed(t *testing.T) {
+	for key, want := range map[string][2]string{"karoo": {"karoo", ""}, "karoo.dev": {"karoo", "dev"}} {
+		if s, err := keyed(key); err != nil || s.Name != want[0] || s.Twin != want[1] || s.Key() != key {
+			t.Errorf("%s: %+v, %v", key, s, err)
+		}
+	}
+	for _, key := range []string{"", ".", "karoo.", ".dev", "../karoo", "karoo.dev.more", "karoo/dev", "Karoo"} {
+		if s, err := keyed(key); !problem.Is(err, problem.Usage) {
+			t.Errorf("%q: %+v, %v", key, s, err)
+		}
+	}
+}

@@ -1,0 +1,243 @@
+package plan
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"orrery/internal/observe"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// TestBuild: only layers are planned, of nodes that are concerned and on hosts of which something is known.
+func TestBuild(t *testing.T) {
+	s, hosts := spanning()
+	s.Images = append(s.Images, site.Image{Name: "other", Suite: "trixie"})
+	s.Nodes[1].Image = "other"
+	for what, c := range map[string]struct {
+		goal   Goal
+		change func()
+		want   string
+	}{
+		"all":            {want: "build debian on sv1, build other on sv2, fetch debian on sv3"},
+		"some":           {goal: Goal{Nodes: map[string]bool{"b": true}}, want: "build other on sv2"},
+		"one is built":   {change: func() { hosts[1].Layers = map[string]bool{spec.NewMaker(s).Layers(&s.Nodes[1])[0].Digest: true} }, want: "build debian on sv1, fetch debian on sv3"},
+		"one is unknown": {change: func() { hosts[1] = observe.Host{Name: "sv2", Unknown: true} }, want: "build debian on sv1, build debian on sv3"}, // nobody knows what it needs
+	} {
+		before := slices.Clone(hosts)
+		if c.change != nil {
+			c.change()
+		}
+		p, err := Build(s, hosts, c.goal)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, step := range p.Steps {
+			got = append(got, fmt.Sprintf("%s %s on %s", step.Kind, step.Subject, step.Host))
+		}
+		slices.Sort(got)
+		if is := strings.Join(got, ", "); is != c.want {
+			t.Errorf("%s: %s, not %s", what, is, c.want)
+		}
+		hosts = before
+	}
+	if _, err := Build(s, []observe.Host{{Name: "sv1", Releases: observe.Releases{Active: map[string]int{"a": 7}}}}, Goal{}); err == nil {
+		t.Error("what a release that nobody knows makes is built")
+	}
+}
+
+// TestMoveBack: after a move that failed before a node was given away, that runs again on the host that it was to leave.
+func TestMoveBack(t *testing.T) {
+	s, f := movable()
+	p, err := MoveNodes(s, f.seen(), Goal{}, map[string]string{"a": "sv3", "b": "sv3"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	given := func(ready []int) int { // the steps of a up to its stop, and all of b
+		for i, n := range ready {
+			if step := p.Steps[n]; step.Subject != "a" || step.Kind == CopyNode || step.Kind == StopNode {
+				return i
+			}
+		}
+		return -1
+	}
+	if err := f.run(p, given); err != nil {
+		t.Fatal(err)
+	}
+	back, err := MoveBack(s, f.seen(), Goal{}, p)
+	if err == nil {
+		err = f.run(back, func([]int) int { return 0 })
+	}
+	if err != nil {
+		t.Fatalf("%v\n%s", err, told(back))
+	}
+	for name, want := range map[string]string{"a": "sv1", "b": "sv3"} {
+		if n, on := f.live(name); on != want || n.State != observe.Running {
+			t.Errorf("node %s is on host %q: %+v", name, on, n)
+		}
+	}
+}
+
+// TestMoveNowhere: a move to a host to which nodes do not come, or of a node that there is not, is refused; so is one of
+// a node that is not as it is declared.
+func TestMoveNowhere(t *testing.T) {
+	for want, c := range map[string]struct {
+		change func(s *site.Site, f *paper)
+		node   string
+		kind   problem.Kind
+	}{
+		`no node is called "nobody"`:      {func(*site.Site, *paper) {}, "nobody", problem.Usage},
+		"which is drained":                {func(_ *site.Site, f *paper) { f.hosts[2].Drained = &observe.Drain{} }, "a", problem.Unable},
+		"it has the id 99":                {func(_ *site.Site, f *paper) { f.hosts[0].Nodes[0].ID = 99 }, "a", problem.Unable},
+		"it is of the engine other":       {func(_ *site.Site, f *paper) { f.hosts[0].Nodes[0].Engine = "other" }, "a", problem.Unable},
+		"disk data has 2GiB":              {func(s *site.Site, f *paper) { disks(s, f, 2<<30, 1<<30) }, "a", problem.Mistake},
+		"network lan of host sv3 is not":  {func(_ *site.Site, f *paper) { f.hosts[2].Networks[0].Kind = site.Macvlan }, "a", problem.Mistake},
+		"what it was staged from is gone": {func(_ *site.Site, f *paper) { f.hosts[0].Releases.Active = map[string]int{"a": 7} }, "a", problem.Failed},
+		"made anew: role layer changed":   {func(_ *site.Site, f *paper) { f.hosts[0].Nodes[0].Layer = "other" }, "a", problem.Unable},
+	} {
+		s, f := movable()
+		c.change(s, f)
+		if p, err := MoveNodes(s, f.seen(), Goal{}, map[string]string{c.node: "sv3"}); !problem.Is(err, c.kind) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v\n%v", want, err, p)
+		}
+	}
+}
+
+// disks gives the first node a disk of a size that is declared with another.
+func disks(s *site.Site, f *paper, has, declared int64) {
+	of := func(size int64) []site.Drive { return []site.Drive{{Name: "data", Disk: site.RawFile, Size: size}} }
+	s.Nodes[0].VM.Disks, f.hosts[0].Nodes[0].VM.Disks = of(declared), of(has)
+}
+
+// TestMoveFrames: nodes that stay on a network which takes other frames once it is on several hosts are named.
+func TestMoveFrames(t *testing.T) {
+	s, f := movable()
+	for i := range s.Networks {
+		s.Networks[i].MTU = 0
+	}
+	s.Networks = append(s.Networks, site.Network{Name: "own", Subnet: netip.MustParsePrefix("10.0.9.0/24")})
+	for i, name := range []string{"x", "y"} {
+		s.Nodes = append(s.Nodes, site.Node{Name: name, ID: 21 + i, Image: "debian", Engine: "fake", Autostart: true, NICs: []site.NIC{{Network: "own", Address: netip.AddrFrom4([4]byte{10, 0, 9, byte(21 + i)})}}})
+	}
+	for range 2 {
+		for i := 3; i < len(s.Nodes); i++ {
+			s.Nodes[i].Host = "sv1"
+		}
+		p, err := Up(s, f.seen(), Goal{})
+		if err == nil {
+			err = f.run(p, func([]int) int { return 0 })
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range s.Nodes {
+		s.Nodes[i].Host = ""
+	}
+	p, err := MoveNodes(s, f.seen(), Goal{}, map[string]string{"x": "sv2"})
+	if err != nil || len(p.Warnings) != 1 || !strings.HasSuffix(p.Warnings[0], "restarts those that stay on it: y") {
+		t.Errorf("%q, %v", p.Warnings, err)
+	}
+	if p, err = MoveNodes(s, f.seen(), Goal{}, map[string]string{"x": "sv2", "y": "sv2"}); err != nil || len(p.Warnings) != 0 {
+		t.Errorf("if none stays: %q, %v", p.Warnings, err)
+	}
+}
+
+// TestCompanyRefused: what stands beside a node keeps it where it is if it cannot come along, and the cure is for what it
+// is: a release on trial, a switch that was cut short, or what rollback returns to.
+func TestCompanyRefused(t *testing.T) {
+	for what, c := range map[string]struct {
+		change func(h *observe.Host, beside *observe.Node)
+		says   string
+		cure   string
+	}{
+		"a trial":   {func(h *observe.Host, _ *observe.Node) { h.Releases.Trial = &observe.Trial{Release: 7} }, "release 7 is on trial", "orrery confirm or orrery rollback first"},
+		"a switch":  {func(h *observe.Host, _ *observe.Node) { h.Releases.Switch = &observe.Switch{} }, "a switch was cut short", "orrery up brings that to its end"},
+		"half made": {func(_ *observe.Host, n *observe.Node) { n.State = observe.Broken }, "it is half made", "orrery release prune --keep 0 first"},
+		"half made, and rollback's": {func(h *observe.Host, n *observe.Node) {
+			n.State = observe.Broken
+			h.Releases.Former = map[string]int{"a": 7}
+		}, "it is half made", "orrery stage --release 7 a --give-up-rollback first"},
+		"half made, another is": {func(h *observe.Host, n *observe.Node) {
+			n.State = observe.Broken
+			h.Releases.Former = map[string]int{"a": 8}
+		}, "it is half made", "orrery release prune --keep 0 first"},
+		"made of something else":       {func(_ *observe.Host, n *observe.Node) { n.Base = "other" }, "base image changed", "orrery release prune"},
+		"an engine that moves nothing": {func(h *observe.Host, n *observe.Node) { h.Engines = map[string]observe.Capabilities{"fake": {}} }, "the engine fake moves no nodes", ""},
+	} {
+		s, f := movable()
+		goal := Goal{Releases: map[int]*site.Site{0: s, 7: f.beside(s, "a", 7)}}
+		h := f.host("sv1")
+		i := slices.IndexFunc(h.Nodes, func(n observe.Node) bool { return n.Staged })
+		c.change(h, &h.Nodes[i])
+		_, err := MoveNodes(s, f.seen(), goal, map[string]string{"a": "sv3"})
+		if !problem.Is(err, problem.Unable) || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), c.cure) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// TestSpanUnheard: where nothing is known of what hosts take, a network over them takes what is usual, or what it took.
+func TestSpanUnheard(t *testing.T) {
+	for what, c := range map[string]struct{ was, want int }{
+		"it was nowhere":       {0, 1450},
+		"it took less":         {1300, 1300},
+		"it took more":         {1500, 1450},
+		"it took what is none": {100, 1450},
+	} {
+		s, hosts := spanning()
+		homes := map[string]string{"a": "sv1", "b": "sv2", "c": "sv3"}
+		for i := range hosts {
+			s.Hosts[i].Underlay = netip.AddrFrom4([4]byte{10, 8, 1, byte(i + 1)})
+			hosts[i] = observe.Host{Name: hosts[i].Name, Unknown: true}
+			if c.was > 0 {
+				hosts[i].Networks = []observe.Network{{Network: spec.Network{Site: "toykat", Name: "lan", MTU: c.was, VXLAN: spec.VXLAN{ID: 1}}}}
+			}
+		}
+		joints, err := Join(s, s.Key(), hosts, homes)
+		if err != nil || joints.MTUs()["lan"] != c.want || joints.MTUs()["data"] != 1450 {
+			t.Errorf("%s: %v, not %d (%v)", what, joints.MTUs(), c.want, err)
+		}
+	}
+}
+
+// TestWays: of hosts with networks in common each two have one way, for the largest packets; of very many, each has ways
+// to those near it.
+func TestWays(t *testing.T) {
+	s, hosts := spanning()
+	s.Networks[1].MTU = 1400
+	s.Networks[0].MTU = 1300
+	joints, err := JoinLive(s, hosts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, w := range joints.Ways() {
+		got = append(got, fmt.Sprintf("%s %s-%s %d", w.Network, w.From, w.To, w.Size))
+	}
+	if text := strings.Join(got, ", "); text != "data sv1-sv2 1450, lan sv1-sv3 1350, lan sv2-sv3 1350" {
+		t.Errorf("the ways are %s", text)
+	}
+	many := &span{peers: map[string]spec.Peer{}, mtu: 1450, over: overIPv4}
+	for i := range 50 {
+		many.peers[fmt.Sprintf("sv%02d", i)] = spec.Peer{Address: netip.AddrFrom4([4]byte{10, 8, 1, byte(i)})}
+	}
+	ways, from := Joints{"lan": many}.Ways(), map[string]int{}
+	for _, w := range ways {
+		from[w.From]++
+		from[w.To]++
+	}
+	for name, n := range from {
+		if n != 2*mostWays {
+			t.Errorf("host %s has %d ways", name, n)
+		}
+	}
+	if len(from) != 50 || len(ways) != 50*mostWays {
+		t.Errorf("%d hosts have %d ways", len(from), len(ways))
+	}
+}
