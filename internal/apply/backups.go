@@ -8,8 +8,8 @@ import (
 	"orrery/internal/observe"
 )
 
-// A Ferry takes what is in backups from a host and to it, along a stream (package backup/ferry).
-type Ferry interface {
+// A BackupHost sends what is in backups, and receives it, along a stream (package backup/ferry).
+type BackupHost interface {
 	// GiveBackup gives what the host has of the site, at the pace of all hosts, to whoever takes it at the other end.
 	GiveBackup(ctx context.Context, way io.ReadWriter) error
 	// FindBackup reads what backups have lost of what the host gave, and gives that.

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"sync"
 
-	"orrery/internal/image"
 	"orrery/internal/lane"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
@@ -51,13 +50,12 @@ type Giver struct {
 	Reserve bool   `json:"reserve,omitempty"` // it is asked only if others fail
 }
 
-// Passing is what a Host does when hosts take something from one another.
-type Passing interface {
-	// Word says what is in a layer that the host has; fs.ErrNotExist: it has not got it.
-	Word(ctx context.Context, layer string) (image.Word, error)
-	// Give does what a host that gives does for an errand, along one lane. Meet gets its card, and gives that of the host that takes. Sum is of all that the other one has then, if the errand has one.
+// A TransferHost sends something to another host, or receives it from others.
+type TransferHost interface {
+	// Give sends what an errand is about along one lane. Meet gets the card of the host, and returns that of the host that receives. Sum is of
+	// all that the other one has then, if the errand has one.
 	Give(ctx context.Context, e Errand, at Spot, meet func(lane.Card) (lane.Card, error), say func(detail string)) (sum string, err error)
-	// Take does what the host that takes does.
+	// Take receives it.
 	Take(ctx context.Context, e Errand, with Meeting, say func(detail string)) error
 	// Dial connects on the host itself.
 	Dial(ctx context.Context, to netip.AddrPort) (net.Conn, error)

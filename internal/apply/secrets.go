@@ -14,12 +14,14 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// A Keeper keeps copies of the generated secrets that its nodes need.
-type Keeper interface {
-	// Secret gives its copy of a generated secret. That it has none is fs.ErrNotExist.
+// A SecretHost keeps copies of the generated secrets that its nodes need.
+type SecretHost interface {
+	// Secret returns its copy of a generated secret, or fs.ErrNotExist.
 	Secret(ctx context.Context, name string) (string, error)
-	// KeepSecret keeps one. It takes the place of no other.
+	// KeepSecret stores one. It replaces no other.
 	KeepSecret(ctx context.Context, name, value string) error
+	// Redact hides the values of secrets in what something on the host printed.
+	Redact(text string) string
 }
 
 // secrets gives a host the values of a site's secrets, and the files that have them in them.

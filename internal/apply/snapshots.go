@@ -8,8 +8,8 @@ import (
 	"orrery/internal/volume"
 )
 
-// A Shelf has a host's parts of the site's snapshots: of each what its own nodes have written.
-type Shelf interface {
+// A SnapshotHost has the host's parts of the site's snapshots: of each what its own nodes have written.
+type SnapshotHost interface {
 	// Snapshots gives the parts that are kept, the oldest first, and the names of those that are ready and not yet kept.
 	Snapshots(ctx context.Context) (kept []*snapshot.Snapshot, ready []string, err error)
 	// SnapshotSize gives how large a part is.

@@ -13,8 +13,8 @@ import (
 	"orrery/internal/volume"
 )
 
-// A Cellar has the directories of volumes.
-type Cellar interface {
+// A VolumeHost has the directories of volumes.
+type VolumeHost interface {
 	// Volumes tells of directories, in the order in which they are asked for.
 	Volumes(ctx context.Context, of []Directory) ([]Contents, error)
 	// MirrorVolumes brings the mirrors of directories up to date, as the host reaches these. Each is told of when it has been tried, also if that failed, which is an error, too.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"orrery/internal/apply/local/backends"
 	"orrery/internal/engine"
 	"orrery/internal/engine/fake"
 	"orrery/internal/host"
@@ -125,7 +126,7 @@ func TestVolumesOfRunningNode(t *testing.T) {
 	if err := d.Create(t.Context(), n); err != nil {
 		t.Fatal(err)
 	}
-	place := &Place{Name: "local", Key: "karoo", Dirs: dirs, Ground: Ground{Records: records{dirs}}}
+	place := &Place{Name: "local", Key: "karoo", Dirs: dirs, Ground: backends.Here(dirs, nil)}
 	only := struct{ engine.Engine }{d} // what it can do besides is out of sight
 	at := work{roles: &roles{Place: place}, engine: only, node: n}
 	if err := at.remount(t.Context()); err != nil {

@@ -12,16 +12,17 @@ import (
 	"path/filepath"
 
 	"orrery/internal/apply"
+	"orrery/internal/apply/local/backends"
 	"orrery/internal/engine"
 	"orrery/internal/host"
 	"orrery/internal/site/spec"
 )
 
 // New gives the machine that runs Orrery, as the host that a site calls by a name.
-func New(name, key string, dirs host.Dirs, engines map[string]engine.Engine, layers Layers, secrets apply.Secrets) *Worker {
+func New(name, key string, dirs host.Dirs, engines map[string]engine.Engine, layers backends.Layers, secrets apply.Secrets) *Worker {
 	return NewWorker(Place{
 		Name: name, Key: key, Dirs: dirs, Engines: engines, Secrets: secrets,
-		Ground: Ground{Networks: bridges{}, Layers: layers, Volumes: disks{dirs}, Kernel: sysctls{dirs}, Records: records{dirs}, Claims: dirs, Timers: timers{}},
+		Ground: backends.Here(dirs, layers),
 	})
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"orrery/internal/apply"
 	"orrery/internal/apply/local"
+	"orrery/internal/apply/local/backends"
 	"orrery/internal/apply/local/memory"
 	"orrery/internal/engine"
 	"orrery/internal/engine/fake"
@@ -526,7 +527,7 @@ func TestReleasesOnRecord(t *testing.T) {
 
 // unguarded are networks whose ports are not guarded.
 type unguarded struct {
-	local.Networks
+	backends.Networks
 	guarded []network.Port
 }
 
@@ -550,11 +551,11 @@ func TestPortsAreGuardedAgain(t *testing.T) {
 
 // walls are networks that note which ports are guarded, and an engine that starts or changes no node whose ports are not.
 type walls struct {
-	local.Networks
+	backends.Networks
 	engine.Engine
 	t       *testing.T
 	guarded map[string]bool
-	records local.Records
+	records backends.Records
 }
 
 func (w *walls) Guard(_ context.Context, ports []network.Port) error {

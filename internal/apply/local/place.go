@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"orrery/internal/apply"
+	"orrery/internal/apply/local/backends"
 	"orrery/internal/engine"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
@@ -24,7 +25,7 @@ type Place struct {
 	Key     string // the site's
 	Dirs    host.Dirs
 	Engines map[string]engine.Engine
-	Ground  Ground
+	Ground  backends.Set
 	Secrets apply.Secrets
 	Waiter  Waiter
 	// Guard, if set, sees to it that nodes go on that stand still when this process is killed, until it is let go.

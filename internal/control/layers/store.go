@@ -27,7 +27,7 @@ const All = "all"
 // A store is that of a host.
 type store struct {
 	host string
-	apply.Storeroom
+	apply.LayerHost
 }
 
 // stores gives those of some hosts of the site that is meant, as far as they answer; without names, that of this machine, which takes no site.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"orrery/internal/apply/local"
+	"orrery/internal/apply/local/backends"
 	"orrery/internal/engine"
 	"orrery/internal/engine/fake"
 	"orrery/internal/host"
@@ -51,8 +52,8 @@ func New(dir, key, name string, cpus int, memory int64) *Host {
 }
 
 // Ground gives what is below the worker on a host in memory.
-func Ground(h *fake.Host, dirs host.Dirs) local.Ground {
-	return local.Ground{Networks: h.Networks(), Layers: h.Layers(dirs.State), Volumes: h.Volumes(), Kernel: h.Kernel(), Records: h.Records(), Claims: claims{}, Timers: timers{}}
+func Ground(h *fake.Host, dirs host.Dirs) backends.Set {
+	return backends.Set{Networks: h.Networks(), Layers: h.Layers(dirs.State), Volumes: h.Volumes(), Kernel: h.Kernel(), Records: h.Records(), Claims: claims{}, Timers: timers{}}
 }
 
 // Stand says which site the steps are of.

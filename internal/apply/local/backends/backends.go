@@ -1,4 +1,6 @@
-package local
+// Package backends is what the nodes of a host stand on besides their engine: networks, layers, volumes, kernel settings and
+// records. Each is an interface, so that tests can have another than this machine.
+package backends
 
 import (
 	"context"
@@ -21,8 +23,8 @@ import (
 	"orrery/internal/volume"
 )
 
-// A Ground is what nodes stand on besides their engine. Tests have another than this machine.
-type Ground struct {
+// A Set is one of each.
+type Set struct {
 	Networks Networks
 	Layers   Layers
 	Volumes  Volumes
@@ -30,6 +32,13 @@ type Ground struct {
 	Records  Records
 	Claims   Claims
 	Timers   mirrors.Timers
+}
+
+// Here returns those of this machine, with layers in a store.
+func Here(dirs host.Dirs, layers Layers) Set {
+	return Set{
+		Networks: bridges{}, Layers: layers, Volumes: disks{dirs}, Kernel: sysctls{dirs}, Records: records{dirs}, Claims: dirs, Timers: timers{},
+	}
 }
 
 type timers struct{}
