@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -184,6 +186,33 @@ func TestCopyRounds(t *testing.T) {
 		near.Close()
 		if err := errors.Join(err, <-ended); err != nil || rounds != c.rounds {
 			t.Errorf("%s: %d rounds, %v", what, rounds, err)
+		}
+	}
+}
+
+// TestGiveNoErrand: a host that is asked to give it is not said what says so, to whoever has come to take it.
+func TestGiveNoErrand(t *testing.T) {
+	m := newRemoval(t)
+	start, err := plan.Encode(&plan.Step{Kind: plan.StartNode, Host: "sv2", Subject: "db", Node: m.node, Was: m.node})
+	must(t, err)
+	for what, errand := range map[string]apply.Errand{
+		"nothing": {}, "a layer of nothing": {Layer: &apply.LayerErrand{}}, "a copy from nowhere": {Copy: &apply.CopyErrand{To: m.node}},
+		"another step of a node": {Node: &apply.NodeErrand{Step: start}},
+	} {
+		taker, err := lane.Open(netip.Addr{})
+		must(t, err)
+		_, err = m.on[0].Give(t.Context(), errand, apply.Spot{Own: netip.MustParseAddr("127.0.0.2")}, func(card lane.Card) (lane.Card, error) {
+			go func() {
+				if c, err := taker.Dial(t.Context(), card); err == nil {
+					_, _ = io.Copy(io.Discard, c)
+					c.Close()
+				}
+			}()
+			return taker.Card(), nil
+		}, func(string) {})
+		taker.Close()
+		if !errors.Is(err, errNoErrand) {
+			t.Errorf("%s: %v", what, err)
 		}
 	}
 }
