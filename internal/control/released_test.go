@@ -387,3 +387,25 @@ func TestDownWhileSwitching(t *testing.T) {
 	_, err = d.Rollback(t.Context(), d.site(), []string{"db"})
 	d.wantExit(err, problem.Mistake)
 }
+
+// TestProvide: all layers of a site are built on this machine that it has not, those below first, whatever hosts the site has; the hosts are not asked.
+func TestProvide(t *testing.T) {
+	d := diskDesk(t)
+	d.write("site.toml", twoHosts)
+	d.write("roles/web/role.toml", "apt = [\"vim\"]\n")
+	build := func() string {
+		before := len(d.watch.steps)
+		d.must(layers.Provide(t.Context(), d.Session, d.site()))
+		return strings.Join(d.watch.steps[before:], "; ")
+	}
+	if did := build(); !strings.HasPrefix(did, "layer debian: build: not in the store: ") || !strings.Contains(did, "; layer debian + web: build: not in the store: ") || strings.Count(did, ";") != 1 {
+		t.Errorf("done was %s", did)
+	}
+	if did := build(); did != "" {
+		t.Errorf("done again was %s", did)
+	}
+	d.write("roles/web/role.toml", "apt = [\"vim\", \"jq\"]\n")
+	if did := build(); !strings.HasPrefix(did, "layer debian + web: build: ") || strings.Contains(did, ";") {
+		t.Errorf("done of another role was %s", did)
+	}
+}

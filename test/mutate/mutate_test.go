@@ -83,3 +83,34 @@ func f(n int) int {
 		t.Errorf("%v instead of %v", got, want)
 	}
 }
+
+// TestLiterals: what of a statement comes after a function literal runs when the statement does, and what is in the literal runs by itself.
+func TestLiterals(t *testing.T) {
+	const source = `package p
+
+func f(all []int) bool {
+	if i := slices.IndexFunc(all, func(n int) bool {
+		return n > 5
+	}); i >= 6 && i != 7 {
+		return i < 8
+	}
+	return slices.ContainsFunc(all, func(n int) bool {
+		return n > 9
+	}) && len(all) <= 10
+}
+`
+	all, err := mutationsOf("p.go", []byte(source))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]int{}
+	for _, m := range all {
+		if m.kind == "another number" {
+			got[m.text] = m.reach.Line
+		}
+	}
+	want := map[string]int{"6": 5, "7": 4, "8": 4, "9": 7, "10": 10, "11": 9}
+	if !maps.Equal(got, want) {
+		t.Errorf("%v instead of %v", got, want)
+	}
+}

@@ -15,7 +15,7 @@ type mutation struct {
 	file       string
 	kind       string
 	at         token.Position
-	reach      token.Position // what runs whenever the mutated part does: at or, of a case, its switch
+	reach      token.Position // what runs whenever the mutated part does: at, or what that is in no block of the coverage without
 	start, end int
 	text       string
 }
@@ -56,19 +56,19 @@ type finder struct {
 	file      string
 	source    []byte
 	positions *token.FileSet
-	cases     []span
+	outside   []span
 	found     []mutation
 }
 
-// A span is the condition of a case. It is in no block of the coverage: it counts as run when its switch does.
+// A span is a part of a function that is in no block of the coverage. It counts as run when another place does.
 type span struct{ from, to, reach token.Pos }
 
 // add records that the source from a position to another is replaced with text.
 func (f *finder) add(kind string, from, to token.Pos, text string) {
 	at, reach := f.positions.Position(from), from
-	for _, c := range f.cases {
-		if c.from <= from && from < c.to {
-			reach = c.reach
+	for _, s := range f.outside {
+		if s.from <= from && from < s.to {
+			reach = s.reach
 		}
 	}
 	f.found = append(f.found, mutation{f.file, kind, at, f.positions.Position(reach), at.Offset, f.positions.Position(to).Offset, text})
@@ -82,6 +82,9 @@ func (f *finder) between(from, to token.Pos) string {
 // walk collects the mutations in the body of a function that returns results.
 func (f *finder) walk(body ast.Node, results *ast.FieldList) {
 	ast.Inspect(body, func(n ast.Node) bool {
+		if s, ok := n.(ast.Stmt); ok {
+			f.afterLiterals(s)
+		}
 		switch n := n.(type) {
 		case *ast.FuncLit:
 			f.walk(n.Body, n.Type.Results)
@@ -115,12 +118,46 @@ func (f *finder) walk(body ast.Node, results *ast.FieldList) {
 	})
 }
 
-// conditions notes where the conditions of the cases of a switch are.
+// conditions notes where the conditions of the cases of a switch are, which run when it does.
 func (f *finder) conditions(s *ast.SwitchStmt) {
 	for _, clause := range s.Body.List {
 		for _, e := range clause.(*ast.CaseClause).List {
-			f.cases = append(f.cases, span{e.Pos(), e.End(), s.Pos()})
+			f.outside = append(f.outside, span{e.Pos(), e.End(), s.Pos()})
 		}
+	}
+}
+
+// afterLiterals notes what of a statement comes after function literals in it and runs when it does: the block in which it
+// begins ends where the body of the first one does.
+func (f *finder) afterLiterals(s ast.Stmt) {
+	end := s.End()
+	switch s := s.(type) {
+	case *ast.IfStmt:
+		end = s.Body.Pos()
+	case *ast.ForStmt:
+		end = s.Body.Pos()
+	case *ast.RangeStmt:
+		end = s.Body.Pos()
+	case *ast.SwitchStmt:
+		end = s.Body.Pos()
+	case *ast.AssignStmt, *ast.ExprStmt, *ast.ReturnStmt:
+	default:
+		return // it consists of other statements, or seldom has literals
+	}
+	var bodies []*ast.BlockStmt
+	ast.Inspect(s, func(n ast.Node) bool {
+		literal, ok := n.(*ast.FuncLit)
+		if ok && literal.Pos() < end {
+			bodies = append(bodies, literal.Body)
+		}
+		return !ok && (n == nil || n.Pos() < end)
+	})
+	for i, body := range bodies {
+		to := end
+		if i+1 < len(bodies) {
+			to = bodies[i+1].Pos()
+		}
+		f.outside = append(f.outside, span{body.End(), to, s.Pos()})
 	}
 }
 

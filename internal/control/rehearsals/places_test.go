@@ -1,11 +1,18 @@
 package rehearsals
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
+	"orrery/internal/control"
+	"orrery/internal/control/register"
+	"orrery/internal/host"
 	"orrery/internal/rehearsal"
 	"orrery/internal/site"
 )
@@ -50,4 +57,30 @@ func TestPlaces(t *testing.T) {
 
 func said(p rehearsal.Place) string {
 	return fmt.Sprint(p.Name, " ", p.Aliases, " ", p.Addresses, " ", p.Port, " ", p.User)
+}
+
+// TestOptions: played hosts have this program and the site directory, by the path at which it really is, and the layers of this machine.
+func TestOptions(t *testing.T) {
+	dir := t.TempDir()
+	real, link := filepath.Join(dir, "site"), filepath.Join(dir, "link")
+	err := os.Mkdir(real, 0o700)
+	if err == nil {
+		err = os.Symlink("site", link)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &control.Session{Register: register.Register{Dirs: host.Dirs{State: "/state"}}, SiteDir: link}
+	places := []rehearsal.Place{{Name: "sv1"}, {Name: "sv2"}, {Name: "control"}}
+	o, err := options(c, &site.Site{Name: "karoo", Twin: "dev"}, places)
+	if err != nil || !slices.Equal(o.Shown, []string{real}) || o.Name != "karoo.dev" || o.Store != "/state/store" || o.State != "/state/rehearsals" || len(o.Places) != 3 || o.Programs["orrery"] == "" {
+		t.Errorf("%+v, %v", o, err)
+	}
+	c.SiteDir = filepath.Join(dir, "gone")
+	if _, err := options(c, &site.Site{Name: "karoo"}, places); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a directory that is gone: %v", err)
+	}
+	if names := others(places, 3); !slices.Equal(names, []string{"sv1", "sv2"}) {
+		t.Errorf("beside the third there are %v", names)
+	}
 }

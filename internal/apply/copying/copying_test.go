@@ -1,0 +1,28 @@
+package copying
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestTally: how many bytes have come is told now and then, each of them once, and the rest at the end; what comes after that nobody hears.
+func TestTally(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []int64
+		tally := &tally{tell: func(bytes int64) { told = append(told, bytes) }, told: time.Now()}
+		tally.add(5)
+		tally.add(7)
+		if len(told) > 0 {
+			t.Errorf("told at once was %v", told)
+		}
+		time.Sleep(telling + time.Millisecond)
+		tally.add(1)
+		tally.add(2)
+		tally.end()
+		tally.add(100)
+		if len(told) != 2 || told[0] != 13 || told[1] != 2 {
+			t.Errorf("told was %v", told)
+		}
+	})
+}

@@ -1,0 +1,218 @@
+package local
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"orrery/internal/apply"
+	"orrery/internal/engine"
+	"orrery/internal/engine/fake"
+	"orrery/internal/host"
+	"orrery/internal/lane"
+	"orrery/internal/plan"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// A renewer is an engine whose nodes go on in other programs, or fail to.
+type renewer struct {
+	engine.Engine
+	failure error
+}
+
+func (r renewer) Renew(context.Context, engine.Ref) (*engine.Renewal, error) {
+	if r.failure != nil {
+		return nil, r.failure
+	}
+	return &engine.Renewal{Downtime: 30 * time.Millisecond, Bytes: 2_500_000, Took: 4 * time.Second}, nil
+}
+
+// TestRenew: for how long a node stood still that goes on in other programs is said; that it did not, or cannot, is the error.
+func TestRenew(t *testing.T) {
+	lost := errors.New("the program is gone")
+	for what, c := range map[string]struct {
+		of    engine.Engine
+		says  string
+		wrong error
+		kind  problem.Kind
+	}{
+		"it goes on":            {of: renewer{}, says: "stood still for 30 ms; 2.5 MB moved in 4.0 s"},
+		"it does not":           {of: renewer{failure: lost}, wrong: lost},
+		"an engine that cannot": {of: fake.New(), kind: problem.Surprise},
+	} {
+		l, said := &life{}, ""
+		err := l.renew(t.Context(), c.of, &spec.Node{Name: "vm", Engine: "kvm"}, func(text string) { said += text })
+		failed := c.wrong != nil && errors.Is(err, c.wrong) || c.kind != 0 && problem.Is(err, c.kind)
+		if said != c.says || failed == (c.says != "") || (err != nil) != failed {
+			t.Errorf("%s: said is %q, %v", what, said, err)
+		}
+	}
+}
+
+// claimless is a machine that lets nobody keep state of a site.
+type claimless struct{ claims }
+
+func (claimless) Claim(context.Context, string) error { return errors.New("it is kept elsewhere") }
+
+type claims struct{ yielded []string }
+
+func (*claims) Claim(context.Context, string) error   { return nil }
+func (c *claims) Yield(_ context.Context, key string) { c.yielded = append(c.yielded, key) }
+func (claims) Elsewhere(string) error                 { return nil }
+
+// TestHold: a site is held by one at a time; whoever lets go of it, or could not have all of it, leaves nothing held.
+func TestHold(t *testing.T) {
+	run, err := os.MkdirTemp("/dev/shm", "orrery-test-")
+	must(t, err)
+	t.Cleanup(func() { must(t, os.RemoveAll(run)) })
+	kept := &claims{}
+	p := &Place{Key: "karoo", Dirs: host.Dirs{State: t.TempDir(), Run: run}}
+	p.Ground.Claims = kept
+	by := host.NewHolder("ada", "orrery up")
+	letGo, err := p.Hold(t.Context(), by)
+	must(t, err)
+	if _, err := p.Hold(t.Context(), by); !problem.Is(err, problem.Locked) {
+		t.Errorf("a second one: %v", err)
+	}
+	letGo()
+	if !slices.Equal(kept.yielded, []string{"karoo"}) {
+		t.Errorf("yielded was %v", kept.yielded)
+	}
+	p.Ground.Claims = &claimless{}
+	if _, err := p.Hold(t.Context(), by); err == nil || problem.Is(err, problem.Locked) {
+		t.Errorf("what is kept elsewhere: %v", err)
+	}
+	p.Ground.Claims = kept
+	letGo, err = p.Hold(t.Context(), by) // nothing of that is left
+	must(t, err)
+	letGo()
+}
+
+// TestShow: a node that boots a disk is given what others see of the host's, with its hosts file in its place; what is
+// not there is left out, and any other node gets nothing.
+func TestShow(t *testing.T) {
+	m := newRemoval(t)
+	n := *m.node
+	n.Disk.Guest = site.CloudInit
+	dir := m.dirs[0].Etc("karoo", n.ID)
+	m.write(filepath.Join(dir, "hosts"), "10.0.0.1 db\n")
+	m.write(filepath.Join(dir, "env"), "A=1\n")
+	must(t, m.disk[0].Start(t.Context(), engine.RefOf(&n)))
+	names := m.on[0].names
+	must(t, names.show(t.Context(), m.disk[0], m.node))
+	if _, there := m.disk[0].File(engine.RefOf(&n), "/etc/orrery/env"); there {
+		t.Error("a node that sees the host's is given them")
+	}
+	must(t, names.show(t.Context(), m.disk[0], &n))
+	for path, want := range map[string]string{"/etc/orrery/hosts": "10.0.0.1 db\n", "/etc/hosts": "10.0.0.1 db\n", "/etc/orrery/env": "A=1\n", "/etc/orrery/inventory.json": "", "/etc/env": ""} {
+		if f, there := m.disk[0].File(engine.RefOf(&n), path); there != (want != "") || string(f.Content) != want {
+			t.Errorf("%s: %t, %q", path, there, f.Content)
+		}
+	}
+}
+
+// meets is a meeting that nobody may come to.
+type meets struct{ apply.Meeting }
+
+func (meets) Moved(int64) {}
+
+func (meets) Meet(context.Context, string, lane.Card) (lane.Card, error) {
+	return lane.Card{}, errors.New("nobody is met")
+}
+
+// TestNoErrand: an errand of a kind that this program does not know is told from one that fails.
+func TestNoErrand(t *testing.T) {
+	m := newRemoval(t)
+	step := func(kind plan.Kind) []byte {
+		text, err := plan.Encode(&plan.Step{Kind: kind, Host: "sv2", Peer: "sv1", Subject: "db", Node: m.node, Was: m.node})
+		must(t, err)
+		return text
+	}
+	for what, c := range map[string]struct {
+		errand apply.Errand
+		none   bool
+	}{
+		"nothing":                {apply.Errand{}, true},
+		"a layer of nothing":     {apply.Errand{Layer: &apply.LayerErrand{}}, true},
+		"a copy to nowhere":      {apply.Errand{Copy: &apply.CopyErrand{From: m.node}}, true},
+		"another step of a node": {apply.Errand{Node: &apply.NodeErrand{Step: step(plan.StartNode)}}, true},
+		"a node":                 {apply.Errand{Node: &apply.NodeErrand{Step: step(plan.CopyNode)}}, false},
+		"a copy":                 {apply.Errand{Copy: &apply.CopyErrand{Host: "sv1", From: m.node, To: m.node}}, false},
+	} {
+		if err := m.on[1].Take(t.Context(), c.errand, meets{}, func(string) {}); errors.Is(err, errNoErrand) != c.none || err == nil {
+			t.Errorf("%s: whoever takes it says %v", what, err)
+		}
+	}
+	if _, err := moving(&apply.NodeErrand{Step: json.RawMessage("{")}); err == nil || errors.Is(err, errNoErrand) {
+		t.Errorf("what is no step: %v", err)
+	}
+}
+
+// TestCopyRounds: what a running node has written is copied again and again, until little is left; of one that stands
+// still there is one round.
+func TestCopyRounds(t *testing.T) {
+	for what, c := range map[string]struct {
+		bytes  int
+		kind   plan.Kind
+		rounds int
+	}{
+		"little":               {100, plan.CopyNode, 1},
+		"much":                 {3 << 20, plan.CopyNode, 2},
+		"much, standing still": {3 << 20, plan.SendNode, 1},
+	} {
+		m := newRemoval(t)
+		m.write(filepath.Join(m.volume(0), "rows"), strings.Repeat("x", c.bytes))
+		rounds := 0
+		s := &plan.Step{Kind: c.kind, Subject: "db", Host: "sv2", Peer: "sv1", Node: m.node, Was: m.node}
+		near, far := net.Pipe()
+		ended := make(chan error, 1)
+		go func() { ended <- m.on[1].moves.take(s, far); far.Close() }()
+		_, err := m.on[0].moves.send(t.Context(), s, near, func(text string) {
+			if strings.Contains(text, " MB of ") {
+				rounds++
+			}
+		})
+		near.Close()
+		if err := errors.Join(err, <-ended); err != nil || rounds != c.rounds {
+			t.Errorf("%s: %d rounds, %v", what, rounds, err)
+		}
+	}
+}
+
+// TestGiveNoErrand: a host that is asked to give it is not said what says so, to whoever has come to take it.
+func TestGiveNoErrand(t *testing.T) {
+	m := newRemoval(t)
+	start, err := plan.Encode(&plan.Step{Kind: plan.StartNode, Host: "sv2", Subject: "db", Node: m.node, Was: m.node})
+	must(t, err)
+	for what, errand := range map[string]apply.Errand{
+		"nothing": {}, "a layer of nothing": {Layer: &apply.LayerErrand{}}, "a copy from nowhere": {Copy: &apply.CopyErrand{To: m.node}},
+		"another step of a node": {Node: &apply.NodeErrand{Step: start}},
+	} {
+		taker, err := lane.Open(netip.Addr{})
+		must(t, err)
+		_, err = m.on[0].Give(t.Context(), errand, apply.Spot{Own: netip.MustParseAddr("127.0.0.2")}, func(card lane.Card) (lane.Card, error) {
+			go func() {
+				if c, err := taker.Dial(t.Context(), card); err == nil {
+					_, _ = io.Copy(io.Discard, c)
+					c.Close()
+				}
+			}()
+			return taker.Card(), nil
+		}, func(string) {})
+		taker.Close()
+		if !errors.Is(err, errNoErrand) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
