@@ -85,16 +85,21 @@ func (f *Fleet) WriteReleases(r observe.Releases) error {
 	if len(f.All) == 1 {
 		return f.All[0].WriteReleases(r)
 	}
-	all, err := f.recorded(context.Background())
+	r, err := f.NameReleases(context.Background(), r)
 	if err != nil {
 		return err
 	}
-	r = r.After(observe.Merged(all))
 	return f.Each(func(_ int, h *Steered) error {
 		h.forgetLive()
 		defer h.forgetLive()
 		return h.CopyReleases(r)
 	})
+}
+
+// NameReleases returns a record of releases under the name that it gets after those that hosts have.
+func (f *Fleet) NameReleases(ctx context.Context, r observe.Releases) (observe.Releases, error) {
+	all, err := f.recorded(ctx)
+	return r.After(observe.Merged(all)), err
 }
 
 // align lets hosts that were observed have what is on record for all of them, as they will before anything is done.

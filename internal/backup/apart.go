@@ -33,9 +33,8 @@ type Contents interface {
 // Apart is what one of several hosts gets of a restore.
 type Apart struct {
 	Contents Contents
-	Secrets  vault.Secrets // none, which is not nil: there are none for this host
-	Bytes    int64         // of content
-	Paths    int64
+	Secrets  vault.Secrets   // none, which is not nil: there are none for this host
+	Sizes    map[string]Size // of its trees, by their names
 }
 
 func (r *Restore) contents() Contents {
@@ -60,6 +59,16 @@ func (r *Restore) LaySite(ctx context.Context) (fresh bool, err error) {
 		return false, nil
 	}
 	aside := beside(r.SiteDir)
+	n, err := needOf(map[uint64]*need{}, aside)
+	if err == nil {
+		n.Size, err = SizeOf(ctx, r.contents(), t)
+	}
+	if err == nil {
+		err = n.met()
+	}
+	if err != nil {
+		return false, err
+	}
 	if err := tree.RemoveAll(aside); err != nil {
 		return false, err
 	}

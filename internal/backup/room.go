@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"context"
 	"math"
 	"os"
 	"path/filepath"
@@ -11,20 +12,33 @@ import (
 	"orrery/internal/problem"
 )
 
+// A Size is how much is in a tree.
+type Size struct {
+	Bytes int64 `json:"bytes"`
+	Paths int64 `json:"paths"`
+}
+
+// SizeOf counts what is in a tree.
+func SizeOf(ctx context.Context, from Contents, t *vault.Tree) (s Size, err error) {
+	err = from.Each(t, func(e *vault.Entry) error {
+		s.Paths++
+		for _, x := range e.Data {
+			s.Bytes = min(s.Bytes, math.MaxInt64-x.Size) + x.Size
+		}
+		return ctx.Err()
+	})
+	return s, err
+}
+
 // A need is what is laid down on one file system.
 type need struct {
-	at           string // a directory of it
-	bytes, paths int64
+	Size
+	at string // a directory of it
 }
 
 // room wants that there is space for what is laid down, before it is: a backup may say that there is more in it than it has.
-func (r *Restore) room() error {
-	if r.Apart != nil {
-		n := need{r.Dirs.State, r.Apart.Bytes, r.Apart.Paths}
-		return n.met()
-	}
+func (r *Restore) room(ctx context.Context) error {
 	needs := map[uint64]*need{}
-	from := vault.NewPieces(r.From)
 	for i := range r.Manifest.Trees {
 		t := &r.Manifest.Trees[i]
 		at := r.Dirs.State
@@ -38,16 +52,11 @@ func (r *Restore) room() error {
 		if err != nil {
 			return err
 		}
-		err = from.Each(t, func(e *vault.Entry) error {
-			n.paths++
-			for _, x := range e.Data {
-				n.bytes = min(n.bytes, math.MaxInt64-x.Size) + x.Size
-			}
-			return nil
-		})
+		size, err := r.size(ctx, t)
 		if err != nil {
 			return err
 		}
+		n.Bytes, n.Paths = min(n.Bytes, math.MaxInt64-size.Bytes)+size.Bytes, n.Paths+size.Paths
 	}
 	for _, n := range needs {
 		if err := n.met(); err != nil {
@@ -55,6 +64,14 @@ func (r *Restore) room() error {
 		}
 	}
 	return nil
+}
+
+// size returns how much is in a tree, as whoever sends it says.
+func (r *Restore) size(ctx context.Context, t *vault.Tree) (Size, error) {
+	if r.Apart != nil {
+		return r.Apart.Sizes[t.Name], nil
+	}
+	return SizeOf(ctx, r.contents(), t)
 }
 
 // needOf gives the need of the file system on which a path will be.
@@ -78,11 +95,11 @@ func (n *need) met() error {
 	if err := unix.Statfs(n.at, &st); err != nil {
 		return nil // it will show
 	}
-	if free := int64(st.Bavail) * st.Bsize; free < n.bytes {
-		return problem.New(problem.Unable, "the backup has %d MiB in it, and there are %d MiB free", n.bytes>>20, free>>20).At(n.at).Try("make room")
+	if free := int64(st.Bavail) * st.Bsize; free < n.Bytes {
+		return problem.New(problem.Unable, "the backup has %d MiB in it, and there are %d MiB free", n.Bytes>>20, free>>20).At(n.at).Try("make room")
 	}
-	if st.Files > 0 && int64(st.Ffree) < n.paths { // not every file system has a number of inodes
-		return problem.New(problem.Unable, "the backup has %d paths in it, and there is room for %d", n.paths, st.Ffree).At(n.at).Try("make room")
+	if st.Files > 0 && int64(st.Ffree) < n.Paths { // not every file system has a number of inodes
+		return problem.New(problem.Unable, "the backup has %d paths in it, and there is room for %d", n.Paths, st.Ffree).At(n.at).Try("make room")
 	}
 	return nil
 }

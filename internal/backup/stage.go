@@ -112,7 +112,7 @@ func (r *Restore) Stage(ctx context.Context) error {
 	if err := r.note(); err != nil {
 		return err
 	}
-	if err := r.room(); err != nil {
+	if err := r.room(ctx); err != nil {
 		return errors.Join(err, r.Clear())
 	}
 	from := r.contents()

@@ -66,7 +66,7 @@ func (d *desk) wantThen() {
 func TestRestoreElsewhere(t *testing.T) {
 	was, where := keptDesk(t)
 	d := elsewhere(t)
-	made, err := d.Restore(t.Context(), where, control.RestoreOptions{Dir: d.dir})
+	made, err := backups.Restore(t.Context(), d.Session, where, control.RestoreOptions{Dir: d.dir})
 	d.must(err)
 	if made.Site.Name != "toykat" || made.Dir != d.dir || made.Title == "" || made.Nodes != nil {
 		t.Errorf("restored was %+v", made)
@@ -99,15 +99,15 @@ func (d *desk) read(name string) []byte {
 func TestRestoreInPlace(t *testing.T) {
 	d, where := keptDesk(t)
 	d.say("db", book, "now")
-	_, err := d.Restore(t.Context(), where, control.RestoreOptions{Dir: d.dir})
+	_, err := backups.Restore(t.Context(), d.Session, where, control.RestoreOptions{Dir: d.dir})
 	d.wantExit(err, problem.Refused, "3 nodes and 1 volume of toykat", "--to NAME", "--replace")
-	_, err = d.Restore(t.Context(), where, control.RestoreOptions{To: "not a name"})
+	_, err = backups.Restore(t.Context(), d.Session, where, control.RestoreOptions{To: "not a name"})
 	d.wantExit(err, problem.Usage)
-	_, err = d.Restore(t.Context(), filepath.Join(where, "none"), control.RestoreOptions{})
+	_, err = backups.Restore(t.Context(), d.Session, filepath.Join(where, "none"), control.RestoreOptions{})
 	d.wantExit(err, problem.Usage)
 	asker := &refuses{}
 	d.Asker = asker
-	_, err = d.Restore(t.Context(), where, control.RestoreOptions{Dir: d.dir, Replace: true})
+	_, err = backups.Restore(t.Context(), d.Session, where, control.RestoreOptions{Dir: d.dir, Replace: true})
 	d.wantExit(err, problem.Refused)
 	if len(asker.asked) != 1 || asker.asked[0].About != control.Replace {
 		t.Errorf("asked was %+v", asker.asked)
@@ -115,7 +115,7 @@ func TestRestoreInPlace(t *testing.T) {
 	d.Asker = control.Agreed{}
 	d.wantSaid("db", book, "now")
 
-	made, err := d.Restore(t.Context(), where, control.RestoreOptions{To: "dev"})
+	made, err := backups.Restore(t.Context(), d.Session, where, control.RestoreOptions{To: "dev"})
 	d.must(err)
 	if made.Site.Key() != "toykat.dev" {
 		t.Errorf("restored was %s", made.Site.Key())
@@ -127,11 +127,11 @@ func TestRestoreInPlace(t *testing.T) {
 	of.wantSaid("db", book, "then")
 	of.wantNodes(allUp)
 	d.wantSaid("db", book, "now")
-	_, err = d.Restore(t.Context(), where, control.RestoreOptions{To: "dev"})
+	_, err = backups.Restore(t.Context(), d.Session, where, control.RestoreOptions{To: "dev"})
 	d.wantExit(err, problem.Refused, "of toykat.dev")
 	d.must(twins.Destroy(t.Context(), of.Session, "dev"))
 
-	_, err = d.Restore(t.Context(), where, control.RestoreOptions{Dir: d.dir, Replace: true})
+	_, err = backups.Restore(t.Context(), d.Session, where, control.RestoreOptions{Dir: d.dir, Replace: true})
 	d.must(err)
 	d.wantThen()
 }
@@ -150,7 +150,7 @@ func TestRestoreSome(t *testing.T) {
 		t.Errorf("taken was %+v", taken)
 	}
 	d := elsewhere(t)
-	made, err := d.Restore(t.Context(), where, control.RestoreOptions{Dir: d.dir})
+	made, err := backups.Restore(t.Context(), d.Session, where, control.RestoreOptions{Dir: d.dir})
 	d.must(err)
 	if strings.Join(made.Nodes, " ") != "web1" {
 		t.Errorf("restored was %+v", made)
@@ -194,11 +194,11 @@ func TestRestoreSecrets(t *testing.T) {
 		return string(text)
 	}
 	d := elsewhere(t)
-	_, err = d.Restore(t.Context(), where, control.RestoreOptions{Dir: d.dir, Identity: other})
+	_, err = backups.Restore(t.Context(), d.Session, where, control.RestoreOptions{Dir: d.dir, Identity: other})
 	if err == nil {
 		t.Fatal("another key opens the secrets")
 	}
-	_, err = d.Restore(t.Context(), where, control.RestoreOptions{Dir: d.dir, Identity: key})
+	_, err = backups.Restore(t.Context(), d.Session, where, control.RestoreOptions{Dir: d.dir, Identity: key})
 	d.must(err)
 	if secret(d) != secret(was) {
 		t.Error("the secret is another")
@@ -220,7 +220,7 @@ func TestRestoreKilled(t *testing.T) {
 				o := control.RestoreOptions{Dir: d.dir, Replace: true}
 				d.fault.KillAt(n)
 				ctx, cancel := d.fault.Dying(t.Context())
-				_, err := d.Restore(ctx, where, o)
+				_, err := backups.Restore(ctx, d.Session, where, o)
 				cancel()
 				d.fault.Revive()
 				if err == nil {
@@ -231,7 +231,7 @@ func TestRestoreKilled(t *testing.T) {
 				}
 				switch {
 				case n%3 == 0: // the same command
-					_, err = d.Restore(t.Context(), where, o)
+					_, err = backups.Restore(t.Context(), d.Session, where, o)
 					d.must(err)
 				case n%3 == 1 || len(d.SitesUp()) == 0:
 					_, elsewhere, err := d.Up(t.Context(), d.site(), nil, control.UpOptions{})
@@ -262,7 +262,7 @@ func TestRestoreInterrupted(t *testing.T) {
 	_, where := keptDesk(t)
 	d := elsewhere(t)
 	d.fault.Fail("build", "", 1, nil)
-	_, err := d.Restore(t.Context(), where, control.RestoreOptions{Dir: d.dir})
+	_, err := backups.Restore(t.Context(), d.Session, where, control.RestoreOptions{Dir: d.dir})
 	d.wantExit(err, problem.Left, "3 of 16 steps are done; not done: layer debian")
 	from, err := d.Interrupted(d.site())
 	if err != nil || from == nil || !from.Placed() || !from.Waits("db") {
@@ -288,7 +288,7 @@ func TestRestoreFill(t *testing.T) {
 	_, where := keptDesk(t)
 	d := elsewhere(t)
 	d.fault.Fail("Mark", "web1", 1, nil)
-	_, err := d.Restore(t.Context(), where, control.RestoreOptions{Dir: d.dir})
+	_, err := backups.Restore(t.Context(), d.Session, where, control.RestoreOptions{Dir: d.dir})
 	d.wantExit(err, problem.Left, "node web1", "run the same command")
 	if told := d.watch.text(); strings.Contains(told, "another release") {
 		t.Errorf("told was %s", told)
@@ -303,7 +303,7 @@ func TestRestoreCancelled(t *testing.T) {
 	d.say("db", book, "now")
 	ctx, cancel := context.WithCancel(t.Context())
 	d.Asker = changes{cancel}
-	_, err := d.Restore(ctx, where, control.RestoreOptions{Dir: d.dir, Replace: true})
+	_, err := backups.Restore(ctx, d.Session, where, control.RestoreOptions{Dir: d.dir, Replace: true})
 	d.wantExit(err, problem.Interrupted, "nothing was put in place")
 	d.wantSaid("db", book, "now")
 	d.up()
@@ -323,13 +323,13 @@ func TestRestorePaths(t *testing.T) {
 	d := elsewhere(t)
 	asker := &refuses{}
 	d.Asker = asker
-	_, err := d.Restore(t.Context(), where, control.RestoreOptions{Dir: d.dir})
+	_, err := backups.Restore(t.Context(), d.Session, where, control.RestoreOptions{Dir: d.dir})
 	d.wantExit(err, problem.Refused, at, "--yes-paths toykat")
 	if len(asker.asked) != 1 || asker.asked[0].About != control.Paths {
 		t.Errorf("asked was %+v", asker.asked)
 	}
 	d.Asker = control.Agreed{}
-	_, err = d.Restore(t.Context(), where, control.RestoreOptions{Dir: d.dir})
+	_, err = backups.Restore(t.Context(), d.Session, where, control.RestoreOptions{Dir: d.dir})
 	d.must(err)
 	d.wantSaid("db", book, "then")
 	if text, err := os.ReadFile(filepath.Join(at, "db", "book")); string(text) != "then" {
@@ -361,7 +361,7 @@ func TestRestoreWithReleases(t *testing.T) {
 	_, err = backups.Take(t.Context(), was.Session, nil, where, backups.Options{Layers: true, Snapshots: true})
 	was.must(err)
 	d := elsewhere(t)
-	_, err = d.Restore(t.Context(), where, control.RestoreOptions{Dir: d.dir})
+	_, err = backups.Restore(t.Context(), d.Session, where, control.RestoreOptions{Dir: d.dir})
 	d.must(err)
 	d.wantLive(700)
 	d.wantSaid("db", motd, "then")
@@ -453,7 +453,7 @@ func TestRepairFromSite(t *testing.T) {
 		t.Errorf("%+v", done)
 	}
 	again := elsewhere(t)
-	_, err = again.Restore(t.Context(), where, control.RestoreOptions{Dir: again.dir})
+	_, err = backups.Restore(t.Context(), again.Session, where, control.RestoreOptions{Dir: again.dir})
 	again.must(err)
 	again.wantThen()
 }
@@ -492,7 +492,7 @@ func TestResumeOthers(t *testing.T) {
 	was.must(err)
 	d := elsewhere(t)
 	d.fault.Fail("Mark", "web1", 1, nil)
-	_, err = d.Restore(t.Context(), where, control.RestoreOptions{Dir: d.dir})
+	_, err = backups.Restore(t.Context(), d.Session, where, control.RestoreOptions{Dir: d.dir})
 	d.wantExit(err, problem.Left, "node web1")
 	d.fault.Fail("Create", "web1", 1, nil)
 	up := d.SitesUp()
@@ -513,7 +513,7 @@ func TestUpElsewhere(t *testing.T) {
 	_, where := keptDesk(t)
 	d := elsewhere(t)
 	d.fault.Fail("Mark", "web1", 1, nil)
-	_, err := d.Restore(t.Context(), where, control.RestoreOptions{Dir: d.dir})
+	_, err := backups.Restore(t.Context(), d.Session, where, control.RestoreOptions{Dir: d.dir})
 	d.wantExit(err, problem.Left, "node web1")
 	there := *d.Session
 	there.SiteDir = t.TempDir()

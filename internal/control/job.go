@@ -69,10 +69,7 @@ func (j *Job) Run(ctx context.Context) (*apply.Result, error) {
 		j.trouble(j.Site.Key(), left)
 	}
 	j.tellDoubts()
-	if err := j.recoverSwitch(ctx); err != nil {
-		return nil, err
-	}
-	seen, err := j.Seen(ctx, j.Hosts)
+	seen, err := j.recover(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -108,6 +105,18 @@ func (j *Job) Run(ctx context.Context) (*apply.Result, error) {
 		err = j.renewWayBack(ctx)
 	}
 	return r, err
+}
+
+// recover goes on with a switch that was interrupted, and returns the hosts as they are then.
+func (j *Job) recover(ctx context.Context) ([]observe.Host, error) {
+	seen, err := j.Seen(ctx, j.Hosts)
+	if err != nil {
+		return nil, err
+	}
+	if done, err := j.recoverSwitch(ctx); err != nil || !done {
+		return seen, err
+	}
+	return j.Seen(ctx, j.Hosts)
 }
 
 // keepBoot lets hosts know what they do by themselves after a reboot, from what there is now. One that does not starts nothing then that has changed.

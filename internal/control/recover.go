@@ -12,21 +12,21 @@ import (
 	"orrery/internal/problem"
 )
 
-// recoverSwitch brings the set of a switch that was interrupted to one release, before anything else is done.
-func (j *Job) recoverSwitch(ctx context.Context) error {
+// recoverSwitch brings the set of a switch that was interrupted to one release, before anything else is done. It reports whether there was one.
+func (j *Job) recoverSwitch(ctx context.Context) (done bool, err error) {
 	if j.Base == nil {
-		return nil
+		return false, nil
 	}
 	f, err := j.Session.Hosts(ctx, j.Base)
 	if err != nil {
-		return err
+		return false, err
 	}
 	r, err := f.ReadReleases(ctx)
 	if err != nil || r.Switch == nil {
-		return err
+		return false, err
 	}
 	if len(f.Unknown) > 0 {
-		return problem.New(problem.HalfWay, "a switch of %s to release %s was interrupted, and what of the set is on %s is not known", r.Switch.Who, register.ReleaseNames(r.Switch.To), phrase.List(f.Unknown, 12)).At(j.Base.Key()).
+		return false, problem.New(problem.HalfWay, "a switch of %s to release %s was interrupted, and what of the set is on %s is not known", r.Switch.Who, register.ReleaseNames(r.Switch.To), phrase.List(f.Unknown, 12)).At(j.Base.Key()).
 			Try("bring the host back and run orrery up, which brings the set to release %s; one that is lost for good is taken out of site.toml", register.ReleaseNames(r.Switch.End))
 	}
 	j.notice(j.Base.Key(), "a switch of %s to release %s was interrupted; the set goes to release %s first", r.Switch.Who, register.ReleaseNames(r.Switch.To), register.ReleaseNames(r.Switch.End))
@@ -36,12 +36,12 @@ func (j *Job) recoverSwitch(ctx context.Context) error {
 	}
 	for _, of := range all {
 		if err := j.Call(j.Base).Learn(ctx, f, of); err != nil {
-			return err
+			return false, err
 		}
 	}
 	seen, err := j.Seen(ctx, f)
 	if err != nil {
-		return err
+		return false, err
 	}
 	on, back := r.Trial, maps.Equal(r.Switch.End, r.Switch.To)
 	if back { // it was to end the trial, too
@@ -49,19 +49,19 @@ func (j *Job) recoverSwitch(ctx context.Context) error {
 	}
 	p, err := release.Switch(j.Base, seen, release.Goal{To: r.Switch.End, Releases: f.Sites(), Trial: on, Back: back, Ended: trial.Recovered(r, back, rolledBack), Recover: true})
 	if err != nil {
-		return err
+		return false, err
 	}
 	mend := &Job{Session: j.Session, Site: j.Base, Hosts: f, Parallel: j.Parallel}
 	if _, err := mend.apply(ctx, p); err != nil {
-		return problem.New(problem.HalfWay, "the set could not be brought to release %s", register.ReleaseNames(r.Switch.End)).At(j.Base.Key()).Because(err).
+		return false, problem.New(problem.HalfWay, "the set could not be brought to release %s", register.ReleaseNames(r.Switch.End)).At(j.Base.Key()).Because(err).
 			Try("fix the cause and run the same command again")
 	}
 	if back && r.Trial != nil {
 		j.TellTrialEnd(ctx, j.Base, r.Trial.Release, observe.Reverted, rolledBack)
 	}
 	if r, err = f.ReadReleases(ctx); err != nil {
-		return err
+		return false, err
 	}
 	j.Hosts.ForgetLive() // it read what was live when this run began, and now another release may be
-	return j.Call(j.Base).LearnLive(ctx, j.Hosts)
+	return true, j.Call(j.Base).LearnLive(ctx, j.Hosts)
 }

@@ -50,7 +50,7 @@ func Give(ctx context.Context, at Place, way io.ReadWriter) error {
 		return err
 	}
 	g := giveTo(l, at, o)
-	if into := straightInto(way); into != nil {
+	if into := vaultOf[backup.Adder](way); into != nil {
 		g.reading.Into = into
 	}
 	err := g.before()

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"io"
-	"math"
 	"strings"
 
 	"orrery/internal/backup"
@@ -27,17 +26,16 @@ const (
 
 // A Parcel is what a host gets of a backup: those trees of it that the host had, or that are of nodes which it is to have.
 type Parcel struct {
-	ID       string          `json:"id"`
-	Title    string          `json:"title"`
-	Manifest *vault.Manifest `json:"manifest"` // of the part
-	Secrets  vault.Secrets   `json:"secrets"`  // nil: they are made anew
-	Replace  bool            `json:"replace,omitempty"`
-	Was      bool            `json:"was,omitempty"`     // the site is on some host, and is taken down once all have laid down theirs
-	Without  []string        `json:"without,omitempty"` // hosts that get nothing, because they were left out
-	Bytes    int64           `json:"bytes"`
-	Paths    int64           `json:"paths"`
-	Trust    bool            `json:"trust,omitempty"` // layers in it come into the store, if that lacks them
-	Node     string          `json:"node,omitempty"`  // that is there, and gets what it had; "": the part of a site
+	ID       string                 `json:"id"`
+	Title    string                 `json:"title"`
+	Manifest *vault.Manifest        `json:"manifest"` // of the part
+	Secrets  vault.Secrets          `json:"secrets"`  // nil: they are made anew
+	Replace  bool                   `json:"replace,omitempty"`
+	Was      bool                   `json:"was,omitempty"`     // the site is on some host, and is taken down once all have laid down theirs
+	Without  []string               `json:"without,omitempty"` // hosts that get nothing, because they were left out
+	Sizes    map[string]backup.Size `json:"sizes"`             // of its trees, by their names
+	Trust    bool                   `json:"trust,omitempty"`   // layers in it come into the store, if that lacks them
+	Node     string                 `json:"node,omitempty"`    // that is there, and gets what it had; "": the part of a site
 }
 
 // A Laid part is on a host.
@@ -49,20 +47,18 @@ type Laid struct {
 // Send sends a part of a backup to a host, which lays it down: each of its trees that the host asks for, once. Of a part that lies there already, it asks for none.
 func Send(ctx context.Context, p *Parcel, from backup.Contents, saw func(int64), way io.ReadWriter) (*Laid, error) {
 	l := newLine(way)
+	straight(way, watched{from, saw})
+	p.Sizes = map[string]backup.Size{}
 	for i := range p.Manifest.Trees {
 		if p.Manifest.Trees[i].Kind == vault.LayerTree && !p.Trust {
 			continue
 		}
-		err := from.Each(&p.Manifest.Trees[i], func(e *vault.Entry) error {
-			p.Paths++
-			for _, x := range e.Data {
-				p.Bytes = min(p.Bytes, math.MaxInt64-x.Size) + x.Size
-			}
-			return ctx.Err()
-		})
+		t := &p.Manifest.Trees[i]
+		size, err := backup.SizeOf(ctx, from, t)
 		if err != nil {
 			return nil, err
 		}
+		p.Sizes[t.Name] = size
 	}
 	if err := l.tell(ofParcel, p); err != nil {
 		return nil, err
@@ -140,7 +136,7 @@ func Lay(ctx context.Context, at Place, way io.ReadWriter) error {
 	defer lock.Release()
 	r := &backup.Restore{
 		ID: p.ID, Title: p.Title, Manifest: p.Manifest, Dirs: at.Dirs, Store: image.Open(at.Dirs.State), Key: at.Key, Twin: p.Manifest.Twin != "", Replace: p.Replace, Was: p.Was, Without: p.Without, TrustLayers: p.Trust, Saw: func(int64) {},
-		Apart: &backup.Apart{Contents: &coming{line: l, title: p.Title}, Secrets: p.Secrets, Bytes: p.Bytes, Paths: p.Paths},
+		Apart: &backup.Apart{Contents: contentsFrom(way, &coming{line: l, title: p.Title}), Secrets: p.Secrets, Sizes: p.Sizes},
 	}
 	lies, err := ready(at, r, p.Secrets != nil)
 	if err != nil {
