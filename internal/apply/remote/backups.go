@@ -8,8 +8,8 @@ import (
 )
 
 // GiveBackup lets the host give what it has.
-func (f *far) GiveBackup(ctx context.Context, way io.ReadWriter) error {
-	return giveBackupMethod.along(ctx, f, none{}, way)
+func (f backupHost) GiveBackup(ctx context.Context, way io.ReadWriter) error {
+	return giveBackupMethod.along(ctx, f.far, none{}, way)
 }
 
 var giveBackupMethod = method[none, none]{
@@ -20,8 +20,8 @@ var giveBackupMethod = method[none, none]{
 }
 
 // FindBackup lets the host look for what backups have lost of what it gave.
-func (f *far) FindBackup(ctx context.Context, way io.ReadWriter) error {
-	return findBackupMethod.along(ctx, f, none{}, way)
+func (f backupHost) FindBackup(ctx context.Context, way io.ReadWriter) error {
+	return findBackupMethod.along(ctx, f.far, none{}, way)
 }
 
 var findBackupMethod = method[none, none]{
@@ -32,8 +32,8 @@ var findBackupMethod = method[none, none]{
 }
 
 // LayBackup lets the host lay down what comes for it.
-func (f *far) LayBackup(ctx context.Context, way io.ReadWriter) error {
-	return layBackupMethod.along(ctx, f, none{}, way)
+func (f backupHost) LayBackup(ctx context.Context, way io.ReadWriter) error {
+	return layBackupMethod.along(ctx, f.far, none{}, way)
 }
 
 var layBackupMethod = method[none, none]{
@@ -44,8 +44,8 @@ var layBackupMethod = method[none, none]{
 }
 
 // RestorePart tells how far the part of a restore has come that the host has.
-func (f *far) RestorePart(ctx context.Context) (s *observe.Restoring, err error) {
-	s, err = restorePartMethod.call(ctx, f, none{})
+func (f backupHost) RestorePart(ctx context.Context) (s *observe.Restoring, err error) {
+	s, err = restorePartMethod.call(ctx, f.far, none{})
 	if s != nil {
 		shownPart(s)
 	}
@@ -66,8 +66,8 @@ func shownPart(s *observe.Restoring) {
 }
 
 // AdvanceRestore lets the host do a step of it.
-func (f *far) AdvanceRestore(ctx context.Context, id, to string) (told []string, err error) {
-	told, err = advanceRestoreMethod.call(ctx, f, restoreStep{id, to})
+func (f backupHost) AdvanceRestore(ctx context.Context, id, to string) (told []string, err error) {
+	told, err = advanceRestoreMethod.call(ctx, f.far, restoreStep{id, to})
 	return shownAll(told), err
 }
 

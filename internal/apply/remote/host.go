@@ -24,10 +24,23 @@ type far struct {
 	secrets apply.Secrets
 }
 
-var _ apply.Host = (*far)(nil)
+// What each subject of it asks.
+type (
+	runHost      struct{ *far }
+	stateHost    struct{ *far }
+	nodeHost     struct{ *far }
+	releaseHost  struct{ *far }
+	layerHost    struct{ *far }
+	volumeHost   struct{ *far }
+	snapshotHost struct{ *far }
+	backupHost   struct{ *far }
+	twinHost     struct{ *far }
+	secretHost   struct{ *far }
+	transferHost struct{ *far }
+)
 
 // Do does a step. Of what the helper asks for meanwhile, it gets no more than the step needs.
-func (f *far) Do(ctx context.Context, s *plan.Step, say func(string)) error {
+func (f runHost) Do(ctx context.Context, s *plan.Step, say func(string)) error {
 	text, err := plan.Encode(s)
 	if err != nil {
 		return err
@@ -54,7 +67,7 @@ var stepMethod = method[json.RawMessage, none]{
 }
 
 // Hold takes the lock. It is the helper that has it.
-func (f *far) Hold(ctx context.Context, by host.Holder) (letGo func(), err error) {
+func (f runHost) Hold(ctx context.Context, by host.Holder) (letGo func(), err error) {
 	if name, err := os.Hostname(); err == nil {
 		by.Who += " at " + name
 	}
@@ -102,8 +115,8 @@ var holdMethod = method[host.Holder, none]{
 }
 
 // Sweep ends and removes what runs that were killed left behind.
-func (f *far) Sweep(ctx context.Context) error {
-	_, err := sweepMethod.call(ctx, f, none{})
+func (f runHost) Sweep(ctx context.Context) error {
+	_, err := sweepMethod.call(ctx, f.far, none{})
 	return err
 }
 
@@ -115,8 +128,8 @@ var sweepMethod = method[none, none]{
 }
 
 // PublicKey gives the key of the host.
-func (f *far) PublicKey(ctx context.Context) (key string, err error) {
-	return publicKeyMethod.call(ctx, f, none{})
+func (f stateHost) PublicKey(ctx context.Context) (key string, err error) {
+	return publicKeyMethod.call(ctx, f.far, none{})
 }
 
 var publicKeyMethod = method[none, string]{
@@ -127,8 +140,8 @@ var publicKeyMethod = method[none, string]{
 }
 
 // Observe looks at what is there.
-func (f *far) Observe(ctx context.Context, engines []string) (seen observe.Host, err error) {
-	seen, err = observeMethod.call(ctx, f, engines)
+func (f stateHost) Observe(ctx context.Context, engines []string) (seen observe.Host, err error) {
+	seen, err = observeMethod.call(ctx, f.far, engines)
 	if seen.Restoring != nil {
 		shownPart(seen.Restoring)
 	}
@@ -143,8 +156,8 @@ var observeMethod = method[[]string, observe.Host]{
 }
 
 // Mark takes down over there of which site the nodes are.
-func (f *far) Mark(ctx context.Context, origin string) error {
-	_, err := markMethod.call(ctx, f, origin)
+func (f stateHost) Mark(ctx context.Context, origin string) error {
+	_, err := markMethod.call(ctx, f.far, origin)
 	return err
 }
 
@@ -156,8 +169,8 @@ var markMethod = method[string, none]{
 }
 
 // Drained gives the mark on the host.
-func (f *far) Drained(ctx context.Context) (mark *observe.Drain, err error) {
-	return drainedMethod.call(ctx, f, none{})
+func (f stateHost) Drained(ctx context.Context) (mark *observe.Drain, err error) {
+	return drainedMethod.call(ctx, f.far, none{})
 }
 
 var drainedMethod = method[none, *observe.Drain]{
@@ -168,8 +181,8 @@ var drainedMethod = method[none, *observe.Drain]{
 }
 
 // SetDrained puts the mark on the host, or takes it away.
-func (f *far) SetDrained(ctx context.Context, mark *observe.Drain) error {
-	_, err := setDrainedMethod.call(ctx, f, mark)
+func (f stateHost) SetDrained(ctx context.Context, mark *observe.Drain) error {
+	_, err := setDrainedMethod.call(ctx, f.far, mark)
 	return err
 }
 
@@ -181,8 +194,8 @@ var setDrainedMethod = method[*observe.Drain, none]{
 }
 
 // Forget removes all that the host keeps of the site.
-func (f *far) Forget(ctx context.Context) (left []string, err error) {
-	return forgetMethod.call(ctx, f, none{})
+func (f stateHost) Forget(ctx context.Context) (left []string, err error) {
+	return forgetMethod.call(ctx, f.far, none{})
 }
 
 var forgetMethod = method[none, []string]{
@@ -193,14 +206,14 @@ var forgetMethod = method[none, []string]{
 }
 
 // Nodes gives the nodes that are there.
-func (f *far) Nodes(ctx context.Context) ([]observe.Node, error) {
+func (f nodeHost) Nodes(ctx context.Context) ([]observe.Node, error) {
 	there, err := f.Present(ctx, apply.Closely)
 	return there.Nodes, err
 }
 
 // Present gives them with whose they are, which the host says along with them.
-func (f *far) Present(ctx context.Context, look apply.Look) (apply.Present, error) {
-	all, err := nodesMethod.call(ctx, f, look)
+func (f nodeHost) Present(ctx context.Context, look apply.Look) (apply.Present, error) {
+	all, err := nodesMethod.call(ctx, f.far, look)
 	if err != nil {
 		return apply.Present{}, err
 	}
@@ -222,8 +235,8 @@ var nodesMethod = method[apply.Look, counted]{
 }
 
 // Probe looks into nodes.
-func (f *far) Probe(ctx context.Context, nodes []observe.Node, wants []apply.Want) error {
-	drift, err := probeMethod.call(ctx, f, probed{nodes, wants})
+func (f nodeHost) Probe(ctx context.Context, nodes []observe.Node, wants []apply.Want) error {
+	drift, err := probeMethod.call(ctx, f.far, probed{nodes, wants})
 	if err != nil {
 		return err
 	}
@@ -255,8 +268,8 @@ var probeMethod = method[probed, [][]observe.Drift]{
 }
 
 // Describe gives what is on record of layers in the store over there.
-func (f *far) Describe(ctx context.Context, layers []string) (all []image.Record, err error) {
-	all, err = describeMethod.call(ctx, f, layers)
+func (f layerHost) Describe(ctx context.Context, layers []string) (all []image.Record, err error) {
+	all, err = describeMethod.call(ctx, f.far, layers)
 	if err != nil {
 		return nil, err
 	}
@@ -274,7 +287,7 @@ var describeMethod = method[[]string, []image.Record]{
 }
 
 // Settle removes what was kept for undoing.
-func (f *far) Settle(ctx context.Context, done []*plan.Step) error {
+func (f runHost) Settle(ctx context.Context, done []*plan.Step) error {
 	var steps []json.RawMessage
 	for _, s := range done {
 		text, err := plan.Encode(s)
@@ -283,7 +296,7 @@ func (f *far) Settle(ctx context.Context, done []*plan.Step) error {
 		}
 		steps = append(steps, text)
 	}
-	_, err := settleMethod.call(ctx, f, steps)
+	_, err := settleMethod.call(ctx, f.far, steps)
 	return err
 }
 
@@ -299,7 +312,9 @@ var settleMethod = method[[]json.RawMessage, none]{
 }
 
 // Left returns what is not in the copies of volumes.
-func (f *far) Left(ctx context.Context) ([]string, error) { return leftMethod.call(ctx, f, none{}) }
+func (f runHost) Left(ctx context.Context) ([]string, error) {
+	return leftMethod.call(ctx, f.far, none{})
+}
 
 var leftMethod = method[none, []string]{
 	name: "left", traits: traits{abandoned: true},
@@ -307,7 +322,7 @@ var leftMethod = method[none, []string]{
 }
 
 // Took returns how long a step took that was like this one.
-func (f *far) Took(ctx context.Context, s *plan.Step) (time.Duration, error) {
+func (f runHost) Took(ctx context.Context, s *plan.Step) (time.Duration, error) {
 	if s.Kind != plan.BuildLayer {
 		return 0, nil
 	}
@@ -315,7 +330,7 @@ func (f *far) Took(ctx context.Context, s *plan.Step) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	return tookMethod.call(ctx, f, step)
+	return tookMethod.call(ctx, f.far, step)
 }
 
 var tookMethod = method[json.RawMessage, time.Duration]{
@@ -330,7 +345,7 @@ var tookMethod = method[json.RawMessage, time.Duration]{
 }
 
 // Clock tells how far the clock over there is ahead: by the quickest of some answers.
-func (f *far) Clock(ctx context.Context) (ahead, took time.Duration, err error) {
+func (f runHost) Clock(ctx context.Context) (ahead, took time.Duration, err error) {
 	for i := range 5 {
 		asked := time.Now()
 		g, err := greetMethod.ask(ctx, f.Link, place{}, none{}, nil)
@@ -345,8 +360,8 @@ func (f *far) Clock(ctx context.Context) (ahead, took time.Duration, err error) 
 }
 
 // KeepWayBack keeps over there how the host goes back from a trial.
-func (f *far) KeepWayBack(ctx context.Context, w apply.WayBack) error {
-	_, err := keepWayBackMethod.call(ctx, f, w)
+func (f stateHost) KeepWayBack(ctx context.Context, w apply.WayBack) error {
+	_, err := keepWayBackMethod.call(ctx, f.far, w)
 	return err
 }
 
@@ -358,8 +373,8 @@ var keepWayBackMethod = method[apply.WayBack, none]{
 }
 
 // KeepBoot keeps over there what the host does after a reboot.
-func (f *far) KeepBoot(ctx context.Context, b apply.Boot) error {
-	_, err := keepBootMethod.call(ctx, f, b)
+func (f stateHost) KeepBoot(ctx context.Context, b apply.Boot) error {
+	_, err := keepBootMethod.call(ctx, f.far, b)
 	return err
 }
 
@@ -371,8 +386,8 @@ var keepBootMethod = method[apply.Boot, none]{
 }
 
 // Twins gives the records of twins over there.
-func (f *far) Twins(ctx context.Context) (all []twin.Record, err error) {
-	return twinsMethod.call(ctx, f, none{})
+func (f twinHost) Twins(ctx context.Context) (all []twin.Record, err error) {
+	return twinsMethod.call(ctx, f.far, none{})
 }
 
 var twinsMethod = method[none, []twin.Record]{
@@ -383,8 +398,8 @@ var twinsMethod = method[none, []twin.Record]{
 }
 
 // KeepTwin keeps the record of a twin over there.
-func (f *far) KeepTwin(ctx context.Context, r twin.Record) error {
-	_, err := keepTwinMethod.call(ctx, f, r)
+func (f twinHost) KeepTwin(ctx context.Context, r twin.Record) error {
+	_, err := keepTwinMethod.call(ctx, f.far, r)
 	return err
 }
 
@@ -396,8 +411,8 @@ var keepTwinMethod = method[twin.Record, none]{
 }
 
 // ForgetTwin removes what is kept of a twin over there.
-func (f *far) ForgetTwin(ctx context.Context) error {
-	_, err := forgetTwinMethod.call(ctx, f, none{})
+func (f twinHost) ForgetTwin(ctx context.Context) error {
+	_, err := forgetTwinMethod.call(ctx, f.far, none{})
 	return err
 }
 
@@ -409,4 +424,4 @@ var forgetTwinMethod = method[none, none]{
 }
 
 // Redact hides the values of secrets, of which this end knows.
-func (f *far) Redact(text string) string { return f.secrets.Redact(text) }
+func (f secretHost) Redact(text string) string { return f.secrets.Redact(text) }

@@ -6,8 +6,8 @@ import (
 )
 
 // Receive sends a file to the host, from which a layer is built.
-func (f *far) Receive(ctx context.Context, digest string, rw io.ReadWriter) error {
-	return receiveMethod.along(ctx, f, digest, rw)
+func (f layerHost) Receive(ctx context.Context, digest string, rw io.ReadWriter) error {
+	return receiveMethod.along(ctx, f.far, digest, rw)
 }
 
 var receiveMethod = method[string, none]{

@@ -9,8 +9,8 @@ import (
 )
 
 // Log opens what the roles of a node printed.
-func (f *far) Log(ctx context.Context, node string) (io.ReadCloser, error) {
-	return logMethod.stream(ctx, f, node)
+func (f nodeHost) Log(ctx context.Context, node string) (io.ReadCloser, error) {
+	return logMethod.stream(ctx, f.far, node)
 }
 
 var logMethod = method[string, none]{

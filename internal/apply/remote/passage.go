@@ -33,8 +33,8 @@ type reply struct {
 }
 
 // Word says what is in a layer over there.
-func (f *far) Word(ctx context.Context, layer string) (w image.Word, err error) {
-	return layerMethod.call(ctx, f, layer)
+func (f layerHost) Word(ctx context.Context, layer string) (w image.Word, err error) {
+	return layerMethod.call(ctx, f.far, layer)
 }
 
 var layerMethod = method[string, image.Word]{
@@ -45,7 +45,7 @@ var layerMethod = method[string, image.Word]{
 }
 
 // Give does what a host that gives does.
-func (f *far) Give(ctx context.Context, e apply.Errand, at apply.Spot, meet func(lane.Card) (lane.Card, error), say func(string)) (sum string, err error) {
+func (f transferHost) Give(ctx context.Context, e apply.Errand, at apply.Spot, meet func(lane.Card) (lane.Card, error), say func(string)) (sum string, err error) {
 	return giveMethod.ask(ctx, f.Link, f.at, gift{e, at}, func(t *wire.Talk, w *word) error {
 		if w.Meet == nil {
 			say(w.Detail)
@@ -73,7 +73,7 @@ var giveMethod = method[gift, string]{
 }
 
 // Take does what a host that takes does. It may meet several others at the same time, and asks one after the other.
-func (f *far) Take(ctx context.Context, e apply.Errand, with apply.Meeting, say func(string)) error {
+func (f transferHost) Take(ctx context.Context, e apply.Errand, with apply.Meeting, say func(string)) error {
 	_, err := takeMethod.ask(ctx, f.Link, f.at, e, func(t *wire.Talk, w *word) error {
 		switch {
 		case w.Doubt != "":
@@ -106,7 +106,7 @@ var takeMethod = method[apply.Errand, none]{
 }
 
 // Dial connects on the host itself.
-func (f *far) Dial(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
+func (f transferHost) Dial(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
 	c, err := f.client.Runner(f.at.Host).Dial(ctx, "tcp", to.String())
 	return c, f.unlessLost(ctx, err)
 }

@@ -8,8 +8,8 @@ import (
 )
 
 // ReadReleases tells which releases are live.
-func (f *far) ReadReleases(ctx context.Context) (r observe.Releases, err error) {
-	return releasesMethod.call(ctx, f, none{})
+func (f releaseHost) ReadReleases(ctx context.Context) (r observe.Releases, err error) {
+	return releasesMethod.call(ctx, f.far, none{})
 }
 
 var releasesMethod = method[none, observe.Releases]{
@@ -20,8 +20,8 @@ var releasesMethod = method[none, observe.Releases]{
 }
 
 // WriteReleases takes down which are live.
-func (f *far) WriteReleases(r observe.Releases) error {
-	_, err := writeReleasesMethod.call(context.Background(), f, r)
+func (f releaseHost) WriteReleases(r observe.Releases) error {
+	_, err := writeReleasesMethod.call(context.Background(), f.far, r)
 	return err
 }
 
@@ -33,8 +33,8 @@ var writeReleasesMethod = method[observe.Releases, none]{
 }
 
 // CopyReleases takes down what another host has on record.
-func (f *far) CopyReleases(r observe.Releases) error {
-	_, err := copyReleasesMethod.call(context.Background(), f, r)
+func (f releaseHost) CopyReleases(r observe.Releases) error {
+	_, err := copyReleasesMethod.call(context.Background(), f.far, r)
 	return err
 }
 
@@ -46,8 +46,8 @@ var copyReleasesMethod = method[observe.Releases, none]{
 }
 
 // Editions tells of which of some releases the host keeps a copy.
-func (f *far) Editions(ctx context.Context, of []int) (all map[int]string, err error) {
-	return editionsMethod.call(ctx, f, of)
+func (f releaseHost) Editions(ctx context.Context, of []int) (all map[int]string, err error) {
+	return editionsMethod.call(ctx, f.far, of)
 }
 
 var editionsMethod = method[[]int, map[int]string]{
@@ -58,8 +58,8 @@ var editionsMethod = method[[]int, map[int]string]{
 }
 
 // SendEdition lets the host send the copy of the site directory from which a release was staged.
-func (f *far) SendEdition(ctx context.Context, release int, rw io.ReadWriter) error {
-	return sendEditionMethod.along(ctx, f, release, rw)
+func (f releaseHost) SendEdition(ctx context.Context, release int, rw io.ReadWriter) error {
+	return sendEditionMethod.along(ctx, f.far, release, rw)
 }
 
 var sendEditionMethod = method[int, none]{
@@ -70,8 +70,8 @@ var sendEditionMethod = method[int, none]{
 }
 
 // KeepEdition stores one.
-func (f *far) KeepEdition(ctx context.Context, release int, digest string, rw io.ReadWriter) error {
-	return keepEditionMethod.along(ctx, f, edition{release, digest}, rw)
+func (f releaseHost) KeepEdition(ctx context.Context, release int, digest string, rw io.ReadWriter) error {
+	return keepEditionMethod.along(ctx, f.far, edition{release, digest}, rw)
 }
 
 // An edition is the copy of a site directory that is about to be sent.

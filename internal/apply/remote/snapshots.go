@@ -45,8 +45,8 @@ const (
 )
 
 // Snapshots gives the parts that the host has.
-func (f *far) Snapshots(ctx context.Context) ([]*snapshot.Snapshot, []string, error) {
-	has, err := snapshotsMethod.call(ctx, f, none{})
+func (f snapshotHost) Snapshots(ctx context.Context) ([]*snapshot.Snapshot, []string, error) {
+	has, err := snapshotsMethod.call(ctx, f.far, none{})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -106,8 +106,8 @@ func (f *far) fit(s *snapshot.Snapshot) error {
 func shown(text string) string { return visible.Line(text[:min(len(text), mostText)]) }
 
 // SnapshotSize gives how large a part is.
-func (f *far) SnapshotSize(ctx context.Context, id string) (size volume.Size, err error) {
-	return snapshotSizeMethod.call(ctx, f, id)
+func (f snapshotHost) SnapshotSize(ctx context.Context, id string) (size volume.Size, err error) {
+	return snapshotSizeMethod.call(ctx, f.far, id)
 }
 
 var snapshotSizeMethod = method[string, volume.Size]{
@@ -118,8 +118,8 @@ var snapshotSizeMethod = method[string, volume.Size]{
 }
 
 // Restoring gives the snapshot whose restoring was cut short.
-func (f *far) Restoring(ctx context.Context) (string, []string, error) {
-	c, err := restoringMethod.call(ctx, f, none{})
+func (f snapshotHost) Restoring(ctx context.Context) (string, []string, error) {
+	c, err := restoringMethod.call(ctx, f.far, none{})
 	if err == nil && (c.ID != "" && !snapshot.FitID(c.ID) || len(c.Nodes) > mostInOne) {
 		err = f.no("has restored a snapshot of a name that none has")
 	}
@@ -144,7 +144,7 @@ var restoringMethod = method[none, cut]{
 }
 
 // Capture makes a part ready. If the others fail, the helper is told, and has removed its part when this returns.
-func (f *far) Capture(ctx context.Context, of apply.Capture, with snapshot.Pace) (*snapshot.Snapshot, error) {
+func (f snapshotHost) Capture(ctx context.Context, of apply.Capture, with snapshot.Pace) (*snapshot.Snapshot, error) {
 	taken, err := captureMethod.ask(ctx, f.Link, f.at, of, func(t *wire.Talk, w *word) error {
 		var next goOn
 		var err error
@@ -175,8 +175,8 @@ var captureMethod = method[apply.Capture, *snapshot.Snapshot]{
 }
 
 // KeepSnapshot keeps a part.
-func (f *far) KeepSnapshot(ctx context.Context, id string) error {
-	_, err := keepSnapshotMethod.call(ctx, f, id)
+func (f snapshotHost) KeepSnapshot(ctx context.Context, id string) error {
+	_, err := keepSnapshotMethod.call(ctx, f.far, id)
 	return err
 }
 
@@ -188,8 +188,8 @@ var keepSnapshotMethod = method[string, none]{
 }
 
 // RemoveSnapshot removes one.
-func (f *far) RemoveSnapshot(ctx context.Context, id string) error {
-	_, err := removeSnapshotMethod.call(ctx, f, id)
+func (f snapshotHost) RemoveSnapshot(ctx context.Context, id string) error {
+	_, err := removeSnapshotMethod.call(ctx, f.far, id)
 	return err
 }
 
@@ -201,7 +201,7 @@ var removeSnapshotMethod = method[string, none]{
 }
 
 // PutBack puts nodes back as they were.
-func (f *far) PutBack(ctx context.Context, id string, nodes []string, then func(apply.Back) error) error {
+func (f snapshotHost) PutBack(ctx context.Context, id string, nodes []string, then func(apply.Back) error) error {
 	asked := false
 	_, err := putBackMethod.ask(ctx, f.Link, f.at, putBack{id, nodes}, func(t *wire.Talk, w *word) error {
 		if w.Progress == nil || w.Progress.Back == nil || asked {

@@ -8,8 +8,8 @@ import (
 )
 
 // Layers gives the layers over there.
-func (f *far) Layers(ctx context.Context) (all []image.Kept, err error) {
-	all, err = layersMethod.call(ctx, f, none{})
+func (f layerHost) Layers(ctx context.Context) (all []image.Kept, err error) {
+	all, err = layersMethod.call(ctx, f.far, none{})
 	for i := range all {
 		all[i].Info = layerSaid(all[i].Info)
 	}
@@ -18,12 +18,14 @@ func (f *far) Layers(ctx context.Context) (all []image.Kept, err error) {
 
 var layersMethod = method[none, []image.Kept]{
 	name: "layers", traits: traits{maxBytes: listMaxBytes, long: true, abandoned: true},
-	answer: func(ctx context.Context, c *received, _ none) ([]image.Kept, error) { return c.host().Layers(ctx) },
+	answer: func(ctx context.Context, c *received, _ none) ([]image.Kept, error) {
+		return c.host().Layers(ctx)
+	},
 }
 
 // VerifyLayer lets the host read a layer.
-func (f *far) VerifyLayer(ctx context.Context, digest string) error {
-	_, err := verifyLayerMethod.call(ctx, f, digest)
+func (f layerHost) VerifyLayer(ctx context.Context, digest string) error {
+	_, err := verifyLayerMethod.call(ctx, f.far, digest)
 	return err
 }
 
@@ -35,7 +37,7 @@ var verifyLayerMethod = method[string, none]{
 }
 
 // RemoveLayers removes what nobody uses over there. What it has removed, it says even if it could not remove all.
-func (f *far) RemoveLayers(ctx context.Context) ([]image.Info, error) {
+func (f layerHost) RemoveLayers(ctx context.Context) ([]image.Info, error) {
 	var gone []image.Info
 	_, err := removeLayersMethod.ask(ctx, f.Link, f.at, none{}, func(_ *wire.Talk, w *word) error {
 		if p := w.Progress; p != nil && p.Removed != nil && len(gone) < maxRemoved {

@@ -11,8 +11,8 @@ import (
 )
 
 // Volumes tells of directories.
-func (f *far) Volumes(ctx context.Context, of []apply.Directory) ([]apply.Contents, error) {
-	all, err := volumesMethod.call(ctx, f, of)
+func (f volumeHost) Volumes(ctx context.Context, of []apply.Directory) ([]apply.Contents, error) {
+	all, err := volumesMethod.call(ctx, f.far, of)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func said(w volume.Mirrored) volume.Mirrored {
 }
 
 // MirrorVolumes brings mirrors up to date.
-func (f *far) MirrorVolumes(ctx context.Context, of []apply.Directory, with apply.MirrorRun, each func(volume.Mirrored)) error {
+func (f volumeHost) MirrorVolumes(ctx context.Context, of []apply.Directory, with apply.MirrorRun, each func(volume.Mirrored)) error {
 	if name, err := os.Hostname(); err == nil {
 		with.By.Who += " at " + name
 	}
@@ -74,8 +74,8 @@ var mirrorVolumesMethod = method[mirrorRun, none]{
 }
 
 // KeepMirrors lets the host do that by itself.
-func (f *far) KeepMirrors(ctx context.Context, m apply.Mirrors) (notes []string, err error) {
-	notes, err = keepMirrorsMethod.call(ctx, f, m)
+func (f volumeHost) KeepMirrors(ctx context.Context, m apply.Mirrors) (notes []string, err error) {
+	notes, err = keepMirrorsMethod.call(ctx, f.far, m)
 	for i := range notes {
 		notes[i] = shown(notes[i])
 	}
@@ -93,8 +93,8 @@ var keepMirrorsMethod = method[apply.Mirrors, []string]{
 const maxNotes = 100
 
 // VerifyVolumes compares directories with their mirrors.
-func (f *far) VerifyVolumes(ctx context.Context, of []apply.Directory) ([][]volume.Deviation, error) {
-	all, err := verifyVolumesMethod.call(ctx, f, of)
+func (f volumeHost) VerifyVolumes(ctx context.Context, of []apply.Directory) ([][]volume.Deviation, error) {
+	all, err := verifyVolumesMethod.call(ctx, f.far, of)
 	if err != nil {
 		return nil, err
 	}
@@ -123,8 +123,8 @@ type filled struct {
 }
 
 // FillTwin lets the host fill the volumes of a twin.
-func (f *far) FillTwin(ctx context.Context, name string, of []apply.Share) ([]string, error) {
-	got, err := fillTwinMethod.call(ctx, f, filling{name, of})
+func (f twinHost) FillTwin(ctx context.Context, name string, of []apply.Share) ([]string, error) {
+	got, err := fillTwinMethod.call(ctx, f.far, filling{name, of})
 	if err != nil {
 		return nil, err
 	}
@@ -150,8 +150,8 @@ var fillTwinMethod = method[filling, filled]{
 }
 
 // LayVolume lets the host take in a volume.
-func (f *far) LayVolume(ctx context.Context, of apply.Directory, way io.ReadWriter) error {
-	return layVolumeMethod.along(ctx, f, of, way)
+func (f volumeHost) LayVolume(ctx context.Context, of apply.Directory, way io.ReadWriter) error {
+	return layVolumeMethod.along(ctx, f.far, of, way)
 }
 
 var layVolumeMethod = method[apply.Directory, none]{
@@ -168,8 +168,8 @@ type inheritance struct {
 }
 
 // Adoptions gives what a node is to take over there.
-func (f *far) Adoptions(ctx context.Context, of apply.Heritage) (all []apply.Adoption, err error) {
-	all, err = adoptionsMethod.call(ctx, f, of)
+func (f volumeHost) Adoptions(ctx context.Context, of apply.Heritage) (all []apply.Adoption, err error) {
+	all, err = adoptionsMethod.call(ctx, f.far, of)
 	for i := range all {
 		a := &all[i]
 		a.Volume, a.As = shown(a.Volume), shown(a.As)
@@ -188,8 +188,8 @@ var adoptionsMethod = method[apply.Heritage, []apply.Adoption]{
 }
 
 // AdoptVolumes lets the host give it that.
-func (f *far) AdoptVolumes(ctx context.Context, of apply.Heritage) ([]apply.Adopted, error) {
-	g, err := adoptVolumesMethod.call(ctx, f, of)
+func (f volumeHost) AdoptVolumes(ctx context.Context, of apply.Heritage) ([]apply.Adopted, error) {
+	g, err := adoptVolumesMethod.call(ctx, f.far, of)
 	if err != nil {
 		return nil, err
 	}
