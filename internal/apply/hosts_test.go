@@ -21,7 +21,13 @@ import (
 
 // stub is a host that answers what a test wants.
 type stub struct {
-	Host
+	RunHost
+	NodeHost
+	ReleaseHost
+	LayerHost
+	SnapshotHost
+	BackupHost
+	SecretHost
 	local     bool
 	secret    string // "": it has none
 	failure   error
@@ -31,6 +37,10 @@ type stub struct {
 	word      string
 	held      *[]string // what was locked and let go
 	releases  observe.Releases
+}
+
+func (s *stub) host() Host {
+	return Host{Runs: s, Nodes: s, Releases: s, Layers: s, Snapshots: s, Backups: s, Secrets: s}
 }
 
 func (s *stub) Secret(context.Context, string) (string, error) {
@@ -76,7 +86,7 @@ func fleetOf(stubs ...*stub) *Fleet {
 			address = "local"
 		}
 		s.Hosts = append(s.Hosts, site.Host{Name: name, Address: address})
-		f.All = append(f.All, &Steered{Host: one, Name: name, packer: pack.New(s, nil), fleet: f})
+		f.All = append(f.All, &Steered{Host: one.host(), Name: name, packer: pack.New(s, nil), fleet: f})
 	}
 	return f
 }

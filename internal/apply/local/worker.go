@@ -32,25 +32,13 @@ import (
 // A Worker does steps on this machine. All that a step takes comes with it: nothing is known here of the site but its key, and nothing is kept in
 // memory between steps that undoing them needs.
 type Worker struct {
+	apply.Host
 	*Place // which all parts of the host share
-	runHost
-	stateHost
-	nodeHost
-	*releaseHost
-	layerHost
-	volumeHost
-	snapshotHost
-	backupHost
-	twinHost
-	secretHost
-	transferHost
 
 	names *names
 	life  *life
 	moves *moves
 }
-
-var _ apply.Host = (*Worker)(nil)
 
 // What each subject of a host needs.
 type (
@@ -98,15 +86,20 @@ func NewWorker(at Place) *Worker {
 	w.life = &life{Place: p, names: w.names}
 	releases := &releaseHost{Place: p}
 	volumes := volumeHost{p, mirrors.Of(p.Dirs, p.Key, func() mirrors.Timers { return p.Ground.Timers })}
-	w.runHost = runHost{p, w.names, w.life, &roles{p, w.names, w.life}, releases, w.moves}
-	w.stateHost = stateHost{p, w.names, volumes, releases, w.moves}
-	w.nodeHost = nodeHost{p}
-	w.releaseHost = releases
-	w.layerHost = layerHost{p, stock.Of(p.Dirs, nodeHost{p}.ofAllSites)}
-	w.volumeHost = volumes
-	w.snapshotHost, w.backupHost, w.secretHost = snapshotHost{p}, backupHost{p}, secretHost{p}
-	w.twinHost = twinHost{p, w.life}
-	w.transferHost = transferHost{p, w.moves}
+	w.Host = apply.Host{
+		Runs:      runHost{p, w.names, w.life, &roles{p, w.names, w.life}, releases, w.moves},
+		State:     stateHost{p, w.names, volumes, releases, w.moves},
+		Nodes:     nodeHost{p},
+		Releases:  releases,
+		Layers:    layerHost{p, stock.Of(p.Dirs, nodeHost{p}.ofAllSites)},
+		Volumes:   volumes,
+		Snapshots: snapshotHost{p},
+		Backups:   backupHost{p},
+		Twins:     twinHost{p, w.life},
+		Secrets:   secretHost{p},
+		Transfers: transferHost{p, w.moves},
+		Near:      p,
+	}
 	return w
 }
 

@@ -15,7 +15,7 @@ func (f backupHost) GiveBackup(ctx context.Context, way io.ReadWriter) error {
 var giveBackupMethod = method[none, none]{
 	name: "give backup", traits: traits{long: true, abandoned: true, displayed: true},
 	answer: func(ctx context.Context, c *received, _ none) (none, error) {
-		return none{}, c.host().GiveBackup(ctx, c.stream())
+		return none{}, c.host().Backups.GiveBackup(ctx, c.stream())
 	},
 }
 
@@ -27,7 +27,7 @@ func (f backupHost) FindBackup(ctx context.Context, way io.ReadWriter) error {
 var findBackupMethod = method[none, none]{
 	name: "find of backup", traits: traits{long: true, abandoned: true, displayed: true},
 	answer: func(ctx context.Context, c *received, _ none) (none, error) {
-		return none{}, c.host().FindBackup(ctx, c.stream())
+		return none{}, c.host().Backups.FindBackup(ctx, c.stream())
 	},
 }
 
@@ -39,7 +39,7 @@ func (f backupHost) LayBackup(ctx context.Context, way io.ReadWriter) error {
 var layBackupMethod = method[none, none]{
 	name: "lay down backup", traits: traits{long: true, displayed: true},
 	answer: func(ctx context.Context, c *received, _ none) (none, error) {
-		return none{}, c.host().LayBackup(ctx, c.stream())
+		return none{}, c.host().Backups.LayBackup(ctx, c.stream())
 	},
 }
 
@@ -55,7 +55,7 @@ func (f backupHost) RestorePart(ctx context.Context) (s *observe.Restoring, err 
 var restorePartMethod = method[none, *observe.Restoring]{
 	name: "part of restore", traits: traits{maxBytes: listMaxBytes, abandoned: true},
 	answer: func(ctx context.Context, c *received, _ none) (*observe.Restoring, error) {
-		return c.host().RestorePart(ctx)
+		return c.host().Backups.RestorePart(ctx)
 	},
 }
 
@@ -80,7 +80,7 @@ type restoreStep struct {
 var advanceRestoreMethod = method[restoreStep, []string]{
 	name: "advance restore", traits: traits{maxBytes: listMaxBytes, long: true},
 	answer: func(ctx context.Context, c *received, step restoreStep) ([]string, error) {
-		return c.host().AdvanceRestore(ctx, step.ID, step.To)
+		return c.host().Backups.AdvanceRestore(ctx, step.ID, step.To)
 	},
 }
 

@@ -62,7 +62,7 @@ var stepMethod = method[json.RawMessage, none]{
 		if err != nil {
 			return none{}, err
 		}
-		return none{}, c.host().Do(ctx, s, c.detail)
+		return none{}, c.host().Runs.Do(ctx, s, c.detail)
 	},
 }
 
@@ -101,7 +101,7 @@ var holdMethod = method[host.Holder, none]{
 	name: "hold", traits: traits{abandoned: true},
 	answer: func(ctx context.Context, c *received, by host.Holder) (none, error) {
 		by.Pid = os.Getpid() // that of the caller means nothing here
-		release, err := c.host().Hold(ctx, by)
+		release, err := c.host().Runs.Hold(ctx, by)
 		if err != nil {
 			return none{}, err
 		}
@@ -123,7 +123,7 @@ func (f runHost) Sweep(ctx context.Context) error {
 var sweepMethod = method[none, none]{
 	name: "sweep", traits: traits{long: true},
 	answer: func(ctx context.Context, c *received, _ none) (none, error) {
-		return none{}, c.host().Sweep(ctx)
+		return none{}, c.host().Runs.Sweep(ctx)
 	},
 }
 
@@ -135,7 +135,7 @@ func (f stateHost) PublicKey(ctx context.Context) (key string, err error) {
 var publicKeyMethod = method[none, string]{
 	name: "public key",
 	answer: func(ctx context.Context, c *received, _ none) (string, error) {
-		return c.host().PublicKey(ctx)
+		return c.host().State.PublicKey(ctx)
 	},
 }
 
@@ -151,7 +151,7 @@ func (f stateHost) Observe(ctx context.Context, engines []string) (seen observe.
 var observeMethod = method[[]string, observe.Host]{
 	name: "observe", traits: traits{maxBytes: listMaxBytes, abandoned: true},
 	answer: func(ctx context.Context, c *received, ask []string) (observe.Host, error) {
-		return c.host().Observe(ctx, ask)
+		return c.host().State.Observe(ctx, ask)
 	},
 }
 
@@ -164,7 +164,7 @@ func (f stateHost) Mark(ctx context.Context, origin string) error {
 var markMethod = method[string, none]{
 	name: "mark",
 	answer: func(ctx context.Context, c *received, ask string) (none, error) {
-		return none{}, c.host().Mark(ctx, ask)
+		return none{}, c.host().State.Mark(ctx, ask)
 	},
 }
 
@@ -176,7 +176,7 @@ func (f stateHost) Drained(ctx context.Context) (mark *observe.Drain, err error)
 var drainedMethod = method[none, *observe.Drain]{
 	name: "drained", traits: traits{abandoned: true},
 	answer: func(ctx context.Context, c *received, _ none) (*observe.Drain, error) {
-		return c.host().Drained(ctx)
+		return c.host().State.Drained(ctx)
 	},
 }
 
@@ -189,7 +189,7 @@ func (f stateHost) SetDrained(ctx context.Context, mark *observe.Drain) error {
 var setDrainedMethod = method[*observe.Drain, none]{
 	name: "drain",
 	answer: func(ctx context.Context, c *received, ask *observe.Drain) (none, error) {
-		return none{}, c.host().SetDrained(ctx, ask)
+		return none{}, c.host().State.SetDrained(ctx, ask)
 	},
 }
 
@@ -201,7 +201,7 @@ func (f stateHost) Forget(ctx context.Context) (left []string, err error) {
 var forgetMethod = method[none, []string]{
 	name: "clear", traits: traits{long: true},
 	answer: func(ctx context.Context, c *received, _ none) ([]string, error) {
-		return c.host().Forget(ctx)
+		return c.host().State.Forget(ctx)
 	},
 }
 
@@ -229,7 +229,7 @@ type counted struct {
 var nodesMethod = method[apply.Look, counted]{
 	name: "nodes", traits: traits{maxBytes: listMaxBytes, abandoned: true},
 	answer: func(ctx context.Context, c *received, ask apply.Look) (counted, error) {
-		present, err := c.host().Present(ctx, ask)
+		present, err := c.host().Nodes.Present(ctx, ask)
 		return counted{present, faultOf(err)}, nil
 	},
 }
@@ -258,7 +258,7 @@ type probed struct {
 var probeMethod = method[probed, [][]observe.Drift]{
 	name: "probe", traits: traits{maxBytes: listMaxBytes, long: true, abandoned: true},
 	answer: func(ctx context.Context, c *received, ask probed) ([][]observe.Drift, error) {
-		err := c.host().Probe(ctx, ask.Nodes, ask.Wants)
+		err := c.host().Nodes.Probe(ctx, ask.Nodes, ask.Wants)
 		drift := make([][]observe.Drift, len(ask.Nodes))
 		for i := range ask.Nodes {
 			drift[i] = ask.Nodes[i].Drift
@@ -282,7 +282,7 @@ func (f layerHost) Describe(ctx context.Context, layers []string) (all []image.R
 var describeMethod = method[[]string, []image.Record]{
 	name: "describe", traits: traits{abandoned: true},
 	answer: func(ctx context.Context, c *received, ask []string) ([]image.Record, error) {
-		return c.host().Describe(ctx, ask)
+		return c.host().Layers.Describe(ctx, ask)
 	},
 }
 
@@ -307,7 +307,7 @@ var settleMethod = method[[]json.RawMessage, none]{
 		if err != nil {
 			return none{}, err
 		}
-		return none{}, c.host().Settle(ctx, done)
+		return none{}, c.host().Runs.Settle(ctx, done)
 	},
 }
 
@@ -318,7 +318,7 @@ func (f runHost) Left(ctx context.Context) ([]string, error) {
 
 var leftMethod = method[none, []string]{
 	name: "left", traits: traits{abandoned: true},
-	answer: func(ctx context.Context, c *received, _ none) ([]string, error) { return c.host().Left(ctx) },
+	answer: func(ctx context.Context, c *received, _ none) ([]string, error) { return c.host().Runs.Left(ctx) },
 }
 
 // Took returns how long a step took that was like this one.
@@ -340,7 +340,7 @@ var tookMethod = method[json.RawMessage, time.Duration]{
 		if err != nil {
 			return 0, err
 		}
-		return c.host().Took(ctx, s)
+		return c.host().Runs.Took(ctx, s)
 	},
 }
 
@@ -368,7 +368,7 @@ func (f stateHost) KeepWayBack(ctx context.Context, w apply.WayBack) error {
 var keepWayBackMethod = method[apply.WayBack, none]{
 	name: "keep way back",
 	answer: func(ctx context.Context, c *received, ask apply.WayBack) (none, error) {
-		return none{}, c.host().KeepWayBack(ctx, ask)
+		return none{}, c.host().State.KeepWayBack(ctx, ask)
 	},
 }
 
@@ -381,7 +381,7 @@ func (f stateHost) KeepBoot(ctx context.Context, b apply.Boot) error {
 var keepBootMethod = method[apply.Boot, none]{
 	name: "keep boot",
 	answer: func(ctx context.Context, c *received, ask apply.Boot) (none, error) {
-		return none{}, c.host().KeepBoot(ctx, ask)
+		return none{}, c.host().State.KeepBoot(ctx, ask)
 	},
 }
 
@@ -393,7 +393,7 @@ func (f twinHost) Twins(ctx context.Context) (all []twin.Record, err error) {
 var twinsMethod = method[none, []twin.Record]{
 	name: "twins", traits: traits{abandoned: true},
 	answer: func(ctx context.Context, c *received, _ none) ([]twin.Record, error) {
-		return c.host().Twins(ctx)
+		return c.host().Twins.Twins(ctx)
 	},
 }
 
@@ -406,7 +406,7 @@ func (f twinHost) KeepTwin(ctx context.Context, r twin.Record) error {
 var keepTwinMethod = method[twin.Record, none]{
 	name: "keep twin",
 	answer: func(ctx context.Context, c *received, ask twin.Record) (none, error) {
-		return none{}, c.host().KeepTwin(ctx, ask)
+		return none{}, c.host().Twins.KeepTwin(ctx, ask)
 	},
 }
 
@@ -419,7 +419,7 @@ func (f twinHost) ForgetTwin(ctx context.Context) error {
 var forgetTwinMethod = method[none, none]{
 	name: "forget twin", traits: traits{long: true},
 	answer: func(ctx context.Context, c *received, _ none) (none, error) {
-		return none{}, c.host().ForgetTwin(ctx)
+		return none{}, c.host().Twins.ForgetTwin(ctx)
 	},
 }
 

@@ -13,6 +13,6 @@ func (f layerHost) Receive(ctx context.Context, digest string, rw io.ReadWriter)
 var receiveMethod = method[string, none]{
 	name: "receive", traits: traits{long: true, abandoned: true, displayed: true},
 	answer: func(ctx context.Context, c *received, digest string) (none, error) {
-		return none{}, c.host().Receive(ctx, digest, c.stream())
+		return none{}, c.host().Layers.Receive(ctx, digest, c.stream())
 	},
 }

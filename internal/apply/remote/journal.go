@@ -37,7 +37,7 @@ func (f runHost) Entries(ctx context.Context, runs int) (all []journal.Entry, da
 var entriesMethod = method[int, []int]{
 	name: "entries", traits: traits{long: true, abandoned: true},
 	answer: func(ctx context.Context, c *received, runs int) ([]int, error) {
-		all, damaged, err := c.host().Entries(ctx, runs)
+		all, damaged, err := c.host().Runs.Entries(ctx, runs)
 		if err != nil {
 			return nil, err
 		}
@@ -87,7 +87,7 @@ func (f runHost) Journal() (apply.Journal, error) {
 var journalMethod = method[none, none]{
 	name: "journal",
 	answer: func(_ context.Context, c *received, _ none) (none, error) {
-		j, err := c.host().Journal()
+		j, err := c.host().Runs.Journal()
 		if err != nil {
 			return none{}, err
 		}

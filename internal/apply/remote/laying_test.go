@@ -14,7 +14,8 @@ import (
 
 // A laying host is at work for a while after its caller wants no more.
 type laying struct {
-	apply.Host
+	apply.BackupHost
+	apply.VolumeHost
 	begun chan bool
 	over  atomic.Bool
 }
@@ -39,17 +40,18 @@ type layingMachine struct {
 }
 
 func (m *layingMachine) Host(_, key string, secrets apply.Secrets) apply.Host {
-	m.of.Host = m.machine.Host("", key, secrets)
-	return &m.of
+	h := m.machine.Host("", key, secrets)
+	h.Backups, h.Volumes = &m.of, &m.of
+	return h
 }
 
 // TestLayingEnds: what is laid down on a host is at rest when the call is over, also if the caller has interrupted it, or has nothing more to
 // send because the backup is damaged: what the caller removes then does not come back.
 func TestLayingEnds(t *testing.T) {
 	calls := map[string]func(ctx context.Context, h apply.Host, way io.ReadWriter) error{
-		"backup": func(ctx context.Context, h apply.Host, way io.ReadWriter) error { return h.LayBackup(ctx, way) },
+		"backup": func(ctx context.Context, h apply.Host, way io.ReadWriter) error { return h.Backups.LayBackup(ctx, way) },
 		"volume": func(ctx context.Context, h apply.Host, way io.ReadWriter) error {
-			return h.LayVolume(ctx, apply.Directory{}, way)
+			return h.Volumes.LayVolume(ctx, apply.Directory{}, way)
 		},
 	}
 	for name, call := range calls {

@@ -16,7 +16,7 @@ func (f nodeHost) Log(ctx context.Context, node string) (io.ReadCloser, error) {
 var logMethod = method[string, none]{
 	name: "log", traits: traits{long: true, abandoned: true},
 	answer: func(ctx context.Context, c *received, node string) (none, error) {
-		log, err := c.host().Log(ctx, node)
+		log, err := c.host().Nodes.Log(ctx, node)
 		if err != nil {
 			return none{}, err
 		}

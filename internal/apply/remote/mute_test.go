@@ -87,20 +87,21 @@ func asksHost() map[string]func(ctx context.Context, l *Link) error {
 			return l.Measure(ctx, Experiment{}, func(string) error { return nil }, io.Discard)
 		},
 	}
-	of := reflect.TypeFor[apply.Host]()
-	for i := range of.NumMethod() {
-		m := of.Method(i)
-		if slices.Contains(nearby, m.Name) {
-			continue
-		}
-		all[m.Name] = func(ctx context.Context, l *Link) error {
-			f := reflect.ValueOf(l.Host("s", nil)).MethodByName(m.Name)
-			out := f.Call(arguments(ctx, m.Type))
-			if last := out[len(out)-1]; last.Type() == reflect.TypeFor[error]() {
-				err, _ := last.Interface().(error)
-				return err
+	for _, subject := range reflect.VisibleFields(reflect.TypeFor[apply.Host]()) {
+		for i := range subject.Type.NumMethod() {
+			m := subject.Type.Method(i)
+			if subject.Type == reflect.TypeFor[apply.NearHost]() || slices.Contains(nearby, m.Name) {
+				continue
 			}
-			return nil
+			all[m.Name] = func(ctx context.Context, l *Link) error {
+				f := reflect.ValueOf(l.Host("s", nil)).FieldByIndex(subject.Index).MethodByName(m.Name)
+				out := f.Call(arguments(ctx, m.Type))
+				if last := out[len(out)-1]; last.Type() == reflect.TypeFor[error]() {
+					err, _ := last.Interface().(error)
+					return err
+				}
+				return nil
+			}
 		}
 	}
 	return all
@@ -250,9 +251,9 @@ func TestAnswersInTime(t *testing.T) {
 func TestWaitsGoOn(t *testing.T) {
 	shorten(t, time.Second, time.Second, 300*time.Millisecond)
 	for name, call := range map[string]func(ctx context.Context, h apply.Host) error{
-		"Hold": func(ctx context.Context, h apply.Host) error { _, err := h.Hold(ctx, host.Holder{}); return err },
-		"Mark": func(ctx context.Context, h apply.Host) error { return h.Mark(ctx, "s") },
-		"Log":  func(ctx context.Context, h apply.Host) error { _, err := h.Log(ctx, "web1"); return err },
+		"Hold": func(ctx context.Context, h apply.Host) error { _, err := h.Runs.Hold(ctx, host.Holder{}); return err },
+		"Mark": func(ctx context.Context, h apply.Host) error { return h.State.Mark(ctx, "s") },
+		"Log":  func(ctx context.Context, h apply.Host) error { _, err := h.Nodes.Log(ctx, "web1"); return err },
 	} {
 		for what, then := range map[string]*word{"it answers": {Result: json.RawMessage("null")}, "it is mute": nil} {
 			if name == "Log" && then == nil {
@@ -324,7 +325,7 @@ func TestHalfCalls(t *testing.T) {
 	}
 	t.Run("lock", func(t *testing.T) {
 		h, told := begin(t)
-		letGo, err := h.Hold(t.Context(), host.Holder{})
+		letGo, err := h.Runs.Hold(t.Context(), host.Holder{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -336,7 +337,7 @@ func TestHalfCalls(t *testing.T) {
 	})
 	t.Run("journal", func(t *testing.T) {
 		h, _ := begin(t)
-		j, err := h.Journal()
+		j, err := h.Runs.Journal()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -352,7 +353,7 @@ func TestHalfCalls(t *testing.T) {
 	})
 	t.Run("streams", func(t *testing.T) {
 		for what, open := range map[string]func(context.Context, apply.Host) (io.ReadCloser, error){
-			"log": func(ctx context.Context, h apply.Host) (io.ReadCloser, error) { return h.Log(ctx, "web1") },
+			"log": func(ctx context.Context, h apply.Host) (io.ReadCloser, error) { return h.Nodes.Log(ctx, "web1") },
 		} {
 			h, told := begin(t)
 			ctx, cancel := context.WithCancel(t.Context())

@@ -71,6 +71,6 @@ type metered struct {
 var meterMethod = method[metered, []apply.Reading]{
 	name: "meter", traits: traits{maxBytes: listMaxBytes, long: true, abandoned: true},
 	answer: func(ctx context.Context, c *received, ask metered) ([]apply.Reading, error) {
-		return c.host().Meter(ctx, ask.Nodes, ask.Before)
+		return c.host().Nodes.Meter(ctx, ask.Nodes, ask.Before)
 	},
 }

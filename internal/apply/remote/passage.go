@@ -40,7 +40,7 @@ func (f layerHost) Word(ctx context.Context, layer string) (w image.Word, err er
 var layerMethod = method[string, image.Word]{
 	name: "layer", traits: traits{long: true, abandoned: true},
 	answer: func(ctx context.Context, c *received, layer string) (image.Word, error) {
-		return c.host().Word(ctx, layer)
+		return c.host().Layers.Word(ctx, layer)
 	},
 }
 
@@ -68,7 +68,7 @@ var giveMethod = method[gift, string]{
 	name: "give", traits: traits{long: true, displayed: true},
 	answer: func(ctx context.Context, c *received, g gift) (string, error) {
 		steers := &caller{with: c.Caller}
-		return c.host().Give(ctx, g.Errand, g.At, func(mine lane.Card) (lane.Card, error) { return steers.ask(meeting{Card: mine}) }, c.detail)
+		return c.host().Transfers.Give(ctx, g.Errand, g.At, func(mine lane.Card) (lane.Card, error) { return steers.ask(meeting{Card: mine}) }, c.detail)
 	},
 }
 
@@ -101,7 +101,7 @@ func (f transferHost) Take(ctx context.Context, e apply.Errand, with apply.Meeti
 var takeMethod = method[apply.Errand, none]{
 	name: "take", traits: traits{long: true, displayed: true},
 	answer: func(ctx context.Context, c *received, e apply.Errand) (none, error) {
-		return none{}, c.host().Take(ctx, e, &caller{with: c.Caller}, c.detail)
+		return none{}, c.host().Transfers.Take(ctx, e, &caller{with: c.Caller}, c.detail)
 	},
 }
 

@@ -15,7 +15,7 @@ func (f releaseHost) ReadReleases(ctx context.Context) (r observe.Releases, err 
 var releasesMethod = method[none, observe.Releases]{
 	name: "releases", traits: traits{abandoned: true},
 	answer: func(ctx context.Context, c *received, _ none) (observe.Releases, error) {
-		return c.host().ReadReleases(ctx)
+		return c.host().Releases.ReadReleases(ctx)
 	},
 }
 
@@ -28,7 +28,7 @@ func (f releaseHost) WriteReleases(r observe.Releases) error {
 var writeReleasesMethod = method[observe.Releases, none]{
 	name: "set releases",
 	answer: func(_ context.Context, c *received, r observe.Releases) (none, error) {
-		return none{}, c.host().WriteReleases(r)
+		return none{}, c.host().Releases.WriteReleases(r)
 	},
 }
 
@@ -41,7 +41,7 @@ func (f releaseHost) CopyReleases(r observe.Releases) error {
 var copyReleasesMethod = method[observe.Releases, none]{
 	name: "copy releases",
 	answer: func(_ context.Context, c *received, r observe.Releases) (none, error) {
-		return none{}, c.host().CopyReleases(r)
+		return none{}, c.host().Releases.CopyReleases(r)
 	},
 }
 
@@ -53,7 +53,7 @@ func (f releaseHost) Editions(ctx context.Context, of []int) (all map[int]string
 var editionsMethod = method[[]int, map[int]string]{
 	name: "editions", traits: traits{abandoned: true},
 	answer: func(ctx context.Context, c *received, ask []int) (map[int]string, error) {
-		return c.host().Editions(ctx, ask)
+		return c.host().Releases.Editions(ctx, ask)
 	},
 }
 
@@ -65,7 +65,7 @@ func (f releaseHost) SendEdition(ctx context.Context, release int, rw io.ReadWri
 var sendEditionMethod = method[int, none]{
 	name: "send edition", traits: traits{long: true, abandoned: true},
 	answer: func(ctx context.Context, c *received, ask int) (none, error) {
-		return none{}, c.host().SendEdition(ctx, ask, c.stream())
+		return none{}, c.host().Releases.SendEdition(ctx, ask, c.stream())
 	},
 }
 
@@ -83,7 +83,7 @@ type edition struct {
 var keepEditionMethod = method[edition, none]{
 	name: "keep edition", traits: traits{long: true, abandoned: true},
 	answer: func(ctx context.Context, c *received, ask edition) (none, error) {
-		return none{}, c.host().KeepEdition(ctx, ask.Release, ask.Digest, c.stream())
+		return none{}, c.host().Releases.KeepEdition(ctx, ask.Release, ask.Digest, c.stream())
 	},
 }
 

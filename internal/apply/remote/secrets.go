@@ -37,7 +37,7 @@ func (f secretHost) KeepSecret(ctx context.Context, name, value string) error {
 var secretMethod = method[string, string]{
 	name: "secret", traits: traits{abandoned: true},
 	answer: func(ctx context.Context, c *received, name string) (string, error) {
-		return c.host().Secret(ctx, name)
+		return c.host().Secrets.Secret(ctx, name)
 	},
 }
 
@@ -50,7 +50,7 @@ type namedSecret struct {
 var keepSecretMethod = method[namedSecret, none]{
 	name: "keep secret",
 	answer: func(ctx context.Context, c *received, s namedSecret) (none, error) {
-		return none{}, c.host().KeepSecret(ctx, s.Name, s.Value)
+		return none{}, c.host().Secrets.KeepSecret(ctx, s.Name, s.Value)
 	},
 }
 

@@ -69,7 +69,7 @@ func (f snapshotHost) Snapshots(ctx context.Context) ([]*snapshot.Snapshot, []st
 var snapshotsMethod = method[none, shelf]{
 	name: "snapshots", traits: traits{abandoned: true},
 	answer: func(ctx context.Context, c *received, _ none) (shelf, error) {
-		kept, ready, err := c.host().Snapshots(ctx)
+		kept, ready, err := c.host().Snapshots.Snapshots(ctx)
 		return shelf{kept, ready}, err
 	},
 }
@@ -113,7 +113,7 @@ func (f snapshotHost) SnapshotSize(ctx context.Context, id string) (size volume.
 var snapshotSizeMethod = method[string, volume.Size]{
 	name: "size of snapshot", traits: traits{long: true, abandoned: true},
 	answer: func(ctx context.Context, c *received, ask string) (volume.Size, error) {
-		return c.host().SnapshotSize(ctx, ask)
+		return c.host().Snapshots.SnapshotSize(ctx, ask)
 	},
 }
 
@@ -138,7 +138,7 @@ type cut struct {
 var restoringMethod = method[none, cut]{
 	name: "restoring", traits: traits{abandoned: true},
 	answer: func(ctx context.Context, c *received, _ none) (cut, error) {
-		id, nodes, err := c.host().Restoring(ctx)
+		id, nodes, err := c.host().Snapshots.Restoring(ctx)
 		return cut{id, nodes}, err
 	},
 }
@@ -170,7 +170,7 @@ func (f snapshotHost) Capture(ctx context.Context, of apply.Capture, with snapsh
 var captureMethod = method[apply.Capture, *snapshot.Snapshot]{
 	name: "capture", traits: traits{long: true},
 	answer: func(ctx context.Context, c *received, ask apply.Capture) (*snapshot.Snapshot, error) {
-		return c.host().Capture(ctx, ask, pace{c.Caller})
+		return c.host().Snapshots.Capture(ctx, ask, pace{c.Caller})
 	},
 }
 
@@ -183,7 +183,7 @@ func (f snapshotHost) KeepSnapshot(ctx context.Context, id string) error {
 var keepSnapshotMethod = method[string, none]{
 	name: "keep snapshot", traits: traits{long: true},
 	answer: func(ctx context.Context, c *received, ask string) (none, error) {
-		return none{}, c.host().KeepSnapshot(ctx, ask)
+		return none{}, c.host().Snapshots.KeepSnapshot(ctx, ask)
 	},
 }
 
@@ -196,7 +196,7 @@ func (f snapshotHost) RemoveSnapshot(ctx context.Context, id string) error {
 var removeSnapshotMethod = method[string, none]{
 	name: "remove snapshot", traits: traits{long: true},
 	answer: func(ctx context.Context, c *received, ask string) (none, error) {
-		return none{}, c.host().RemoveSnapshot(ctx, ask)
+		return none{}, c.host().Snapshots.RemoveSnapshot(ctx, ask)
 	},
 }
 
@@ -234,7 +234,7 @@ type putBack struct {
 var putBackMethod = method[putBack, none]{
 	name: "put back", traits: traits{long: true},
 	answer: func(ctx context.Context, c *received, ask putBack) (none, error) {
-		return none{}, c.host().PutBack(ctx, ask.ID, ask.Nodes, func(b apply.Back) error {
+		return none{}, c.host().Snapshots.PutBack(ctx, ask.ID, ask.Nodes, func(b apply.Back) error {
 			_, err := pace{c.Caller}.say(progress{Back: &b})
 			return err
 		})

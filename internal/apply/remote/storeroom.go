@@ -19,7 +19,7 @@ func (f layerHost) Layers(ctx context.Context) (all []image.Kept, err error) {
 var layersMethod = method[none, []image.Kept]{
 	name: "layers", traits: traits{maxBytes: listMaxBytes, long: true, abandoned: true},
 	answer: func(ctx context.Context, c *received, _ none) ([]image.Kept, error) {
-		return c.host().Layers(ctx)
+		return c.host().Layers.Layers(ctx)
 	},
 }
 
@@ -32,7 +32,7 @@ func (f layerHost) VerifyLayer(ctx context.Context, digest string) error {
 var verifyLayerMethod = method[string, none]{
 	name: "verify layer", traits: traits{long: true, abandoned: true},
 	answer: func(ctx context.Context, c *received, digest string) (none, error) {
-		return none{}, c.host().VerifyLayer(ctx, digest)
+		return none{}, c.host().Layers.VerifyLayer(ctx, digest)
 	},
 }
 
@@ -51,7 +51,7 @@ func (f layerHost) RemoveLayers(ctx context.Context) ([]image.Info, error) {
 var removeLayersMethod = method[none, none]{
 	name: "remove layers", traits: traits{long: true},
 	answer: func(ctx context.Context, c *received, _ none) (none, error) {
-		gone, err := c.host().RemoveLayers(ctx)
+		gone, err := c.host().Layers.RemoveLayers(ctx)
 		for i := range gone {
 			_ = c.Say(word{Progress: &progress{Removed: &gone[i]}})
 		}

@@ -31,7 +31,7 @@ func (f volumeHost) Volumes(ctx context.Context, of []apply.Directory) ([]apply.
 var volumesMethod = method[[]apply.Directory, []apply.Contents]{
 	name: "volumes", traits: traits{long: true, abandoned: true},
 	answer: func(ctx context.Context, c *received, ask []apply.Directory) ([]apply.Contents, error) {
-		return c.host().Volumes(ctx, ask)
+		return c.host().Volumes.Volumes(ctx, ask)
 	},
 }
 
@@ -67,7 +67,7 @@ var mirrorVolumesMethod = method[mirrorRun, none]{
 	name: "mirror", traits: traits{long: true},
 	answer: func(ctx context.Context, c *received, ask mirrorRun) (none, error) {
 		ask.With.By.Pid = os.Getpid() // that of the caller means nothing here
-		return none{}, c.host().MirrorVolumes(ctx, ask.Of, ask.With, func(m volume.Mirrored) {
+		return none{}, c.host().Volumes.MirrorVolumes(ctx, ask.Of, ask.With, func(m volume.Mirrored) {
 			_ = c.Say(word{Progress: &progress{Mirrored: &m}})
 		})
 	},
@@ -85,7 +85,7 @@ func (f volumeHost) KeepMirrors(ctx context.Context, m apply.Mirrors) (notes []s
 var keepMirrorsMethod = method[apply.Mirrors, []string]{
 	name: "keep mirrors",
 	answer: func(ctx context.Context, c *received, ask apply.Mirrors) ([]string, error) {
-		return c.host().KeepMirrors(ctx, ask)
+		return c.host().Volumes.KeepMirrors(ctx, ask)
 	},
 }
 
@@ -112,7 +112,7 @@ func (f volumeHost) VerifyVolumes(ctx context.Context, of []apply.Directory) ([]
 var verifyVolumesMethod = method[[]apply.Directory, [][]volume.Deviation]{
 	name: "verify", traits: traits{long: true, abandoned: true},
 	answer: func(ctx context.Context, c *received, ask []apply.Directory) ([][]volume.Deviation, error) {
-		return c.host().VerifyVolumes(ctx, ask)
+		return c.host().Volumes.VerifyVolumes(ctx, ask)
 	},
 }
 
@@ -144,7 +144,7 @@ type filling struct {
 var fillTwinMethod = method[filling, filled]{
 	name: "fill twin", traits: traits{long: true},
 	answer: func(ctx context.Context, c *received, ask filling) (filled, error) {
-		left, err := c.host().FillTwin(ctx, ask.Twin, ask.Shares)
+		left, err := c.host().Twins.FillTwin(ctx, ask.Twin, ask.Shares)
 		return filled{left[:min(len(left), maxNotes)], faultOf(err)}, nil
 	},
 }
@@ -157,7 +157,7 @@ func (f volumeHost) LayVolume(ctx context.Context, of apply.Directory, way io.Re
 var layVolumeMethod = method[apply.Directory, none]{
 	name: "lay volume", traits: traits{long: true, displayed: true},
 	answer: func(ctx context.Context, c *received, ask apply.Directory) (none, error) {
-		return none{}, c.host().LayVolume(ctx, ask, c.stream())
+		return none{}, c.host().Volumes.LayVolume(ctx, ask, c.stream())
 	},
 }
 
@@ -183,7 +183,7 @@ func (f volumeHost) Adoptions(ctx context.Context, of apply.Heritage) (all []app
 var adoptionsMethod = method[apply.Heritage, []apply.Adoption]{
 	name: "adoptions", traits: traits{abandoned: true},
 	answer: func(ctx context.Context, c *received, ask apply.Heritage) ([]apply.Adoption, error) {
-		return c.host().Adoptions(ctx, ask)
+		return c.host().Volumes.Adoptions(ctx, ask)
 	},
 }
 
@@ -203,7 +203,7 @@ func (f volumeHost) AdoptVolumes(ctx context.Context, of apply.Heritage) ([]appl
 var adoptVolumesMethod = method[apply.Heritage, inheritance]{
 	name: "adopt", traits: traits{long: true},
 	answer: func(ctx context.Context, c *received, ask apply.Heritage) (inheritance, error) {
-		done, err := c.host().AdoptVolumes(ctx, ask)
+		done, err := c.host().Volumes.AdoptVolumes(ctx, ask)
 		return inheritance{done, faultOf(err)}, nil
 	},
 }
