@@ -14,8 +14,6 @@ import (
 
 // A laying host is at work for a while after its caller wants no more.
 type laying struct {
-	apply.BackupHost
-	apply.VolumeHost
 	begun chan bool
 	over  atomic.Bool
 }
@@ -28,9 +26,21 @@ func (l *laying) lay(way io.Reader) error {
 	return err
 }
 
-func (l *laying) LayBackup(_ context.Context, way io.ReadWriter) error { return l.lay(way) }
+// Its subjects.
+type (
+	layingBackups struct {
+		apply.BackupHost
+		*laying
+	}
+	layingVolumes struct {
+		apply.VolumeHost
+		*laying
+	}
+)
 
-func (l *laying) LayVolume(_ context.Context, _ apply.Directory, way io.ReadWriter) error {
+func (l layingBackups) LayBackup(_ context.Context, way io.ReadWriter) error { return l.lay(way) }
+
+func (l layingVolumes) LayVolume(_ context.Context, _ apply.Directory, way io.ReadWriter) error {
 	return l.lay(way)
 }
 
@@ -41,7 +51,7 @@ type layingMachine struct {
 
 func (m *layingMachine) Host(_, key string, secrets apply.Secrets) apply.Host {
 	h := m.machine.Host("", key, secrets)
-	h.Backups, h.Volumes = &m.of, &m.of
+	h.Backups, h.Volumes = layingBackups{h.Backups, &m.of}, layingVolumes{h.Volumes, &m.of}
 	return h
 }
 
