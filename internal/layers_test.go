@@ -137,7 +137,7 @@ func TestOneWayToHosts(t *testing.T) {
 			case name == "orrery/internal/apply/local" && path == "internal/control/here/machine.go":
 				opens++
 			case name == "orrery/internal/apply/local":
-				t.Errorf("%s: an operation must not know how steps are done on this machine: what it needs of a host is in apply.Host, or named in control/here/near.go", path)
+				t.Errorf("%s: an operation must not know how steps are done on this machine: what it needs of a host is in apply.Host", path)
 			}
 		}
 	})

@@ -26,7 +26,7 @@ type BackupHost interface {
 func (f *Fleet) Restores(ctx context.Context) (*observe.Restoring, error) {
 	parts := make([]*observe.Restoring, len(f.All))
 	err := f.Each(func(i int, h *Steered) (err error) {
-		parts[i], err = h.RestorePart(ctx)
+		parts[i], err = h.Backups.RestorePart(ctx)
 		return err
 	})
 	var one *observe.Restoring
@@ -44,7 +44,7 @@ func (f *Fleet) Restores(ctx context.Context) (*observe.Restoring, error) {
 // DropRestores removes what a restore has left on hosts that was interrupted, of a site of which nothing else is there any more.
 func (f *Fleet) DropRestores(ctx context.Context) error {
 	return f.Each(func(_ int, h *Steered) error {
-		_, err := h.AdvanceRestore(ctx, "", backup.ToGiveUp)
+		_, err := h.Backups.AdvanceRestore(ctx, "", backup.ToGiveUp)
 		return err
 	})
 }

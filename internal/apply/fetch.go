@@ -120,7 +120,7 @@ func (h *Steered) word(ctx context.Context, s *plan.Step) (content string, from 
 	}
 	var asks sync.WaitGroup
 	for _, one := range all {
-		asks.Go(func() { one.word, one.wrong = one.host.Word(ctx, s.Layer.Digest) })
+		asks.Go(func() { one.word, one.wrong = one.host.Layers.Word(ctx, s.Layer.Digest) })
 	}
 	asks.Wait()
 	var words []string

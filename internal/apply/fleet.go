@@ -74,7 +74,7 @@ func (f *Fleet) Hold(ctx context.Context, by host.Holder) (letGo func(), err err
 		}
 	}
 	for _, h := range slices.SortedFunc(slices.Values(f.All), func(a, b *Steered) int { return strings.Compare(a.Name, b.Name) }) {
-		one, err := h.Hold(ctx, by)
+		one, err := h.Runs.Hold(ctx, by)
 		if err != nil {
 			letGo()
 			return nil, err
@@ -93,7 +93,7 @@ func (f *Fleet) ForgetLive() {
 
 // Sweep ends and removes what runs that were killed left behind.
 func (f *Fleet) Sweep(ctx context.Context) error {
-	return f.Each(func(_ int, h *Steered) error { return h.Sweep(ctx) })
+	return f.Each(func(_ int, h *Steered) error { return h.Runs.Sweep(ctx) })
 }
 
 // Observe looks at what is there of the site. A host of which nothing is known is there, and is said to be unknown.
@@ -104,7 +104,7 @@ func (f *Fleet) Observe(ctx context.Context) ([]observe.Host, error) {
 		engines = f.All[0].engines()
 	}
 	err := f.Each(func(i int, h *Steered) (err error) {
-		hosts[i], err = h.Host.Observe(ctx, engines)
+		hosts[i], err = h.State.Observe(ctx, engines)
 		hosts[i].Name, hosts[i].Unknown = h.Name, false // whatever a host says that it is
 		if err == nil && len(f.All)+len(f.Unknown) > 1 {
 			err = h.AskKey(ctx, &hosts[i])
@@ -134,14 +134,14 @@ func (f *Fleet) saw(hosts []observe.Host) {
 // Settle removes what was kept for undoing these steps.
 func (f *Fleet) Settle(ctx context.Context, done []*plan.Step) error {
 	return f.Each(func(_ int, h *Steered) error {
-		return h.Settle(ctx, slices.DeleteFunc(slices.Clone(done), func(s *plan.Step) bool { return s.Host != h.Name }))
+		return h.Runs.Settle(ctx, slices.DeleteFunc(slices.Clone(done), func(s *plan.Step) bool { return s.Host != h.Name }))
 	})
 }
 
 // Took returns how long a step took that was like this one, or 0 if nobody knows.
 func (f *Fleet) Took(ctx context.Context, s *plan.Step) (time.Duration, error) {
 	if h, ok := f.Host(s.Host); ok {
-		return h.Took(ctx, s)
+		return h.Runs.Took(ctx, s)
 	}
 	return 0, nil
 }
@@ -149,7 +149,7 @@ func (f *Fleet) Took(ctx context.Context, s *plan.Step) (time.Duration, error) {
 // Redact hides the values of secrets.
 func (f *Fleet) Redact(text string) string {
 	for _, h := range f.All {
-		text = h.Redact(text)
+		text = h.Secrets.Redact(text)
 	}
 	return text
 }
@@ -211,7 +211,7 @@ func (f *Fleet) Releases() map[int]*site.Site {
 	if len(f.All) == 0 {
 		return nil
 	}
-	return f.All[0].Releases() // which all of them share
+	return f.All[0].packer.Releases() // which all of them share
 }
 
 // Sites returns what a switch needs: the site as each of the releases makes it, and as it is without any.

@@ -23,13 +23,25 @@ type timed struct {
 	ahead, took time.Duration
 }
 
-func (h timed) Clock(context.Context) (ahead, took time.Duration, err error) {
-	return h.ahead, h.took, h.failure
+// The subjects of which it is asked.
+type (
+	timedRuns struct {
+		stubRuns
+		timed timed
+	}
+	timedSecrets struct {
+		stubSecrets
+		word string
+	}
+)
+
+func (h timedRuns) Clock(context.Context) (ahead, took time.Duration, err error) {
+	return h.timed.ahead, h.timed.took, h.failure
 }
 
-func (h timed) Took(_ context.Context, s *plan.Step) (time.Duration, error) { return h.took, nil }
+func (h timedRuns) Took(_ context.Context, s *plan.Step) (time.Duration, error) { return h.timed.took, nil }
 
-func (h timed) Redact(text string) string { return strings.ReplaceAll(text, h.word, "["+h.word+"]") }
+func (h timedSecrets) Redact(text string) string { return strings.ReplaceAll(text, h.word, "["+h.word+"]") }
 
 func timedFleet(hosts ...timed) *Fleet {
 	var stubs []*stub
@@ -38,7 +50,8 @@ func timedFleet(hosts ...timed) *Fleet {
 	}
 	f := fleetOf(stubs...)
 	for i, h := range hosts {
-		f.All[i].Host = h
+		f.All[i].Runs = timedRuns{stubRuns{nil, h.stub}, h}
+		f.All[i].Secrets = timedSecrets{stubSecrets{nil, h.stub}, h.word}
 	}
 	return f
 }

@@ -15,7 +15,7 @@ import (
 
 // cutting is a host whose connections to another are cut so many times.
 type cutting struct {
-	Host
+	TransferHost
 	cuts, begun int
 	failure     error
 }
@@ -69,7 +69,7 @@ func TestTransferGoesOn(t *testing.T) {
 	} {
 		from, to := &cutting{cuts: test.cuts, failure: test.failure}, &cutting{cuts: test.cuts, failure: test.failure}
 		f := fleetOf(&stub{}, &stub{})
-		f.All[0].Host, f.All[1].Host = from, to
+		f.All[0].Transfers, f.All[1].Transfers = from, to
 		h := hauler{f.All[1], f, &haul{apart: map[[2]string]bool{}}}
 		n := &spec.Node{Site: "demo", Name: "a", ID: 1}
 		sum, err := h.send(t.Context(), &plan.Step{Kind: plan.SendNode, Host: "sv2", Peer: "sv1", Subject: "a", Node: n, Was: n}, func(string) {})

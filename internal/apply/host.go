@@ -5,6 +5,7 @@ import (
 	"io"
 	"time"
 
+	"orrery/internal/engine"
 	"orrery/internal/host"
 	"orrery/internal/journal"
 	"orrery/internal/observe"
@@ -18,18 +19,30 @@ import (
 // A Host is a machine that has a part of a site, as the operations on the site see it, by subject: they look at it, do the steps of a plan
 // on it, and keep the record of what they did. It knows nothing of the site but its key, and nothing in it says whether the machine is this
 // one: what it is given, a step with all that doing it takes (package plan/pack), and what it returns is plain data or a stream.
-type Host interface {
-	RunHost
-	StateHost
-	NodeHost
-	ReleaseHost
-	LayerHost
-	VolumeHost
-	SnapshotHost
-	BackupHost
-	TwinHost
-	SecretHost
-	TransferHost
+type Host struct {
+	Runs      RunHost
+	State     StateHost
+	Nodes     NodeHost
+	Releases  ReleaseHost
+	Layers    LayerHost
+	Volumes   VolumeHost
+	Snapshots SnapshotHost
+	Backups   BackupHost
+	Twins     TwinHost
+	Secrets   SecretHost
+	Transfers TransferHost
+
+	Near NearHost // nil: the host is another machine
+}
+
+// A NearHost has what operations need that does not travel, because it is made of paths, descriptors and functions of this process. Only the
+// machine on which the program runs has it.
+type NearHost interface {
+	// ByName returns the engines of the host's nodes: a snapshot, a backup and an adoption read, write and mark what is in the private layers of
+	// nodes, and the lab puts its tools there.
+	ByName() map[string]engine.Engine
+	// Fill calls a function with each node that has been made, before it is started: a restore writes there what a backup has of its private layer.
+	Fill(made func(ctx context.Context, e engine.Engine, n *spec.Node) error)
 }
 
 // A RunHost carries out its part of a plan, and keeps the journal.

@@ -21,7 +21,6 @@ import (
 
 // stub is a host that answers what a test wants.
 type stub struct {
-	Host
 	local     bool
 	secret    string // "": it has none
 	failure   error
@@ -33,30 +32,71 @@ type stub struct {
 	releases  observe.Releases
 }
 
-func (s *stub) Secret(context.Context, string) (string, error) {
+// The subjects of which it is asked.
+type (
+	stubRuns struct {
+		RunHost
+		*stub
+	}
+	stubNodes struct {
+		NodeHost
+		*stub
+	}
+	stubReleases struct {
+		ReleaseHost
+		*stub
+	}
+	stubLayers struct {
+		LayerHost
+		*stub
+	}
+	stubSnapshots struct {
+		SnapshotHost
+		*stub
+	}
+	stubBackups struct {
+		BackupHost
+		*stub
+	}
+	stubSecrets struct {
+		SecretHost
+		*stub
+	}
+)
+
+func (s *stub) host() Host {
+	return Host{
+		Runs: stubRuns{nil, s}, Nodes: stubNodes{nil, s}, Releases: stubReleases{nil, s}, Layers: stubLayers{nil, s},
+		Snapshots: stubSnapshots{nil, s}, Backups: stubBackups{nil, s}, Secrets: stubSecrets{nil, s},
+	}
+}
+
+func (s stubSecrets) Secret(context.Context, string) (string, error) {
 	if s.secret == "" && s.failure == nil {
 		return "", fs.ErrNotExist
 	}
 	return s.secret, s.failure
 }
 
-func (s *stub) RestorePart(context.Context) (*observe.Restoring, error) {
+func (s stubBackups) RestorePart(context.Context) (*observe.Restoring, error) {
 	return s.restoring, s.failure
 }
 
-func (s *stub) Restoring(context.Context) (string, []string, error) {
+func (s stubSnapshots) Restoring(context.Context) (string, []string, error) {
 	return s.snapshot, s.nodes, s.failure
 }
 
-func (s *stub) Word(context.Context, string) (image.Word, error) {
+func (s stubLayers) Word(context.Context, string) (image.Word, error) {
 	return image.Word{Content: s.word}, s.failure
 }
 
-func (s *stub) ReadReleases(context.Context) (observe.Releases, error) { return s.releases, s.failure }
+func (s stubReleases) ReadReleases(context.Context) (observe.Releases, error) {
+	return s.releases, s.failure
+}
 
-func (s *stub) Nodes(context.Context) ([]observe.Node, error) { return nil, s.failure }
+func (s stubNodes) Nodes(context.Context) ([]observe.Node, error) { return nil, s.failure }
 
-func (s *stub) Hold(context.Context, host.Holder) (func(), error) {
+func (s stubRuns) Hold(context.Context, host.Holder) (func(), error) {
 	if s.failure != nil {
 		return nil, s.failure
 	}
@@ -76,7 +116,7 @@ func fleetOf(stubs ...*stub) *Fleet {
 			address = "local"
 		}
 		s.Hosts = append(s.Hosts, site.Host{Name: name, Address: address})
-		f.All = append(f.All, &Steered{Host: one, Name: name, packer: pack.New(s, nil), fleet: f})
+		f.All = append(f.All, &Steered{Host: one.host(), Name: name, packer: pack.New(s, nil), fleet: f})
 	}
 	return f
 }

@@ -20,13 +20,13 @@ import (
 // build lets the host build a layer. If that is of an imported image, the file is on this machine, and the host gets it first.
 func (h *Steered) build(ctx context.Context, s *plan.Step, say func(string)) error {
 	if !s.Layer.IsBase() || s.Layer.Image.Import == "" {
-		return h.Host.Do(ctx, s, say)
+		return h.Runs.Do(ctx, s, say)
 	}
 	img := s.Layer.Image
 	content := img.Content()
 	if content == "" {
 		if !slices.ContainsFunc(h.Site().Hosts, func(one site.Host) bool { return !one.Local() }) {
-			return h.Host.Do(ctx, s, say)
+			return h.Runs.Do(ctx, s, say)
 		}
 		return problem.New(problem.Unable, "image %s is of a release that was staged when the site had one host, and no host that answers has its layer", img.Name).At("host " + h.Name).
 			Try("stage the release again under another number")
@@ -44,7 +44,7 @@ func (h *Steered) build(ctx context.Context, s *plan.Step, say func(string)) err
 	}
 	as, layer := *s, *s.Layer
 	layer.Image, as.Layer = img, &layer
-	return h.Host.Do(ctx, &as, say)
+	return h.Runs.Do(ctx, &as, say)
 }
 
 // fileOf gives the file of this machine that an image is made from. What a release was staged from is named by the hosts that keep it: of this machine's files, they get none but those of the
@@ -74,7 +74,7 @@ func (h *Steered) send(ctx context.Context, file, content string, say func(strin
 	tell(0)
 	err = treesync.Pipe(ctx, func(rw io.ReadWriter) error {
 		return imported.Send(ctx, file, &sent{ReadWriter: rw, say: tell})
-	}, func(rw io.ReadWriter) error { return h.Receive(ctx, content, rw) })
+	}, func(rw io.ReadWriter) error { return h.Layers.Receive(ctx, content, rw) })
 	if err != nil && ctx.Err() == nil {
 		return problem.New(problem.Kind(problem.Exit(err)), "import %s: host %s has not got it", file, h.Name).Because(err).Try("%s", cmp.Or(cure(err), "run the same command again"))
 	}

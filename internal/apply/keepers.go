@@ -61,7 +61,7 @@ func (h *Steered) CopyEdition(ctx context.Context, release int, dir string) (dig
 		digest, err = edition.Receive(ctx, rw, dir)
 		return err
 	}, func(rw io.ReadWriter) error {
-		silent = h.SendEdition(ctx, release, rw)
+		silent = h.Releases.SendEdition(ctx, release, rw)
 		return silent
 	})
 	if err != nil && silent != nil && errors.Is(err, silent) {
@@ -85,7 +85,7 @@ func removeCopy(dir string) error {
 func (f *Fleet) Editions(ctx context.Context, of ...int) ([]map[int]string, error) {
 	all := make([]map[int]string, len(f.All))
 	return all, f.Each(func(i int, h *Steered) (err error) {
-		all[i], err = h.Editions(ctx, of)
+		all[i], err = h.Releases.Editions(ctx, of)
 		return err
 	})
 }
@@ -206,6 +206,6 @@ func (f *Fleet) send(ctx context.Context, keepers []int, to *Steered, release in
 }
 
 func carry(ctx context.Context, from, to *Steered, release int, digest string) error {
-	return treesync.Pipe(ctx, func(rw io.ReadWriter) error { return to.KeepEdition(ctx, release, digest, rw) },
-		func(rw io.ReadWriter) error { return from.SendEdition(ctx, release, rw) })
+	return treesync.Pipe(ctx, func(rw io.ReadWriter) error { return to.Releases.KeepEdition(ctx, release, digest, rw) },
+		func(rw io.ReadWriter) error { return from.Releases.SendEdition(ctx, release, rw) })
 }

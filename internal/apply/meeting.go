@@ -33,7 +33,7 @@ func (f *Fleet) Meet(ctx context.Context) error {
 	}
 	took := make([]time.Duration, len(f.All))
 	err := f.Each(func(i int, h *Steered) (err error) {
-		h.ahead, took[i], err = h.Clock(ctx)
+		h.ahead, took[i], err = h.Runs.Clock(ctx)
 		return err
 	})
 	together := &meeting{margin: leastMargin}

@@ -114,7 +114,7 @@ func From(ctx context.Context, m Meeting, peer string, take func(net.Conn) error
 func (f *Fleet) Pass(ctx context.Context, e Errand, to *Steered, from []string, say func(string)) error {
 	p, end := f.passage(ctx, e, to, from)
 	defer end()
-	return to.Take(p.ctx, e, p, say)
+	return to.Transfers.Take(p.ctx, e, p, say)
 }
 
 // passage begins one. Its end ends all that it has begun.
@@ -184,7 +184,7 @@ func (p *passage) Meet(ctx context.Context, peer string, mine lane.Card) (theirs
 	defer cancel()
 	opened, failed := make(chan lane.Card, 1), make(chan error, 1)
 	p.all.Go(func() {
-		sum, err := giver.Give(p.ctx, p.errand, spot, func(card lane.Card) (lane.Card, error) {
+		sum, err := giver.Transfers.Give(p.ctx, p.errand, spot, func(card lane.Card) (lane.Card, error) {
 			own := spot.Own
 			if giver.Local() {
 				own = card.At.Addr()
@@ -233,11 +233,11 @@ func (p *passage) Relay(ctx context.Context, mine lane.Card) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, lane.Patience)
 	defer cancel()
-	a, err := m.giver.Dial(ctx, m.theirs.Back)
+	a, err := m.giver.Transfers.Dial(ctx, m.theirs.Back)
 	if err != nil {
 		return fmt.Errorf("host %s: %w", m.giver.Name, err)
 	}
-	b, err := p.to.Dial(ctx, m.mine.Back)
+	b, err := p.to.Transfers.Dial(ctx, m.mine.Back)
 	if err != nil {
 		_ = a.Close()
 		return fmt.Errorf("host %s: %w", p.to.Name, err)

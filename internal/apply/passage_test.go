@@ -17,7 +17,7 @@ import (
 
 // An end is a host at one end of a transfer, which does what a test wants.
 type end struct {
-	Host
+	TransferHost
 	gives func(at Spot, meet func(lane.Card) (lane.Card, error)) (string, error)
 	takes func(with Meeting) error
 	did   []*plan.Step
@@ -31,7 +31,13 @@ func (e *end) Take(_ context.Context, _ Errand, with Meeting, _ func(string)) er
 	return e.takes(with)
 }
 
-func (e *end) Do(_ context.Context, s *plan.Step, _ func(string)) error {
+// runs does steps at an end.
+type runs struct {
+	RunHost
+	*end
+}
+
+func (e runs) Do(_ context.Context, s *plan.Step, _ func(string)) error {
 	e.did = append(e.did, s)
 	return nil
 }
@@ -43,7 +49,9 @@ func (e *end) Dial(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
 // ends returns a fleet whose host sv1 gives and whose host sv2 takes.
 func ends(stubs ...*stub) (f *Fleet, giver, taker *end) {
 	f, giver, taker = fleetOf(append(stubs, &stub{}, &stub{})...), &end{}, &end{}
-	f.All[0].Host, f.All[1].Host = giver, taker
+	for i, e := range []*end{giver, taker} {
+		f.All[i].Transfers, f.All[i].Runs = e, runs{nil, e}
+	}
 	return f, giver, taker
 }
 

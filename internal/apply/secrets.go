@@ -54,7 +54,7 @@ func (h *Steered) keep(ctx context.Context, name, value string) error {
 	if h.told[name] {
 		return nil
 	}
-	err := h.KeepSecret(ctx, name, value)
+	err := h.Secrets.KeepSecret(ctx, name, value)
 	if err == nil {
 		if h.told == nil {
 			h.told = map[string]bool{}
@@ -102,7 +102,7 @@ func (f *Fleet) Generated(ctx context.Context, s *site.Secret) (string, error) {
 func agreed(ctx context.Context, name string, hosts []*Steered) (value string, who *Steered, err error) {
 	values := make([]string, len(hosts))
 	err = (&Fleet{All: hosts}).Each(func(i int, h *Steered) (err error) {
-		if values[i], err = h.Secret(ctx, name); errors.Is(err, fs.ErrNotExist) {
+		if values[i], err = h.Secrets.Secret(ctx, name); errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
 		return err
@@ -129,7 +129,7 @@ func (h *Steered) MayNeed(name string) bool {
 		return true
 	}
 	sites := []*site.Site{h.Site()}
-	for _, s := range h.Releases() {
+	for _, s := range h.packer.Releases() {
 		sites = append(sites, s)
 	}
 	for _, s := range sites {

@@ -58,7 +58,7 @@ func (h *Steered) Ours(at time.Time) time.Time { return at.Add(-h.ahead) }
 func (f *Fleet) Restoring(ctx context.Context) (id string, nodes []string, err error) {
 	ids, names := make([]string, len(f.All)), make([][]string, len(f.All))
 	err = f.Each(func(i int, h *Steered) (err error) {
-		ids[i], names[i], err = h.Restoring(ctx)
+		ids[i], names[i], err = h.Snapshots.Restoring(ctx)
 		return err
 	})
 	for i := range ids {

@@ -56,9 +56,6 @@ func (h *Steered) Beside(name string, open func(Secrets) Host) *Steered {
 // Site returns the site.
 func (h *Steered) Site() *site.Site { return h.packer.Site() }
 
-// Releases returns, by number, the site as those releases make it that are live somewhere, or are to be.
-func (h *Steered) Releases() map[int]*site.Site { return h.packer.Releases() }
-
 // Wanted returns what a node that is there shall be, and what its roles do on it, or nil if it is not declared any more.
 func (h *Steered) Wanted(has *spec.Node) (*spec.Node, *spec.Duties, error) {
 	return h.packer.Wanted(has)
@@ -74,13 +71,13 @@ func (h *Steered) Pack(s *plan.Step, live func() (*site.Site, error)) (*plan.Ste
 
 // Observe looks at what is there of the site, and at what the engines of its nodes can do.
 func (h *Steered) Observe(ctx context.Context) (observe.Host, error) {
-	return h.Host.Observe(ctx, h.engines())
+	return h.State.Observe(ctx, h.engines())
 }
 
 // engines gives those of all nodes of the site, and of its releases.
 func (h *Steered) engines() []string {
 	engines := map[string]bool{}
-	for _, s := range append(slices.Collect(maps.Values(h.Releases())), h.Site()) {
+	for _, s := range append(slices.Collect(maps.Values(h.packer.Releases())), h.Site()) {
 		for i := range s.Nodes {
 			engines[s.Nodes[i].Engine] = true
 		}
@@ -105,7 +102,7 @@ func (h *Steered) Do(ctx context.Context, s *plan.Step, say func(string)) error 
 		at.At = h.meets.moment().Add(h.ahead)
 		whole = &at
 	}
-	err = h.Host.Do(ctx, whole, say)
+	err = h.Runs.Do(ctx, whole, say)
 	if s.Kind == plan.CommitSwitch {
 		h.forgetLive()
 	}
@@ -119,7 +116,7 @@ func (h *Steered) Live(ctx context.Context) (*site.Site, error) {
 	if h.lives != nil {
 		return h.lives, nil
 	}
-	r, err := h.ReadReleases(ctx)
+	r, err := h.Releases.ReadReleases(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +134,7 @@ func (h *Steered) forgetLive() {
 func (h *Steered) WriteReleases(r observe.Releases) error {
 	h.forgetLive()
 	defer h.forgetLive()
-	return h.Host.WriteReleases(r)
+	return h.Releases.WriteReleases(r)
 }
 
 // SiteOf gives the site as the release of a declared node makes it.
@@ -158,15 +155,15 @@ func (h *Steered) Probe(ctx context.Context, nodes []observe.Node, names map[str
 			return err
 		}
 	}
-	return h.Host.Probe(ctx, nodes, wants)
+	return h.Nodes.Probe(ctx, nodes, wants)
 }
 
 // AskKey asks a host for its public key, if the site encrypts networks.
 func (h *Steered) AskKey(ctx context.Context, seen *observe.Host) (err error) {
-	sites := slices.Collect(maps.Values(h.Releases()))
+	sites := slices.Collect(maps.Values(h.packer.Releases()))
 	for _, s := range append(sites, h.Site()) {
 		if slices.ContainsFunc(s.Networks, func(n site.Network) bool { return n.Encrypt }) {
-			seen.Key, err = h.Host.PublicKey(ctx)
+			seen.Key, err = h.State.PublicKey(ctx)
 			return err
 		}
 	}

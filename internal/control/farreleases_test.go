@@ -74,7 +74,7 @@ func TestFarReleases(t *testing.T) {
 	}
 	read := func(name string) observe.Releases {
 		t.Helper()
-		r, err := on(name).ReadReleases(t.Context())
+		r, err := on(name).Releases.ReadReleases(t.Context())
 		e.must(err)
 		return r
 	}
@@ -152,9 +152,9 @@ func (d *desk) wantSame(release int) {
 	d.Helper()
 	f, err := d.Hosts(d.Context(), d.site())
 	d.must(err)
-	one, err := f.All[0].ReadReleases(d.Context())
+	one, err := f.All[0].Releases.ReadReleases(d.Context())
 	d.must(err)
-	two, err := f.All[1].ReadReleases(d.Context())
+	two, err := f.All[1].Releases.ReadReleases(d.Context())
 	d.must(err)
 	if one.State() != two.State() || one.Switch != nil || one.Active["db"] != release || two.Active["web1"] != release {
 		d.Errorf("on record are %+v and %+v", one, two)
@@ -303,7 +303,7 @@ func TestFarSwitchCut(t *testing.T) {
 		if err != nil {
 			return
 		}
-		if r, err := f.All[0].ReadReleases(t.Context()); err == nil && r.Switch != nil {
+		if r, err := f.All[0].Releases.ReadReleases(t.Context()); err == nil && r.Switch != nil {
 			lost = true
 			d.machine.others = nil
 			d.Links.Close()
@@ -330,7 +330,7 @@ func TestFarSwitchCut(t *testing.T) {
 }
 
 // liar is a host that says that it keeps something else than it gives.
-type liar struct{ apply.Host }
+type liar struct{ apply.ReleaseHost }
 
 func (liar) SendEdition(ctx context.Context, _ int, rw io.ReadWriter) error {
 	dir, err := os.MkdirTemp("", "orrery-liar-")
@@ -366,7 +366,7 @@ func TestHostileRelease(t *testing.T) {
 	if len(made.Secrets) != len(e.site().Secrets) || len(made.Hooks) > 0 {
 		t.Errorf("a host declares %+v and %+v", made.Secrets, made.Hooks)
 	}
-	f.All[0].Host = liar{f.All[0].Host}
+	f.All[0].Releases = liar{f.All[0].Releases}
 	if _, err := e.Call(e.site()).Release(t.Context(), f, 700); problem.Exit(err) != int(problem.Surprise) {
 		t.Errorf("of what it does not keep: %v", err)
 	}

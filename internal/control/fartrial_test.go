@@ -43,11 +43,11 @@ func onFarTrial(t *testing.T) (d *desk, other *machine) {
 func (d *desk) watched(m *machine) error {
 	d.Helper()
 	h := m.Host("local", "toykat", nil)
-	r, err := h.ReadReleases(d.Context())
+	r, err := h.Releases.ReadReleases(d.Context())
 	d.must(err)
 	if r.Trial != nil {
 		r.Trial.Until, r.Trial.Ends = time.Now().Add(-time.Second), 0
-		d.must(h.CopyReleases(r))
+		d.must(h.Releases.CopyReleases(r))
 	}
 	return (&hosts.Alone{Machine: m, Dirs: m.dirs, Key: "toykat", Say: func(err error) { d.Error(err) }}).Watch(d.Context())
 }
@@ -128,10 +128,10 @@ func TestFarTrialChanged(t *testing.T) {
 	<-said // it looks each time
 	d.must(os.WriteFile(path, whole, 0o600))
 	h := other.Host("sv2", "toykat", nil)
-	r, err := h.ReadReleases(t.Context())
+	r, err := h.Releases.ReadReleases(t.Context())
 	d.must(err)
 	r.Trial.Until, r.Trial.Ends = time.Now().Add(-time.Second), 0
-	d.must(h.CopyReleases(r))
+	d.must(h.Releases.CopyReleases(r))
 	d.wantExit(<-over, problem.Reverted, "nobody confirmed it")
 }
 
@@ -141,11 +141,11 @@ func TestFarTrialApart(t *testing.T) {
 		"still on trial": func(*desk) {},
 		"confirmed": func(d *desk) {
 			h := d.machine.Host("sv1", "toykat", nil)
-			r, err := h.ReadReleases(t.Context())
+			r, err := h.Releases.ReadReleases(t.Context())
 			d.must(err)
 			r.Confirm(700)
 			r.Ended, r.Trial = &observe.TrialEnd{Release: 700, Result: observe.Confirmed}, nil
-			d.must(h.WriteReleases(r))
+			d.must(h.Releases.WriteReleases(r))
 		},
 	} {
 		d, other := onFarTrial(t)
@@ -185,7 +185,7 @@ func TestFarTrialFails(t *testing.T) {
 	}()
 	h := other.Host("sv2", "toykat", nil)
 	for range 600 {
-		if r, err := h.ReadReleases(t.Context()); err == nil && r.Trial != nil && r.Trial.Failed != "" {
+		if r, err := h.Releases.ReadReleases(t.Context()); err == nil && r.Trial != nil && r.Trial.Failed != "" {
 			break
 		}
 		time.Sleep(20 * time.Millisecond)
@@ -232,10 +232,10 @@ func TestTrialTold(t *testing.T) {
 	}
 	told(d, "unless it is confirmed by then (orrery confirm), each host goes back to release none")
 	h := other.Host("local", "toykat", nil)
-	r, err := h.ReadReleases(t.Context())
+	r, err := h.Releases.ReadReleases(t.Context())
 	d.must(err)
 	r.Trial.Failed = "node web1 is unhealthy"
-	d.must(h.CopyReleases(r))
+	d.must(h.Releases.CopyReleases(r))
 	told(d, "notice: it has failed on host sv2: node web1 is unhealthy")
 	_, err = d.Confirm(t.Context(), d.site(), "by hand")
 	d.wantExit(err, problem.Refused, "release 700 has failed on host sv2: node web1 is unhealthy", "orrery rollback")

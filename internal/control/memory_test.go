@@ -230,9 +230,9 @@ func (m *machine) Host(name, key string, secrets apply.Secrets) apply.Host {
 		h.Ground.Layers, h.Ground.Records = layersOnDisk{h.Ground.Layers.(fake.Layers), store}, records
 	}
 	if m.mishaps != nil {
-		return frail{h, m.mishaps, m.name}
+		return frail{m.mishaps, m.name}.host(h.Host)
 	}
-	return h
+	return h.Host
 }
 
 // Reach gives the connection to a machine beside this one: a helper there, as it would be behind ssh.

@@ -154,7 +154,7 @@ func TestMishapHost(t *testing.T) {
 		f, err := d.Hosts(t.Context(), d.site())
 		d.must(err)
 		h, _ := f.Host("sv2")
-		is, err := h.Drained(t.Context())
+		is, err := h.State.Drained(t.Context())
 		d.must(err)
 		return is != nil
 	}

@@ -71,16 +71,21 @@ type simulated struct {
 	name string
 }
 
-func (s simulated) Host(_, _ string, _ apply.Secrets) apply.Host { return known{of: s} }
-func (s simulated) Inspect() doctor.Facts                        { return nil }
+func (s simulated) Host(_, _ string, _ apply.Secrets) apply.Host {
+	return apply.Host{State: known{of: s}, Releases: recorded{}}
+}
+func (s simulated) Inspect() doctor.Facts { return nil }
 
 // known is what is on one.
 type known struct {
-	apply.Host
+	apply.StateHost
 	of simulated
 }
 
-func (k known) ReadReleases(context.Context) (observe.Releases, error) {
+// recorded are the releases on one, of which there are none.
+type recorded struct{ apply.ReleaseHost }
+
+func (recorded) ReadReleases(context.Context) (observe.Releases, error) {
 	return observe.Releases{}, nil
 }
 

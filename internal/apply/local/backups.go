@@ -13,33 +13,33 @@ import (
 	"orrery/internal/site/spec"
 )
 
-func (p *Place) quay() ferry.Place {
-	return ferry.Place{Dirs: p.Dirs, Key: p.Key, Engines: p.Engines, Guard: p.Guard}
+func (h backupHost) quay() ferry.Place {
+	return ferry.Place{Dirs: h.Dirs, Key: h.Key, Engines: h.Engines, Guard: h.Guard}
 }
 
 // GiveBackup gives what this machine has of the site.
-func (p *Place) GiveBackup(ctx context.Context, way io.ReadWriter) error {
-	return ferry.Give(ctx, p.quay(), way)
+func (h backupHost) GiveBackup(ctx context.Context, way io.ReadWriter) error {
+	return ferry.Give(ctx, h.quay(), way)
 }
 
 // FindBackup reads what backups have lost of what this machine gave.
-func (p *Place) FindBackup(ctx context.Context, way io.ReadWriter) error {
-	return ferry.Find(ctx, p.quay(), way)
+func (h backupHost) FindBackup(ctx context.Context, way io.ReadWriter) error {
+	return ferry.Find(ctx, h.quay(), way)
 }
 
 // LayBackup lays down what comes for this machine.
-func (p *Place) LayBackup(ctx context.Context, way io.ReadWriter) error {
-	return ferry.Lay(ctx, p.quay(), way)
+func (h backupHost) LayBackup(ctx context.Context, way io.ReadWriter) error {
+	return ferry.Lay(ctx, h.quay(), way)
 }
 
 // part gives the part of a restore that this machine has; nil: it has none.
-func (p *Place) part() (*backup.Restore, error) {
-	return backup.Part(p.Dirs, image.Open(p.Dirs.State), p.Key)
+func (h backupHost) part() (*backup.Restore, error) {
+	return backup.Part(h.Dirs, image.Open(h.Dirs.State), h.Key)
 }
 
 // RestorePart tells how far it has come.
-func (p *Place) RestorePart(context.Context) (*observe.Restoring, error) {
-	r, err := p.part()
+func (h backupHost) RestorePart(context.Context) (*observe.Restoring, error) {
+	r, err := h.part()
 	if err != nil || r == nil {
 		return nil, err
 	}
@@ -47,8 +47,8 @@ func (p *Place) RestorePart(context.Context) (*observe.Restoring, error) {
 }
 
 // AdvanceRestore does a step of it. That there is none has come to its end already, or was dropped.
-func (p *Place) AdvanceRestore(ctx context.Context, id, to string) ([]string, error) {
-	r, err := p.part()
+func (h backupHost) AdvanceRestore(ctx context.Context, id, to string) ([]string, error) {
+	r, err := h.part()
 	if err != nil {
 		return nil, err
 	}
@@ -58,12 +58,12 @@ func (p *Place) AdvanceRestore(ctx context.Context, id, to string) ([]string, er
 	if r == nil || r.ID != id && to != backup.ToGiveUp {
 		return nil, problem.New(problem.Surprise, "nothing of backup %s is laid down on this host", id).Try("run the same orrery restore again")
 	}
-	return r.Advance(ctx, to, p.Engines)
+	return r.Advance(ctx, to, h.Engines)
 }
 
 // fillRestored gives a node that has just been made what it had in the backup that is being restored.
-func (p *Place) fillRestored(ctx context.Context, e engine.Engine, n *spec.Node) error {
-	r, err := p.part()
+func (h backupHost) fillRestored(ctx context.Context, e engine.Engine, n *spec.Node) error {
+	r, err := h.part()
 	if err != nil || r == nil || !r.State().Placed {
 		return err
 	}
@@ -71,10 +71,10 @@ func (p *Place) fillRestored(ctx context.Context, e engine.Engine, n *spec.Node)
 }
 
 // sweepRestore ends a restore that nobody has ended although its nodes have what they had.
-func (p *Place) sweepRestore() error {
-	r, err := p.part()
+func (h backupHost) sweepRestore() error {
+	r, err := h.part()
 	if err != nil || r == nil || !r.Over() {
 		return err
 	}
-	return r.End(p.Engines)
+	return r.End(h.Engines)
 }

@@ -11,8 +11,8 @@ import (
 )
 
 // KeepBoot keeps what the host does after a reboot. Nothing is to be kept of a site of which the host has nothing.
-func (w *Worker) KeepBoot(_ context.Context, b apply.Boot) error {
-	path := apply.BootPath(w.Dirs, w.Key)
+func (h stateHost) KeepBoot(_ context.Context, b apply.Boot) error {
+	path := apply.BootPath(h.Dirs, h.Key)
 	if len(b.Steps) > 0 {
 		return host.WriteJSON(path, 0o600, b)
 	}

@@ -29,14 +29,14 @@ const (
 )
 
 // Probe looks into nodes of which it is said what they shall be, and notes with each what has drifted since its roles were applied.
-func (w *Worker) Probe(ctx context.Context, nodes []observe.Node, wants []apply.Want) error {
+func (h nodeHost) Probe(ctx context.Context, nodes []observe.Node, wants []apply.Want) error {
 	var round drift.Round
 	found := make([]atomic.Pointer[[]observe.Drift], len(nodes))
 	for i, want := range wants {
 		if want.Node == nil {
 			continue
 		}
-		l, err := w.lookInto(&nodes[i], want)
+		l, err := h.lookInto(&nodes[i], want)
 		if err != nil {
 			return err
 		}
@@ -58,13 +58,13 @@ func (w *Worker) Probe(ctx context.Context, nodes []observe.Node, wants []apply.
 		if err := wrong[i]; err != nil {
 			nodes[i].Drift = append(nodes[i].Drift, observe.Drift{
 				Kind: observe.DriftNode, How: observe.Silent, Node: nodes[i].Name, Subject: nodes[i].Name,
-				Want: "answering", Found: w.Secrets.Redact("silent (" + brief(err) + ")"),
+				Want: "answering", Found: h.Secrets.Redact("silent (" + brief(err) + ")"),
 			})
 		}
 		if want := wants[i]; want.Node != nil && nodes[i].Config.Health != "" {
 			nodes[i].Sick = sickness(&nodes[i], began)
 			// A node that is being destroyed has no place for it.
-			err := nodedir.Of(w.Dirs, nodes[i].Site, nodes[i].ID).KeepSick(nodes[i].Sick)
+			err := nodedir.Of(h.Dirs, nodes[i].Site, nodes[i].ID).KeepSick(nodes[i].Sick)
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
@@ -100,12 +100,12 @@ type look struct {
 	answered drift.Free    // what roles answer for, and is not looked at as a program of the layers
 }
 
-func (w *Worker) lookInto(n *observe.Node, want apply.Want) (*look, error) {
-	e, err := w.engine(&n.Node)
+func (h nodeHost) lookInto(n *observe.Node, want apply.Want) (*look, error) {
+	e, err := h.engine(&n.Node)
 	if err != nil {
 		return nil, err
 	}
-	l := &look{Place: &w.Place, node: n, duties: want.Duties, engine: e}
+	l := &look{Place: h.Place, node: n, duties: want.Duties, engine: e}
 	// What is to be activated is given its files, volumes and services then.
 	l.settled = n.Configured && (n.Active || !role.Holders(want.Duties))
 	for i := range want.Duties.Roles {

@@ -17,10 +17,10 @@ import (
 )
 
 // Editions tells of which of some releases the host keeps a copy of the site directory, and gives their digests.
-func (w *Worker) Editions(_ context.Context, of []int) (map[int]string, error) {
+func (h *releaseHost) Editions(_ context.Context, of []int) (map[int]string, error) {
 	all := map[int]string{}
 	for _, n := range of {
-		dir := w.Dirs.Release(w.Key, n)
+		dir := h.Dirs.Release(h.Key, n)
 		if !tree.Exists(filepath.Join(dir, edition.Site)) {
 			continue // it was never staged here, or is being forgotten
 		}
@@ -34,8 +34,8 @@ func (w *Worker) Editions(_ context.Context, of []int) (map[int]string, error) {
 }
 
 // SendEdition sends the copy of the site directory from which a release was staged.
-func (w *Worker) SendEdition(ctx context.Context, release int, rw io.ReadWriter) error {
-	dir := w.Dirs.Release(w.Key, release)
+func (h *releaseHost) SendEdition(ctx context.Context, release int, rw io.ReadWriter) error {
+	dir := h.Dirs.Release(h.Key, release)
 	if !tree.Exists(filepath.Join(dir, edition.Site)) {
 		return fs.ErrNotExist
 	}
@@ -43,12 +43,12 @@ func (w *Worker) SendEdition(ctx context.Context, release int, rw io.ReadWriter)
 }
 
 // KeepEdition stores such a copy that comes from another host.
-func (w *Worker) KeepEdition(ctx context.Context, release int, digest string, rw io.ReadWriter) error {
+func (h *releaseHost) KeepEdition(ctx context.Context, release int, digest string, rw io.ReadWriter) error {
 	if release <= 0 {
 		return problem.New(problem.Failed, "no release has the number %d", release)
 	}
-	to := w.Dirs.Release(w.Key, release)
-	fresh := filepath.Join(w.Dirs.Releases(w.Key), "."+strconv.Itoa(release)+"-new")
+	to := h.Dirs.Release(h.Key, release)
+	fresh := filepath.Join(h.Dirs.Releases(h.Key), "."+strconv.Itoa(release)+"-new")
 	if err := tree.RemoveAll(fresh); err != nil {
 		return err
 	}

@@ -17,15 +17,15 @@ import (
 )
 
 // Forget removes all that this host keeps of the site, of which nothing may be there any more that somebody could miss. What other sites use as well stays, and is told.
-func (w *Worker) Forget(ctx context.Context) (left []string, err error) {
-	nodes, err := w.Nodes(ctx)
+func (h stateHost) Forget(ctx context.Context) (left []string, err error) {
+	nodes, err := nodeHost{h.Place}.Nodes(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if len(nodes) > 0 {
 		return nil, problem.New(problem.Surprise, "there is still node %s of the site on this host", nodes[0].Name).Try("orrery host drain moves the nodes of a host to others")
 	}
-	for what, dir := range map[string]string{"volumes": w.Dirs.Volumes(w.Key), "snapshots": w.Dirs.Snapshots(w.Key)} {
+	for what, dir := range map[string]string{"volumes": h.Dirs.Volumes(h.Key), "snapshots": h.Dirs.Snapshots(h.Key)} {
 		names, err := namesIn(dir)
 		if err != nil {
 			return nil, err
@@ -34,20 +34,20 @@ func (w *Worker) Forget(ctx context.Context) (left []string, err error) {
 			return nil, problem.New(problem.Surprise, "there are still %s of the site on this host: %s", what, phrase.List(names, 12)).At(dir).Try("save what is needed of them, and take them down first")
 		}
 	}
-	if _, err := w.KeepMirrors(ctx, apply.Mirrors{}); err != nil {
+	if _, err := h.volumes.KeepMirrors(ctx, apply.Mirrors{}); err != nil {
 		return nil, err
 	}
-	for _, dir := range []string{filepath.Join(w.Dirs.Run, "sites", w.Key), w.Dirs.Site(w.Key)} {
+	for _, dir := range []string{filepath.Join(h.Dirs.Run, "sites", h.Key), h.Dirs.Site(h.Key)} {
 		if err := tree.RemoveAll(dir); err != nil {
 			return nil, err
 		}
 	}
-	store := image.Open(w.Dirs.State)
+	store := image.Open(h.Dirs.State)
 	if layers, err := store.Layers(); err == nil && len(layers) > 0 {
 		left = append(left, fmt.Sprintf("%s in %s, which the next site may use", phrase.Count(len(layers), "layer"), store.Dir))
 	}
-	helper := filepath.Join(w.Dirs.State, "helper")
-	others, err := namesIn(filepath.Join(w.Dirs.State, "sites"))
+	helper := filepath.Join(h.Dirs.State, "helper")
+	others, err := namesIn(filepath.Join(h.Dirs.State, "sites"))
 	if err != nil {
 		return left, err
 	}

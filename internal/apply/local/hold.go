@@ -14,35 +14,35 @@ import (
 
 // Hold takes the site's lock, and says where its state is kept while nodes of it may be on this machine. The tmpfs with what nodes see of the host
 // stays in memory meanwhile.
-func (p *Place) Hold(ctx context.Context, by host.Holder) (letGo func(), err error) {
-	key := p.Key
-	lock, err := p.Dirs.TakeSite(ctx, key, by)
+func (h runHost) Hold(ctx context.Context, by host.Holder) (letGo func(), err error) {
+	key := h.Key
+	lock, err := h.Dirs.TakeSite(ctx, key, by)
 	if err != nil {
 		return nil, err
 	}
-	evict, err := host.HoldInMemory(ctx, p.Dirs.Run)
+	evict, err := host.HoldInMemory(ctx, h.Dirs.Run)
 	if err != nil {
 		lock.Release()
 		return nil, err
 	}
-	if err := p.Ground.Claims.Claim(ctx, key); err != nil {
+	if err := h.Ground.Claims.Claim(ctx, key); err != nil {
 		evict()
 		lock.Release()
 		return nil, err
 	}
 	return func() {
-		p.Ground.Claims.Yield(ctx, key)
+		h.Ground.Claims.Yield(ctx, key)
 		evict()
 		lock.Release()
 	}, nil
 }
 
 // Clock tells that this is this machine's.
-func (p *Place) Clock(context.Context) (ahead, took time.Duration, err error) { return 0, 0, nil }
+func (h runHost) Clock(context.Context) (ahead, took time.Duration, err error) { return 0, 0, nil }
 
 // Journal opens the site's journal for writing.
-func (p *Place) Journal() (apply.Journal, error) {
-	j, err := journal.Open(p.Dirs.Journal(p.Key))
+func (h runHost) Journal() (apply.Journal, error) {
+	j, err := journal.Open(h.Dirs.Journal(h.Key))
 	if err != nil {
 		return nil, err
 	}
@@ -50,8 +50,8 @@ func (p *Place) Journal() (apply.Journal, error) {
 }
 
 // Entries reads the site's journal.
-func (p *Place) Entries(_ context.Context, runs int) (all []journal.Entry, damaged []int, err error) {
-	path := p.Dirs.Journal(p.Key)
+func (h runHost) Entries(_ context.Context, runs int) (all []journal.Entry, damaged []int, err error) {
+	path := h.Dirs.Journal(h.Key)
 	if all, damaged, err = journal.Read(path); err != nil {
 		err = problem.New(problem.Failed, "the journal cannot be read").At(path).Because(err)
 	}
@@ -59,11 +59,11 @@ func (p *Place) Entries(_ context.Context, runs int) (all []journal.Entry, damag
 }
 
 // Redact hides the values of secrets.
-func (p *Place) Redact(text string) string { return p.Secrets.Redact(text) }
+func (h secretHost) Redact(text string) string { return h.Secrets.Redact(text) }
 
 // Runner gives the way into a running node.
-func (p *Place) Runner(n *spec.Node) (host.Runner, error) {
-	e, err := p.engine(n)
+func (h nodeHost) Runner(n *spec.Node) (host.Runner, error) {
+	e, err := h.engine(n)
 	if err != nil {
 		return nil, err
 	}
@@ -71,8 +71,8 @@ func (p *Place) Runner(n *spec.Node) (host.Runner, error) {
 }
 
 // Console gives the serial console of a node.
-func (p *Place) Console(n *spec.Node) (host.Console, error) {
-	e, err := p.engine(n)
+func (h nodeHost) Console(n *spec.Node) (host.Console, error) {
+	e, err := h.engine(n)
 	if err != nil {
 		return nil, err
 	}
@@ -84,8 +84,8 @@ func (p *Place) Console(n *spec.Node) (host.Console, error) {
 }
 
 // Screen gives the screen of a node.
-func (p *Place) Screen(n *spec.Node) (host.Screen, error) {
-	e, err := p.engine(n)
+func (h nodeHost) Screen(n *spec.Node) (host.Screen, error) {
+	e, err := h.engine(n)
 	if err != nil {
 		return nil, err
 	}

@@ -27,8 +27,8 @@ func New(name, key string, dirs host.Dirs, engines map[string]engine.Engine, lay
 }
 
 // Log opens what the roles of a node printed when they were applied.
-func (p *Place) Log(_ context.Context, node string) (io.ReadCloser, error) {
-	return os.Open(filepath.Join(p.Dirs.Logs(p.Key), node+".log"))
+func (h nodeHost) Log(_ context.Context, node string) (io.ReadCloser, error) {
+	return os.Open(filepath.Join(h.Dirs.Logs(h.Key), node+".log"))
 }
 
 // ByName gives the engines.

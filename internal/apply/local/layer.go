@@ -12,23 +12,23 @@ import (
 )
 
 // build makes a base image or role layer.
-func (w *Worker) build(ctx context.Context, l *spec.Layer, say func(string)) error {
+func (h runHost) build(ctx context.Context, l *spec.Layer, say func(string)) error {
 	if l.IsBase() {
-		return w.Ground.Layers.BuildBase(ctx, l, l.From, say)
+		return h.Ground.Layers.BuildBase(ctx, l, l.From, say)
 	}
-	f, err := w.Ground.Layers.OpenLog(l.Digest)
+	f, err := h.Ground.Layers.OpenLog(l.Digest)
 	if err != nil {
 		return err
 	}
-	log := &redacted{w.Secrets.NewWriter(f), f}
+	log := &redacted{h.Secrets.NewWriter(f), f}
 	defer log.Close() //nolint:errcheck // what a log lacks at its end is no reason to fail
 	fill := func(ctx context.Context, in host.Runner) error {
 		if l.IsKernel() {
-			return w.Ground.Layers.FillKernel(ctx, in, l, log)
+			return h.Ground.Layers.FillKernel(ctx, in, l, log)
 		}
-		return role.Build(ctx, in, l, w.Ground.Layers.Install, log, say)
+		return role.Build(ctx, in, l, h.Ground.Layers.Install, log, say)
 	}
-	if err := w.Ground.Layers.BuildLayer(ctx, l, l.From, fill, say); err != nil {
+	if err := h.Ground.Layers.BuildLayer(ctx, l, l.From, fill, say); err != nil {
 		return problem.New(problem.Kind(problem.Exit(err)), "layer %s was not built", l.Title).Because(err).
 			Try("the whole output: orrery logs --layer %s", l.Digest)
 	}
@@ -36,15 +36,15 @@ func (w *Worker) build(ctx context.Context, l *spec.Layer, say func(string)) err
 }
 
 // Receive keeps a file from which a layer is to be built.
-func (w *Worker) Receive(ctx context.Context, digest string, rw io.ReadWriter) error {
-	return w.Ground.Layers.Receive(ctx, digest, rw)
+func (h layerHost) Receive(ctx context.Context, digest string, rw io.ReadWriter) error {
+	return h.Ground.Layers.Receive(ctx, digest, rw)
 }
 
 // Describe gives what is on record of layers in the host's store.
-func (w *Worker) Describe(_ context.Context, layers []string) ([]image.Record, error) {
+func (h layerHost) Describe(_ context.Context, layers []string) ([]image.Record, error) {
 	all := make([]image.Record, len(layers))
 	for i, digest := range layers {
-		r, err := w.Ground.Layers.Record(digest)
+		r, err := h.Ground.Layers.Record(digest)
 		if err != nil {
 			return nil, problem.New(problem.Failed, "the contents of layer %s are not known", digest).Because(err).Try("orrery image verify")
 		}

@@ -52,7 +52,7 @@ func (l *life) create(ctx context.Context, e engine.Engine, n *spec.Node) error 
 	if l.Created != nil {
 		return l.Created(ctx, e, n)
 	}
-	return l.fillRestored(ctx, e, n)
+	return backupHost{l.Place}.fillRestored(ctx, e, n)
 }
 
 // replace makes a node anew with other layers.
@@ -91,7 +91,7 @@ func (l *life) start(ctx context.Context, e engine.Engine, s *plan.Step) error {
 	if err := l.provide(ctx, n); err != nil {
 		return err
 	}
-	if err := l.fillRestored(ctx, e, n); err != nil { // whoever made it may have been killed before it was given that
+	if err := (backupHost{l.Place}).fillRestored(ctx, e, n); err != nil { // whoever made it may have been killed before it was given that
 		return err
 	}
 	if s.Duties != nil {

@@ -94,17 +94,20 @@ func newWorld(t *testing.T) *world {
 func (w *world) begin(dirs host.Dirs) {
 	var releases map[int]*site.Site
 	if w.Steered != nil {
-		releases = w.Releases()
+		releases = w.releases()
 	}
 	w.Steered = apply.Steer("sv1", w.site, dirs, func(secrets apply.Secrets) apply.Host {
 		w.host = local.New("sv1", w.site.Key(), dirs, map[string]engine.Engine{"fake": w.below.Engine}, nil, secrets)
 		w.host.Ground = memory.Ground(w.below, dirs)
-		return w.host
+		return w.host.Host
 	})
 	for number, s := range releases {
 		w.release(number, s)
 	}
 }
+
+// releases returns the releases of its site by number.
+func (w *world) releases() map[int]*site.Site { return apply.Alone(w.Steered).Releases() }
 
 // release gives the world a release of its site.
 func (w *world) release(number int, s *site.Site) { apply.Alone(w.Steered).Add(number, s) }
@@ -192,13 +195,13 @@ func (w *world) reach(p *plan.Plan, err error) *plan.Plan {
 
 func (w *world) up() (*plan.Plan, error) {
 	w.Helper()
-	w.must(w.Sweep(w.Context()))
-	return plan.Up(w.site, w.observed(), plan.Goal{Releases: w.Releases()})
+	w.must(w.Runs.Sweep(w.Context()))
+	return plan.Up(w.site, w.observed(), plan.Goal{Releases: w.releases()})
 }
 
 func (w *world) settled(p *plan.Plan) {
 	w.Helper()
-	w.must(w.Settle(w.Context(), p.Steps))
+	w.must(w.Runs.Settle(w.Context(), p.Steps))
 	if _, err := os.Stat(filepath.Join(w.host.Dirs.Site("karoo"), "undo")); !errors.Is(err, fs.ErrNotExist) {
 		w.Errorf("what was kept for undoing is there after the run: %v", err)
 	}
@@ -244,7 +247,7 @@ func TestEtc(t *testing.T) {
 	if got := w.file(ref, "/etc/web") + w.file(ref, "/etc/key"); got != "first of web\n/etc/orrery/"+role.SecretFile("/etc/key") {
 		t.Errorf("the node has %q", got)
 	}
-	if got := w.Redact("x " + password); got != "x <secret password>" {
+	if got := w.Secrets.Redact("x " + password); got != "x <secret password>" {
 		t.Errorf("told is %q", got)
 	}
 }
@@ -313,12 +316,12 @@ func TestSwitchThere(t *testing.T) {
 		return all
 	}
 	was := live()
-	p, err := release.Switch(w.site, w.observed(), release.Goal{To: map[string]int{"db": 700, "web": 700}, Releases: w.Releases()})
+	p, err := release.Switch(w.site, w.observed(), release.Goal{To: map[string]int{"db": 700, "web": 700}, Releases: w.releases()})
 	w.reach(p, err)
 	if is := live(); !is["db700"] || !is["web700"] || is["db0"] || is["web0"] {
 		t.Errorf("live are %v after\n%v", is, p.Steps)
 	}
-	if r, err := w.ReadReleases(t.Context()); err != nil || r.Active["db"] != 700 || fmt.Sprint(r.Staged) != "[700]" {
+	if r, err := w.Releases.ReadReleases(t.Context()); err != nil || r.Active["db"] != 700 || fmt.Sprint(r.Staged) != "[700]" {
 		t.Errorf("on record is %+v, %v", r, err)
 	}
 	w.begin(w.host.Dirs)
@@ -326,9 +329,9 @@ func TestSwitchThere(t *testing.T) {
 	if is := live(); fmt.Sprint(is) != fmt.Sprint(was) {
 		t.Errorf("live are %v, not %v", is, was)
 	}
-	w.settled(w.reach(release.Switch(w.site, w.observed(), release.Goal{To: map[string]int{"db": 700, "web": 700}, Releases: w.Releases()})))
+	w.settled(w.reach(release.Switch(w.site, w.observed(), release.Goal{To: map[string]int{"db": 700, "web": 700}, Releases: w.releases()})))
 	w.reach(w.up())
-	down := plan.Down(w.site, w.observed(), plan.Goal{Volumes: true, Releases: w.Releases()})
+	down := plan.Down(w.site, w.observed(), plan.Goal{Volumes: true, Releases: w.releases()})
 	w.settled(w.reach(down, nil))
 	w.must(w.Do(t.Context(), &plan.Step{Kind: plan.ForgetRelease, Host: "sv1", Release: 700}, func(string) {}))
 	if h := w.observed()[0]; len(h.Nodes)+len(h.Volumes)+len(h.Releases.Staged) > 0 || h.Names != "" {
@@ -374,50 +377,50 @@ func TestSick(t *testing.T) {
 // TestHostKeepsRecord: lock, journal, logs and the way into a node are asked of the host.
 func TestHostKeepsRecord(t *testing.T) {
 	w := newWorld(t)
-	var h apply.Host = w.host
+	h := w.host.Host
 	if os.Geteuid() == 0 { // a tmpfs is mounted
-		letGo, err := h.Hold(t.Context(), host.Holder{Who: "me", Pid: os.Getpid()})
+		letGo, err := h.Runs.Hold(t.Context(), host.Holder{Who: "me", Pid: os.Getpid()})
 		w.must(err)
-		if _, err := h.Hold(t.Context(), host.Holder{Who: "you"}); err == nil || !strings.Contains(err.Error(), "me") {
+		if _, err := h.Runs.Hold(t.Context(), host.Holder{Who: "you"}); err == nil || !strings.Contains(err.Error(), "me") {
 			t.Errorf("two hold the site: %v", err)
 		}
 		letGo()
 	}
-	j, err := h.Journal()
+	j, err := h.Runs.Journal()
 	w.must(err)
 	w.must(j.Add(journal.Entry{Time: time.Now(), Kind: "begin", Command: "up"}))
 	w.must(j.Close())
-	if all, _, err := h.Entries(t.Context(), 0); err != nil || len(all) != 1 || all[0].Command != "up" {
+	if all, _, err := h.Runs.Entries(t.Context(), 0); err != nil || len(all) != 1 || all[0].Command != "up" {
 		t.Errorf("%v, %v", all, err)
 	}
-	if _, err := h.Log(t.Context(), "web"); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := h.Nodes.Log(t.Context(), "web"); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
 	w.reach(w.up())
-	log, err := h.Log(t.Context(), "web")
+	log, err := h.Nodes.Log(t.Context(), "web")
 	w.must(err)
 	defer log.Close()
 	if text, err := io.ReadAll(log); err != nil || !strings.Contains(string(text), "step seed") {
 		t.Errorf("%s %v", text, err)
 	}
 	n := w.spelt("web")
-	in, err := h.Runner(n)
+	in, err := h.Nodes.Runner(n)
 	w.must(err)
 	w.must(in.Run(t.Context(), host.Command{Args: []string{"true"}}))
 	strange := *n
 	strange.Engine = "strange"
-	if _, err := h.Runner(&strange); err == nil {
+	if _, err := h.Nodes.Runner(&strange); err == nil {
 		t.Error("there is a way into what has no engine")
 	}
 	o, _ := w.observed()[0].Node("web")
-	read, err := h.Meter(t.Context(), []observe.Node{*o}, map[int]host.Sample{})
+	read, err := h.Nodes.Meter(t.Context(), []observe.Node{*o}, map[int]host.Sample{})
 	w.must(err)
 	if len(read) != 1 || read[0].Usage == nil || read[0].Usage.Disk != -1 || read[0].Usage.Processors != -1 {
 		t.Errorf("%+v", read)
 	}
-	took, err := h.Took(t.Context(), &plan.Step{Kind: plan.BuildLayer, Layer: &spec.Layer{}})
+	took, err := h.Runs.Took(t.Context(), &plan.Step{Kind: plan.BuildLayer, Layer: &spec.Layer{}})
 	w.must(err)
-	left, err := w.Left(t.Context())
+	left, err := w.Runs.Left(t.Context())
 	w.must(err)
 	if took != 0 || len(left) > 0 {
 		t.Error("it knows what nobody does")
@@ -488,7 +491,7 @@ func TestBareEngine(t *testing.T) {
 			t.Errorf("%s of a node that is not declared: %v", kind, err)
 		}
 	}
-	if err := w.host.Do(t.Context(), &plan.Step{Kind: plan.CheckNode, Host: "sv1", Node: n}, func(string) {}); err == nil {
+	if err := w.host.Runs.Do(t.Context(), &plan.Step{Kind: plan.CheckNode, Host: "sv1", Node: n}, func(string) {}); err == nil {
 		t.Error("a step without its load is done")
 	}
 	w.must(do(plan.RevertNode, n)) // it was not configured in this run
@@ -516,11 +519,11 @@ func TestReleasesOnRecord(t *testing.T) {
 	w.must(w.Do(t.Context(), &plan.Step{Kind: plan.CommitSwitch, Host: "sv1", Releases: &observe.Releases{
 		Trial: &observe.Trial{Release: 700, Within: time.Minute},
 	}}, func(string) {}))
-	if r, err := w.ReadReleases(t.Context()); err != nil || of() != 0 || r.Trial == nil || r.Trial.Until.IsZero() {
+	if r, err := w.Releases.ReadReleases(t.Context()); err != nil || of() != 0 || r.Trial == nil || r.Trial.Until.IsZero() {
 		t.Errorf("on record is %+v, %v", r, err)
 	}
 	w.must(os.WriteFile(filepath.Join(w.host.Dirs.Site("karoo"), "releases.json"), []byte("{"), 0o600))
-	if _, err := w.ReadReleases(t.Context()); err == nil {
+	if _, err := w.Releases.ReadReleases(t.Context()); err == nil {
 		t.Error("half a record is read")
 	}
 }
@@ -611,7 +614,7 @@ func TestPortsAreGuarded(t *testing.T) {
 	}
 	settle := func(kind plan.Kind, n *spec.Node) {
 		t.Helper()
-		w.must(w.host.Settle(t.Context(), []*plan.Step{step(kind, n)}))
+		w.must(w.host.Runs.Settle(t.Context(), []*plan.Step{step(kind, n)}))
 	}
 	guarded := func(what string, want ...*spec.Node) {
 		t.Helper()

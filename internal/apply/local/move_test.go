@@ -104,7 +104,7 @@ func (m *mover) do(kind plan.Kind, cut int64) error {
 	case plan.GiveNode, plan.LeaveNode, plan.ReclaimNode:
 		s.Host, s.Peer, on = moverNames[0], moverNames[1], m.on[0]
 	}
-	return on.Do(m.Context(), s, func(string) {})
+	return on.Runs.Do(m.Context(), s, func(string) {})
 }
 
 // carry lets the first host send and the second one take in, until so many bytes have gone.
@@ -144,7 +144,7 @@ func (m *mover) seen() []observe.Host {
 	for i, w := range m.on {
 		var err error
 		all[i].Name = moverNames[i]
-		all[i].Nodes, err = w.Nodes(m.Context())
+		all[i].Nodes, err = w.Nodes.Nodes(m.Context())
 		must(m.T, err)
 		must(m.T, w.moves.observe(&all[i]))
 	}
@@ -249,13 +249,19 @@ func TestQuarantineMoves(t *testing.T) {
 
 // relayed counts the connections that whoever steers makes on a host.
 type relayed struct {
-	*Worker
+	apply.TransferHost
 	times *atomic.Int32
+}
+
+func counted(w *Worker, times *atomic.Int32) apply.Host {
+	h := w.Host
+	h.Transfers = relayed{h.Transfers, times}
+	return h
 }
 
 func (r relayed) Dial(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
 	r.times.Add(1)
-	return r.Worker.Dial(ctx, to)
+	return r.TransferHost.Dial(ctx, to)
 }
 
 // TestMoveAlongLanes: what goes from host to host does so directly where they reach one another, else by way of whoever steers. Whichever of them fails, what it says is told.
@@ -267,7 +273,7 @@ func TestMoveAlongLanes(t *testing.T) {
 		var relays atomic.Int32
 		for i, address := range addresses {
 			s.Hosts = append(s.Hosts, site.Host{Name: moverNames[i], Address: address})
-			f.All = append(f.All, apply.Steer(moverNames[i], s, m.dirs[i], func(apply.Secrets) apply.Host { return relayed{m.on[i], &relays} }))
+			f.All = append(f.All, apply.Steer(moverNames[i], s, m.dirs[i], func(apply.Secrets) apply.Host { return counted(m.on[i], &relays) }))
 		}
 		workers := f.StartRun()
 		said := 0

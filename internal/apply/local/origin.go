@@ -33,25 +33,25 @@ func (p *Place) origin() (string, error) {
 }
 
 // Present gives the nodes that are here, and whose they are.
-func (p *Place) Present(ctx context.Context, look apply.Look) (there apply.Present, err error) {
-	if err := p.Ground.Claims.Elsewhere(p.Key); err != nil {
+func (h nodeHost) Present(ctx context.Context, look apply.Look) (there apply.Present, err error) {
+	if err := h.Ground.Claims.Elsewhere(h.Key); err != nil {
 		return there, err
 	}
-	list := p.Nodes
+	list := h.Nodes
 	if look == apply.Glance {
-		list = p.glance
+		list = h.glance
 	}
 	if there.Nodes, err = list(ctx); err != nil {
 		return there, err
 	}
-	there.Origin, err = p.origin()
+	there.Origin, err = h.origin()
 	return there, err
 }
 
 // Mark takes down of which site the nodes are.
-func (w *Worker) Mark(_ context.Context, id string) error {
+func (h stateHost) Mark(_ context.Context, id string) error {
 	if !check.Label(id) {
 		return problem.New(problem.Surprise, "%q is no id of a site", id)
 	}
-	return host.WriteJSON(w.originFile(), 0o600, origin{id})
+	return host.WriteJSON(h.originFile(), 0o600, origin{id})
 }

@@ -15,12 +15,12 @@ import (
 )
 
 // Word says what is in a layer in the store.
-func (p *Place) Word(_ context.Context, layer string) (image.Word, error) {
-	return p.Ground.Layers.Word(layer)
+func (h layerHost) Word(_ context.Context, layer string) (image.Word, error) {
+	return h.Ground.Layers.Word(layer)
 }
 
 // Give opens an end of a lane, waits for the host that takes, and gives it what it asks for.
-func (w *Worker) Give(ctx context.Context, e apply.Errand, at apply.Spot, meet func(lane.Card) (lane.Card, error), say func(string)) (string, error) {
+func (h transferHost) Give(ctx context.Context, e apply.Errand, at apply.Spot, meet func(lane.Card) (lane.Card, error), say func(string)) (string, error) {
 	own := at.Own
 	if !own.IsValid() {
 		own = lane.Toward(at.Toward)
@@ -42,16 +42,16 @@ func (w *Worker) Give(ctx context.Context, e apply.Errand, at apply.Spot, meet f
 	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
 	switch {
 	case e.Layer != nil && e.Layer.Layer != nil:
-		return "", w.Ground.Layers.Give(ctx, e.Layer.Layer.Digest, c)
+		return "", h.Ground.Layers.Give(ctx, e.Layer.Layer.Digest, c)
 	case e.Node != nil:
 		s, err := moving(e.Node)
 		if err != nil {
 			return "", err
 		}
-		sum, err := w.moves.send(ctx, s, lane.Unhurried(c), say)
+		sum, err := h.moves.send(ctx, s, lane.Unhurried(c), say)
 		return sum, lane.Cut(err)
 	case e.Copy != nil && e.Copy.From != nil:
-		in, err := w.Runner(e.Copy.From)
+		in, err := nodeHost{h.Place}.Runner(e.Copy.From)
 		if err != nil {
 			return "", err
 		}
@@ -61,12 +61,12 @@ func (w *Worker) Give(ctx context.Context, e apply.Errand, at apply.Spot, meet f
 }
 
 // Take takes something from other hosts.
-func (w *Worker) Take(ctx context.Context, e apply.Errand, with apply.Meeting, say func(string)) error {
+func (h transferHost) Take(ctx context.Context, e apply.Errand, with apply.Meeting, say func(string)) error {
 	switch {
 	case e.Node != nil:
-		return w.takeNode(ctx, e.Node, with)
+		return h.takeNode(ctx, e.Node, with)
 	case e.Copy != nil && e.Copy.To != nil:
-		in, err := w.Runner(e.Copy.To)
+		in, err := nodeHost{h.Place}.Runner(e.Copy.To)
 		if err != nil {
 			return err
 		}
@@ -79,19 +79,19 @@ func (w *Worker) Take(ctx context.Context, e apply.Errand, with apply.Meeting, s
 	for i, g := range e.Layer.From {
 		from[i] = chunks.Source{Name: g.Host, Fallback: g.Reserve, Open: func(ctx context.Context) (net.Conn, error) { return apply.Along(ctx, with, g.Host) }}
 	}
-	return w.Ground.Layers.Take(ctx, e.Layer.Layer, e.Layer.Content, from, say, with.Doubt)
+	return h.Ground.Layers.Take(ctx, e.Layer.Layer, e.Layer.Content, from, say, with.Doubt)
 }
 
 // takeNode takes in what comes of a node that moves here.
-func (w *Worker) takeNode(ctx context.Context, e *apply.NodeErrand, with apply.Meeting) error {
+func (h transferHost) takeNode(ctx context.Context, e *apply.NodeErrand, with apply.Meeting) error {
 	s, err := moving(e)
 	if err != nil {
 		return err
 	}
-	if err := w.moves.free(s); err != nil {
+	if err := h.moves.free(s); err != nil {
 		return err
 	}
-	return apply.From(ctx, with, s.Peer, func(c net.Conn) error { return w.moves.take(s, c) })
+	return apply.From(ctx, with, s.Peer, func(c net.Conn) error { return h.moves.take(s, c) })
 }
 
 // moving gives the step for which there is an errand.
@@ -107,6 +107,6 @@ func moving(e *apply.NodeErrand) (*plan.Step, error) {
 var errNoErrand = errors.New("it is not said what is taken; install the same orrery on all hosts")
 
 // Dial connects on this machine.
-func (w *Worker) Dial(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
+func (h transferHost) Dial(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, "tcp", to.String())
 }

@@ -15,21 +15,16 @@ import (
 	"orrery/internal/problem"
 )
 
-// releases are those of the site that are on this host.
-type releases struct {
+// A releaseHost has the releases of the site that are on this host.
+type releaseHost struct {
 	*Place
 	lock sync.Mutex // held while what is live is written
 }
 
-func (h *releases) file() string { return filepath.Join(h.Dirs.Site(h.Key), "releases.json") }
+func (h *releaseHost) file() string { return filepath.Join(h.Dirs.Site(h.Key), "releases.json") }
 
 // ReadReleases reads which releases of the site are live on this host, and which are kept.
-func (w *Worker) ReadReleases(context.Context) (observe.Releases, error) { return w.releases.read() }
-
-// WriteReleases takes down which releases are live, safe against a power cut: it is the one record of it.
-func (w *Worker) WriteReleases(r observe.Releases) error { return w.releases.write(r) }
-
-func (h *releases) read() (observe.Releases, error) {
+func (h *releaseHost) ReadReleases(context.Context) (observe.Releases, error) {
 	r, err := host.ReadJSON[observe.Releases](h.file())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return r, problem.New(problem.Failed, "the record of releases cannot be read").At(h.file()).Because(err).
@@ -49,7 +44,8 @@ func (h *releases) read() (observe.Releases, error) {
 	return r, nil
 }
 
-func (h *releases) write(r observe.Releases) error {
+// WriteReleases takes down which releases are live, safe against a power cut: it is the one record of it.
+func (h *releaseHost) WriteReleases(r observe.Releases) error {
 	h.lock.Lock()
 	defer h.lock.Unlock()
 	was, err := host.ReadJSON[observe.Releases](h.file())
@@ -60,16 +56,16 @@ func (h *releases) write(r observe.Releases) error {
 }
 
 // CopyReleases takes down what another host has on record.
-func (w *Worker) CopyReleases(r observe.Releases) error {
-	w.releases.lock.Lock()
-	defer w.releases.lock.Unlock()
+func (h *releaseHost) CopyReleases(r observe.Releases) error {
+	h.lock.Lock()
+	defer h.lock.Unlock()
 	r.Staged = nil
-	return host.WriteJSON(w.releases.file(), 0o600, begun(r))
+	return host.WriteJSON(h.file(), 0o600, begun(r))
 }
 
 // commit takes down what a switch has made live. The time of a trial that begins with it begins now, when all of the rest is done.
-func (h *releases) commit(r observe.Releases) error {
-	return h.write(begun(r))
+func (h *releaseHost) commit(r observe.Releases) error {
+	return h.WriteReleases(begun(r))
 }
 
 // begun lets the time of a trial begin that has not begun.
@@ -83,7 +79,7 @@ func begun(r observe.Releases) observe.Releases {
 }
 
 // dropCopies removes the copies of volumes of nodes that have the volumes now.
-func (h *releases) dropCopies() error {
+func (h *releaseHost) dropCopies() error {
 	found, err := h.Ground.Records.All(h.Key)
 	if err != nil {
 		return err

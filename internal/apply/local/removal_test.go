@@ -84,7 +84,7 @@ func (m *removal) do(kind plan.Kind, change ...func(*plan.Step)) error {
 		c(s)
 	}
 	if kind != plan.CopyNode && kind != plan.SendNode {
-		return on.Do(m.Context(), s, func(string) {})
+		return on.Runs.Do(m.Context(), s, func(string) {})
 	}
 	near, far := net.Pipe()
 	ended := make(chan error, 1)

@@ -7,11 +7,13 @@ import (
 )
 
 // Secret gives the host's copy of a generated secret.
-func (p *Place) Secret(_ context.Context, name string) (string, error) { return p.kept().Read(name) }
-
-// KeepSecret keeps one.
-func (p *Place) KeepSecret(_ context.Context, name, value string) error {
-	return p.kept().Keep(name, value)
+func (h secretHost) Secret(_ context.Context, name string) (string, error) {
+	return h.kept().Read(name)
 }
 
-func (p *Place) kept() secret.Kept { return secret.Kept{Dir: p.Dirs.Secrets(p.Key)} }
+// KeepSecret keeps one.
+func (h secretHost) KeepSecret(_ context.Context, name, value string) error {
+	return h.kept().Keep(name, value)
+}
+
+func (h secretHost) kept() secret.Kept { return secret.Kept{Dir: h.Dirs.Secrets(h.Key)} }

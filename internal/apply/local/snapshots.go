@@ -11,17 +11,17 @@ import (
 )
 
 // Snapshots gives the parts of snapshots that the host has.
-func (p *Place) Snapshots(context.Context) (kept []*snapshot.Snapshot, ready []string, err error) {
-	if kept, err = snapshot.List(p.Dirs, p.Key); err != nil {
+func (h snapshotHost) Snapshots(context.Context) (kept []*snapshot.Snapshot, ready []string, err error) {
+	if kept, err = snapshot.List(h.Dirs, h.Key); err != nil {
 		return nil, nil, err
 	}
-	ready, err = snapshot.Ready(p.Dirs, p.Key)
+	ready, err = snapshot.Ready(h.Dirs, h.Key)
 	return kept, ready, err
 }
 
 // SnapshotSize gives how large a part is.
-func (p *Place) SnapshotSize(ctx context.Context, id string) (volume.Size, error) {
-	s, err := snapshot.Open(p.Dirs, p.Key, id)
+func (h snapshotHost) SnapshotSize(ctx context.Context, id string) (volume.Size, error) {
+	s, err := snapshot.Open(h.Dirs, h.Key, id)
 	if err != nil {
 		return volume.Size{}, err
 	}
@@ -29,15 +29,15 @@ func (p *Place) SnapshotSize(ctx context.Context, id string) (volume.Size, error
 }
 
 // Restoring gives the snapshot whose restoring was cut short.
-func (p *Place) Restoring(context.Context) (id string, nodes []string, err error) {
-	return snapshot.Unfinished(p.Dirs, p.Key)
+func (h snapshotHost) Restoring(context.Context) (id string, nodes []string, err error) {
+	return snapshot.Unfinished(h.Dirs, h.Key)
 }
 
 // Capture makes a part of a snapshot ready.
-func (p *Place) Capture(ctx context.Context, of apply.Capture, with snapshot.Pace) (*snapshot.Snapshot, error) {
-	o := snapshot.Options{Dirs: p.Dirs, Key: p.Key, Engines: p.Engines, Who: of.Who, Guard: p.Guard, Memory: of.Memory, ID: of.ID, Pace: with}
+func (h snapshotHost) Capture(ctx context.Context, of apply.Capture, with snapshot.Pace) (*snapshot.Snapshot, error) {
+	o := snapshot.Options{Dirs: h.Dirs, Key: h.Key, Engines: h.Engines, Who: of.Who, Guard: h.Guard, Memory: of.Memory, ID: of.ID, Pace: with}
 	for _, id := range of.Nodes {
-		r, err := p.Ground.Records.Read(p.Key, id)
+		r, err := h.Ground.Records.Read(h.Key, id)
 		if err != nil {
 			return nil, err
 		}
@@ -47,15 +47,15 @@ func (p *Place) Capture(ctx context.Context, of apply.Capture, with snapshot.Pac
 }
 
 // KeepSnapshot keeps a part that is ready.
-func (p *Place) KeepSnapshot(_ context.Context, id string) error {
-	return snapshot.KeepReady(p.Dirs, p.Key, id)
+func (h snapshotHost) KeepSnapshot(_ context.Context, id string) error {
+	return snapshot.KeepReady(h.Dirs, h.Key, id)
 }
 
 // RemoveSnapshot removes a part.
-func (p *Place) RemoveSnapshot(_ context.Context, id string) error {
-	err := snapshot.RemoveReady(p.Dirs, p.Key, id)
+func (h snapshotHost) RemoveSnapshot(_ context.Context, id string) error {
+	err := snapshot.RemoveReady(h.Dirs, h.Key, id)
 	if err == nil {
-		err = snapshot.Remove(p.Dirs, p.Key, id)
+		err = snapshot.Remove(h.Dirs, h.Key, id)
 	}
 	if problem.Is(err, problem.Usage) { // it is not there
 		return nil
@@ -64,8 +64,8 @@ func (p *Place) RemoveSnapshot(_ context.Context, id string) error {
 }
 
 // PutBack puts nodes back as they were.
-func (p *Place) PutBack(ctx context.Context, id string, nodes []string, then func(apply.Back) error) error {
-	from, err := snapshot.Open(p.Dirs, p.Key, id)
+func (h snapshotHost) PutBack(ctx context.Context, id string, nodes []string, then func(apply.Back) error) error {
+	from, err := snapshot.Open(h.Dirs, h.Key, id)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (p *Place) PutBack(ctx context.Context, id string, nodes []string, then fun
 	for _, name := range nodes {
 		chosen[name] = true
 	}
-	back, err := from.PutBack(ctx, p.Dirs, p.Engines, chosen)
+	back, err := from.PutBack(ctx, h.Dirs, h.Engines, chosen)
 	if err != nil {
 		return err
 	}

@@ -44,7 +44,7 @@ func TestRestartOnFullDisk(t *testing.T) {
 		return all
 	}
 	restart := func(ends plan.Kind) *plan.Plan {
-		w.must(w.Sweep(w.Context()))
+		w.must(w.Runs.Sweep(w.Context()))
 		p, err := plan.Restart(w.site, w.observed(), plan.Goal{Ending: plan.Ending{Hard: ends == plan.KillNode}})
 		w.must(err)
 		pack.NoteRestarts(p)

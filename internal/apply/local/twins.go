@@ -22,41 +22,41 @@ type Waiter interface {
 }
 
 // Twins gives the records of all twins of which the host has something.
-func (w *Worker) Twins(context.Context) ([]twin.Record, error) { return twins.All(w.Dirs), nil }
+func (h twinHost) Twins(context.Context) ([]twin.Record, error) { return twins.All(h.Dirs), nil }
 
 // KeepTwin keeps the record of a twin, and lets what is here of it end when its time is over. Somebody waits for that before there is anything.
-func (w *Worker) KeepTwin(ctx context.Context, r twin.Record) error {
-	if r.Key() != w.Key {
-		return fmt.Errorf("the record of %s is not that of %s", r.Key(), w.Key)
+func (h twinHost) KeepTwin(ctx context.Context, r twin.Record) error {
+	if r.Key() != h.Key {
+		return fmt.Errorf("the record of %s is not that of %s", r.Key(), h.Key)
 	}
-	if err := twins.Write(w.Dirs, r); err != nil || r.Expires.IsZero() {
+	if err := twins.Write(h.Dirs, r); err != nil || r.Expires.IsZero() {
 		return err
 	}
-	return w.Waiter.Later(ctx, twins.Expiry(&r))
+	return h.Waiter.Later(ctx, twins.Expiry(&r))
 }
 
 // FillTwin fills the volumes of a twin from those of the site.
-func (w *Worker) FillTwin(ctx context.Context, name string, of []apply.Share) ([]string, error) {
-	return filling.Original{Dirs: w.Dirs, Key: w.Key, Still: w.life.still}.Fill(ctx, name, of)
+func (h twinHost) FillTwin(ctx context.Context, name string, of []apply.Share) ([]string, error) {
+	return filling.Original{Dirs: h.Dirs, Key: h.Key, Still: h.life.still}.Fill(ctx, name, of)
 }
 
 // LayVolume takes in a volume of the site, which is a twin.
-func (w *Worker) LayVolume(_ context.Context, of apply.Directory, way io.ReadWriter) error {
-	return filling.Lay(w.Dirs, w.Key, of, way)
+func (h volumeHost) LayVolume(_ context.Context, of apply.Directory, way io.ReadWriter) error {
+	return filling.Lay(h.Dirs, h.Key, of, way)
 }
 
 // ForgetTwin removes all that is kept of a twin that has ended, once nothing is laid down for it any more.
-func (w *Worker) ForgetTwin(ctx context.Context) error {
-	if !strings.Contains(w.Key, ".") {
-		return fmt.Errorf("%s is no twin", w.Key)
+func (h twinHost) ForgetTwin(ctx context.Context) error {
+	if !strings.Contains(h.Key, ".") {
+		return fmt.Errorf("%s is no twin", h.Key)
 	}
-	lock, err := backup.TakeLock(ctx, w.Dirs, w.Key, host.NewHolder("root", "orrery twin destroy"))
+	lock, err := backup.TakeLock(ctx, h.Dirs, h.Key, host.NewHolder("root", "orrery twin destroy"))
 	if err != nil {
 		return err
 	}
 	defer lock.Release()
-	if err := w.Waiter.Cancel(twins.ExpiryName(w.Key)); err != nil {
+	if err := h.Waiter.Cancel(twins.ExpiryName(h.Key)); err != nil {
 		return err
 	}
-	return w.Dirs.RemoveSite(w.Key)
+	return h.Dirs.RemoveSite(h.Key)
 }

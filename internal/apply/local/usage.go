@@ -12,33 +12,33 @@ import (
 )
 
 // Meter reads what nodes use.
-func (w *Worker) Meter(ctx context.Context, nodes []observe.Node, before map[int]host.Sample) ([]apply.Reading, error) {
+func (h nodeHost) Meter(ctx context.Context, nodes []observe.Node, before map[int]host.Sample) ([]apply.Reading, error) {
 	all := make([]apply.Reading, len(nodes))
 	for i := range nodes {
 		group := filepath.Join("orrery", "no such group")
-		if g, able := w.Engines[nodes[i].Engine].(engine.Grouped); able {
+		if g, able := h.Engines[nodes[i].Engine].(engine.Grouped); able {
 			group = g.Cgroup(engine.RefOf(&nodes[i].Node))
 		}
 		now := host.SampleOf(group)
 		all[i].Sample = now
 		if before != nil {
-			all[i].Usage = w.usage(ctx, &nodes[i], before[nodes[i].ID], now)
+			all[i].Usage = h.usage(ctx, &nodes[i], before[nodes[i].ID], now)
 		}
 	}
 	return all, ctx.Err()
 }
 
-func (w *Worker) usage(ctx context.Context, n *observe.Node, before, now host.Sample) *apply.Usage {
+func (h nodeHost) usage(ctx context.Context, n *observe.Node, before, now host.Sample) *apply.Usage {
 	u := &apply.Usage{Processors: -1, Memory: -1, Pids: -1, Disk: -1, Limits: n.Limits}
 	if n.Runs() {
 		u.Processors, u.Memory, u.Pids = host.Processors(before, now), now.Memory, now.Pids
 	}
-	if l, able := w.Engines[n.Engine].(engine.Layered); able {
+	if l, able := h.Engines[n.Engine].(engine.Layered); able {
 		if size, err := volume.SizeOf(ctx, l.Private(engine.RefOf(&n.Node))); err == nil {
 			u.Disk, u.Partial = size.Disk, size.Partial
 		}
 	}
-	of := volume.SizeOfOwn(ctx, w.Dirs, n)
+	of := volume.SizeOfOwn(ctx, h.Dirs, n)
 	u.Volumes, u.Partial = of.Disk, u.Partial || of.Partial
 	return u
 }

@@ -9,9 +9,9 @@ import (
 )
 
 // KeepWayBack keeps how the host goes back from a trial, and lets a process watch over that.
-func (w *Worker) KeepWayBack(ctx context.Context, back apply.WayBack) error {
-	if err := host.WriteJSON(apply.WayBackPath(w.Dirs, w.Key), 0o600, back); err != nil {
+func (h stateHost) KeepWayBack(ctx context.Context, back apply.WayBack) error {
+	if err := host.WriteJSON(apply.WayBackPath(h.Dirs, h.Key), 0o600, back); err != nil {
 		return err
 	}
-	return w.Waiter.Later(ctx, later.Call{Name: apply.WatchName(w.Key), Args: []string{"trial", "--key", w.Key}})
+	return h.Waiter.Later(ctx, later.Call{Name: apply.WatchName(h.Key), Args: []string{"trial", "--key", h.Key}})
 }

@@ -8,11 +8,11 @@ import (
 )
 
 // PublicKey gives the public key with which others encrypt what networks of the site send to this host. The pair is made once, at random; the private half never leaves the host.
-func (w *Worker) PublicKey(context.Context) (string, error) {
-	if err := w.Ground.Networks.Encrypts(); err != nil {
+func (h stateHost) PublicKey(context.Context) (string, error) {
+	if err := h.Ground.Networks.Encrypts(); err != nil {
 		return "", err
 	}
-	private, err := w.privateKey()
+	private, err := h.names.privateKey()
 	if err != nil {
 		return "", err
 	}
@@ -20,9 +20,9 @@ func (w *Worker) PublicKey(context.Context) (string, error) {
 }
 
 // privateKey returns the other half.
-func (w *Worker) privateKey() (string, error) {
-	w.names.keys.Lock()
-	defer w.names.keys.Unlock()
-	dir, name := w.Dirs.Keys(w.Key), ".wireguard" // no node is called so
+func (n *names) privateKey() (string, error) {
+	n.keys.Lock()
+	defer n.keys.Unlock()
+	dir, name := n.Dirs.Keys(n.Key), ".wireguard" // no node is called so
 	return wireguard.Key(filepath.Join(dir, name), func(text []byte) error { return quick(dir, name, text, 0o600) })
 }

@@ -33,63 +33,111 @@ import (
 // A Worker does steps on this machine. All that a step takes comes with it: nothing is known here of the site but its key, and nothing is kept in
 // memory between steps that undoing them needs.
 type Worker struct {
-	Place
-	names    names
-	life     life
-	roles    roles
-	releases releases
-	moves    moves
-	stock.Room
-	mirrors.Cellar
+	apply.Host
+	*Place // which all parts of the host share
+
+	names *names
+	life  *life
+	moves *moves
 }
 
-var _ apply.Host = (*Worker)(nil)
+// What each subject of a host needs.
+type (
+	runHost struct {
+		*Place
+		names    *names
+		life     *life
+		roles    *roles
+		releases *releaseHost
+		moves    *moves
+	}
+	stateHost struct {
+		*Place
+		names    *names
+		volumes  volumeHost
+		releases *releaseHost
+		moves    *moves
+	}
+	nodeHost  struct{ *Place }
+	layerHost struct {
+		*Place
+		stock.Room
+	}
+	volumeHost struct {
+		*Place
+		mirrors.Cellar
+	}
+	snapshotHost struct{ *Place }
+	backupHost   struct{ *Place }
+	twinHost     struct {
+		*Place
+		life *life
+	}
+	secretHost   struct{ *Place }
+	transferHost struct {
+		*Place
+		moves *moves
+	}
+)
 
-// NewWorker gives a worker in a place.
+// NewWorker returns a worker in a place.
 func NewWorker(at Place) *Worker {
-	w := &Worker{Place: at}
-	w.names.Place, w.life.Place, w.roles.Place, w.releases.Place = &w.Place, &w.Place, &w.Place, &w.Place
-	w.moves.Place = &w.Place
-	w.Room = stock.Of(at.Dirs, w.ofAllSites)
-	w.Cellar = mirrors.Of(at.Dirs, at.Key, func() mirrors.Timers { return w.Ground.Timers })
-	w.life.names, w.roles.names, w.roles.life = &w.names, &w.names, &w.life
+	p := &at
+	w := &Worker{Place: p, names: &names{Place: p}, moves: &moves{Place: p}}
+	w.life = &life{Place: p, names: w.names}
+	releases := &releaseHost{Place: p}
+	volumes := volumeHost{p, mirrors.Of(p.Dirs, p.Key, func() mirrors.Timers { return p.Ground.Timers })}
+	w.Host = apply.Host{
+		Runs:      runHost{p, w.names, w.life, &roles{p, w.names, w.life}, releases, w.moves},
+		State:     stateHost{p, w.names, volumes, releases, w.moves},
+		Nodes:     nodeHost{p},
+		Releases:  releases,
+		Layers:    layerHost{p, stock.Of(p.Dirs, nodeHost{p}.ofAllSites)},
+		Volumes:   volumes,
+		Snapshots: snapshotHost{p},
+		Backups:   backupHost{p},
+		Twins:     twinHost{p, w.life},
+		Secrets:   secretHost{p},
+		Transfers: transferHost{p, w.moves},
+		Near:      p,
+	}
 	return w
 }
 
-// ofAllSites gives the nodes that are there, if the worker is about those of all sites.
-func (w *Worker) ofAllSites(ctx context.Context) ([]observe.Node, error) {
-	if w.Key != "" {
-		return nil, fmt.Errorf("what other sites than %s use is not known", w.Key)
+// ofAllSites returns the nodes of all sites, if the host is asked about no site in particular.
+func (h nodeHost) ofAllSites(ctx context.Context) ([]observe.Node, error) {
+	if h.Key != "" {
+		return nil, fmt.Errorf("what other sites than %s use is not known", h.Key)
 	}
-	return w.Nodes(ctx)
+	return h.Nodes(ctx)
 }
 
 // Observe looks at what is there of the site. An engine is put on trial only if the site has nodes of it, or is wanted to.
-func (w *Worker) Observe(ctx context.Context, wanted []string) (seen observe.Host, err error) {
-	seen = observe.Host{Name: w.Name, Cpus: runtime.NumCPU(), Online: host.Online(), Memory: host.TotalMemory()}
-	if err = w.Ground.Claims.Elsewhere(w.Key); err != nil {
+func (h stateHost) Observe(ctx context.Context, wanted []string) (seen observe.Host, err error) {
+	seen = observe.Host{Name: h.Name, Cpus: runtime.NumCPU(), Online: host.Online(), Memory: host.TotalMemory()}
+	if err = h.Ground.Claims.Elsewhere(h.Key); err != nil {
 		return seen, err
 	}
-	if seen.Nodes, err = w.Nodes(ctx); err != nil {
+	if seen.Nodes, err = (nodeHost{h.Place}).Nodes(ctx); err != nil {
 		return seen, err
 	}
-	if seen.Networks, err = w.Ground.Networks.Observe(w.Key); err != nil {
+	if seen.Networks, err = h.Ground.Networks.Observe(h.Key); err != nil {
 		return seen, fmt.Errorf("networks of this host: %w", err)
 	}
-	if seen.Addresses, seen.Around, err = w.Ground.Networks.Around(w.Key); err != nil {
+	if seen.Addresses, seen.Around, err = h.Ground.Networks.Around(h.Key); err != nil {
 		return seen, err
 	}
-	if seen.Layers, err = w.Ground.Layers.Layers(); err != nil {
+	if seen.Layers, err = h.Ground.Layers.Layers(); err != nil {
 		return seen, err
 	}
-	if seen.Volumes, err = w.Ground.Volumes.List(w.Key); err != nil {
+	if seen.Volumes, err = h.Ground.Volumes.List(h.Key); err != nil {
 		return seen, err
 	}
-	names, _ := os.ReadFile(w.Dirs.Names(w.Key))
+	names, _ := os.ReadFile(h.Dirs.Names(h.Key))
 	seen.Names = string(names)
-	seen.Settings = w.Ground.Kernel.Settings(settingNames())
+	seen.Settings = h.Ground.Kernel.Settings(settingNames())
 	seen.Engines = map[string]observe.Capabilities{}
-	for name, e := range w.Engines {
+	for name, e := range h.Engines {
 		of := func(n observe.Node) bool { return n.Engine == name }
 		if slices.Contains(wanted, name) || slices.ContainsFunc(seen.Nodes, of) {
 			seen.Engines[name] = tried(ctx, e)
@@ -100,24 +148,24 @@ func (w *Worker) Observe(ctx context.Context, wanted []string) (seen observe.Hos
 	if seen.Functions, err = pci.Here.Functions(); err != nil {
 		return seen, fmt.Errorf("the PCI bus: %w", err)
 	}
-	if seen.Drained, err = w.Drained(ctx); err != nil {
+	if seen.Drained, err = h.Drained(ctx); err != nil {
 		return seen, err
 	}
-	if seen.Origin, err = w.origin(); err != nil {
+	if seen.Origin, err = h.origin(); err != nil {
 		return seen, err
 	}
-	if b, err := host.ReadJSON[apply.Boot](apply.BootPath(w.Dirs, w.Key)); err == nil { // else whoever steers writes it anew
+	if b, err := host.ReadJSON[apply.Boot](apply.BootPath(h.Dirs, h.Key)); err == nil { // else whoever steers writes it anew
 		seen.Boot = b.Digest()
 	}
-	seen.Disk = w.disk()
+	seen.Disk = h.disk()
 	seen.Numa, seen.Hugepages = numa.Nodes(numa.Sys), numa.Hugepages(numa.Sys)
-	if err := w.moves.observe(&seen); err != nil {
+	if err := h.moves.observe(&seen); err != nil {
 		return seen, err
 	}
-	if seen.Restoring, err = w.RestorePart(ctx); err != nil { // nobody can tell how far it has come; it must not keep anybody from looking, or from taking the site down
+	if seen.Restoring, err = (backupHost{h.Place}).RestorePart(ctx); err != nil { // nobody can tell how far it has come; it must not keep anybody from looking, or from taking the site down
 		seen.Restoring = &observe.Restoring{Staged: true, Going: true}
 	}
-	seen.Releases, err = w.ReadReleases(ctx)
+	seen.Releases, err = h.releases.ReadReleases(ctx)
 	return seen, err
 }
 
@@ -131,27 +179,27 @@ func tried(ctx context.Context, e engine.Engine) observe.Capabilities {
 }
 
 // Nodes gives the nodes that are there, whatever runs them, by name: twice the same, if nothing has changed.
-func (p *Place) Nodes(ctx context.Context) (all []observe.Node, err error) {
-	return p.nodesOf(func(e engine.Engine) ([]observe.Node, error) {
-		nodes, err := e.List(ctx, p.Key)
+func (h nodeHost) Nodes(ctx context.Context) (all []observe.Node, err error) {
+	return h.nodesOf(func(e engine.Engine) ([]observe.Node, error) {
+		nodes, err := e.List(ctx, h.Key)
 		tellAccel(ctx, e, nodes)
 		return nodes, err
 	})
 }
 
 // glance returns the same nodes without what only a closer look tells.
-func (p *Place) glance(ctx context.Context) ([]observe.Node, error) {
-	see, can := engine.Glances(p.Engines)
+func (h nodeHost) glance(ctx context.Context) ([]observe.Node, error) {
+	see, can := engine.Glances(h.Engines)
 	if !can {
-		return p.Nodes(ctx)
+		return h.Nodes(ctx)
 	}
-	return nodedir.Glance(p.Dirs, p.Key, see)
+	return nodedir.Glance(h.Dirs, h.Key, see)
 }
 
 // nodesOf returns the nodes of all engines by name.
-func (p *Place) nodesOf(list func(engine.Engine) ([]observe.Node, error)) (all []observe.Node, err error) {
-	for _, name := range slices.Sorted(maps.Keys(p.Engines)) {
-		nodes, wrong := list(p.Engines[name])
+func (h nodeHost) nodesOf(list func(engine.Engine) ([]observe.Node, error)) (all []observe.Node, err error) {
+	for _, name := range slices.Sorted(maps.Keys(h.Engines)) {
+		nodes, wrong := list(h.Engines[name])
 		all, err = append(all, nodes...), errors.Join(err, wrong)
 	}
 	slices.SortStableFunc(all, func(a, b observe.Node) int { return strings.Compare(a.Name, b.Name) })
@@ -180,99 +228,99 @@ func settingNames() (names []string) {
 }
 
 // Sweep ends and removes what runs that were killed left behind. Only the holder of the lock may call it.
-func (w *Worker) Sweep(ctx context.Context) error {
-	for _, e := range w.Engines {
+func (h runHost) Sweep(ctx context.Context) error {
+	for _, e := range h.Engines {
 		if s, ok := e.(engine.Sweeper); ok {
-			if err := s.Sweep(ctx, w.Key); err != nil {
+			if err := s.Sweep(ctx, h.Key); err != nil {
 				return err
 			}
 		}
 	}
-	err := runOf(w.Dirs, w.Key).end()
-	err = errors.Join(err, w.moves.sweep())
-	err = errors.Join(err, w.Ground.Volumes.Sweep(w.Key))
-	err = errors.Join(err, snapshot.Sweep(w.Dirs, w.Key))
-	err = errors.Join(err, w.sweepRestore())
-	return errors.Join(err, w.Ground.Layers.Sweep())
+	err := runOf(h.Dirs, h.Key).end()
+	err = errors.Join(err, h.moves.sweep())
+	err = errors.Join(err, h.Ground.Volumes.Sweep(h.Key))
+	err = errors.Join(err, snapshot.Sweep(h.Dirs, h.Key))
+	err = errors.Join(err, backupHost{h.Place}.sweepRestore())
+	return errors.Join(err, h.Ground.Layers.Sweep())
 }
 
 // Do does one step.
-func (w *Worker) Do(ctx context.Context, s *plan.Step, say func(string)) error {
+func (h runHost) Do(ctx context.Context, s *plan.Step, say func(string)) error {
 	if s.Kind == plan.MoveLinks {
 		if wait := time.Until(s.At); wait > 0 { // nobody has agreed on what is far
 			if err := host.Pause(ctx, min(wait, time.Second)); err != nil {
 				return err
 			}
 		}
-		return w.life.move(ctx, s.Moves)
+		return h.life.move(ctx, s.Moves)
 	}
 	switch s.Kind {
 	case plan.GiveNode, plan.ReceiveNode, plan.LeaveNode, plan.ReclaimNode, plan.DropNode:
-		return w.moves.do(ctx, s)
+		return h.moves.do(ctx, s)
 	}
 	if s.ForNode() {
-		return w.doNode(ctx, s, say)
+		return h.doNode(ctx, s, say)
 	}
 	switch s.Kind {
 	case plan.PrepareHost:
-		return w.Ground.Kernel.Prepare(ctx, s.Settings)
+		return h.Ground.Kernel.Prepare(ctx, s.Settings)
 	case plan.RestoreHost:
-		return w.restore(ctx)
+		return h.restore(ctx)
 	case plan.MakeNetwork:
-		return w.makeNetwork(ctx, *s.Network)
+		return h.makeNetwork(ctx, *s.Network)
 	case plan.RemoveNetwork:
-		return w.Ground.Networks.Remove(ctx, *s.Network)
+		return h.Ground.Networks.Remove(ctx, *s.Network)
 	case plan.WriteNames:
-		return w.names.write(ctx, s.Names, s.Tell)
+		return h.names.write(ctx, s.Names, s.Tell)
 	case plan.RestoreNames:
-		return w.names.restore()
+		return h.names.restore()
 	case plan.ForgetNames:
-		return w.names.forget()
+		return h.names.forget()
 	case plan.BuildLayer:
-		return w.build(ctx, s.Layer, say)
+		return h.build(ctx, s.Layer, say)
 	case plan.RemoveVolume:
-		return w.Ground.Volumes.Erase(s.Path)
+		return h.Ground.Volumes.Erase(s.Path)
 	case plan.CommitSwitch:
-		return w.releases.commit(*s.Releases)
+		return h.releases.commit(*s.Releases)
 	case plan.ForgetRelease:
-		return w.forgetRelease(s.Release)
+		return h.forgetRelease(s.Release)
 	}
 	return unknown(s)
 }
 
-func (w *Worker) doNode(ctx context.Context, s *plan.Step, say func(string)) error {
+func (h runHost) doNode(ctx context.Context, s *plan.Step, say func(string)) error {
 	n := s.Node
 	if n == nil {
 		n = s.Was
 	}
-	e, err := w.engine(n)
+	e, err := h.engine(n)
 	if err != nil {
 		return err
 	}
-	if err := spare.Prepare(s, runOf(w.Dirs, w.Key).dir); err != nil {
+	if err := spare.Prepare(s, runOf(h.Dirs, h.Key).dir); err != nil {
 		return err
 	}
 	switch s.Kind {
 	case plan.CreateNode:
-		return w.life.create(ctx, e, n)
+		return h.life.create(ctx, e, n)
 	case plan.ReplaceNode:
-		return w.life.replace(ctx, e, n)
+		return h.life.replace(ctx, e, n)
 	case plan.RestoreNode:
-		return w.life.restore(ctx, e, n)
+		return h.life.restore(ctx, e, n)
 	case plan.ReshapeNode:
-		if err := w.Ground.Networks.Guard(ctx, network.Ports(n)); err != nil {
+		if err := h.Ground.Networks.Guard(ctx, network.Ports(n)); err != nil {
 			return err
 		}
 		return e.Change(ctx, n)
 	case plan.LimitNode:
 		return e.Change(ctx, n)
 	case plan.StartNode:
-		return w.life.start(ctx, e, s)
+		return h.life.start(ctx, e, s)
 	case plan.RenewNode:
-		return w.life.renew(ctx, e, n, say)
+		return h.life.renew(ctx, e, n, say)
 	case plan.StopNode:
 		if s.Peer != "" {
-			if err := w.moves.dir(n.ID).Resume(); err != nil {
+			if err := h.moves.dir(n.ID).Resume(); err != nil {
 				return err
 			}
 		}
@@ -282,12 +330,12 @@ func (w *Worker) doNode(ctx context.Context, s *plan.Step, say func(string)) err
 	case plan.DestroyNode:
 		return e.Destroy(ctx, engine.RefOf(n))
 	case plan.RevertNode:
-		return w.roles.revert(ctx, e, n)
+		return h.roles.revert(ctx, e, n)
 	}
 	if s.Duties == nil {
 		return problem.New(problem.Surprise, "node %s: what its roles do did not come with the step", n.Name).Try("plan again")
 	}
-	job := work{&w.roles, e, n, s.Duties, say}
+	job := work{h.roles, e, n, s.Duties, say}
 	switch s.Kind {
 	case plan.ConfigureNode:
 		return job.configure(ctx, s.Tell)
@@ -312,65 +360,65 @@ func unknown(s *plan.Step) error {
 }
 
 // restore gives the host its own settings back when no site has a node on it any more.
-func (w *Worker) restore(ctx context.Context) error {
-	if err := w.Ground.Volumes.Release(); err != nil {
+func (h runHost) restore(ctx context.Context) error {
+	if err := h.Ground.Volumes.Release(); err != nil {
 		return err
 	}
-	for _, e := range w.Engines {
+	for _, e := range h.Engines {
 		nodes, err := e.List(ctx, "")
 		if err != nil || len(nodes) > 0 {
 			return err
 		}
 	}
-	if err := w.Ground.Networks.Sweep(ctx); err != nil {
+	if err := h.Ground.Networks.Sweep(ctx); err != nil {
 		return err
 	}
-	if networks, err := w.Ground.Networks.Observe(""); err != nil || len(networks) > 0 {
+	if networks, err := h.Ground.Networks.Observe(""); err != nil || len(networks) > 0 {
 		return err
 	}
-	return w.Ground.Kernel.Restore(ctx)
+	return h.Ground.Kernel.Restore(ctx)
 }
 
 // forgetRelease removes what is kept of a release: the site as it was when it was staged, and copies of volumes.
-func (w *Worker) forgetRelease(number int) error {
-	err := w.Ground.Volumes.DropCopies(w.Key, number)
-	return errors.Join(err, tree.RemoveAll(w.Dirs.Release(w.Key, number)))
+func (h runHost) forgetRelease(number int) error {
+	err := h.Ground.Volumes.DropCopies(h.Key, number)
+	return errors.Join(err, tree.RemoveAll(h.Dirs.Release(h.Key, number)))
 }
 
 // Settle removes what was kept for undoing, once a run has succeeded or been undone.
-func (w *Worker) Settle(ctx context.Context, done []*plan.Step) error {
+func (h runHost) Settle(ctx context.Context, done []*plan.Step) error {
 	for _, s := range done {
 		if s.Kind == plan.CommitSwitch {
-			if err := w.releases.dropCopies(); err != nil {
+			if err := h.releases.dropCopies(); err != nil {
 				return err
 			}
 		}
 		if s.Kind != plan.ReplaceNode {
 			continue
 		}
-		if keeper, ok := w.Engines[s.Node.Engine].(engine.Keeper); ok {
+		if keeper, ok := h.Engines[s.Node.Engine].(engine.Keeper); ok {
 			if err := keeper.Settle(ctx, engine.RefOf(s.Node)); err != nil {
 				return err
 			}
 		}
 	}
-	if err := w.unguard(ctx, done); err != nil {
+	if err := h.unguard(ctx, done); err != nil {
 		return err
 	}
-	return runOf(w.Dirs, w.Key).end()
+	return runOf(h.Dirs, h.Key).end()
 }
 
 // Left gives what is not in the copies of volumes that were made, and why.
-func (w *Worker) Left(context.Context) ([]string, error) {
-	w.life.leaving.Lock()
-	defer w.life.leaving.Unlock()
-	return slices.Clone(w.life.left), nil
+func (h runHost) Left(context.Context) ([]string, error) {
+	h.life.leaving.Lock()
+	defer h.life.leaving.Unlock()
+	return slices.Clone(h.life.left), nil
 }
 
 // Took returns how long the last build of a layer of the same image and roles took, or 0 if none is on record.
-func (w *Worker) Took(_ context.Context, s *plan.Step) (time.Duration, error) {
-	if s.Kind != plan.BuildLayer || w.Ground.Layers == nil {
+func (h runHost) Took(_ context.Context, s *plan.Step) (time.Duration, error) {
+	if s.Kind != plan.BuildLayer || h.Ground.Layers == nil {
 		return 0, nil
 	}
-	return w.Ground.Layers.Took(s.Layer.Title), nil
+	return h.Ground.Layers.Took(s.Layer.Title), nil
 }

@@ -29,7 +29,7 @@ type Cellar struct {
 func Of(dirs host.Dirs, key string, timers func() Timers) Cellar { return Cellar{dirs, key, timers} }
 
 // Volumes tells of directories of volumes.
-func (c *Cellar) Volumes(ctx context.Context, of []apply.Directory) ([]apply.Contents, error) {
+func (c Cellar) Volumes(ctx context.Context, of []apply.Directory) ([]apply.Contents, error) {
 	went, err := volume.ReadMirrored(c.dirs, c.key)
 	if err != nil {
 		return nil, err
@@ -56,12 +56,12 @@ func (c *Cellar) Volumes(ctx context.Context, of []apply.Directory) ([]apply.Con
 	return all, ctx.Err()
 }
 
-func (c *Cellar) mirror(d apply.Directory) volume.Mirror {
+func (c Cellar) mirror(d apply.Directory) volume.Mirror {
 	return volume.Mirror{Volume: d.Mount.Volume, Node: d.Name(), From: d.At(c.dirs, c.key), To: d.Mirror}
 }
 
 // MirrorVolumes brings mirrors up to date.
-func (c *Cellar) MirrorVolumes(ctx context.Context, of []apply.Directory, with apply.MirrorRun, each func(volume.Mirrored)) error {
+func (c Cellar) MirrorVolumes(ctx context.Context, of []apply.Directory, with apply.MirrorRun, each func(volume.Mirrored)) error {
 	lock, err := volume.LockMirrors(ctx, c.dirs, c.key, with.By)
 	if err != nil {
 		return err
@@ -87,7 +87,7 @@ func (c *Cellar) MirrorVolumes(ctx context.Context, of []apply.Directory, with a
 }
 
 // KeepMirrors lets a timer of the host do that.
-func (c *Cellar) KeepMirrors(ctx context.Context, m apply.Mirrors) ([]string, error) {
+func (c Cellar) KeepMirrors(ctx context.Context, m apply.Mirrors) ([]string, error) {
 	program, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ func (c *Cellar) KeepMirrors(ctx context.Context, m apply.Mirrors) ([]string, er
 }
 
 // VerifyVolumes compares directories with their mirrors.
-func (c *Cellar) VerifyVolumes(ctx context.Context, of []apply.Directory) ([][]volume.Deviation, error) {
+func (c Cellar) VerifyVolumes(ctx context.Context, of []apply.Directory) ([][]volume.Deviation, error) {
 	all := make([][]volume.Deviation, len(of))
 	for i, d := range of {
 		var err error

@@ -8,44 +8,44 @@ import (
 )
 
 // GiveBackup lets the host give what it has.
-func (f *far) GiveBackup(ctx context.Context, way io.ReadWriter) error {
-	return giveBackupMethod.along(ctx, f, none{}, way)
+func (f backupHost) GiveBackup(ctx context.Context, way io.ReadWriter) error {
+	return giveBackupMethod.along(ctx, f.far, none{}, way)
 }
 
 var giveBackupMethod = method[none, none]{
 	name: "give backup", traits: traits{long: true, abandoned: true, displayed: true},
 	answer: func(ctx context.Context, c *received, _ none) (none, error) {
-		return none{}, c.host().GiveBackup(ctx, c.stream())
+		return none{}, c.host().Backups.GiveBackup(ctx, c.stream())
 	},
 }
 
 // FindBackup lets the host look for what backups have lost of what it gave.
-func (f *far) FindBackup(ctx context.Context, way io.ReadWriter) error {
-	return findBackupMethod.along(ctx, f, none{}, way)
+func (f backupHost) FindBackup(ctx context.Context, way io.ReadWriter) error {
+	return findBackupMethod.along(ctx, f.far, none{}, way)
 }
 
 var findBackupMethod = method[none, none]{
 	name: "find of backup", traits: traits{long: true, abandoned: true, displayed: true},
 	answer: func(ctx context.Context, c *received, _ none) (none, error) {
-		return none{}, c.host().FindBackup(ctx, c.stream())
+		return none{}, c.host().Backups.FindBackup(ctx, c.stream())
 	},
 }
 
 // LayBackup lets the host lay down what comes for it.
-func (f *far) LayBackup(ctx context.Context, way io.ReadWriter) error {
-	return layBackupMethod.along(ctx, f, none{}, way)
+func (f backupHost) LayBackup(ctx context.Context, way io.ReadWriter) error {
+	return layBackupMethod.along(ctx, f.far, none{}, way)
 }
 
 var layBackupMethod = method[none, none]{
 	name: "lay down backup", traits: traits{long: true, displayed: true},
 	answer: func(ctx context.Context, c *received, _ none) (none, error) {
-		return none{}, c.host().LayBackup(ctx, c.stream())
+		return none{}, c.host().Backups.LayBackup(ctx, c.stream())
 	},
 }
 
 // RestorePart tells how far the part of a restore has come that the host has.
-func (f *far) RestorePart(ctx context.Context) (s *observe.Restoring, err error) {
-	s, err = restorePartMethod.call(ctx, f, none{})
+func (f backupHost) RestorePart(ctx context.Context) (s *observe.Restoring, err error) {
+	s, err = restorePartMethod.call(ctx, f.far, none{})
 	if s != nil {
 		shownPart(s)
 	}
@@ -55,7 +55,7 @@ func (f *far) RestorePart(ctx context.Context) (s *observe.Restoring, err error)
 var restorePartMethod = method[none, *observe.Restoring]{
 	name: "part of restore", traits: traits{maxBytes: listMaxBytes, abandoned: true},
 	answer: func(ctx context.Context, c *received, _ none) (*observe.Restoring, error) {
-		return c.host().RestorePart(ctx)
+		return c.host().Backups.RestorePart(ctx)
 	},
 }
 
@@ -66,8 +66,8 @@ func shownPart(s *observe.Restoring) {
 }
 
 // AdvanceRestore lets the host do a step of it.
-func (f *far) AdvanceRestore(ctx context.Context, id, to string) (told []string, err error) {
-	told, err = advanceRestoreMethod.call(ctx, f, restoreStep{id, to})
+func (f backupHost) AdvanceRestore(ctx context.Context, id, to string) (told []string, err error) {
+	told, err = advanceRestoreMethod.call(ctx, f.far, restoreStep{id, to})
 	return shownAll(told), err
 }
 
@@ -80,7 +80,7 @@ type restoreStep struct {
 var advanceRestoreMethod = method[restoreStep, []string]{
 	name: "advance restore", traits: traits{maxBytes: listMaxBytes, long: true},
 	answer: func(ctx context.Context, c *received, step restoreStep) ([]string, error) {
-		return c.host().AdvanceRestore(ctx, step.ID, step.To)
+		return c.host().Backups.AdvanceRestore(ctx, step.ID, step.To)
 	},
 }
 

@@ -28,15 +28,15 @@ func TestCaptureEnds(t *testing.T) {
 	} {
 		p := newPair(t)
 		p.up(p.load())
-		nodes, err := p.far.Nodes(t.Context())
+		nodes, err := p.far.Nodes.Nodes(t.Context())
 		must(t, err)
 		of := apply.Capture{ID: "one", Who: "ada"}
 		for _, n := range nodes {
 			of.Nodes = append(of.Nodes, n.ID)
 		}
 		froze := false
-		_, err = p.far.Capture(t.Context(), of, halting{func() error {
-			now, err := p.near.Worker.Nodes(t.Context())
+		_, err = p.far.Snapshots.Capture(t.Context(), of, halting{func() error {
+			now, err := p.near.Worker.Nodes.Nodes(t.Context())
 			must(t, err)
 			froze = now[0].State == observe.Frozen
 			return wrong(p)
@@ -46,7 +46,7 @@ func TestCaptureEnds(t *testing.T) {
 		}
 		p.link.Close()
 		must(t, <-p.ended) // by then, all has come to an end there
-		now, err := p.near.Worker.Nodes(t.Context())
+		now, err := p.near.Worker.Nodes.Nodes(t.Context())
 		must(t, err)
 		for _, n := range now {
 			if n.State != observe.Running {

@@ -187,13 +187,13 @@ func askCostly() {
 	h := l.Host("s", nil)
 	switch about {
 	case observeMethod.name:
-		_, err = h.Observe(context.Background(), nil)
+		_, err = h.State.Observe(context.Background(), nil)
 	case nodesMethod.name:
-		_, err = h.Present(context.Background(), apply.Closely)
+		_, err = h.Nodes.Present(context.Background(), apply.Closely)
 	case layersMethod.name:
-		_, err = h.Layers(context.Background())
+		_, err = h.Layers.Layers(context.Background())
 	case probeMethod.name:
-		err = h.Probe(context.Background(), make([]observe.Node, 1), make([]apply.Want, 1))
+		err = h.Nodes.Probe(context.Background(), make([]observe.Node, 1), make([]apply.Want, 1))
 	}
 	fmt.Println(err)
 	status, _ := os.ReadFile("/proc/self/status")

@@ -24,10 +24,23 @@ type far struct {
 	secrets apply.Secrets
 }
 
-var _ apply.Host = (*far)(nil)
+// What each subject of it asks.
+type (
+	runHost      struct{ *far }
+	stateHost    struct{ *far }
+	nodeHost     struct{ *far }
+	releaseHost  struct{ *far }
+	layerHost    struct{ *far }
+	volumeHost   struct{ *far }
+	snapshotHost struct{ *far }
+	backupHost   struct{ *far }
+	twinHost     struct{ *far }
+	secretHost   struct{ *far }
+	transferHost struct{ *far }
+)
 
 // Do does a step. Of what the helper asks for meanwhile, it gets no more than the step needs.
-func (f *far) Do(ctx context.Context, s *plan.Step, say func(string)) error {
+func (f runHost) Do(ctx context.Context, s *plan.Step, say func(string)) error {
 	text, err := plan.Encode(s)
 	if err != nil {
 		return err
@@ -49,12 +62,12 @@ var stepMethod = method[json.RawMessage, none]{
 		if err != nil {
 			return none{}, err
 		}
-		return none{}, c.host().Do(ctx, s, c.detail)
+		return none{}, c.host().Runs.Do(ctx, s, c.detail)
 	},
 }
 
 // Hold takes the lock. It is the helper that has it.
-func (f *far) Hold(ctx context.Context, by host.Holder) (letGo func(), err error) {
+func (f runHost) Hold(ctx context.Context, by host.Holder) (letGo func(), err error) {
 	if name, err := os.Hostname(); err == nil {
 		by.Who += " at " + name
 	}
@@ -88,7 +101,7 @@ var holdMethod = method[host.Holder, none]{
 	name: "hold", traits: traits{abandoned: true},
 	answer: func(ctx context.Context, c *received, by host.Holder) (none, error) {
 		by.Pid = os.Getpid() // that of the caller means nothing here
-		release, err := c.host().Hold(ctx, by)
+		release, err := c.host().Runs.Hold(ctx, by)
 		if err != nil {
 			return none{}, err
 		}
@@ -102,33 +115,33 @@ var holdMethod = method[host.Holder, none]{
 }
 
 // Sweep ends and removes what runs that were killed left behind.
-func (f *far) Sweep(ctx context.Context) error {
-	_, err := sweepMethod.call(ctx, f, none{})
+func (f runHost) Sweep(ctx context.Context) error {
+	_, err := sweepMethod.call(ctx, f.far, none{})
 	return err
 }
 
 var sweepMethod = method[none, none]{
 	name: "sweep", traits: traits{long: true},
 	answer: func(ctx context.Context, c *received, _ none) (none, error) {
-		return none{}, c.host().Sweep(ctx)
+		return none{}, c.host().Runs.Sweep(ctx)
 	},
 }
 
 // PublicKey gives the key of the host.
-func (f *far) PublicKey(ctx context.Context) (key string, err error) {
-	return publicKeyMethod.call(ctx, f, none{})
+func (f stateHost) PublicKey(ctx context.Context) (key string, err error) {
+	return publicKeyMethod.call(ctx, f.far, none{})
 }
 
 var publicKeyMethod = method[none, string]{
 	name: "public key",
 	answer: func(ctx context.Context, c *received, _ none) (string, error) {
-		return c.host().PublicKey(ctx)
+		return c.host().State.PublicKey(ctx)
 	},
 }
 
 // Observe looks at what is there.
-func (f *far) Observe(ctx context.Context, engines []string) (seen observe.Host, err error) {
-	seen, err = observeMethod.call(ctx, f, engines)
+func (f stateHost) Observe(ctx context.Context, engines []string) (seen observe.Host, err error) {
+	seen, err = observeMethod.call(ctx, f.far, engines)
 	if seen.Restoring != nil {
 		shownPart(seen.Restoring)
 	}
@@ -138,69 +151,69 @@ func (f *far) Observe(ctx context.Context, engines []string) (seen observe.Host,
 var observeMethod = method[[]string, observe.Host]{
 	name: "observe", traits: traits{maxBytes: listMaxBytes, abandoned: true},
 	answer: func(ctx context.Context, c *received, ask []string) (observe.Host, error) {
-		return c.host().Observe(ctx, ask)
+		return c.host().State.Observe(ctx, ask)
 	},
 }
 
 // Mark takes down over there of which site the nodes are.
-func (f *far) Mark(ctx context.Context, origin string) error {
-	_, err := markMethod.call(ctx, f, origin)
+func (f stateHost) Mark(ctx context.Context, origin string) error {
+	_, err := markMethod.call(ctx, f.far, origin)
 	return err
 }
 
 var markMethod = method[string, none]{
 	name: "mark",
 	answer: func(ctx context.Context, c *received, ask string) (none, error) {
-		return none{}, c.host().Mark(ctx, ask)
+		return none{}, c.host().State.Mark(ctx, ask)
 	},
 }
 
 // Drained gives the mark on the host.
-func (f *far) Drained(ctx context.Context) (mark *observe.Drain, err error) {
-	return drainedMethod.call(ctx, f, none{})
+func (f stateHost) Drained(ctx context.Context) (mark *observe.Drain, err error) {
+	return drainedMethod.call(ctx, f.far, none{})
 }
 
 var drainedMethod = method[none, *observe.Drain]{
 	name: "drained", traits: traits{abandoned: true},
 	answer: func(ctx context.Context, c *received, _ none) (*observe.Drain, error) {
-		return c.host().Drained(ctx)
+		return c.host().State.Drained(ctx)
 	},
 }
 
 // SetDrained puts the mark on the host, or takes it away.
-func (f *far) SetDrained(ctx context.Context, mark *observe.Drain) error {
-	_, err := setDrainedMethod.call(ctx, f, mark)
+func (f stateHost) SetDrained(ctx context.Context, mark *observe.Drain) error {
+	_, err := setDrainedMethod.call(ctx, f.far, mark)
 	return err
 }
 
 var setDrainedMethod = method[*observe.Drain, none]{
 	name: "drain",
 	answer: func(ctx context.Context, c *received, ask *observe.Drain) (none, error) {
-		return none{}, c.host().SetDrained(ctx, ask)
+		return none{}, c.host().State.SetDrained(ctx, ask)
 	},
 }
 
 // Forget removes all that the host keeps of the site.
-func (f *far) Forget(ctx context.Context) (left []string, err error) {
-	return forgetMethod.call(ctx, f, none{})
+func (f stateHost) Forget(ctx context.Context) (left []string, err error) {
+	return forgetMethod.call(ctx, f.far, none{})
 }
 
 var forgetMethod = method[none, []string]{
 	name: "clear", traits: traits{long: true},
 	answer: func(ctx context.Context, c *received, _ none) ([]string, error) {
-		return c.host().Forget(ctx)
+		return c.host().State.Forget(ctx)
 	},
 }
 
 // Nodes gives the nodes that are there.
-func (f *far) Nodes(ctx context.Context) ([]observe.Node, error) {
+func (f nodeHost) Nodes(ctx context.Context) ([]observe.Node, error) {
 	there, err := f.Present(ctx, apply.Closely)
 	return there.Nodes, err
 }
 
 // Present gives them with whose they are, which the host says along with them.
-func (f *far) Present(ctx context.Context, look apply.Look) (apply.Present, error) {
-	all, err := nodesMethod.call(ctx, f, look)
+func (f nodeHost) Present(ctx context.Context, look apply.Look) (apply.Present, error) {
+	all, err := nodesMethod.call(ctx, f.far, look)
 	if err != nil {
 		return apply.Present{}, err
 	}
@@ -216,14 +229,14 @@ type counted struct {
 var nodesMethod = method[apply.Look, counted]{
 	name: "nodes", traits: traits{maxBytes: listMaxBytes, abandoned: true},
 	answer: func(ctx context.Context, c *received, ask apply.Look) (counted, error) {
-		present, err := c.host().Present(ctx, ask)
+		present, err := c.host().Nodes.Present(ctx, ask)
 		return counted{present, faultOf(err)}, nil
 	},
 }
 
 // Probe looks into nodes.
-func (f *far) Probe(ctx context.Context, nodes []observe.Node, wants []apply.Want) error {
-	drift, err := probeMethod.call(ctx, f, probed{nodes, wants})
+func (f nodeHost) Probe(ctx context.Context, nodes []observe.Node, wants []apply.Want) error {
+	drift, err := probeMethod.call(ctx, f.far, probed{nodes, wants})
 	if err != nil {
 		return err
 	}
@@ -245,7 +258,7 @@ type probed struct {
 var probeMethod = method[probed, [][]observe.Drift]{
 	name: "probe", traits: traits{maxBytes: listMaxBytes, long: true, abandoned: true},
 	answer: func(ctx context.Context, c *received, ask probed) ([][]observe.Drift, error) {
-		err := c.host().Probe(ctx, ask.Nodes, ask.Wants)
+		err := c.host().Nodes.Probe(ctx, ask.Nodes, ask.Wants)
 		drift := make([][]observe.Drift, len(ask.Nodes))
 		for i := range ask.Nodes {
 			drift[i] = ask.Nodes[i].Drift
@@ -255,8 +268,8 @@ var probeMethod = method[probed, [][]observe.Drift]{
 }
 
 // Describe gives what is on record of layers in the store over there.
-func (f *far) Describe(ctx context.Context, layers []string) (all []image.Record, err error) {
-	all, err = describeMethod.call(ctx, f, layers)
+func (f layerHost) Describe(ctx context.Context, layers []string) (all []image.Record, err error) {
+	all, err = describeMethod.call(ctx, f.far, layers)
 	if err != nil {
 		return nil, err
 	}
@@ -269,12 +282,12 @@ func (f *far) Describe(ctx context.Context, layers []string) (all []image.Record
 var describeMethod = method[[]string, []image.Record]{
 	name: "describe", traits: traits{abandoned: true},
 	answer: func(ctx context.Context, c *received, ask []string) ([]image.Record, error) {
-		return c.host().Describe(ctx, ask)
+		return c.host().Layers.Describe(ctx, ask)
 	},
 }
 
 // Settle removes what was kept for undoing.
-func (f *far) Settle(ctx context.Context, done []*plan.Step) error {
+func (f runHost) Settle(ctx context.Context, done []*plan.Step) error {
 	var steps []json.RawMessage
 	for _, s := range done {
 		text, err := plan.Encode(s)
@@ -283,7 +296,7 @@ func (f *far) Settle(ctx context.Context, done []*plan.Step) error {
 		}
 		steps = append(steps, text)
 	}
-	_, err := settleMethod.call(ctx, f, steps)
+	_, err := settleMethod.call(ctx, f.far, steps)
 	return err
 }
 
@@ -294,20 +307,22 @@ var settleMethod = method[[]json.RawMessage, none]{
 		if err != nil {
 			return none{}, err
 		}
-		return none{}, c.host().Settle(ctx, done)
+		return none{}, c.host().Runs.Settle(ctx, done)
 	},
 }
 
 // Left returns what is not in the copies of volumes.
-func (f *far) Left(ctx context.Context) ([]string, error) { return leftMethod.call(ctx, f, none{}) }
+func (f runHost) Left(ctx context.Context) ([]string, error) {
+	return leftMethod.call(ctx, f.far, none{})
+}
 
 var leftMethod = method[none, []string]{
 	name: "left", traits: traits{abandoned: true},
-	answer: func(ctx context.Context, c *received, _ none) ([]string, error) { return c.host().Left(ctx) },
+	answer: func(ctx context.Context, c *received, _ none) ([]string, error) { return c.host().Runs.Left(ctx) },
 }
 
 // Took returns how long a step took that was like this one.
-func (f *far) Took(ctx context.Context, s *plan.Step) (time.Duration, error) {
+func (f runHost) Took(ctx context.Context, s *plan.Step) (time.Duration, error) {
 	if s.Kind != plan.BuildLayer {
 		return 0, nil
 	}
@@ -315,7 +330,7 @@ func (f *far) Took(ctx context.Context, s *plan.Step) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	return tookMethod.call(ctx, f, step)
+	return tookMethod.call(ctx, f.far, step)
 }
 
 var tookMethod = method[json.RawMessage, time.Duration]{
@@ -325,12 +340,12 @@ var tookMethod = method[json.RawMessage, time.Duration]{
 		if err != nil {
 			return 0, err
 		}
-		return c.host().Took(ctx, s)
+		return c.host().Runs.Took(ctx, s)
 	},
 }
 
 // Clock tells how far the clock over there is ahead: by the quickest of some answers.
-func (f *far) Clock(ctx context.Context) (ahead, took time.Duration, err error) {
+func (f runHost) Clock(ctx context.Context) (ahead, took time.Duration, err error) {
 	for i := range 5 {
 		asked := time.Now()
 		g, err := greetMethod.ask(ctx, f.Link, place{}, none{}, nil)
@@ -345,68 +360,68 @@ func (f *far) Clock(ctx context.Context) (ahead, took time.Duration, err error) 
 }
 
 // KeepWayBack keeps over there how the host goes back from a trial.
-func (f *far) KeepWayBack(ctx context.Context, w apply.WayBack) error {
-	_, err := keepWayBackMethod.call(ctx, f, w)
+func (f stateHost) KeepWayBack(ctx context.Context, w apply.WayBack) error {
+	_, err := keepWayBackMethod.call(ctx, f.far, w)
 	return err
 }
 
 var keepWayBackMethod = method[apply.WayBack, none]{
 	name: "keep way back",
 	answer: func(ctx context.Context, c *received, ask apply.WayBack) (none, error) {
-		return none{}, c.host().KeepWayBack(ctx, ask)
+		return none{}, c.host().State.KeepWayBack(ctx, ask)
 	},
 }
 
 // KeepBoot keeps over there what the host does after a reboot.
-func (f *far) KeepBoot(ctx context.Context, b apply.Boot) error {
-	_, err := keepBootMethod.call(ctx, f, b)
+func (f stateHost) KeepBoot(ctx context.Context, b apply.Boot) error {
+	_, err := keepBootMethod.call(ctx, f.far, b)
 	return err
 }
 
 var keepBootMethod = method[apply.Boot, none]{
 	name: "keep boot",
 	answer: func(ctx context.Context, c *received, ask apply.Boot) (none, error) {
-		return none{}, c.host().KeepBoot(ctx, ask)
+		return none{}, c.host().State.KeepBoot(ctx, ask)
 	},
 }
 
 // Twins gives the records of twins over there.
-func (f *far) Twins(ctx context.Context) (all []twin.Record, err error) {
-	return twinsMethod.call(ctx, f, none{})
+func (f twinHost) Twins(ctx context.Context) (all []twin.Record, err error) {
+	return twinsMethod.call(ctx, f.far, none{})
 }
 
 var twinsMethod = method[none, []twin.Record]{
 	name: "twins", traits: traits{abandoned: true},
 	answer: func(ctx context.Context, c *received, _ none) ([]twin.Record, error) {
-		return c.host().Twins(ctx)
+		return c.host().Twins.Twins(ctx)
 	},
 }
 
 // KeepTwin keeps the record of a twin over there.
-func (f *far) KeepTwin(ctx context.Context, r twin.Record) error {
-	_, err := keepTwinMethod.call(ctx, f, r)
+func (f twinHost) KeepTwin(ctx context.Context, r twin.Record) error {
+	_, err := keepTwinMethod.call(ctx, f.far, r)
 	return err
 }
 
 var keepTwinMethod = method[twin.Record, none]{
 	name: "keep twin",
 	answer: func(ctx context.Context, c *received, ask twin.Record) (none, error) {
-		return none{}, c.host().KeepTwin(ctx, ask)
+		return none{}, c.host().Twins.KeepTwin(ctx, ask)
 	},
 }
 
 // ForgetTwin removes what is kept of a twin over there.
-func (f *far) ForgetTwin(ctx context.Context) error {
-	_, err := forgetTwinMethod.call(ctx, f, none{})
+func (f twinHost) ForgetTwin(ctx context.Context) error {
+	_, err := forgetTwinMethod.call(ctx, f.far, none{})
 	return err
 }
 
 var forgetTwinMethod = method[none, none]{
 	name: "forget twin", traits: traits{long: true},
 	answer: func(ctx context.Context, c *received, _ none) (none, error) {
-		return none{}, c.host().ForgetTwin(ctx)
+		return none{}, c.host().Twins.ForgetTwin(ctx)
 	},
 }
 
 // Redact hides the values of secrets, of which this end knows.
-func (f *far) Redact(text string) string { return f.secrets.Redact(text) }
+func (f secretHost) Redact(text string) string { return f.secrets.Redact(text) }

@@ -6,13 +6,13 @@ import (
 )
 
 // Receive sends a file to the host, from which a layer is built.
-func (f *far) Receive(ctx context.Context, digest string, rw io.ReadWriter) error {
-	return receiveMethod.along(ctx, f, digest, rw)
+func (f layerHost) Receive(ctx context.Context, digest string, rw io.ReadWriter) error {
+	return receiveMethod.along(ctx, f.far, digest, rw)
 }
 
 var receiveMethod = method[string, none]{
 	name: "receive", traits: traits{long: true, abandoned: true, displayed: true},
 	answer: func(ctx context.Context, c *received, digest string) (none, error) {
-		return none{}, c.host().Receive(ctx, digest, c.stream())
+		return none{}, c.host().Layers.Receive(ctx, digest, c.stream())
 	},
 }

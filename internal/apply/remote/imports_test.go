@@ -16,7 +16,7 @@ func (p *pair) receives() {
 	p.Helper()
 	file := filepath.Join(p.TempDir(), "file")
 	send := func(digest string, send func(rw io.ReadWriter) error) error {
-		return treesync.Pipe(p.Context(), send, func(rw io.ReadWriter) error { return p.far.Receive(p.Context(), digest, rw) })
+		return treesync.Pipe(p.Context(), send, func(rw io.ReadWriter) error { return p.far.Layers.Receive(p.Context(), digest, rw) })
 	}
 	sendFile := func(rw io.ReadWriter) error { return imported.Send(p.Context(), file, rw) }
 	long := strings.Repeat("a line of a file\n", 100_000)

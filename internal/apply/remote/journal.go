@@ -14,8 +14,8 @@ import (
 )
 
 // Entries gives what the journal has. It comes as lines, which are read as those of a file that anybody may have written.
-func (f *far) Entries(ctx context.Context, runs int) (all []journal.Entry, damaged []int, err error) {
-	l, err := entriesMethod.stream(ctx, f, runs)
+func (f runHost) Entries(ctx context.Context, runs int) (all []journal.Entry, damaged []int, err error) {
+	l, err := entriesMethod.stream(ctx, f.far, runs)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -37,7 +37,7 @@ func (f *far) Entries(ctx context.Context, runs int) (all []journal.Entry, damag
 var entriesMethod = method[int, []int]{
 	name: "entries", traits: traits{long: true, abandoned: true},
 	answer: func(ctx context.Context, c *received, runs int) ([]int, error) {
-		all, damaged, err := c.host().Entries(ctx, runs)
+		all, damaged, err := c.host().Runs.Entries(ctx, runs)
 		if err != nil {
 			return nil, err
 		}
@@ -70,12 +70,12 @@ type record struct {
 }
 
 // Journal opens the journal.
-func (f *far) Journal() (apply.Journal, error) {
+func (f runHost) Journal() (apply.Journal, error) {
 	t, err := journalMethod.begin(context.Background(), f.Link, f.at, none{})
 	if err != nil {
 		return nil, err
 	}
-	r := &record{f, t, make(chan struct{}, 1)}
+	r := &record{f.far, t, make(chan struct{}, 1)}
 	if err := r.heard(); err != nil {
 		t.Close()
 		return nil, err
@@ -87,7 +87,7 @@ func (f *far) Journal() (apply.Journal, error) {
 var journalMethod = method[none, none]{
 	name: "journal",
 	answer: func(_ context.Context, c *received, _ none) (none, error) {
-		j, err := c.host().Journal()
+		j, err := c.host().Runs.Journal()
 		if err != nil {
 			return none{}, err
 		}

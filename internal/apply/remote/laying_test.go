@@ -14,7 +14,6 @@ import (
 
 // A laying host is at work for a while after its caller wants no more.
 type laying struct {
-	apply.Host
 	begun chan bool
 	over  atomic.Bool
 }
@@ -27,9 +26,21 @@ func (l *laying) lay(way io.Reader) error {
 	return err
 }
 
-func (l *laying) LayBackup(_ context.Context, way io.ReadWriter) error { return l.lay(way) }
+// Its subjects.
+type (
+	layingBackups struct {
+		apply.BackupHost
+		*laying
+	}
+	layingVolumes struct {
+		apply.VolumeHost
+		*laying
+	}
+)
 
-func (l *laying) LayVolume(_ context.Context, _ apply.Directory, way io.ReadWriter) error {
+func (l layingBackups) LayBackup(_ context.Context, way io.ReadWriter) error { return l.lay(way) }
+
+func (l layingVolumes) LayVolume(_ context.Context, _ apply.Directory, way io.ReadWriter) error {
 	return l.lay(way)
 }
 
@@ -39,17 +50,18 @@ type layingMachine struct {
 }
 
 func (m *layingMachine) Host(_, key string, secrets apply.Secrets) apply.Host {
-	m.of.Host = m.machine.Host("", key, secrets)
-	return &m.of
+	h := m.machine.Host("", key, secrets)
+	h.Backups, h.Volumes = layingBackups{h.Backups, &m.of}, layingVolumes{h.Volumes, &m.of}
+	return h
 }
 
 // TestLayingEnds: what is laid down on a host is at rest when the call is over, also if the caller has interrupted it, or has nothing more to
 // send because the backup is damaged: what the caller removes then does not come back.
 func TestLayingEnds(t *testing.T) {
 	calls := map[string]func(ctx context.Context, h apply.Host, way io.ReadWriter) error{
-		"backup": func(ctx context.Context, h apply.Host, way io.ReadWriter) error { return h.LayBackup(ctx, way) },
+		"backup": func(ctx context.Context, h apply.Host, way io.ReadWriter) error { return h.Backups.LayBackup(ctx, way) },
 		"volume": func(ctx context.Context, h apply.Host, way io.ReadWriter) error {
-			return h.LayVolume(ctx, apply.Directory{}, way)
+			return h.Volumes.LayVolume(ctx, apply.Directory{}, way)
 		},
 	}
 	for name, call := range calls {

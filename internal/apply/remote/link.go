@@ -216,5 +216,9 @@ func (l *Link) unlessLost(ctx context.Context, err error) error {
 
 // Host gives the host as a site with this key has it, which gets the values of secrets from here.
 func (l *Link) Host(key string, secrets apply.Secrets) apply.Host {
-	return &far{Link: l, at: place{Host: l.name, Key: key}, secrets: secrets}
+	f := &far{Link: l, at: place{Host: l.name, Key: key}, secrets: secrets}
+	return apply.Host{
+		Runs: runHost{f}, State: stateHost{f}, Nodes: nodeHost{f}, Releases: releaseHost{f}, Layers: layerHost{f}, Volumes: volumeHost{f},
+		Snapshots: snapshotHost{f}, Backups: backupHost{f}, Twins: twinHost{f}, Secrets: secretHost{f}, Transfers: transferHost{f},
+	}
 }

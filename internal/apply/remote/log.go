@@ -9,14 +9,14 @@ import (
 )
 
 // Log opens what the roles of a node printed.
-func (f *far) Log(ctx context.Context, node string) (io.ReadCloser, error) {
-	return logMethod.stream(ctx, f, node)
+func (f nodeHost) Log(ctx context.Context, node string) (io.ReadCloser, error) {
+	return logMethod.stream(ctx, f.far, node)
 }
 
 var logMethod = method[string, none]{
 	name: "log", traits: traits{long: true, abandoned: true},
 	answer: func(ctx context.Context, c *received, node string) (none, error) {
-		log, err := c.host().Log(ctx, node)
+		log, err := c.host().Nodes.Log(ctx, node)
 		if err != nil {
 			return none{}, err
 		}

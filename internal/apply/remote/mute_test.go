@@ -72,7 +72,7 @@ func toDeaf(t *testing.T, d deaf, told func(string)) *Link {
 }
 
 // nearby are the methods of a host for which nothing is asked of it, or nothing but a greeting, or no talk is begun.
-var nearby = []string{"Redact", "Runner", "Console", "Screen", "Took", "Dial", "Clock"}
+var nearby = []string{"Secrets.Redact", "Nodes.Runner", "Nodes.Console", "Nodes.Screen", "Runs.Took", "Transfers.Dial", "Runs.Clock"}
 
 // asksHost are all calls that ask a host, by name: the methods of apply.Host, with arguments that mean nothing, and those of a link.
 func asksHost() map[string]func(ctx context.Context, l *Link) error {
@@ -87,20 +87,22 @@ func asksHost() map[string]func(ctx context.Context, l *Link) error {
 			return l.Measure(ctx, Experiment{}, func(string) error { return nil }, io.Discard)
 		},
 	}
-	of := reflect.TypeFor[apply.Host]()
-	for i := range of.NumMethod() {
-		m := of.Method(i)
-		if slices.Contains(nearby, m.Name) {
-			continue
-		}
-		all[m.Name] = func(ctx context.Context, l *Link) error {
-			f := reflect.ValueOf(l.Host("s", nil)).MethodByName(m.Name)
-			out := f.Call(arguments(ctx, m.Type))
-			if last := out[len(out)-1]; last.Type() == reflect.TypeFor[error]() {
-				err, _ := last.Interface().(error)
-				return err
+	for _, subject := range reflect.VisibleFields(reflect.TypeFor[apply.Host]()) {
+		for i := range subject.Type.NumMethod() {
+			m := subject.Type.Method(i)
+			name := subject.Name + "." + m.Name
+			if subject.Type == reflect.TypeFor[apply.NearHost]() || slices.Contains(nearby, name) {
+				continue
 			}
-			return nil
+			all[name] = func(ctx context.Context, l *Link) error {
+				f := reflect.ValueOf(l.Host("s", nil)).FieldByIndex(subject.Index).MethodByName(m.Name)
+				out := f.Call(arguments(ctx, m.Type))
+				if last := out[len(out)-1]; last.Type() == reflect.TypeFor[error]() {
+					err, _ := last.Interface().(error)
+					return err
+				}
+				return nil
+			}
 		}
 	}
 	return all
@@ -163,8 +165,8 @@ func TestEndsWithContext(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 	}
-	begun := []string{"Hold", "Log"} // what is said first is that it begins
-	takesNoContext := []string{"CopyReleases", "WriteReleases", "Journal", "Left", "Sample"}
+	begun := []string{"Runs.Hold", "Nodes.Log"} // what is said first is that it begins
+	takesNoContext := []string{"Releases.CopyReleases", "Releases.WriteReleases", "Runs.Journal"}
 	for what, says := range map[string]func(string, *wire.Caller){"nothing": nil, "details": drip, "waits": waiting} {
 		for name, call := range asksHost() {
 			if slices.Contains(takesNoContext, name) {
@@ -185,7 +187,7 @@ func TestEndsWithContext(t *testing.T) {
 				cancel()
 				select {
 				case err := <-ended:
-					if err == nil && name != "Usage" && (what != "details" || !slices.Contains(begun, name)) {
+					if err == nil && (what != "details" || !slices.Contains(begun, name)) {
 						t.Error("it has succeeded")
 					}
 				case <-time.After(soon):
@@ -213,9 +215,6 @@ func TestAnswersInTime(t *testing.T) {
 			case about = <-d.asked:
 			case err := <-ended:
 				t.Fatalf("nothing is asked: %v", err)
-			}
-			if name == "Left" || name == "Sample" { // they have a time of their own
-				return
 			}
 			if !traitsOf(about).displayed {
 				select {
@@ -250,9 +249,9 @@ func TestAnswersInTime(t *testing.T) {
 func TestWaitsGoOn(t *testing.T) {
 	shorten(t, time.Second, time.Second, 300*time.Millisecond)
 	for name, call := range map[string]func(ctx context.Context, h apply.Host) error{
-		"Hold": func(ctx context.Context, h apply.Host) error { _, err := h.Hold(ctx, host.Holder{}); return err },
-		"Mark": func(ctx context.Context, h apply.Host) error { return h.Mark(ctx, "s") },
-		"Log":  func(ctx context.Context, h apply.Host) error { _, err := h.Log(ctx, "web1"); return err },
+		"Hold": func(ctx context.Context, h apply.Host) error { _, err := h.Runs.Hold(ctx, host.Holder{}); return err },
+		"Mark": func(ctx context.Context, h apply.Host) error { return h.State.Mark(ctx, "s") },
+		"Log":  func(ctx context.Context, h apply.Host) error { _, err := h.Nodes.Log(ctx, "web1"); return err },
 	} {
 		for what, then := range map[string]*word{"it answers": {Result: json.RawMessage("null")}, "it is mute": nil} {
 			if name == "Log" && then == nil {
@@ -324,7 +323,7 @@ func TestHalfCalls(t *testing.T) {
 	}
 	t.Run("lock", func(t *testing.T) {
 		h, told := begin(t)
-		letGo, err := h.Hold(t.Context(), host.Holder{})
+		letGo, err := h.Runs.Hold(t.Context(), host.Holder{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -336,7 +335,7 @@ func TestHalfCalls(t *testing.T) {
 	})
 	t.Run("journal", func(t *testing.T) {
 		h, _ := begin(t)
-		j, err := h.Journal()
+		j, err := h.Runs.Journal()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -352,7 +351,7 @@ func TestHalfCalls(t *testing.T) {
 	})
 	t.Run("streams", func(t *testing.T) {
 		for what, open := range map[string]func(context.Context, apply.Host) (io.ReadCloser, error){
-			"log": func(ctx context.Context, h apply.Host) (io.ReadCloser, error) { return h.Log(ctx, "web1") },
+			"log": func(ctx context.Context, h apply.Host) (io.ReadCloser, error) { return h.Nodes.Log(ctx, "web1") },
 		} {
 			h, told := begin(t)
 			ctx, cancel := context.WithCancel(t.Context())

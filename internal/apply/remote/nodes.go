@@ -13,7 +13,7 @@ import (
 )
 
 // Runner gives the way into a node.
-func (f *far) Runner(n *spec.Node) (host.Runner, error) {
+func (f nodeHost) Runner(n *spec.Node) (host.Runner, error) {
 	at := f.at
 	at.Node = n
 	in, err := f.client.RunnerAt(n.Name, at)
@@ -43,10 +43,10 @@ func (w way) Dial(ctx context.Context, network, address string) (net.Conn, error
 }
 
 // Console cannot be had from here yet.
-func (f *far) Console(n *spec.Node) (host.Console, error) { return nil, f.onlyThere(n, "console") }
+func (f nodeHost) Console(n *spec.Node) (host.Console, error) { return nil, f.onlyThere(n, "console") }
 
 // Screen cannot be had from here yet.
-func (f *far) Screen(n *spec.Node) (host.Screen, error) { return nil, f.onlyThere(n, "screen") }
+func (f nodeHost) Screen(n *spec.Node) (host.Screen, error) { return nil, f.onlyThere(n, "screen") }
 
 func (f *far) onlyThere(n *spec.Node, what string) error {
 	return problem.New(problem.Unable, "node %s is on host %s, and its %s can be had only there", n.Name, f.at.Host, what).
@@ -54,8 +54,8 @@ func (f *far) onlyThere(n *spec.Node, what string) error {
 }
 
 // Meter reads what nodes use.
-func (f *far) Meter(ctx context.Context, nodes []observe.Node, before map[int]host.Sample) ([]apply.Reading, error) {
-	all, err := meterMethod.call(ctx, f, metered{nodes, before})
+func (f nodeHost) Meter(ctx context.Context, nodes []observe.Node, before map[int]host.Sample) ([]apply.Reading, error) {
+	all, err := meterMethod.call(ctx, f.far, metered{nodes, before})
 	if err == nil && len(all) != len(nodes) {
 		err = fmt.Errorf("%d of %d nodes were read", len(all), len(nodes))
 	}
@@ -71,6 +71,6 @@ type metered struct {
 var meterMethod = method[metered, []apply.Reading]{
 	name: "meter", traits: traits{maxBytes: listMaxBytes, long: true, abandoned: true},
 	answer: func(ctx context.Context, c *received, ask metered) ([]apply.Reading, error) {
-		return c.host().Meter(ctx, ask.Nodes, ask.Before)
+		return c.host().Nodes.Meter(ctx, ask.Nodes, ask.Before)
 	},
 }

@@ -33,19 +33,19 @@ type reply struct {
 }
 
 // Word says what is in a layer over there.
-func (f *far) Word(ctx context.Context, layer string) (w image.Word, err error) {
-	return layerMethod.call(ctx, f, layer)
+func (f layerHost) Word(ctx context.Context, layer string) (w image.Word, err error) {
+	return layerMethod.call(ctx, f.far, layer)
 }
 
 var layerMethod = method[string, image.Word]{
 	name: "layer", traits: traits{long: true, abandoned: true},
 	answer: func(ctx context.Context, c *received, layer string) (image.Word, error) {
-		return c.host().Word(ctx, layer)
+		return c.host().Layers.Word(ctx, layer)
 	},
 }
 
 // Give does what a host that gives does.
-func (f *far) Give(ctx context.Context, e apply.Errand, at apply.Spot, meet func(lane.Card) (lane.Card, error), say func(string)) (sum string, err error) {
+func (f transferHost) Give(ctx context.Context, e apply.Errand, at apply.Spot, meet func(lane.Card) (lane.Card, error), say func(string)) (sum string, err error) {
 	return giveMethod.ask(ctx, f.Link, f.at, gift{e, at}, func(t *wire.Talk, w *word) error {
 		if w.Meet == nil {
 			say(w.Detail)
@@ -68,12 +68,12 @@ var giveMethod = method[gift, string]{
 	name: "give", traits: traits{long: true, displayed: true},
 	answer: func(ctx context.Context, c *received, g gift) (string, error) {
 		steers := &caller{with: c.Caller}
-		return c.host().Give(ctx, g.Errand, g.At, func(mine lane.Card) (lane.Card, error) { return steers.ask(meeting{Card: mine}) }, c.detail)
+		return c.host().Transfers.Give(ctx, g.Errand, g.At, func(mine lane.Card) (lane.Card, error) { return steers.ask(meeting{Card: mine}) }, c.detail)
 	},
 }
 
 // Take does what a host that takes does. It may meet several others at the same time, and asks one after the other.
-func (f *far) Take(ctx context.Context, e apply.Errand, with apply.Meeting, say func(string)) error {
+func (f transferHost) Take(ctx context.Context, e apply.Errand, with apply.Meeting, say func(string)) error {
 	_, err := takeMethod.ask(ctx, f.Link, f.at, e, func(t *wire.Talk, w *word) error {
 		switch {
 		case w.Doubt != "":
@@ -101,12 +101,12 @@ func (f *far) Take(ctx context.Context, e apply.Errand, with apply.Meeting, say 
 var takeMethod = method[apply.Errand, none]{
 	name: "take", traits: traits{long: true, displayed: true},
 	answer: func(ctx context.Context, c *received, e apply.Errand) (none, error) {
-		return none{}, c.host().Take(ctx, e, &caller{with: c.Caller}, c.detail)
+		return none{}, c.host().Transfers.Take(ctx, e, &caller{with: c.Caller}, c.detail)
 	},
 }
 
 // Dial connects on the host itself.
-func (f *far) Dial(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
+func (f transferHost) Dial(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
 	c, err := f.client.Runner(f.at.Host).Dial(ctx, "tcp", to.String())
 	return c, f.unlessLost(ctx, err)
 }

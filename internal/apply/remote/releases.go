@@ -8,70 +8,70 @@ import (
 )
 
 // ReadReleases tells which releases are live.
-func (f *far) ReadReleases(ctx context.Context) (r observe.Releases, err error) {
-	return releasesMethod.call(ctx, f, none{})
+func (f releaseHost) ReadReleases(ctx context.Context) (r observe.Releases, err error) {
+	return releasesMethod.call(ctx, f.far, none{})
 }
 
 var releasesMethod = method[none, observe.Releases]{
 	name: "releases", traits: traits{abandoned: true},
 	answer: func(ctx context.Context, c *received, _ none) (observe.Releases, error) {
-		return c.host().ReadReleases(ctx)
+		return c.host().Releases.ReadReleases(ctx)
 	},
 }
 
 // WriteReleases takes down which are live.
-func (f *far) WriteReleases(r observe.Releases) error {
-	_, err := writeReleasesMethod.call(context.Background(), f, r)
+func (f releaseHost) WriteReleases(r observe.Releases) error {
+	_, err := writeReleasesMethod.call(context.Background(), f.far, r)
 	return err
 }
 
 var writeReleasesMethod = method[observe.Releases, none]{
 	name: "set releases",
 	answer: func(_ context.Context, c *received, r observe.Releases) (none, error) {
-		return none{}, c.host().WriteReleases(r)
+		return none{}, c.host().Releases.WriteReleases(r)
 	},
 }
 
 // CopyReleases takes down what another host has on record.
-func (f *far) CopyReleases(r observe.Releases) error {
-	_, err := copyReleasesMethod.call(context.Background(), f, r)
+func (f releaseHost) CopyReleases(r observe.Releases) error {
+	_, err := copyReleasesMethod.call(context.Background(), f.far, r)
 	return err
 }
 
 var copyReleasesMethod = method[observe.Releases, none]{
 	name: "copy releases",
 	answer: func(_ context.Context, c *received, r observe.Releases) (none, error) {
-		return none{}, c.host().CopyReleases(r)
+		return none{}, c.host().Releases.CopyReleases(r)
 	},
 }
 
 // Editions tells of which of some releases the host keeps a copy.
-func (f *far) Editions(ctx context.Context, of []int) (all map[int]string, err error) {
-	return editionsMethod.call(ctx, f, of)
+func (f releaseHost) Editions(ctx context.Context, of []int) (all map[int]string, err error) {
+	return editionsMethod.call(ctx, f.far, of)
 }
 
 var editionsMethod = method[[]int, map[int]string]{
 	name: "editions", traits: traits{abandoned: true},
 	answer: func(ctx context.Context, c *received, ask []int) (map[int]string, error) {
-		return c.host().Editions(ctx, ask)
+		return c.host().Releases.Editions(ctx, ask)
 	},
 }
 
 // SendEdition lets the host send the copy of the site directory from which a release was staged.
-func (f *far) SendEdition(ctx context.Context, release int, rw io.ReadWriter) error {
-	return sendEditionMethod.along(ctx, f, release, rw)
+func (f releaseHost) SendEdition(ctx context.Context, release int, rw io.ReadWriter) error {
+	return sendEditionMethod.along(ctx, f.far, release, rw)
 }
 
 var sendEditionMethod = method[int, none]{
 	name: "send edition", traits: traits{long: true, abandoned: true},
 	answer: func(ctx context.Context, c *received, ask int) (none, error) {
-		return none{}, c.host().SendEdition(ctx, ask, c.stream())
+		return none{}, c.host().Releases.SendEdition(ctx, ask, c.stream())
 	},
 }
 
 // KeepEdition stores one.
-func (f *far) KeepEdition(ctx context.Context, release int, digest string, rw io.ReadWriter) error {
-	return keepEditionMethod.along(ctx, f, edition{release, digest}, rw)
+func (f releaseHost) KeepEdition(ctx context.Context, release int, digest string, rw io.ReadWriter) error {
+	return keepEditionMethod.along(ctx, f.far, edition{release, digest}, rw)
 }
 
 // An edition is the copy of a site directory that is about to be sent.
@@ -83,7 +83,7 @@ type edition struct {
 var keepEditionMethod = method[edition, none]{
 	name: "keep edition", traits: traits{long: true, abandoned: true},
 	answer: func(ctx context.Context, c *received, ask edition) (none, error) {
-		return none{}, c.host().KeepEdition(ctx, ask.Release, ask.Digest, c.stream())
+		return none{}, c.host().Releases.KeepEdition(ctx, ask.Release, ask.Digest, c.stream())
 	},
 }
 

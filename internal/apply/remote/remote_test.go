@@ -73,7 +73,7 @@ func (m *machine) of(key string) *memory.Host {
 
 func (m *machine) Host(_, key string, secrets apply.Secrets) apply.Host {
 	m.secrets = secrets
-	return m.of(key).Worker
+	return m.of(key).Worker.Host
 }
 
 func (m *machine) Outfit(_ context.Context, engines []string, say func(string)) ([]string, error) {
@@ -230,7 +230,7 @@ func (p *pair) load() *site.Site {
 func (p *pair) up(s *site.Site) int {
 	p.Helper()
 	packer := pack.New(s, nil)
-	seen, err := p.far.Observe(p.Context(), []string{"fake"})
+	seen, err := p.far.State.Observe(p.Context(), []string{"fake"})
 	must(p, err)
 	steps, err := plan.Up(s, []observe.Host{seen}, plan.Goal{})
 	must(p, err)
@@ -238,11 +238,11 @@ func (p *pair) up(s *site.Site) int {
 	for _, step := range steps.Steps {
 		whole, err := packer.Pack(step, func() (*site.Site, error) { return s, nil })
 		must(p, err)
-		if err := p.far.Do(p.Context(), whole, func(text string) { details = append(details, text) }); err != nil {
+		if err := p.far.Runs.Do(p.Context(), whole, func(text string) { details = append(details, text) }); err != nil {
 			p.Fatalf("%v: %v", step, err)
 		}
 	}
-	must(p, p.far.Settle(p.Context(), steps.Steps))
+	must(p, p.far.Runs.Settle(p.Context(), steps.Steps))
 	return len(steps.Steps)
 }
 
@@ -250,42 +250,42 @@ func (p *pair) up(s *site.Site) int {
 func TestSteps(t *testing.T) {
 	p := newPair(t)
 	s := p.load()
-	letGo, err := p.far.Hold(t.Context(), host.Holder{Who: "ada"})
+	letGo, err := p.far.Runs.Hold(t.Context(), host.Holder{Who: "ada"})
 	must(t, err)
 	defer letGo()
-	must(t, p.far.Sweep(t.Context()))
+	must(t, p.far.Runs.Sweep(t.Context()))
 	if n := p.up(s); n < 10 {
 		t.Errorf("%d steps", n)
 	}
 	if n := p.up(s); n != 0 {
 		t.Errorf("a second plan has %d steps", n)
 	}
-	far, err := p.far.Observe(t.Context(), []string{"fake"})
+	far, err := p.far.State.Observe(t.Context(), []string{"fake"})
 	must(t, err)
-	near, err := p.near.Worker.Observe(t.Context(), []string{"fake"})
+	near, err := p.near.Worker.State.Observe(t.Context(), []string{"fake"})
 	must(t, err)
 	far.Disk, near.Disk = nil, nil // others write to it meanwhile
 	same(t, far, near)
-	nodes, err := p.far.Nodes(t.Context())
+	nodes, err := p.far.Nodes.Nodes(t.Context())
 	must(t, err)
 	if len(nodes) != 3 || nodes[0].State != observe.Running {
 		t.Fatalf("the nodes are %+v", nodes)
 	}
-	must(t, p.far.Mark(t.Context(), "a1"))
-	there, err := p.far.Present(t.Context(), apply.Closely)
+	must(t, p.far.State.Mark(t.Context(), "a1"))
+	there, err := p.far.Nodes.Present(t.Context(), apply.Closely)
 	must(t, err)
-	here, err := p.near.Worker.Present(t.Context(), apply.Closely)
+	here, err := p.near.Worker.Nodes.Present(t.Context(), apply.Closely)
 	must(t, err)
 	if same(t, there, here); there.Origin != "a1" || len(there.Nodes) != 3 {
 		t.Errorf("present are %+v", there)
 	}
 	nodes[0].Drift = []observe.Drift{{Kind: "old"}}
 	wanted := append([]observe.Node(nil), nodes...)
-	must(t, p.far.Probe(t.Context(), nodes, make([]apply.Want, len(nodes))))
-	must(t, p.near.Worker.Probe(t.Context(), wanted, make([]apply.Want, len(nodes))))
+	must(t, p.far.Nodes.Probe(t.Context(), nodes, make([]apply.Want, len(nodes))))
+	must(t, p.near.Worker.Nodes.Probe(t.Context(), wanted, make([]apply.Want, len(nodes))))
 	same(t, nodes, wanted)
 	for _, before := range []map[int]host.Sample{nil, {}} {
-		read, err := p.far.Meter(t.Context(), nodes, before)
+		read, err := p.far.Nodes.Meter(t.Context(), nodes, before)
 		must(t, err)
 		if len(read) != len(nodes) || (read[0].Usage == nil) != (before == nil) {
 			t.Errorf("of %d nodes, since %v, was read %+v", len(nodes), before, read)
@@ -310,20 +310,20 @@ func same[T any](t *testing.T, far, near T) {
 // TestLock: the helper holds the lock, and who asks for it is told who has it. It goes when the connection does.
 func TestLock(t *testing.T) {
 	p := newPair(t)
-	letGo, err := p.far.Hold(t.Context(), host.Holder{Who: "ada", Command: "orrery up"})
+	letGo, err := p.far.Runs.Hold(t.Context(), host.Holder{Who: "ada", Command: "orrery up"})
 	must(t, err)
 	other := p.open("1")
 	grace := other.Host("s", p.keyring())
-	if _, err := grace.Hold(t.Context(), host.Holder{Who: "grace"}); !problem.Is(err, problem.Locked) || !strings.Contains(err.Error(), "ada at ") || !strings.Contains(err.Error(), "host sv2: /") {
+	if _, err := grace.Runs.Hold(t.Context(), host.Holder{Who: "grace"}); !problem.Is(err, problem.Locked) || !strings.Contains(err.Error(), "ada at ") || !strings.Contains(err.Error(), "host sv2: /") {
 		t.Errorf("it is held: %v", err)
 	}
 	letGo()
-	letGo, err = grace.Hold(t.Context(), host.Holder{Who: "grace"})
+	letGo, err = grace.Runs.Hold(t.Context(), host.Holder{Who: "grace"})
 	must(t, err)
 	other.Close()
 	must(t, <-p.ended)
 	letGo() // there is nobody any more
-	if letGo, err = p.far.Hold(t.Context(), host.Holder{Who: "ada"}); err != nil {
+	if letGo, err = p.far.Runs.Hold(t.Context(), host.Holder{Who: "ada"}); err != nil {
 		t.Fatal(err)
 	}
 	letGo()
@@ -332,29 +332,29 @@ func TestLock(t *testing.T) {
 // TestRecords: journal, releases and logs of a host are read and written by way of a helper.
 func TestRecords(t *testing.T) {
 	p := newPair(t)
-	j, err := p.far.Journal()
+	j, err := p.far.Runs.Journal()
 	must(t, err)
 	for _, kind := range []string{"begin", "end"} {
 		must(t, j.Add(journal.Entry{Kind: kind, Run: "1"}))
 	}
 	must(t, j.Close())
-	all, damaged, err := p.far.Entries(t.Context(), 0)
+	all, damaged, err := p.far.Runs.Entries(t.Context(), 0)
 	if err != nil || len(all) != 2 || all[1].Kind != "end" || len(damaged) > 0 {
 		t.Errorf("the journal has %v, %v, %v", all, damaged, err)
 	}
 	r := observe.Releases{Active: map[string]int{"web1": 700}}
-	must(t, p.far.WriteReleases(r))
-	back, err := p.far.ReadReleases(t.Context())
+	must(t, p.far.Releases.WriteReleases(r))
+	back, err := p.far.Releases.ReadReleases(t.Context())
 	must(t, err)
 	if back.Active["web1"] != 700 || back.ID == "" {
 		t.Errorf("on record is %+v", back)
 	}
-	must(t, p.far.WriteReleases(observe.Releases{Active: map[string]int{"web1": 701}}))
-	must(t, p.far.CopyReleases(back))
-	again, err := p.far.ReadReleases(t.Context())
+	must(t, p.far.Releases.WriteReleases(observe.Releases{Active: map[string]int{"web1": 701}}))
+	must(t, p.far.Releases.CopyReleases(back))
+	again, err := p.far.Releases.ReadReleases(t.Context())
 	must(t, err)
 	same(t, again, back)
-	if err := p.far.SendEdition(t.Context(), 700, new(bytes.Buffer)); !errors.Is(err, fs.ErrNotExist) {
+	if err := p.far.Releases.SendEdition(t.Context(), 700, new(bytes.Buffer)); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("an edition that is not there: %v", err)
 	}
 	made := t.TempDir()
@@ -363,21 +363,21 @@ func TestRecords(t *testing.T) {
 	digest, err := edition.Digest(made)
 	must(t, err)
 	keep := func(release int, digest string, send func(io.ReadWriter) error) error {
-		return treesync.Pipe(t.Context(), send, func(rw io.ReadWriter) error { return p.far.KeepEdition(t.Context(), release, digest, rw) })
+		return treesync.Pipe(t.Context(), send, func(rw io.ReadWriter) error { return p.far.Releases.KeepEdition(t.Context(), release, digest, rw) })
 	}
 	send := func(rw io.ReadWriter) error { return edition.Send(t.Context(), made, rw) }
 	if err := keep(700, "sha256:00", send); err == nil || !strings.Contains(err.Error(), "its digest is "+digest) {
 		t.Errorf("an edition with another digest: %v", err)
 	}
 	must(t, keep(700, digest, send))
-	kept, err := p.far.Editions(t.Context(), []int{700, 701})
+	kept, err := p.far.Releases.Editions(t.Context(), []int{700, 701})
 	must(t, err)
 	same(t, kept, map[int]string{700: digest})
 	var came string
 	must(t, treesync.Pipe(t.Context(), func(rw io.ReadWriter) (err error) {
 		came, err = edition.Receive(t.Context(), rw, t.TempDir())
 		return err
-	}, func(rw io.ReadWriter) error { return p.far.SendEdition(t.Context(), 700, rw) }))
+	}, func(rw io.ReadWriter) error { return p.far.Releases.SendEdition(t.Context(), 700, rw) }))
 	same(t, came, digest)
 	strange := func(rw io.ReadWriter) error {
 		if _, err := treesync.NewStream(rw); err != nil {
@@ -392,11 +392,11 @@ func TestRecords(t *testing.T) {
 	if err := keep(700, digest, func(io.ReadWriter) error { return errors.New("lost") }); err == nil {
 		t.Error("an edition is kept that was cut short")
 	}
-	if kept, err = p.far.Editions(t.Context(), []int{700, 701}); err != nil || len(kept) != 1 {
+	if kept, err = p.far.Releases.Editions(t.Context(), []int{700, 701}); err != nil || len(kept) != 1 {
 		t.Errorf("after that, kept are %v: %v", kept, err)
 	}
 	p.receives()
-	if _, err := p.far.Log(t.Context(), "web1"); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := p.far.Nodes.Log(t.Context(), "web1"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a log that is not there: %v", err)
 	}
 	long := strings.Repeat("a line of a log\n", 20_000)
@@ -404,7 +404,7 @@ func TestRecords(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(p.dirs.Logs("s"), "web1.log"), []byte(long), 0o600))
 	must(t, os.WriteFile(filepath.Join(p.dirs.Logs("s"), "web2.log"), nil, 0o600))
 	for node, want := range map[string]string{"web1": long, "web2": ""} {
-		log, err := p.far.Log(t.Context(), node)
+		log, err := p.far.Nodes.Log(t.Context(), node)
 		must(t, err)
 		text, err := io.ReadAll(log)
 		must(t, err)
@@ -432,7 +432,7 @@ func TestOutfit(t *testing.T) {
 // TestForget: what a host keeps of a site goes, but not as long as there is something of it that would be missed.
 func TestForget(t *testing.T) {
 	p := newPair(t)
-	must(t, p.far.SetDrained(t.Context(), &observe.Drain{Who: "ada"}))
+	must(t, p.far.State.SetDrained(t.Context(), &observe.Drain{Who: "ada"}))
 	must(t, os.MkdirAll(filepath.Join(p.dirs.State, "helper", "abc"), 0o755))
 	layer := filepath.Join(p.dirs.State, "store", "ab315c39")
 	for _, dir := range []string{layer, p.dirs.State + "/store/.lock", p.dirs.State + "/store/.staging", p.dirs.State + "/sites/.other-new"} {
@@ -441,14 +441,14 @@ func TestForget(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(layer, "layer.json"), []byte("{}"), 0o644))
 	for _, dir := range []string{p.dirs.Volumes("s") + "/data", p.dirs.Snapshots("s") + "/one"} {
 		must(t, os.MkdirAll(dir, 0o755))
-		if _, err := p.far.Forget(t.Context()); !problem.Is(err, problem.Surprise) || !strings.Contains(err.Error(), filepath.Base(dir)) {
+		if _, err := p.far.State.Forget(t.Context()); !problem.Is(err, problem.Surprise) || !strings.Contains(err.Error(), filepath.Base(dir)) {
 			t.Errorf("with %s: %v", dir, err)
 		}
 		must(t, os.RemoveAll(dir))
 	}
 	other := p.dirs.Site("other")
 	must(t, os.MkdirAll(other, 0o755))
-	left, err := p.far.Forget(t.Context())
+	left, err := p.far.State.Forget(t.Context())
 	if err != nil || len(left) != 2 || !strings.Contains(left[0], "1 layer in "+p.dirs.State+"/store") || !strings.Contains(left[1], "helper") {
 		t.Errorf("left is %q: %v", left, err)
 	}
@@ -456,7 +456,7 @@ func TestForget(t *testing.T) {
 		t.Errorf("what was kept of it: %v", err)
 	}
 	must(t, os.RemoveAll(other))
-	left, err = p.far.Forget(t.Context())
+	left, err = p.far.State.Forget(t.Context())
 	if err != nil || len(left) != 1 {
 		t.Errorf("left is %q: %v", left, err)
 	}
@@ -471,10 +471,10 @@ func TestDrainMark(t *testing.T) {
 	wants := func(want *observe.Drain) {
 		t.Helper()
 		for _, h := range []apply.Host{p.far, p.link.Host("s", p.keyring())} {
-			seen, err := h.Observe(t.Context(), nil)
+			seen, err := h.State.Observe(t.Context(), nil)
 			must(t, err)
 			same(t, seen.Drained, want)
-			alone, err := h.Drained(t.Context())
+			alone, err := h.State.Drained(t.Context())
 			must(t, err)
 			same(t, alone, want)
 			if seen.Disk == nil || seen.Disk.Free <= 0 || seen.Disk.Free > seen.Disk.Total {
@@ -484,18 +484,18 @@ func TestDrainMark(t *testing.T) {
 	}
 	wants(nil)
 	mark := &observe.Drain{Who: "ada", Since: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
-	must(t, p.far.SetDrained(t.Context(), mark))
-	must(t, p.far.SetDrained(t.Context(), mark))
+	must(t, p.far.State.SetDrained(t.Context(), mark))
+	must(t, p.far.State.SetDrained(t.Context(), mark))
 	wants(mark)
-	if seen, err := p.link.Host("other", p.keyring()).Observe(t.Context(), nil); err != nil || seen.Drained != nil {
+	if seen, err := p.link.Host("other", p.keyring()).State.Observe(t.Context(), nil); err != nil || seen.Drained != nil {
 		t.Errorf("another site has %+v: %v", seen.Drained, err)
 	}
 	must(t, os.WriteFile(filepath.Join(p.dirs.Site("s"), "drained.json"), []byte("{"), 0o600))
-	if _, err := p.far.Observe(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "drained.json") {
+	if _, err := p.far.State.Observe(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "drained.json") {
 		t.Errorf("half a mark: %v", err)
 	}
-	must(t, p.far.SetDrained(t.Context(), nil))
-	must(t, p.far.SetDrained(t.Context(), nil))
+	must(t, p.far.State.SetDrained(t.Context(), nil))
+	must(t, p.far.State.SetDrained(t.Context(), nil))
 	wants(nil)
 }
 
@@ -503,38 +503,38 @@ func TestDrainMark(t *testing.T) {
 func TestErrors(t *testing.T) {
 	p := newPair(t)
 	p.up(p.load())
-	nodes, err := p.far.Nodes(t.Context())
+	nodes, err := p.far.Nodes.Nodes(t.Context())
 	must(t, err)
 	other := nodes[0].Node
 	other.Engine = "kvm"
-	_, near := p.near.Worker.Runner(&other)
-	in, err := p.far.Runner(&other)
+	_, near := p.near.Worker.Nodes.Runner(&other)
+	in, err := p.far.Nodes.Runner(&other)
 	must(t, err)
 	far := in.Run(t.Context(), host.Command{Args: []string{"true"}})
 	if !problem.Is(far, problem.Unable) || !strings.Contains(far.Error(), near.Error()) {
 		t.Errorf("from the far end it is %v, and from the near one %v", far, near)
 	}
-	err = p.far.Do(t.Context(), &plan.Step{Kind: plan.StopNode, Node: &other}, func(string) {})
+	err = p.far.Runs.Do(t.Context(), &plan.Step{Kind: plan.StopNode, Node: &other}, func(string) {})
 	if !problem.Is(err, problem.Unable) || !strings.HasPrefix(err.Error(), "host sv2: ") {
 		t.Errorf("a step: %v", err)
 	}
 	p.near.Command = func(context.Context, engine.Ref, host.Command) error {
 		return &host.RunError{Place: "web1", Command: []string{"ask"}, Status: 3, Output: "no\n", Err: errors.New("exit status 3")}
 	}
-	in, err = p.far.Runner(&nodes[0].Node)
+	in, err = p.far.Nodes.Runner(&nodes[0].Node)
 	must(t, err)
 	var run *host.RunError
 	if err := in.Run(t.Context(), host.Command{Args: []string{"ask"}}); !errors.As(err, &run) || run.Status != 1 {
 		t.Errorf("a command: %v", err)
 	}
-	if _, err := p.far.Console(&nodes[0].Node); !problem.Is(err, problem.Unable) {
+	if _, err := p.far.Nodes.Console(&nodes[0].Node); !problem.Is(err, problem.Unable) {
 		t.Errorf("a console: %v", err)
 	}
 }
 
 // A curious host wants secrets with each step, and says what it got.
 type curious struct {
-	apply.Host
+	apply.RunHost
 	secrets apply.Secrets
 }
 
@@ -559,7 +559,9 @@ type curiousMachine struct{ machine }
 
 func (m *curiousMachine) Host(_, key string, secrets apply.Secrets) apply.Host {
 	m.secrets = secrets
-	return curious{m.of(key).Worker, secrets}
+	h := m.of(key).Worker.Host
+	h.Runs = curious{h.Runs, secrets}
+	return h
 }
 
 // TestSecrets: the helper asks for a secret when a step needs it, once, and knows what it must not show. Of what the step does not need it gets nothing, and without a step neither.
@@ -581,7 +583,7 @@ func TestSecrets(t *testing.T) {
 		return s
 	}
 	var said []string
-	must(t, h.Do(t.Context(), step("password", "password"), func(text string) { said = append(said, text) }))
+	must(t, h.Runs.Do(t.Context(), step("password", "password"), func(text string) { said = append(said, text) }))
 	if got, want := strings.Join(said, ", "), "hunter22, hunter22, rendered /etc/x, it is <secret password>"; got != want || asked.times != 1 {
 		t.Errorf("asked %d times, the host got %s", asked.times, got)
 	}
@@ -590,11 +592,11 @@ func TestSecrets(t *testing.T) {
 	}
 	lacking := p.keyring()
 	must(t, os.Remove(lacking.file))
-	err := p.to(m, "1").Host("s", lacking).Do(t.Context(), step("password", "password"), func(string) {})
+	err := p.to(m, "1").Host("s", lacking).Runs.Do(t.Context(), step("password", "password"), func(string) {})
 	if want := "control host: " + lacking.file + ": secret password cannot be read"; !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), want) {
 		t.Errorf("without the file of a secret: %v, not %s", err, want)
 	}
-	err = h.Do(t.Context(), step("other", "other"), func(string) {})
+	err = h.Runs.Do(t.Context(), step("other", "other"), func(string) {})
 	if !problem.Is(err, problem.Mistake) || !strings.Contains(err.Error(), `secret "other" is not declared`) {
 		t.Errorf("one that is not declared: %v", err)
 	}
@@ -603,7 +605,7 @@ func TestSecrets(t *testing.T) {
 	other.Duties.Roles[0].Rendered = other.Duties.Roles[0].Rendered[1:]
 	for what, s := range map[string]*plan.Step{"another secret": step("password"), "another file": other, "no role": {Kind: plan.ForgetNames, Subject: "password"}} {
 		said = nil
-		err := p.to(m, "1").Host("s", k).Do(t.Context(), s, func(text string) { said = append(said, text) })
+		err := p.to(m, "1").Host("s", k).Runs.Do(t.Context(), s, func(text string) { said = append(said, text) })
 		if !problem.Is(err, problem.Unable) || !strings.Contains(err.Error(), "the helper asks for what no step needs") || what != "another file" && said != nil {
 			t.Errorf("%s: the host got %s: %v", what, said, err)
 		}
@@ -616,20 +618,20 @@ func TestSecrets(t *testing.T) {
 // TestKeptSecrets: a host keeps generated secrets, each in the place of no other.
 func TestKeptSecrets(t *testing.T) {
 	p := newPair(t)
-	if _, err := p.far.Secret(t.Context(), "db"); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := p.far.Secrets.Secret(t.Context(), "db"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("one that is not there: %v", err)
 	}
 	for range 2 {
-		must(t, p.far.KeepSecret(t.Context(), "db", "abcDEF123"))
+		must(t, p.far.Secrets.KeepSecret(t.Context(), "db", "abcDEF123"))
 	}
-	if v, err := p.far.Secret(t.Context(), "db"); v != "abcDEF123" || err != nil {
+	if v, err := p.far.Secrets.Secret(t.Context(), "db"); v != "abcDEF123" || err != nil {
 		t.Errorf("kept is %q: %v", v, err)
 	}
-	if err := p.far.KeepSecret(t.Context(), "db", "abcDEF124"); !problem.Is(err, problem.Surprise) {
+	if err := p.far.Secrets.KeepSecret(t.Context(), "db", "abcDEF124"); !problem.Is(err, problem.Surprise) {
 		t.Errorf("another value: %v", err)
 	}
 	for _, name := range []string{"", "../keys", ".x", "a\x00b"} {
-		if err := p.far.KeepSecret(t.Context(), name, "abcDEF123"); err == nil {
+		if err := p.far.Secrets.KeepSecret(t.Context(), name, "abcDEF123"); err == nil {
 			t.Errorf("a secret is kept that is called %q", name)
 		}
 	}
@@ -657,7 +659,7 @@ func TestStops(t *testing.T) {
 	p := newPair(t)
 	s := p.load()
 	p.up(s)
-	nodes, err := p.far.Nodes(t.Context())
+	nodes, err := p.far.Nodes.Nodes(t.Context())
 	must(t, err)
 	begun, ended := make(chan bool, 8), make(chan error, 8)
 	p.near.Command = func(ctx context.Context, _ engine.Ref, _ host.Command) error {
@@ -666,7 +668,7 @@ func TestStops(t *testing.T) {
 		ended <- context.Cause(ctx)
 		return context.Cause(ctx)
 	}
-	in, err := p.far.Runner(&nodes[0].Node)
+	in, err := p.far.Nodes.Runner(&nodes[0].Node)
 	must(t, err)
 	went := make(chan error, 1)
 	go func() { went <- in.Run(context.Background(), host.Command{Args: []string{"wait"}}) }()
@@ -676,7 +678,7 @@ func TestStops(t *testing.T) {
 	if err := <-went; !problem.Is(err, problem.Failed) || !strings.Contains(err.Error(), "host sv2: the connection has ended") {
 		t.Errorf("the command ended with %v", err)
 	}
-	if err := p.far.Sweep(t.Context()); !problem.Is(err, problem.Failed) || !strings.Contains(err.Error(), "host sv2: the connection has ended") {
+	if err := p.far.Runs.Sweep(t.Context()); !problem.Is(err, problem.Failed) || !strings.Contains(err.Error(), "host sv2: the connection has ended") {
 		t.Errorf("what comes then: %v", err)
 	}
 }

@@ -16,8 +16,8 @@ import (
 )
 
 // Secret gives the host's copy of a generated secret. A host may say anything, and what it says comes to nodes of other hosts.
-func (f *far) Secret(ctx context.Context, name string) (value string, err error) {
-	value, err = secretMethod.call(ctx, f, name)
+func (f secretHost) Secret(ctx context.Context, name string) (value string, err error) {
+	value, err = secretMethod.call(ctx, f.far, name)
 	if err != nil {
 		return "", err
 	}
@@ -29,14 +29,16 @@ func (f *far) Secret(ctx context.Context, name string) (value string, err error)
 }
 
 // KeepSecret lets the host keep one.
-func (f *far) KeepSecret(ctx context.Context, name, value string) error {
-	_, err := keepSecretMethod.call(ctx, f, namedSecret{name, value})
+func (f secretHost) KeepSecret(ctx context.Context, name, value string) error {
+	_, err := keepSecretMethod.call(ctx, f.far, namedSecret{name, value})
 	return err
 }
 
 var secretMethod = method[string, string]{
 	name: "secret", traits: traits{abandoned: true},
-	answer: func(ctx context.Context, c *received, name string) (string, error) { return c.host().Secret(ctx, name) },
+	answer: func(ctx context.Context, c *received, name string) (string, error) {
+		return c.host().Secrets.Secret(ctx, name)
+	},
 }
 
 // A namedSecret is a secret on its way.
@@ -48,7 +50,7 @@ type namedSecret struct {
 var keepSecretMethod = method[namedSecret, none]{
 	name: "keep secret",
 	answer: func(ctx context.Context, c *received, s namedSecret) (none, error) {
-		return none{}, c.host().KeepSecret(ctx, s.Name, s.Value)
+		return none{}, c.host().Secrets.KeepSecret(ctx, s.Name, s.Value)
 	},
 }
 

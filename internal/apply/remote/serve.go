@@ -131,7 +131,7 @@ func (h *helper) At(where json.RawMessage) (host.Runner, error) {
 	if p.Node == nil {
 		return nil, errors.New("no node is meant")
 	}
-	return h.of(p).Runner(p.Node)
+	return h.of(p).Nodes.Runner(p.Node)
 }
 
 // Talk answers a question.

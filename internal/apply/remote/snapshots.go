@@ -45,8 +45,8 @@ const (
 )
 
 // Snapshots gives the parts that the host has.
-func (f *far) Snapshots(ctx context.Context) ([]*snapshot.Snapshot, []string, error) {
-	has, err := snapshotsMethod.call(ctx, f, none{})
+func (f snapshotHost) Snapshots(ctx context.Context) ([]*snapshot.Snapshot, []string, error) {
+	has, err := snapshotsMethod.call(ctx, f.far, none{})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -69,7 +69,7 @@ func (f *far) Snapshots(ctx context.Context) ([]*snapshot.Snapshot, []string, er
 var snapshotsMethod = method[none, shelf]{
 	name: "snapshots", traits: traits{abandoned: true},
 	answer: func(ctx context.Context, c *received, _ none) (shelf, error) {
-		kept, ready, err := c.host().Snapshots(ctx)
+		kept, ready, err := c.host().Snapshots.Snapshots(ctx)
 		return shelf{kept, ready}, err
 	},
 }
@@ -106,20 +106,20 @@ func (f *far) fit(s *snapshot.Snapshot) error {
 func shown(text string) string { return visible.Line(text[:min(len(text), mostText)]) }
 
 // SnapshotSize gives how large a part is.
-func (f *far) SnapshotSize(ctx context.Context, id string) (size volume.Size, err error) {
-	return snapshotSizeMethod.call(ctx, f, id)
+func (f snapshotHost) SnapshotSize(ctx context.Context, id string) (size volume.Size, err error) {
+	return snapshotSizeMethod.call(ctx, f.far, id)
 }
 
 var snapshotSizeMethod = method[string, volume.Size]{
 	name: "size of snapshot", traits: traits{long: true, abandoned: true},
 	answer: func(ctx context.Context, c *received, ask string) (volume.Size, error) {
-		return c.host().SnapshotSize(ctx, ask)
+		return c.host().Snapshots.SnapshotSize(ctx, ask)
 	},
 }
 
 // Restoring gives the snapshot whose restoring was cut short.
-func (f *far) Restoring(ctx context.Context) (string, []string, error) {
-	c, err := restoringMethod.call(ctx, f, none{})
+func (f snapshotHost) Restoring(ctx context.Context) (string, []string, error) {
+	c, err := restoringMethod.call(ctx, f.far, none{})
 	if err == nil && (c.ID != "" && !snapshot.FitID(c.ID) || len(c.Nodes) > mostInOne) {
 		err = f.no("has restored a snapshot of a name that none has")
 	}
@@ -138,13 +138,13 @@ type cut struct {
 var restoringMethod = method[none, cut]{
 	name: "restoring", traits: traits{abandoned: true},
 	answer: func(ctx context.Context, c *received, _ none) (cut, error) {
-		id, nodes, err := c.host().Restoring(ctx)
+		id, nodes, err := c.host().Snapshots.Restoring(ctx)
 		return cut{id, nodes}, err
 	},
 }
 
 // Capture makes a part ready. If the others fail, the helper is told, and has removed its part when this returns.
-func (f *far) Capture(ctx context.Context, of apply.Capture, with snapshot.Pace) (*snapshot.Snapshot, error) {
+func (f snapshotHost) Capture(ctx context.Context, of apply.Capture, with snapshot.Pace) (*snapshot.Snapshot, error) {
 	taken, err := captureMethod.ask(ctx, f.Link, f.at, of, func(t *wire.Talk, w *word) error {
 		var next goOn
 		var err error
@@ -170,38 +170,38 @@ func (f *far) Capture(ctx context.Context, of apply.Capture, with snapshot.Pace)
 var captureMethod = method[apply.Capture, *snapshot.Snapshot]{
 	name: "capture", traits: traits{long: true},
 	answer: func(ctx context.Context, c *received, ask apply.Capture) (*snapshot.Snapshot, error) {
-		return c.host().Capture(ctx, ask, pace{c.Caller})
+		return c.host().Snapshots.Capture(ctx, ask, pace{c.Caller})
 	},
 }
 
 // KeepSnapshot keeps a part.
-func (f *far) KeepSnapshot(ctx context.Context, id string) error {
-	_, err := keepSnapshotMethod.call(ctx, f, id)
+func (f snapshotHost) KeepSnapshot(ctx context.Context, id string) error {
+	_, err := keepSnapshotMethod.call(ctx, f.far, id)
 	return err
 }
 
 var keepSnapshotMethod = method[string, none]{
 	name: "keep snapshot", traits: traits{long: true},
 	answer: func(ctx context.Context, c *received, ask string) (none, error) {
-		return none{}, c.host().KeepSnapshot(ctx, ask)
+		return none{}, c.host().Snapshots.KeepSnapshot(ctx, ask)
 	},
 }
 
 // RemoveSnapshot removes one.
-func (f *far) RemoveSnapshot(ctx context.Context, id string) error {
-	_, err := removeSnapshotMethod.call(ctx, f, id)
+func (f snapshotHost) RemoveSnapshot(ctx context.Context, id string) error {
+	_, err := removeSnapshotMethod.call(ctx, f.far, id)
 	return err
 }
 
 var removeSnapshotMethod = method[string, none]{
 	name: "remove snapshot", traits: traits{long: true},
 	answer: func(ctx context.Context, c *received, ask string) (none, error) {
-		return none{}, c.host().RemoveSnapshot(ctx, ask)
+		return none{}, c.host().Snapshots.RemoveSnapshot(ctx, ask)
 	},
 }
 
 // PutBack puts nodes back as they were.
-func (f *far) PutBack(ctx context.Context, id string, nodes []string, then func(apply.Back) error) error {
+func (f snapshotHost) PutBack(ctx context.Context, id string, nodes []string, then func(apply.Back) error) error {
 	asked := false
 	_, err := putBackMethod.ask(ctx, f.Link, f.at, putBack{id, nodes}, func(t *wire.Talk, w *word) error {
 		if w.Progress == nil || w.Progress.Back == nil || asked {
@@ -234,7 +234,7 @@ type putBack struct {
 var putBackMethod = method[putBack, none]{
 	name: "put back", traits: traits{long: true},
 	answer: func(ctx context.Context, c *received, ask putBack) (none, error) {
-		return none{}, c.host().PutBack(ctx, ask.ID, ask.Nodes, func(b apply.Back) error {
+		return none{}, c.host().Snapshots.PutBack(ctx, ask.ID, ask.Nodes, func(b apply.Back) error {
 			_, err := pace{c.Caller}.say(progress{Back: &b})
 			return err
 		})

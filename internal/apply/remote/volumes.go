@@ -11,8 +11,8 @@ import (
 )
 
 // Volumes tells of directories.
-func (f *far) Volumes(ctx context.Context, of []apply.Directory) ([]apply.Contents, error) {
-	all, err := volumesMethod.call(ctx, f, of)
+func (f volumeHost) Volumes(ctx context.Context, of []apply.Directory) ([]apply.Contents, error) {
+	all, err := volumesMethod.call(ctx, f.far, of)
 	if err != nil {
 		return nil, err
 	}
@@ -31,7 +31,7 @@ func (f *far) Volumes(ctx context.Context, of []apply.Directory) ([]apply.Conten
 var volumesMethod = method[[]apply.Directory, []apply.Contents]{
 	name: "volumes", traits: traits{long: true, abandoned: true},
 	answer: func(ctx context.Context, c *received, ask []apply.Directory) ([]apply.Contents, error) {
-		return c.host().Volumes(ctx, ask)
+		return c.host().Volumes.Volumes(ctx, ask)
 	},
 }
 
@@ -42,7 +42,7 @@ func said(w volume.Mirrored) volume.Mirrored {
 }
 
 // MirrorVolumes brings mirrors up to date.
-func (f *far) MirrorVolumes(ctx context.Context, of []apply.Directory, with apply.MirrorRun, each func(volume.Mirrored)) error {
+func (f volumeHost) MirrorVolumes(ctx context.Context, of []apply.Directory, with apply.MirrorRun, each func(volume.Mirrored)) error {
 	if name, err := os.Hostname(); err == nil {
 		with.By.Who += " at " + name
 	}
@@ -67,15 +67,15 @@ var mirrorVolumesMethod = method[mirrorRun, none]{
 	name: "mirror", traits: traits{long: true},
 	answer: func(ctx context.Context, c *received, ask mirrorRun) (none, error) {
 		ask.With.By.Pid = os.Getpid() // that of the caller means nothing here
-		return none{}, c.host().MirrorVolumes(ctx, ask.Of, ask.With, func(m volume.Mirrored) {
+		return none{}, c.host().Volumes.MirrorVolumes(ctx, ask.Of, ask.With, func(m volume.Mirrored) {
 			_ = c.Say(word{Progress: &progress{Mirrored: &m}})
 		})
 	},
 }
 
 // KeepMirrors lets the host do that by itself.
-func (f *far) KeepMirrors(ctx context.Context, m apply.Mirrors) (notes []string, err error) {
-	notes, err = keepMirrorsMethod.call(ctx, f, m)
+func (f volumeHost) KeepMirrors(ctx context.Context, m apply.Mirrors) (notes []string, err error) {
+	notes, err = keepMirrorsMethod.call(ctx, f.far, m)
 	for i := range notes {
 		notes[i] = shown(notes[i])
 	}
@@ -85,7 +85,7 @@ func (f *far) KeepMirrors(ctx context.Context, m apply.Mirrors) (notes []string,
 var keepMirrorsMethod = method[apply.Mirrors, []string]{
 	name: "keep mirrors",
 	answer: func(ctx context.Context, c *received, ask apply.Mirrors) ([]string, error) {
-		return c.host().KeepMirrors(ctx, ask)
+		return c.host().Volumes.KeepMirrors(ctx, ask)
 	},
 }
 
@@ -93,8 +93,8 @@ var keepMirrorsMethod = method[apply.Mirrors, []string]{
 const maxNotes = 100
 
 // VerifyVolumes compares directories with their mirrors.
-func (f *far) VerifyVolumes(ctx context.Context, of []apply.Directory) ([][]volume.Deviation, error) {
-	all, err := verifyVolumesMethod.call(ctx, f, of)
+func (f volumeHost) VerifyVolumes(ctx context.Context, of []apply.Directory) ([][]volume.Deviation, error) {
+	all, err := verifyVolumesMethod.call(ctx, f.far, of)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func (f *far) VerifyVolumes(ctx context.Context, of []apply.Directory) ([][]volu
 var verifyVolumesMethod = method[[]apply.Directory, [][]volume.Deviation]{
 	name: "verify", traits: traits{long: true, abandoned: true},
 	answer: func(ctx context.Context, c *received, ask []apply.Directory) ([][]volume.Deviation, error) {
-		return c.host().VerifyVolumes(ctx, ask)
+		return c.host().Volumes.VerifyVolumes(ctx, ask)
 	},
 }
 
@@ -123,8 +123,8 @@ type filled struct {
 }
 
 // FillTwin lets the host fill the volumes of a twin.
-func (f *far) FillTwin(ctx context.Context, name string, of []apply.Share) ([]string, error) {
-	got, err := fillTwinMethod.call(ctx, f, filling{name, of})
+func (f twinHost) FillTwin(ctx context.Context, name string, of []apply.Share) ([]string, error) {
+	got, err := fillTwinMethod.call(ctx, f.far, filling{name, of})
 	if err != nil {
 		return nil, err
 	}
@@ -144,20 +144,20 @@ type filling struct {
 var fillTwinMethod = method[filling, filled]{
 	name: "fill twin", traits: traits{long: true},
 	answer: func(ctx context.Context, c *received, ask filling) (filled, error) {
-		left, err := c.host().FillTwin(ctx, ask.Twin, ask.Shares)
+		left, err := c.host().Twins.FillTwin(ctx, ask.Twin, ask.Shares)
 		return filled{left[:min(len(left), maxNotes)], faultOf(err)}, nil
 	},
 }
 
 // LayVolume lets the host take in a volume.
-func (f *far) LayVolume(ctx context.Context, of apply.Directory, way io.ReadWriter) error {
-	return layVolumeMethod.along(ctx, f, of, way)
+func (f volumeHost) LayVolume(ctx context.Context, of apply.Directory, way io.ReadWriter) error {
+	return layVolumeMethod.along(ctx, f.far, of, way)
 }
 
 var layVolumeMethod = method[apply.Directory, none]{
 	name: "lay volume", traits: traits{long: true, displayed: true},
 	answer: func(ctx context.Context, c *received, ask apply.Directory) (none, error) {
-		return none{}, c.host().LayVolume(ctx, ask, c.stream())
+		return none{}, c.host().Volumes.LayVolume(ctx, ask, c.stream())
 	},
 }
 
@@ -168,8 +168,8 @@ type inheritance struct {
 }
 
 // Adoptions gives what a node is to take over there.
-func (f *far) Adoptions(ctx context.Context, of apply.Heritage) (all []apply.Adoption, err error) {
-	all, err = adoptionsMethod.call(ctx, f, of)
+func (f volumeHost) Adoptions(ctx context.Context, of apply.Heritage) (all []apply.Adoption, err error) {
+	all, err = adoptionsMethod.call(ctx, f.far, of)
 	for i := range all {
 		a := &all[i]
 		a.Volume, a.As = shown(a.Volume), shown(a.As)
@@ -183,13 +183,13 @@ func (f *far) Adoptions(ctx context.Context, of apply.Heritage) (all []apply.Ado
 var adoptionsMethod = method[apply.Heritage, []apply.Adoption]{
 	name: "adoptions", traits: traits{abandoned: true},
 	answer: func(ctx context.Context, c *received, ask apply.Heritage) ([]apply.Adoption, error) {
-		return c.host().Adoptions(ctx, ask)
+		return c.host().Volumes.Adoptions(ctx, ask)
 	},
 }
 
 // AdoptVolumes lets the host give it that.
-func (f *far) AdoptVolumes(ctx context.Context, of apply.Heritage) ([]apply.Adopted, error) {
-	g, err := adoptVolumesMethod.call(ctx, f, of)
+func (f volumeHost) AdoptVolumes(ctx context.Context, of apply.Heritage) ([]apply.Adopted, error) {
+	g, err := adoptVolumesMethod.call(ctx, f.far, of)
 	if err != nil {
 		return nil, err
 	}
@@ -203,7 +203,7 @@ func (f *far) AdoptVolumes(ctx context.Context, of apply.Heritage) ([]apply.Adop
 var adoptVolumesMethod = method[apply.Heritage, inheritance]{
 	name: "adopt", traits: traits{long: true},
 	answer: func(ctx context.Context, c *received, ask apply.Heritage) (inheritance, error) {
-		done, err := c.host().AdoptVolumes(ctx, ask)
+		done, err := c.host().Volumes.AdoptVolumes(ctx, ask)
 		return inheritance{done, faultOf(err)}, nil
 	},
 }

@@ -13,11 +13,11 @@ import (
 )
 
 // A busy host waits for somebody with all that it is asked.
-type busy struct{ apply.Host }
+type busy struct{ apply.RunHost }
 
 func (b busy) Hold(ctx context.Context, by host.Holder) (func(), error) {
 	waits.Tell(ctx, "waits for a lock: eve\x1b[2J "+strings.Repeat("!", 10_000))
-	return b.Host.Hold(ctx, by)
+	return b.RunHost.Hold(ctx, by)
 }
 
 func (busy) Do(ctx context.Context, _ *plan.Step, say func(string)) error {
@@ -29,7 +29,11 @@ func (busy) Do(ctx context.Context, _ *plan.Step, say func(string)) error {
 
 type busyMachine struct{ machine }
 
-func (m *busyMachine) Host(_, key string, _ apply.Secrets) apply.Host { return busy{m.of(key).Worker} }
+func (m *busyMachine) Host(_, key string, _ apply.Secrets) apply.Host {
+	h := m.of(key).Worker.Host
+	h.Runs = busy{h.Runs}
+	return h
+}
 
 // TestWaits: for whom a host waits is told where the run is steered, as text and not at length, and is mistaken for nothing else.
 func TestWaits(t *testing.T) {
@@ -37,14 +41,14 @@ func TestWaits(t *testing.T) {
 	far := p.to(&busyMachine{machine{dir: p.machine.dir, hosts: p.machine.hosts}}, "1").Host("s", p.keyring())
 	var told []string
 	ctx := waits.Telling(t.Context(), func(text string) { told = append(told, text) })
-	letGo, err := far.Hold(ctx, host.Holder{Who: "ada"})
+	letGo, err := far.Runs.Hold(ctx, host.Holder{Who: "ada"})
 	must(t, err)
 	letGo()
 	if len(told) != 1 || !strings.HasPrefix(told[0], `host sv2 waits for a lock: eve\x1b[2J !!!`) || len(told[0]) > 600 {
 		t.Errorf("while the site's lock is taken, it is told %.700q", told)
 	}
 	var said []string
-	must(t, far.Do(ctx, &plan.Step{Kind: plan.RestoreHost, Host: "s"}, func(text string) { said = append(said, text) }))
+	must(t, far.Runs.Do(ctx, &plan.Step{Kind: plan.RestoreHost, Host: "s"}, func(text string) { said = append(said, text) }))
 	if !slices.Equal(said, []string{"begins", "goes on"}) || len(told) != 2 || told[1] != "host sv2 waits for the networks" {
 		t.Errorf("in a step it says %q and is told %q", said, told)
 	}

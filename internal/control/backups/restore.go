@@ -256,7 +256,7 @@ func (r *restoring) stage(ctx context.Context) error {
 			first = problem.New(problem.Interrupted, "interrupted; nothing was put in place").At(r.title)
 		}
 		drop := func(_ int, h *apply.Steered) error {
-			_, err := h.AdvanceRestore(context.WithoutCancel(ctx), r.id, backup.ToDrop)
+			_, err := h.Backups.AdvanceRestore(context.WithoutCancel(ctx), r.id, backup.ToDrop)
 			return err
 		}
 		_ = r.fleet.Each(drop) // what is left is dropped by the next one
@@ -279,7 +279,7 @@ func lay(ctx context.Context, h *apply.Steered, p *ferry.Parcel, from backup.Con
 		laid, err = ferry.Send(ctx, p, from, saw, way)
 		return err
 	}
-	err = treesync.Pipe(ctx, send, func(way io.ReadWriter) error { return h.LayBackup(ctx, way) })
+	err = treesync.Pipe(ctx, send, func(way io.ReadWriter) error { return h.Backups.LayBackup(ctx, way) })
 	return laid, err
 }
 
@@ -302,7 +302,7 @@ func (r *restoring) bring(ctx context.Context) (*control.Restored, error) {
 		r.notice("generated secrets and SSH host keys were made anew, and roles that have secrets applied anew; data that was made with the former secrets may not accept them")
 	}
 	err = r.fleet.Each(func(_ int, h *apply.Steered) error {
-		left, err := h.AdvanceRestore(ctx, r.id, backup.ToFinish)
+		left, err := h.Backups.AdvanceRestore(ctx, r.id, backup.ToFinish)
 		for _, name := range left {
 			r.notice("not restored: a node %s of another release, or that the site no longer declares", name)
 		}
@@ -315,7 +315,7 @@ func (r *restoring) bring(ctx context.Context) (*control.Restored, error) {
 func (r *restoring) settle(ctx context.Context, account *control.Account) error {
 	parts := make([]*observe.Restoring, len(r.fleet.All))
 	err := r.fleet.Each(func(i int, h *apply.Steered) (err error) {
-		parts[i], err = h.RestorePart(ctx)
+		parts[i], err = h.Backups.RestorePart(ctx)
 		return err
 	})
 	if err != nil {
@@ -362,7 +362,7 @@ func (r *restoring) settle(ctx context.Context, account *control.Account) error 
 // all lets all hosts do a step.
 func (r *restoring) all(ctx context.Context, to string) error {
 	return r.fleet.Each(func(_ int, h *apply.Steered) error {
-		_, err := h.AdvanceRestore(ctx, r.id, to)
+		_, err := h.Backups.AdvanceRestore(ctx, r.id, to)
 		return err
 	})
 }

@@ -66,7 +66,7 @@ func (m This) Host(name, key string, secrets apply.Secrets) apply.Host {
 	store := image.Open(m.Dirs.State)
 	w := local.New(name, key, m.Dirs, all.Engines(m.Dirs, store), store, secrets)
 	w.Guard, w.Waiter = m.Guard, m
-	return w
+	return w.Host
 }
 
 // Guard starts a process for it.

@@ -88,7 +88,7 @@ func (a *Alone) watch(ctx context.Context) (observe.Releases, error) {
 	}
 	a.host = a.Machine.Host(a.back.Host, a.Key, own{secret.NewKeyring(&site.Site{Name: a.Key}, a.Dirs), a})
 	w := &trial.Watch{
-		Look:    func() (observe.Releases, error) { return a.host.ReadReleases(ctx) },
+		Look:    func() (observe.Releases, error) { return a.host.Releases.ReadReleases(ctx) },
 		Lives:   func(int) bool { return host.Held(a.Dirs.Lock(a.Key)) }, // of whoever steers, only the lock is here
 		Sick:    a.look,
 		Confirm: func(context.Context) error { return errors.New("nobody has confirmed it") },
@@ -137,7 +137,7 @@ func (a *Alone) instead() string {
 
 // look tries the checks of what is on trial here. It never says that the host is to go back: that is for the time to say.
 func (a *Alone) look(ctx context.Context, _ []string) (string, error) {
-	r, err := a.host.ReadReleases(ctx)
+	r, err := a.host.Releases.ReadReleases(ctx)
 	if err != nil || r.Trial == nil || r.Trial.Failed != "" {
 		return "", nil //nolint:nilerr // the next round sees
 	}
@@ -149,7 +149,7 @@ func (a *Alone) look(ctx context.Context, _ []string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, max(left, time.Second))
 	defer cancel()
 	for _, w := range a.back.Checks {
-		in, err := a.host.Runner(w.Node)
+		in, err := a.host.Nodes.Runner(w.Node)
 		if err == nil {
 			err = role.Probe(ctx, in, w.Duties)
 		}
@@ -169,17 +169,17 @@ func (a *Alone) look(ctx context.Context, _ []string) (string, error) {
 
 // fail takes down that the release is not to be confirmed. What is on record is the same of a name as before: it is of this host only.
 func (a *Alone) fail(ctx context.Context, why string) {
-	letGo, err := a.host.Hold(ctx, a.holder())
+	letGo, err := a.host.Runs.Hold(ctx, a.holder())
 	if err != nil {
 		return // somebody is at work; the next round tries again
 	}
 	defer letGo()
-	r, err := a.host.ReadReleases(ctx)
+	r, err := a.host.Releases.ReadReleases(ctx)
 	if err != nil || r.Trial == nil || r.Switch != nil {
 		return
 	}
 	r.Trial.Failed = problem.Short(why, 300)
-	if err := a.host.CopyReleases(r); err != nil {
+	if err := a.host.Releases.CopyReleases(r); err != nil {
 		a.Say(err)
 	}
 }
@@ -188,27 +188,27 @@ func (a *Alone) fail(ctx context.Context, why string) {
 func (a *Alone) goBack(ctx context.Context, _ string) error {
 	var letGo func()
 	err := waits.For(ctx, "site "+a.Key, func() (held waits.Held, err error) {
-		letGo, err = a.host.Hold(ctx, a.holder())
+		letGo, err = a.host.Runs.Hold(ctx, a.holder())
 		return waits.Locked(err)
 	})
 	if err != nil {
 		return err
 	}
 	defer letGo()
-	r, err := a.host.ReadReleases(ctx)
+	r, err := a.host.Releases.ReadReleases(ctx)
 	if err != nil || r.Trial == nil {
 		return err
 	}
 	if err := a.read(); err != nil {
 		return err
 	}
-	if err := a.host.Sweep(ctx); err != nil {
+	if err := a.host.Runs.Sweep(ctx); err != nil {
 		return err
 	}
 	intent := a.back.Intent
 	if r.Switch == nil || !r.Switch.Alone {
 		r.Switch = &intent
-		if err := a.host.WriteReleases(r); err != nil {
+		if err := a.host.Releases.WriteReleases(r); err != nil {
 			return err
 		}
 	}
@@ -234,7 +234,7 @@ func (a *Alone) goBack(ctx context.Context, _ string) error {
 
 // tell lets the hooks of the site know that this host has gone back. Of several hosts, each says so of itself: none knows whether others could.
 func (a *Alone) tell(ctx context.Context) error {
-	r, err := a.host.ReadReleases(ctx)
+	r, err := a.host.Releases.ReadReleases(ctx)
 	if err != nil || r.Ended == nil {
 		return err
 	}
@@ -266,7 +266,7 @@ func notify(ctx context.Context, m here.Machine, dirs host.Dirs, s *site.Site, e
 
 // do does the steps, and keeps the journal.
 func (a *Alone) do(ctx context.Context, steps []*plan.Step) error {
-	book, err := a.host.Journal()
+	book, err := a.host.Runs.Journal()
 	if err != nil {
 		return err
 	}
@@ -278,7 +278,7 @@ func (a *Alone) do(ctx context.Context, steps []*plan.Step) error {
 		_ = book.Add(e) // what is done counts
 	}
 	note(journal.Entry{Kind: "begin", Who: "root", Command: cmp.Or(a.command, "the end of a trial")})
-	result := apply.Run(ctx, &plan.Plan{Site: a.Key, Steps: steps}, map[string]apply.Worker{a.back.Host: a.host}, steady{note, a.Say}, max(8, 4*runtime.NumCPU()))
+	result := apply.Run(ctx, &plan.Plan{Site: a.Key, Steps: steps}, map[string]apply.Worker{a.back.Host: a.host.Runs}, steady{note, a.Say}, max(8, 4*runtime.NumCPU()))
 	for _, f := range result.Failed {
 		err = errors.Join(err, fmt.Errorf("%s: %s: %w", f.Step.Title(), f.Step.Kind, f.Err))
 	}
@@ -286,7 +286,7 @@ func (a *Alone) do(ctx context.Context, steps []*plan.Step) error {
 		err = context.Cause(ctx)
 	}
 	if err == nil {
-		err = a.host.Settle(ctx, result.Done)
+		err = a.host.Runs.Settle(ctx, result.Done)
 	}
 	end := journal.Entry{Kind: "end", Result: "done", Seconds: time.Since(began).Seconds()}
 	if err != nil {
@@ -323,7 +323,7 @@ type own struct {
 
 // Value gives what the host has.
 func (s own) Value(ctx context.Context, name string) (string, error) {
-	v, err := s.of.host.Secret(ctx, name)
+	v, err := s.of.host.Secrets.Secret(ctx, name)
 	if err != nil {
 		return "", problem.New(problem.Failed, "secret %s is not on this host", name).Because(err).Try("orrery %s, from a machine that has it", s.of.instead())
 	}
@@ -339,7 +339,7 @@ func (s own) Text(_ context.Context, t spec.SecretText) ([]byte, error) {
 func Failing(ctx context.Context, f *apply.Fleet) (why map[string]string, err error) {
 	all := make([]string, len(f.All))
 	err = f.Each(func(i int, h *apply.Steered) error {
-		r, err := h.ReadReleases(ctx)
+		r, err := h.Releases.ReadReleases(ctx)
 		if err == nil && r.Trial != nil {
 			all[i] = problem.Short(r.Trial.Failed, 300) // it comes from there
 		}

@@ -6,18 +6,18 @@ import (
 	"orrery/internal/apply"
 )
 
-// AnySite gives a host of the site as one of all sites that are there.
-func (c *Call) AnySite(ctx context.Context, name string) (apply.Host, error) {
+// Layers returns the store of a host of the site, whichever sites its layers are for.
+func (c *Call) Layers(ctx context.Context, name string) (apply.LayerHost, error) {
 	h, ok := c.Site.Host(name)
 	if !ok {
 		return nil, NoHost(c.Site, name)
 	}
 	if h.Local() {
-		return c.Machine.Host(name, "", nil), c.Machine.Allowed()
+		return c.Machine.Host(name, "", nil).Layers, c.Machine.Allowed()
 	}
 	l, err := c.Link(ctx, *h)
 	if err != nil {
 		return nil, err
 	}
-	return l.Host("", nil), nil
+	return l.Host("", nil).Layers, nil
 }

@@ -44,7 +44,7 @@ func (c *Call) KeepBoot(ctx context.Context, f *apply.Fleet, look func(context.C
 		if b.Steps, err = encoded(h, steps, live); err != nil || b.Digest() == seen[i].Boot {
 			return err
 		}
-		return h.KeepBoot(ctx, b)
+		return h.State.KeepBoot(ctx, b)
 	})
 }
 
@@ -81,15 +81,15 @@ func (a *Alone) Resume(ctx context.Context) (*Resumed, error) {
 	}
 	a.back.Host, a.command = b.Host, "orrery resume"
 	a.host = a.Machine.Host(b.Host, a.Key, own{secret.NewKeyring(&site.Site{Name: a.Key}, a.Dirs), a})
-	letGo, err := a.host.Hold(ctx, a.holder())
+	letGo, err := a.host.Runs.Hold(ctx, a.holder())
 	if err != nil {
 		return nil, err
 	}
 	defer letGo()
-	if err := a.host.Sweep(ctx); err != nil {
+	if err := a.host.Runs.Sweep(ctx); err != nil {
 		return nil, err
 	}
-	r, err := a.host.ReadReleases(ctx)
+	r, err := a.host.Releases.ReadReleases(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func (a *Alone) Resume(ctx context.Context) (*Resumed, error) {
 		return nil, problem.New(problem.HalfWay, "a switch to release %s was interrupted, and which release is live is not for one host to say; its nodes were not started", register.ReleaseNames(r.Switch.To)).At(a.Key).
 			Try("orrery up, from a machine with the site directory, brings the set to one release")
 	}
-	seen, err := a.host.Observe(ctx, nil)
+	seen, err := a.host.State.Observe(ctx, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -33,7 +33,7 @@ func (c *Call) KeepMirrors(ctx context.Context, f *apply.Fleet, mirrors []volume
 	}
 	var mutex sync.Mutex
 	return f.Each(func(_ int, h *apply.Steered) error {
-		notes, err := h.KeepMirrors(ctx, apply.Mirrors{Host: h.Name, Of: all, Hooks: hooks})
+		notes, err := h.Volumes.KeepMirrors(ctx, apply.Mirrors{Host: h.Name, Of: all, Hooks: hooks})
 		mutex.Lock()
 		defer mutex.Unlock()
 		for _, note := range notes {
@@ -84,7 +84,7 @@ func MirrorOwn(ctx context.Context, m here.Machine, dirs host.Dirs, key, name st
 		return problem.New(problem.Failed, "what this host mirrors of site %s cannot be read", key).At(path).Because(err).Try("orrery up, from a machine with the site directory")
 	}
 	h := m.Host(all.Host, key, nil)
-	nodes, err := h.Nodes(ctx)
+	nodes, err := h.Nodes.Nodes(ctx)
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func MirrorOwn(ctx context.Context, m here.Machine, dirs host.Dirs, key, name st
 	}
 	s.Hooks = all.Hooks
 	var untold error
-	err = h.MirrorVolumes(ctx, of, apply.MirrorRun{By: by}, func(made volume.Mirrored) {
+	err = h.Volumes.MirrorVolumes(ctx, of, apply.MirrorRun{By: by}, func(made volume.Mirrored) {
 		each(made)
 		if made.Problem != "" {
 			e := hook.Event{Event: site.MirrorFailed, Result: "failed", Why: made.Problem, Volume: made.Volume, Node: made.Node}

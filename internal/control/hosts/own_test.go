@@ -13,7 +13,7 @@ import (
 
 // A keeper is a host that keeps copies of some secrets.
 type keeper struct {
-	apply.Host
+	apply.SecretHost
 	secrets map[string]string
 }
 
@@ -27,7 +27,7 @@ func (k keeper) Secret(_ context.Context, name string) (string, error) {
 // TestOwnSecrets: a host that is alone has the generated secrets that it keeps; for others, and for files with secrets in
 // them, it is said from where the same can be done.
 func TestOwnSecrets(t *testing.T) {
-	a := &Alone{host: keeper{secrets: map[string]string{"token": "x"}}}
+	a := &Alone{host: apply.Host{Secrets: keeper{secrets: map[string]string{"token": "x"}}}}
 	for command, verb := range map[string]string{"": "orrery rollback", "orrery resume": "orrery up"} {
 		a.command = command
 		s := own{of: a}

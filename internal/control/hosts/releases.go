@@ -93,7 +93,7 @@ func (c *Call) Store(ctx context.Context, f *apply.Fleet, number int, dir string
 	}
 	return f.Each(func(_ int, h *apply.Steered) error {
 		return treesync.Pipe(ctx, func(rw io.ReadWriter) error { return edition.Send(ctx, dir, rw) },
-			func(rw io.ReadWriter) error { return h.KeepEdition(ctx, number, digest, rw) })
+			func(rw io.ReadWriter) error { return h.Releases.KeepEdition(ctx, number, digest, rw) })
 	})
 }
 

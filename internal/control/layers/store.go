@@ -37,7 +37,7 @@ func stores(ctx context.Context, c *control.Session, names []string) (all []stor
 		if err != nil {
 			return nil, err
 		}
-		return []store{{"", f.All[0]}}, nil
+		return []store{{"", f.All[0].Layers}}, nil
 	}
 	s, err := c.Load()
 	if err != nil {
@@ -50,12 +50,12 @@ func stores(ctx context.Context, c *control.Session, names []string) (all []stor
 		}
 	}
 	for _, name := range names {
-		h, wrong := c.Call(s).AnySite(ctx, name)
+		layers, wrong := c.Call(s).Layers(ctx, name)
 		if wrong != nil {
 			err = errors.Join(err, wrong)
 			continue
 		}
-		all = append(all, store{name, h})
+		all = append(all, store{name, layers})
 	}
 	return all, err
 }

@@ -30,7 +30,7 @@ func ConsoleOf(ctx context.Context, c *control.Session, s *site.Site, name strin
 	if err != nil {
 		return nil, err
 	}
-	of, err := h.Console(&n.Node)
+	of, err := h.Nodes.Console(&n.Node)
 	if err != nil {
 		return nil, err
 	}

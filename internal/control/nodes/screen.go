@@ -24,7 +24,7 @@ func ScreenOf(ctx context.Context, c *control.Session, s *site.Site, name string
 	if !n.Runs() {
 		return nil, way.NotRunning(name)
 	}
-	return h.Screen(&n.Node)
+	return h.Nodes.Screen(&n.Node)
 }
 
 // ListenForCaller listens at a socket to which nobody but root can connect and whoever has called, were it by sudo. What is there of it goes when the listener is closed.

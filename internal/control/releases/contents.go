@@ -59,7 +59,7 @@ func contentsOn(ctx context.Context, h *apply.Steered, s *site.Site, nodes []obs
 	}
 	slices.Sort(layers)
 	layers = slices.Compact(layers)
-	records, err := h.Describe(ctx, layers)
+	records, err := h.Layers.Describe(ctx, layers)
 	if err != nil {
 		return nil, err
 	}

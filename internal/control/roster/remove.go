@@ -107,7 +107,7 @@ func strip(ctx context.Context, c *control.Session, s *site.Site, name string) (
 	if err := empty(seenOf(seen, name)); err != nil {
 		return nil, err
 	}
-	return h.Forget(ctx)
+	return h.State.Forget(ctx)
 }
 
 // empty wants that neither nodes nor data of a site are on a host.

@@ -66,10 +66,10 @@ func Once(ctx context.Context, c *control.Session, account *control.Account, s *
 	if err == nil {
 		err = r.run(ctx)
 	}
-	if cut, _, unread := h.Restoring(ctx); cut != "" || unread != nil {
+	if cut, _, unread := h.Snapshots.Restoring(ctx); cut != "" || unread != nil {
 		return nil, errors.Join(err, unread)
 	}
-	if err = errors.Join(err, h.RemoveSnapshot(context.WithoutCancel(ctx), from.ID)); err != nil {
+	if err = errors.Join(err, h.Snapshots.RemoveSnapshot(context.WithoutCancel(ctx), from.ID)); err != nil {
 		return nil, err
 	}
 	return &r.Restored, nil
@@ -184,7 +184,7 @@ func (r *restoring) checkNode(n placed, seen []observe.Host) error {
 // mayGoOn refuses to put nodes back while the restoring of others, who may run by now, has been cut short.
 func (r *restoring) mayGoOn(ctx context.Context) error {
 	return r.fleet.Each(func(_ int, h *apply.Steered) error {
-		id, nodes, err := h.Restoring(ctx)
+		id, nodes, err := h.Snapshots.Restoring(ctx)
 		if err != nil || id == "" {
 			return err
 		}
@@ -220,7 +220,7 @@ func (r *restoring) run(ctx context.Context) error {
 		until, cancel := context.WithCancel(context.WithoutCancel(ctx)) // once the nodes are back, it is not interrupted: half undone is worse than late
 		defer cancel()
 		uncut := context.AfterFunc(ctx, cancel)
-		errs[i] = h.PutBack(until, r.from.ID, names[h.Name], func(b apply.Back) error {
+		errs[i] = h.Snapshots.PutBack(until, r.from.ID, names[h.Name], func(b apply.Back) error {
 			uncut()
 			backs[i] = b
 			return all.Arrive(until, h.Name, 0)

@@ -153,7 +153,7 @@ func (all *Status) CheckHealth(ctx context.Context) {
 		duties, err := all.host(i).DutiesOf(n) // a template of it may be wrong
 		var in host.Runner
 		if err == nil {
-			in, err = all.host(i).Runner(&all.there[i].Node)
+			in, err = all.host(i).Nodes.Runner(&all.there[i].Node)
 		}
 		if err != nil {
 			all.Nodes[i].Health, all.Nodes[i].Detail = Unhealthy, err.Error()
@@ -233,7 +233,7 @@ func (all *Status) meter(ctx context.Context, before map[int]host.Sample) map[in
 		if len(nodes) == 0 {
 			return nil
 		}
-		read, err := h.Meter(ctx, nodes, before)
+		read, err := h.Nodes.Meter(ctx, nodes, before)
 		if err != nil {
 			return err
 		}

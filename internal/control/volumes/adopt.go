@@ -95,14 +95,14 @@ func (a *adoption) run(ctx context.Context, r *control.Account) ([]Adopted, erro
 	if err := a.CarryOutOn(ctx, r, a.fleet, ends); err != nil {
 		return nil, err
 	}
-	return h.AdoptVolumes(ctx, a.of)
+	return h.Volumes.AdoptVolumes(ctx, a.of)
 }
 
 // where gives the host that has the data. It stays there, so the heir must be there, too.
 func (a *adoption) where(ctx context.Context, seen []observe.Host) (*apply.Steered, error) {
 	all, errs := make([][]apply.Adoption, len(a.fleet.All)), make([]error, len(a.fleet.All))
 	_ = a.fleet.Each(func(i int, h *apply.Steered) error {
-		all[i], errs[i] = h.Adoptions(ctx, a.of)
+		all[i], errs[i] = h.Volumes.Adoptions(ctx, a.of)
 		return nil
 	})
 	n, _ := a.site.Node(a.of.Heir.Name)

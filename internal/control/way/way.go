@@ -63,7 +63,7 @@ func (r *Roll) look(ctx context.Context, i int) ([]observe.Node, error) {
 	if !on.at.IsZero() && time.Since(on.at) < fresh {
 		return on.nodes, nil
 	}
-	there, err := r.hosts.All[i].Present(ctx, apply.Glance)
+	there, err := r.hosts.All[i].Nodes.Present(ctx, apply.Glance)
 	if err != nil {
 		return nil, err
 	}
@@ -225,10 +225,10 @@ func (r *Roll) Log(ctx context.Context, name string) (io.ReadCloser, error) {
 		if err != nil {
 			return nil, err
 		}
-		return there.host.Log(ctx, name)
+		return there.host.Nodes.Log(ctx, name)
 	}
 	for _, h := range r.hosts.All { // it was on one of them, if it was at all
-		if log, err := h.Log(ctx, name); !errors.Is(err, fs.ErrNotExist) {
+		if log, err := h.Nodes.Log(ctx, name); !errors.Is(err, fs.ErrNotExist) {
 			return log, err
 		}
 	}
@@ -240,7 +240,7 @@ func (r *Roll) into(h *apply.Steered, n *observe.Node) (host.Runner, error) {
 	if r.session.Barred(n) {
 		return barred{name: n.Name}, nil
 	}
-	return h.Runner(&n.Node)
+	return h.Nodes.Runner(&n.Node)
 }
 
 // All gives the ways into all nodes of a site that run.

@@ -61,7 +61,7 @@ func (h *Host) Stand(s *site.Site) { h.packer = pack.New(s, h.Releases) }
 
 // Observe gives what is there.
 func (h *Host) Observe() observe.Host {
-	seen, err := h.Worker.Observe(context.Background(), nil)
+	seen, err := h.Worker.State.Observe(context.Background(), nil)
 	if err != nil {
 		panic(err) // what is in memory does not fail
 	}
@@ -74,7 +74,7 @@ func (h *Host) Do(ctx context.Context, s *plan.Step, say func(string)) error {
 	ctx, cancel := h.Dying(ctx)
 	defer cancel()
 	whole, err := h.packer.Pack(s, func() (*site.Site, error) {
-		r, err := h.Worker.ReadReleases(ctx)
+		r, err := h.Worker.Releases.ReadReleases(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -107,7 +107,7 @@ func (h *Host) Do(ctx context.Context, s *plan.Step, say func(string)) error {
 			return err
 		}
 	}
-	if err := h.Worker.Do(ctx, whole, say); err != nil {
+	if err := h.Worker.Runs.Do(ctx, whole, say); err != nil {
 		return err
 	}
 	if s.Kind == plan.MendNode {

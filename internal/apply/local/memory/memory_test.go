@@ -91,7 +91,7 @@ func (b *bench) do(p *plan.Plan, err error) {
 	for _, f := range r.Failed {
 		b.Fatalf("%s: %v", f.Step, f.Err)
 	}
-	b.must(b.host.Worker.Settle(b.Context(), r.Done))
+	b.must(b.host.Worker.Runs.Settle(b.Context(), r.Done))
 }
 
 func (b *bench) up() (*plan.Plan, error) {
@@ -182,7 +182,7 @@ func TestTakenBack(t *testing.T) {
 			b.wantLive(0)
 		}
 		b.host.Revive()
-		b.must(b.host.Worker.Sweep(t.Context()))
+		b.must(b.host.Worker.Runs.Sweep(t.Context()))
 		b.do(b.turn(700))
 		b.wantLive(700)
 		if t.Failed() {
@@ -195,25 +195,25 @@ func TestTakenBack(t *testing.T) {
 func TestHeld(t *testing.T) {
 	b := newBench(t)
 	by := host.Holder{Who: "ada", Command: "orrery up"}
-	letGo, err := b.host.Worker.Hold(t.Context(), by)
+	letGo, err := b.host.Worker.Runs.Hold(t.Context(), by)
 	b.must(err)
-	if _, err := b.host.Worker.Hold(t.Context(), by); problem.Exit(err) != int(problem.Locked) || !strings.Contains(err.Error(), "ada") {
+	if _, err := b.host.Worker.Runs.Hold(t.Context(), by); problem.Exit(err) != int(problem.Locked) || !strings.Contains(err.Error(), "ada") {
 		t.Errorf("%v", err)
 	}
 	letGo()
-	letGo, err = b.host.Worker.Hold(t.Context(), by)
+	letGo, err = b.host.Worker.Runs.Hold(t.Context(), by)
 	b.must(err)
 	letGo()
 	b.do(b.up())
 	nodes := b.hosts()[0].Nodes
-	in, err := b.host.Worker.Runner(&nodes[0].Node)
+	in, err := b.host.Worker.Nodes.Runner(&nodes[0].Node)
 	b.must(err)
 	b.must(in.Run(t.Context(), host.Command{Args: []string{"true"}}))
 	nodes[0].Engine = "podman"
-	if _, err := b.host.Worker.Runner(&nodes[0].Node); problem.Exit(err) != int(problem.Unable) {
+	if _, err := b.host.Worker.Nodes.Runner(&nodes[0].Node); problem.Exit(err) != int(problem.Unable) {
 		t.Errorf("%v", err)
 	}
-	log, err := b.host.Worker.Log(b.Context(), "db")
+	log, err := b.host.Worker.Nodes.Log(b.Context(), "db")
 	b.must(err)
 	b.must(log.Close())
 }
@@ -225,7 +225,7 @@ func TestKilledAnywhere(t *testing.T) {
 		b.host.KillAt(n)
 		r := b.run(b.up())
 		b.host.Revive()
-		b.must(b.host.Worker.Sweep(t.Context()))
+		b.must(b.host.Worker.Runs.Sweep(t.Context()))
 		b.do(b.up())
 		b.wantLive(0)
 		if t.Failed() {
