@@ -10,14 +10,14 @@ import (
 
 // A BackupHost sends what is in backups, and receives it, along a stream (package backup/ferry).
 type BackupHost interface {
-	// GiveBackup gives what the host has of the site, at the pace of all hosts, to whoever takes it at the other end.
-	GiveBackup(ctx context.Context, way io.ReadWriter) error
-	// FindBackup reads what backups have lost of what the host gave, and gives that.
-	FindBackup(ctx context.Context, way io.ReadWriter) error
-	// LayBackup lays down what comes for the host, where nothing sees it.
-	LayBackup(ctx context.Context, way io.ReadWriter) error
-	// RestorePart tells how far the part of a restore has come that the host has; nil: it has none.
-	RestorePart(ctx context.Context) (*observe.Restoring, error)
+	// Send sends what the host has of the site, at the pace of all hosts.
+	Send(ctx context.Context, way io.ReadWriter) error
+	// SendMissing reads what backups have lost of what the host sent, and sends that.
+	SendMissing(ctx context.Context, way io.ReadWriter) error
+	// Receive stores what comes for the host where nothing sees it.
+	Receive(ctx context.Context, way io.ReadWriter) error
+	// Restoring returns how far the host's part of a restore has come, or nil if it has none.
+	Restoring(ctx context.Context) (*observe.Restoring, error)
 	// AdvanceRestore does a step of it (backup.ToGo and so on). It tells which nodes the backup has and the site does not.
 	AdvanceRestore(ctx context.Context, id, to string) (told []string, err error)
 }
@@ -26,7 +26,7 @@ type BackupHost interface {
 func (f *Fleet) Restores(ctx context.Context) (*observe.Restoring, error) {
 	parts := make([]*observe.Restoring, len(f.All))
 	err := f.Each(func(i int, h *Steered) (err error) {
-		parts[i], err = h.Backups.RestorePart(ctx)
+		parts[i], err = h.Backups.Restoring(ctx)
 		return err
 	})
 	var one *observe.Restoring

@@ -36,7 +36,7 @@ func (c *carriage) carry(ctx context.Context, f *Fleet) error {
 	defer stop()
 	p.most, p.apart, p.said, p.moved = 1, c.apart, c.say, c.moved
 	p.given = func(sum string, err error) { ended <- end{sum, err} }
-	bad := to.Transfers.Take(p.ctx, p.errand, p, c.say)
+	bad := to.Transfers.Receive(p.ctx, p.errand, p, c.say)
 	met, relayed := p.lanes()
 	c.apart = c.apart || relayed
 	if !met {

@@ -19,7 +19,7 @@ func (f *Fleet) Names() (names []string) {
 func (f *Fleet) recorded(ctx context.Context) ([]observe.Releases, error) {
 	all := make([]observe.Releases, len(f.All))
 	return all, f.Each(func(i int, h *Steered) (err error) {
-		all[i], err = h.Releases.ReadReleases(ctx)
+		all[i], err = h.Releases.Read(ctx)
 		return err
 	})
 }
@@ -45,12 +45,12 @@ func (f *Fleet) agreed(ctx context.Context) (observe.Agreed, error) {
 // ask asks the hosts for what decides whose word counts.
 func (f *Fleet) ask(ctx context.Context, words []observe.Word) error {
 	return f.Each(func(i int, h *Steered) error {
-		nodes, err := h.Nodes.Nodes(ctx)
+		nodes, err := h.Nodes.List(ctx)
 		if err != nil {
 			return err
 		}
 		words[i].Live = live(nodes)
-		part, err := h.Backups.RestorePart(ctx)
+		part, err := h.Backups.Restoring(ctx)
 		words[i].Restoring = part != nil && part.Going
 		return err
 	})
@@ -92,7 +92,7 @@ func (f *Fleet) WriteReleases(r observe.Releases) error {
 	return f.Each(func(_ int, h *Steered) error {
 		h.forgetLive()
 		defer h.forgetLive()
-		return h.Releases.CopyReleases(r)
+		return h.Releases.Copy(r)
 	})
 }
 
@@ -143,7 +143,7 @@ func (f *Fleet) CatchUp(ctx context.Context) (late []string, left, err error) {
 	}
 	left = f.Spread(ctx, agreed.Needed())
 	for _, i := range agreed.Behind {
-		if err := f.All[i].Releases.CopyReleases(agreed.Releases); err != nil {
+		if err := f.All[i].Releases.Copy(agreed.Releases); err != nil {
 			return late, left, err
 		}
 		f.All[i].forgetLive()

@@ -74,7 +74,7 @@ func (f *Fleet) Hold(ctx context.Context, by host.Holder) (letGo func(), err err
 		}
 	}
 	for _, h := range slices.SortedFunc(slices.Values(f.All), func(a, b *Steered) int { return strings.Compare(a.Name, b.Name) }) {
-		one, err := h.Runs.Hold(ctx, by)
+		one, err := h.Runs.Lock(ctx, by)
 		if err != nil {
 			letGo()
 			return nil, err
@@ -134,14 +134,14 @@ func (f *Fleet) saw(hosts []observe.Host) {
 // Settle removes what was kept for undoing these steps.
 func (f *Fleet) Settle(ctx context.Context, done []*plan.Step) error {
 	return f.Each(func(_ int, h *Steered) error {
-		return h.Runs.Settle(ctx, slices.DeleteFunc(slices.Clone(done), func(s *plan.Step) bool { return s.Host != h.Name }))
+		return h.Runs.DiscardUndo(ctx, slices.DeleteFunc(slices.Clone(done), func(s *plan.Step) bool { return s.Host != h.Name }))
 	})
 }
 
 // Took returns how long a step took that was like this one, or 0 if nobody knows.
 func (f *Fleet) Took(ctx context.Context, s *plan.Step) (time.Duration, error) {
 	if h, ok := f.Host(s.Host); ok {
-		return h.Runs.Took(ctx, s)
+		return h.Runs.LastDuration(ctx, s)
 	}
 	return 0, nil
 }

@@ -27,7 +27,7 @@ func (c *cutting) next() error {
 	return c.failure
 }
 
-func (c *cutting) Give(_ context.Context, _ Errand, _ Spot, meet func(lane.Card) (lane.Card, error), _ func(string)) (string, error) {
+func (c *cutting) Send(_ context.Context, _ Errand, _ Spot, meet func(lane.Card) (lane.Card, error), _ func(string)) (string, error) {
 	end, err := lane.Open(netip.Addr{})
 	if err != nil {
 		return "", err
@@ -39,7 +39,7 @@ func (c *cutting) Give(_ context.Context, _ Errand, _ Spot, meet func(lane.Card)
 	return "sum", c.next()
 }
 
-func (c *cutting) Take(ctx context.Context, _ Errand, with Meeting, _ func(string)) error {
+func (c *cutting) Receive(ctx context.Context, _ Errand, with Meeting, _ func(string)) error {
 	end, err := lane.Open(netip.Addr{})
 	if err != nil {
 		return err

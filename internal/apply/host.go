@@ -48,24 +48,24 @@ type NearHost interface {
 // A RunHost carries out its part of a plan, and keeps the journal.
 type RunHost interface {
 	Worker
-	// Hold takes the site's lock on the host, which all need who change anything. If somebody else has it, that is a Locked problem that names them.
-	Hold(ctx context.Context, by host.Holder) (letGo func(), err error)
+	// Lock takes the site's lock on the host, which all need who change anything. If somebody else has it, that is a Locked problem that names them.
+	Lock(ctx context.Context, by host.Holder) (letGo func(), err error)
 	// Sweep ends and removes what runs that were killed left behind. Only the holder of the lock may call it.
 	Sweep(ctx context.Context) error
-	// Settle removes what was kept for undoing, once a run that did these steps has succeeded, or has been undone, so that none is done.
-	Settle(ctx context.Context, done []*plan.Step) error
-	// Left returns what is not in the copies of volumes that were made, and why.
-	Left(ctx context.Context) ([]string, error)
-	// Took returns how long a step took that was like this one, or 0 if nobody knows.
-	Took(ctx context.Context, s *plan.Step) (time.Duration, error)
+	// DiscardUndo removes what was kept for undoing, once a run that did these steps has succeeded, or has been undone, so that none is done.
+	DiscardUndo(ctx context.Context, done []*plan.Step) error
+	// SkippedFiles returns what is not in the copies of volumes that were made, and why.
+	SkippedFiles(ctx context.Context) ([]string, error)
+	// LastDuration returns how long a step took that was like this one, or 0 if nobody knows.
+	LastDuration(ctx context.Context, s *plan.Step) (time.Duration, error)
 	// Clock returns how far the host's clock is ahead of this machine's, and how long asking took: the answer may be wrong by half of that.
 	Clock(ctx context.Context) (ahead, took time.Duration, err error)
 
-	// Journal opens the site's journal on the host for writing.
-	Journal() (Journal, error)
-	// Entries returns the journal from where the last so many runs begin, or all of it for 0, the oldest entry first, and the numbers of the
+	// OpenJournal opens the site's journal on the host for writing.
+	OpenJournal() (Journal, error)
+	// ReadJournal returns the journal from where the last so many runs begin, or all of it for 0, the oldest entry first, and the numbers of the
 	// lines that cannot be read.
-	Entries(ctx context.Context, runs int) (all []journal.Entry, damaged []int, err error)
+	ReadJournal(ctx context.Context, runs int) (all []journal.Entry, damaged []int, err error)
 }
 
 // A StateHost has the host's part of the site as a whole.
@@ -75,12 +75,12 @@ type StateHost interface {
 	// PublicKey returns the public key with which others encrypt what networks of the site send to the host. It makes one if there is none.
 	// If the host cannot encrypt, that is an Unable problem.
 	PublicKey(ctx context.Context) (string, error)
-	// Mark records the id of the site that owns the host's nodes, which tells it from others of that name. Observe returns it.
-	Mark(ctx context.Context, origin string) error
-	// Drained returns the mark that no node of the site comes to the host any more, or nil if they may.
-	Drained(ctx context.Context) (*observe.Drain, error)
-	// SetDrained sets that mark, or removes it for nil.
-	SetDrained(ctx context.Context, mark *observe.Drain) error
+	// SetSiteID records the id of the site that owns the host's nodes, which tells it from others of that name. Observe returns it.
+	SetSiteID(ctx context.Context, origin string) error
+	// Cordoned returns the mark that no node of the site comes to the host any more, or nil if they may.
+	Cordoned(ctx context.Context) (*observe.Drain, error)
+	// SetCordoned sets that mark, or removes it for nil.
+	SetCordoned(ctx context.Context, mark *observe.Drain) error
 	// KeepWayBack stores what the host needs to go back without the control host when the time of a trial is over, and starts the process that
 	// watches over that.
 	KeepWayBack(ctx context.Context, w WayBack) error
@@ -93,16 +93,16 @@ type StateHost interface {
 
 // A NodeHost has the nodes of the site that are on the host.
 type NodeHost interface {
-	// Nodes returns the nodes, and the rest of them if an engine fails. Of a site without a key, they are those of all sites.
-	Nodes(ctx context.Context) ([]observe.Node, error)
-	// Present returns them with the id of the site that owns them, for Fleet.Present.
-	Present(ctx context.Context, look Look) (Present, error)
-	// Probe looks into those of some nodes of which it is said what they shall be, and notes with each what has drifted since its roles were
+	// List returns the nodes, and the rest of them if an engine fails. Of a site without a key, they are those of all sites.
+	List(ctx context.Context) ([]observe.Node, error)
+	// WithOwner returns them with the id of the site that owns them, for Fleet.Present.
+	WithOwner(ctx context.Context, look Look) (Present, error)
+	// DetectDrift looks into those of some nodes of which it is said what they shall be, and notes with each what has drifted since its roles were
 	// applied. What has not been applied yet is no drift: that is for the plan.
-	Probe(ctx context.Context, nodes []observe.Node, wants []Want) error
-	// Meter reads what the kernel has counted of nodes, in their order, and what they have used since the samples before, by id, unless that
+	DetectDrift(ctx context.Context, nodes []observe.Node, wants []Want) error
+	// ReadUsage reads what the kernel has counted of nodes, in their order, and what they have used since the samples before, by id, unless that
 	// is nil. Of a node without such a sample, it is not known how many processors it uses.
-	Meter(ctx context.Context, nodes []observe.Node, before map[int]host.Sample) ([]Reading, error)
+	ReadUsage(ctx context.Context, nodes []observe.Node, before map[int]host.Sample) ([]Reading, error)
 	// Log opens what the roles of a node printed when they were applied. If they printed nothing, that is fs.ErrNotExist.
 	Log(ctx context.Context, node string) (io.ReadCloser, error)
 	// Runner returns the way into a running node: commands, files, connections.
@@ -115,12 +115,12 @@ type NodeHost interface {
 
 // A ReleaseHost has the record of releases, and copies of the site directories from which they were staged (package edition).
 type ReleaseHost interface {
-	// ReadReleases returns which releases of the site are live on the host, and which are kept there.
-	ReadReleases(ctx context.Context) (observe.Releases, error)
-	// WriteReleases records which are live, safe against a power cut.
-	WriteReleases(r observe.Releases) error
-	// CopyReleases records what another host has on record, as it is there.
-	CopyReleases(r observe.Releases) error
+	// Read returns which releases of the site are live on the host, and which are kept there.
+	Read(ctx context.Context) (observe.Releases, error)
+	// Write records which are live, safe against a power cut.
+	Write(r observe.Releases) error
+	// Copy records what another host has on record, as it is there.
+	Copy(r observe.Releases) error
 	// Editions returns the digests of the copies that the host keeps of these releases, or "" for a copy that cannot be read.
 	Editions(ctx context.Context, of []int) (map[int]string, error)
 	// SendEdition sends the copy of a release, or returns fs.ErrNotExist if the host has none.
@@ -131,15 +131,15 @@ type ReleaseHost interface {
 
 // A TwinHost has twins of the site, or is asked as the host of one.
 type TwinHost interface {
-	// Twins returns the records of all twins of which the host has something.
-	Twins(ctx context.Context) ([]twin.Record, error)
-	// KeepTwin keeps the record of the site, which is a twin, and lets the host end by itself what it has of it when its time is over.
-	KeepTwin(ctx context.Context, r twin.Record) error
-	// FillTwin fills the volumes of a new twin of the site with copies of the site's, whose writers are frozen meanwhile, and with the secrets
+	// List returns the records of all twins of which the host has something.
+	List(ctx context.Context) ([]twin.Record, error)
+	// Save keeps the record of the site, which is a twin, and lets the host end by itself what it has of it when its time is over.
+	Save(ctx context.Context, r twin.Record) error
+	// Fill fills the volumes of a new twin of the site with copies of the site's, whose writers are frozen meanwhile, and with the secrets
 	// that were generated for the site. It returns what is not in the copies.
-	FillTwin(ctx context.Context, name string, of []Share) (left []string, err error)
-	// ForgetTwin removes all that is kept of the site, which is a twin that has ended.
-	ForgetTwin(ctx context.Context) error
+	Fill(ctx context.Context, name string, of []Share) (left []string, err error)
+	// Forget removes all that is kept of the site, which is a twin that has ended.
+	Forget(ctx context.Context) error
 }
 
 // A Reading is what a node has used by now.

@@ -71,14 +71,14 @@ func (s *stub) host() Host {
 	}
 }
 
-func (s stubSecrets) Secret(context.Context, string) (string, error) {
+func (s stubSecrets) Read(context.Context, string) (string, error) {
 	if s.secret == "" && s.failure == nil {
 		return "", fs.ErrNotExist
 	}
 	return s.secret, s.failure
 }
 
-func (s stubBackups) RestorePart(context.Context) (*observe.Restoring, error) {
+func (s stubBackups) Restoring(context.Context) (*observe.Restoring, error) {
 	return s.restoring, s.failure
 }
 
@@ -90,13 +90,13 @@ func (s stubLayers) Word(context.Context, string) (image.Word, error) {
 	return image.Word{Content: s.word}, s.failure
 }
 
-func (s stubReleases) ReadReleases(context.Context) (observe.Releases, error) {
+func (s stubReleases) Read(context.Context) (observe.Releases, error) {
 	return s.releases, s.failure
 }
 
-func (s stubNodes) Nodes(context.Context) ([]observe.Node, error) { return nil, s.failure }
+func (s stubNodes) List(context.Context) ([]observe.Node, error) { return nil, s.failure }
 
-func (s stubRuns) Hold(context.Context, host.Holder) (func(), error) {
+func (s stubRuns) Lock(context.Context, host.Holder) (func(), error) {
 	if s.failure != nil {
 		return nil, s.failure
 	}

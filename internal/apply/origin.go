@@ -110,7 +110,7 @@ func (f *Fleet) mark(ctx context.Context, h *Steered) error {
 	if origin == "" || h.marked == origin {
 		return nil
 	}
-	err := h.State.Mark(ctx, origin)
+	err := h.State.SetSiteID(ctx, origin)
 	if err == nil {
 		h.marked = origin
 	}

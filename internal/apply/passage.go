@@ -52,11 +52,11 @@ type Giver struct {
 
 // A TransferHost sends something to another host, or receives it from others.
 type TransferHost interface {
-	// Give sends what an errand is about along one lane. Meet gets the card of the host, and returns that of the host that receives. Sum is of
+	// Send sends what an errand is about along one lane. Meet gets the card of the host, and returns that of the host that receives. Sum is of
 	// all that the other one has then, if the errand has one.
-	Give(ctx context.Context, e Errand, at Spot, meet func(lane.Card) (lane.Card, error), say func(detail string)) (sum string, err error)
-	// Take receives it.
-	Take(ctx context.Context, e Errand, with Meeting, say func(detail string)) error
+	Send(ctx context.Context, e Errand, at Spot, meet func(lane.Card) (lane.Card, error), say func(detail string)) (sum string, err error)
+	// Receive takes in what an errand is about from the hosts that it meets.
+	Receive(ctx context.Context, e Errand, with Meeting, say func(detail string)) error
 	// Dial connects on the host itself.
 	Dial(ctx context.Context, to netip.AddrPort) (net.Conn, error)
 }
@@ -114,7 +114,7 @@ func From(ctx context.Context, m Meeting, peer string, take func(net.Conn) error
 func (f *Fleet) Pass(ctx context.Context, e Errand, to *Steered, from []string, say func(string)) error {
 	p, end := f.passage(ctx, e, to, from)
 	defer end()
-	return to.Transfers.Take(p.ctx, e, p, say)
+	return to.Transfers.Receive(p.ctx, e, p, say)
 }
 
 // passage begins one. Its end ends all that it has begun.
@@ -184,7 +184,7 @@ func (p *passage) Meet(ctx context.Context, peer string, mine lane.Card) (theirs
 	defer cancel()
 	opened, failed := make(chan lane.Card, 1), make(chan error, 1)
 	p.all.Go(func() {
-		sum, err := giver.Transfers.Give(p.ctx, p.errand, spot, func(card lane.Card) (lane.Card, error) {
+		sum, err := giver.Transfers.Send(p.ctx, p.errand, spot, func(card lane.Card) (lane.Card, error) {
 			own := spot.Own
 			if giver.Local() {
 				own = card.At.Addr()

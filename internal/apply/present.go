@@ -25,7 +25,7 @@ const (
 func (f *Fleet) Present(ctx context.Context, look Look) ([][]observe.Node, error) {
 	all, seen := make([][]observe.Node, len(f.All)), make([]observe.Host, len(f.All))
 	err := f.Each(func(i int, h *Steered) error {
-		there, err := h.Nodes.Present(ctx, look)
+		there, err := h.Nodes.WithOwner(ctx, look)
 		all[i], seen[i] = there.Nodes, observe.Host{Name: h.Name, Origin: there.Origin, Nodes: there.Nodes}
 		return err
 	})

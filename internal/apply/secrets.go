@@ -16,10 +16,10 @@ import (
 
 // A SecretHost keeps copies of the generated secrets that its nodes need.
 type SecretHost interface {
-	// Secret returns its copy of a generated secret, or fs.ErrNotExist.
-	Secret(ctx context.Context, name string) (string, error)
-	// KeepSecret stores one. It replaces no other.
-	KeepSecret(ctx context.Context, name, value string) error
+	// Read returns its copy of a generated secret, or fs.ErrNotExist.
+	Read(ctx context.Context, name string) (string, error)
+	// Store keeps such a copy. It replaces no other.
+	Store(ctx context.Context, name, value string) error
 	// Redact hides the values of secrets in what something on the host printed.
 	Redact(text string) string
 }
@@ -54,7 +54,7 @@ func (h *Steered) keep(ctx context.Context, name, value string) error {
 	if h.told[name] {
 		return nil
 	}
-	err := h.Secrets.KeepSecret(ctx, name, value)
+	err := h.Secrets.Store(ctx, name, value)
 	if err == nil {
 		if h.told == nil {
 			h.told = map[string]bool{}
@@ -102,7 +102,7 @@ func (f *Fleet) Generated(ctx context.Context, s *site.Secret) (string, error) {
 func agreed(ctx context.Context, name string, hosts []*Steered) (value string, who *Steered, err error) {
 	values := make([]string, len(hosts))
 	err = (&Fleet{All: hosts}).Each(func(i int, h *Steered) (err error) {
-		if values[i], err = h.Secrets.Secret(ctx, name); errors.Is(err, fs.ErrNotExist) {
+		if values[i], err = h.Secrets.Read(ctx, name); errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
 		return err

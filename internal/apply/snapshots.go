@@ -10,23 +10,23 @@ import (
 
 // A SnapshotHost has the host's parts of the site's snapshots: of each what its own nodes have written.
 type SnapshotHost interface {
-	// Snapshots gives the parts that are kept, the oldest first, and the names of those that are ready and not yet kept.
-	Snapshots(ctx context.Context) (kept []*snapshot.Snapshot, ready []string, err error)
-	// SnapshotSize gives how large a part is.
-	SnapshotSize(ctx context.Context, id string) (volume.Size, error)
+	// List returns the parts that are kept, the oldest first, and the names of those that are ready and not yet kept.
+	List(ctx context.Context) (kept []*snapshot.Snapshot, ready []string, err error)
+	// Size returns how large a part is.
+	Size(ctx context.Context, id string) (volume.Size, error)
 	// Restoring gives the snapshot whose restoring was cut short, and the nodes that were to be put back; "": none.
 	Restoring(ctx context.Context) (id string, nodes []string, err error)
 
 	// Capture makes a part ready, at the pace of all hosts. If it fails, nothing is left of it.
 	Capture(ctx context.Context, of Capture, with snapshot.Pace) (*snapshot.Snapshot, error)
-	// KeepSnapshot keeps a part that is ready. What is kept already stays.
-	KeepSnapshot(ctx context.Context, id string) error
-	// RemoveSnapshot removes a part, kept or ready. That there is none is no error.
-	RemoveSnapshot(ctx context.Context, id string) error
+	// Keep keeps a part that is ready. What is kept already stays.
+	Keep(ctx context.Context, id string) error
+	// Remove removes a part, kept or ready. That there is none is no error.
+	Remove(ctx context.Context, id string) error
 
-	// PutBack puts nodes that are stopped back as they were. Whether they stay so is for then to say, and it is asked while what was there before is still kept: if it fails, all is as it
+	// Restore puts nodes that are stopped back as they were. Whether they stay so is for then to say, and it is asked while what was there before is still kept: if it fails, all is as it
 	// was before, and the problem is of the kind Undone. If ctx ends meanwhile, whoever steers has gone: all stays for the next to resume.
-	PutBack(ctx context.Context, id string, nodes []string, then func(Back) error) error
+	Restore(ctx context.Context, id string, nodes []string, then func(Back) error) error
 }
 
 // A Capture says of which nodes a snapshot is taken.

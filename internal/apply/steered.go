@@ -116,7 +116,7 @@ func (h *Steered) Live(ctx context.Context) (*site.Site, error) {
 	if h.lives != nil {
 		return h.lives, nil
 	}
-	r, err := h.Releases.ReadReleases(ctx)
+	r, err := h.Releases.Read(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +134,7 @@ func (h *Steered) forgetLive() {
 func (h *Steered) WriteReleases(r observe.Releases) error {
 	h.forgetLive()
 	defer h.forgetLive()
-	return h.Releases.WriteReleases(r)
+	return h.Releases.Write(r)
 }
 
 // SiteOf gives the site as the release of a declared node makes it.
@@ -155,7 +155,7 @@ func (h *Steered) Probe(ctx context.Context, nodes []observe.Node, names map[str
 			return err
 		}
 	}
-	return h.Nodes.Probe(ctx, nodes, wants)
+	return h.Nodes.DetectDrift(ctx, nodes, wants)
 }
 
 // AskKey asks a host for its public key, if the site encrypts networks.

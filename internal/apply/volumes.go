@@ -15,20 +15,20 @@ import (
 
 // A VolumeHost has the directories of volumes.
 type VolumeHost interface {
-	// Volumes tells of directories, in the order in which they are asked for.
-	Volumes(ctx context.Context, of []Directory) ([]Contents, error)
-	// MirrorVolumes brings the mirrors of directories up to date, as the host reaches these. Each is told of when it has been tried, also if that failed, which is an error, too.
-	MirrorVolumes(ctx context.Context, of []Directory, with MirrorRun, each func(volume.Mirrored)) error
+	// Describe tells of directories, in the order in which they are asked for.
+	Describe(ctx context.Context, of []Directory) ([]Contents, error)
+	// Mirror brings the mirrors of directories up to date, as the host reaches these. Each is told of when it has been tried, also if that failed, which is an error, too.
+	Mirror(ctx context.Context, of []Directory, with MirrorRun, each func(volume.Mirrored)) error
 	// KeepMirrors lets the host bring mirrors of its own volumes up to date by itself, again and again, or no more. It gives what a user should know of that.
 	KeepMirrors(ctx context.Context, m Mirrors) (notes []string, err error)
-	// VerifyVolumes compares directories with their mirrors.
-	VerifyVolumes(ctx context.Context, of []Directory) ([][]volume.Deviation, error)
+	// Verify compares directories with their mirrors.
+	Verify(ctx context.Context, of []Directory) ([][]volume.Deviation, error)
 	// Adoptions gives what a node is to take over there from another. That there is no such data is a Usage problem.
 	Adoptions(ctx context.Context, of Heritage) ([]Adoption, error)
-	// AdoptVolumes gives it that, unless a node that runs uses some of it. What it gives has been adopted, also if there is an error.
-	AdoptVolumes(ctx context.Context, of Heritage) ([]Adopted, error)
-	// LayVolume takes in what comes along a stream (package treesync) as a volume of the site, which is a twin: what a program has made for it elsewhere.
-	LayVolume(ctx context.Context, of Directory, way io.ReadWriter) error
+	// Adopt gives it that, unless a node that runs uses some of it. What it gives has been adopted, also if there is an error.
+	Adopt(ctx context.Context, of Heritage) ([]Adopted, error)
+	// Receive takes in what comes along a stream (package treesync) as a volume of the site, which is a twin: what a program has made for it elsewhere.
+	Receive(ctx context.Context, of Directory, way io.ReadWriter) error
 }
 
 // A Directory is that of a volume on a host.

@@ -55,7 +55,7 @@ func begin(f *apply.Fleet, command string) (*Account, error) {
 	r := &Account{books: map[string]*book{}, began: time.Now()}
 	r.run = fmt.Sprintf("%x", r.began.UnixNano())
 	for _, h := range f.All {
-		j, err := h.Runs.Journal()
+		j, err := h.Runs.OpenJournal()
 		if err != nil {
 			r.close()
 			return nil, err

@@ -33,10 +33,10 @@ func TestAwaitFarTrial(t *testing.T) {
 
 	d, other := onFarTrial(t)
 	h := other.Host("sv2", "toykat", nil)
-	r, err := h.Releases.ReadReleases(t.Context())
+	r, err := h.Releases.Read(t.Context())
 	d.must(err)
 	r.Trial.Failed = "node web1 is unhealthy"
-	d.must(h.Releases.CopyReleases(r))
+	d.must(h.Releases.Copy(r))
 	_, err = d.AwaitTrial(t.Context(), d.site())
 	d.wantExit(err, problem.Reverted, "node web1 is unhealthy")
 	d.wantLive(0)

@@ -95,7 +95,7 @@ func TestFetch(t *testing.T) {
 	}
 
 	d, _, _, m := fetching(t)
-	m.order("sv1 Give", 1)
+	m.order("sv1 Transfers.Send", 1)
 	d.up()
 	d.wantNodes(threeUp)
 	if !m.happened() || !strings.Contains(d.watch.text(), "takes something from other hosts: ") {

@@ -74,7 +74,7 @@ func TestFarReleases(t *testing.T) {
 	}
 	read := func(name string) observe.Releases {
 		t.Helper()
-		r, err := on(name).Releases.ReadReleases(t.Context())
+		r, err := on(name).Releases.Read(t.Context())
 		e.must(err)
 		return r
 	}
@@ -152,9 +152,9 @@ func (d *desk) wantSame(release int) {
 	d.Helper()
 	f, err := d.Hosts(d.Context(), d.site())
 	d.must(err)
-	one, err := f.All[0].Releases.ReadReleases(d.Context())
+	one, err := f.All[0].Releases.Read(d.Context())
 	d.must(err)
-	two, err := f.All[1].Releases.ReadReleases(d.Context())
+	two, err := f.All[1].Releases.Read(d.Context())
 	d.must(err)
 	if one.State() != two.State() || one.Switch != nil || one.Active["db"] != release || two.Active["web1"] != release {
 		d.Errorf("on record are %+v and %+v", one, two)
@@ -303,7 +303,7 @@ func TestFarSwitchCut(t *testing.T) {
 		if err != nil {
 			return
 		}
-		if r, err := f.All[0].Releases.ReadReleases(t.Context()); err == nil && r.Switch != nil {
+		if r, err := f.All[0].Releases.Read(t.Context()); err == nil && r.Switch != nil {
 			lost = true
 			d.machine.others = nil
 			d.Links.Close()

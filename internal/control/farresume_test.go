@@ -121,10 +121,10 @@ func TestFarResumeRefused(t *testing.T) {
 	h := other.Host("sv2", "toykat", nil)
 	record := func(change func(*observe.Releases)) {
 		t.Helper()
-		r, err := h.Releases.ReadReleases(t.Context())
+		r, err := h.Releases.Read(t.Context())
 		d.must(err)
 		change(&r)
-		d.must(h.Releases.CopyReleases(r))
+		d.must(h.Releases.Copy(r))
 	}
 	wantStill := func() {
 		t.Helper()
@@ -159,7 +159,7 @@ func TestFarResumeRefused(t *testing.T) {
 	}
 
 	// Somebody steers.
-	letGo, err := h.Runs.Hold(t.Context(), host.Holder{Who: "ada"})
+	letGo, err := h.Runs.Lock(t.Context(), host.Holder{Who: "ada"})
 	d.must(err)
 	_, err = d.resumes(other)
 	d.wantExit(err, problem.Locked)

@@ -43,11 +43,11 @@ func onFarTrial(t *testing.T) (d *desk, other *machine) {
 func (d *desk) watched(m *machine) error {
 	d.Helper()
 	h := m.Host("local", "toykat", nil)
-	r, err := h.Releases.ReadReleases(d.Context())
+	r, err := h.Releases.Read(d.Context())
 	d.must(err)
 	if r.Trial != nil {
 		r.Trial.Until, r.Trial.Ends = time.Now().Add(-time.Second), 0
-		d.must(h.Releases.CopyReleases(r))
+		d.must(h.Releases.Copy(r))
 	}
 	return (&hosts.Alone{Machine: m, Dirs: m.dirs, Key: "toykat", Say: func(err error) { d.Error(err) }}).Watch(d.Context())
 }
@@ -128,10 +128,10 @@ func TestFarTrialChanged(t *testing.T) {
 	<-said // it looks each time
 	d.must(os.WriteFile(path, whole, 0o600))
 	h := other.Host("sv2", "toykat", nil)
-	r, err := h.Releases.ReadReleases(t.Context())
+	r, err := h.Releases.Read(t.Context())
 	d.must(err)
 	r.Trial.Until, r.Trial.Ends = time.Now().Add(-time.Second), 0
-	d.must(h.Releases.CopyReleases(r))
+	d.must(h.Releases.Copy(r))
 	d.wantExit(<-over, problem.Reverted, "nobody confirmed it")
 }
 
@@ -141,11 +141,11 @@ func TestFarTrialApart(t *testing.T) {
 		"still on trial": func(*desk) {},
 		"confirmed": func(d *desk) {
 			h := d.machine.Host("sv1", "toykat", nil)
-			r, err := h.Releases.ReadReleases(t.Context())
+			r, err := h.Releases.Read(t.Context())
 			d.must(err)
 			r.Confirm(700)
 			r.Ended, r.Trial = &observe.TrialEnd{Release: 700, Result: observe.Confirmed}, nil
-			d.must(h.Releases.WriteReleases(r))
+			d.must(h.Releases.Write(r))
 		},
 	} {
 		d, other := onFarTrial(t)
@@ -185,7 +185,7 @@ func TestFarTrialFails(t *testing.T) {
 	}()
 	h := other.Host("sv2", "toykat", nil)
 	for range 600 {
-		if r, err := h.Releases.ReadReleases(t.Context()); err == nil && r.Trial != nil && r.Trial.Failed != "" {
+		if r, err := h.Releases.Read(t.Context()); err == nil && r.Trial != nil && r.Trial.Failed != "" {
 			break
 		}
 		time.Sleep(20 * time.Millisecond)

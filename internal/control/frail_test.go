@@ -154,252 +154,252 @@ func tried[T any](f frail, name string, do func() (T, error)) (result T, err err
 	err = f.try(name, func() error { result, err = do(); return err })
 	return result, err
 }
-func (f frailRuns) Hold(ctx context.Context, by host.Holder) (func(), error) {
-	return tried(f.frail, "Hold", func() (func(), error) { return f.RunHost.Hold(ctx, by) })
+func (f frailRuns) Lock(ctx context.Context, by host.Holder) (func(), error) {
+	return tried(f.frail, "Runs.Lock", func() (func(), error) { return f.RunHost.Lock(ctx, by) })
 }
 
 func (f frailRuns) Sweep(ctx context.Context) error {
-	return f.try("Sweep", func() error { return f.RunHost.Sweep(ctx) })
+	return f.try("Runs.Sweep", func() error { return f.RunHost.Sweep(ctx) })
 }
 
 func (f frailState) Observe(ctx context.Context, engines []string) (observe.Host, error) {
-	return tried(f.frail, "Observe", func() (observe.Host, error) { return f.StateHost.Observe(ctx, engines) })
+	return tried(f.frail, "State.Observe", func() (observe.Host, error) { return f.StateHost.Observe(ctx, engines) })
 }
 
 func (f frailState) PublicKey(ctx context.Context) (string, error) {
-	return tried(f.frail, "PublicKey", func() (string, error) { return f.StateHost.PublicKey(ctx) })
+	return tried(f.frail, "State.PublicKey", func() (string, error) { return f.StateHost.PublicKey(ctx) })
 }
 
-func (f frailState) Mark(ctx context.Context, origin string) error {
-	return f.try("Mark", func() error { return f.StateHost.Mark(ctx, origin) })
+func (f frailState) SetSiteID(ctx context.Context, origin string) error {
+	return f.try("State.SetSiteID", func() error { return f.StateHost.SetSiteID(ctx, origin) })
 }
 
-func (f frailState) Drained(ctx context.Context) (*observe.Drain, error) {
-	return tried(f.frail, "Drained", func() (*observe.Drain, error) { return f.StateHost.Drained(ctx) })
+func (f frailState) Cordoned(ctx context.Context) (*observe.Drain, error) {
+	return tried(f.frail, "State.Cordoned", func() (*observe.Drain, error) { return f.StateHost.Cordoned(ctx) })
 }
 
-func (f frailState) SetDrained(ctx context.Context, mark *observe.Drain) error {
-	return f.try("SetDrained", func() error { return f.StateHost.SetDrained(ctx, mark) })
+func (f frailState) SetCordoned(ctx context.Context, mark *observe.Drain) error {
+	return f.try("State.SetCordoned", func() error { return f.StateHost.SetCordoned(ctx, mark) })
 }
 
 func (f frailState) Forget(ctx context.Context) ([]string, error) {
-	return tried(f.frail, "Forget", func() ([]string, error) { return f.StateHost.Forget(ctx) })
+	return tried(f.frail, "State.Forget", func() ([]string, error) { return f.StateHost.Forget(ctx) })
 }
 
-func (f frailNodes) Nodes(ctx context.Context) ([]observe.Node, error) {
-	return tried(f.frail, "Nodes", func() ([]observe.Node, error) { return f.NodeHost.Nodes(ctx) })
+func (f frailNodes) List(ctx context.Context) ([]observe.Node, error) {
+	return tried(f.frail, "Nodes.List", func() ([]observe.Node, error) { return f.NodeHost.List(ctx) })
 }
 
-func (f frailNodes) Present(ctx context.Context, look apply.Look) (apply.Present, error) {
-	return tried(f.frail, "Present", func() (apply.Present, error) { return f.NodeHost.Present(ctx, look) })
+func (f frailNodes) WithOwner(ctx context.Context, look apply.Look) (apply.Present, error) {
+	return tried(f.frail, "Nodes.WithOwner", func() (apply.Present, error) { return f.NodeHost.WithOwner(ctx, look) })
 }
 
-func (f frailNodes) Probe(ctx context.Context, nodes []observe.Node, wants []apply.Want) error {
-	return f.try("Probe", func() error { return f.NodeHost.Probe(ctx, nodes, wants) })
+func (f frailNodes) DetectDrift(ctx context.Context, nodes []observe.Node, wants []apply.Want) error {
+	return f.try("Nodes.DetectDrift", func() error { return f.NodeHost.DetectDrift(ctx, nodes, wants) })
 }
 
 func (f frailLayers) Describe(ctx context.Context, layers []string) ([]image.Record, error) {
-	return tried(f.frail, "Describe", func() ([]image.Record, error) { return f.LayerHost.Describe(ctx, layers) })
+	return tried(f.frail, "Layers.Describe", func() ([]image.Record, error) { return f.LayerHost.Describe(ctx, layers) })
 }
 
-func (f frailRuns) Settle(ctx context.Context, done []*plan.Step) error {
-	return f.try("Settle", func() error { return f.RunHost.Settle(ctx, done) })
+func (f frailRuns) DiscardUndo(ctx context.Context, done []*plan.Step) error {
+	return f.try("Runs.DiscardUndo", func() error { return f.RunHost.DiscardUndo(ctx, done) })
 }
 
-func (f frailReleases) ReadReleases(ctx context.Context) (observe.Releases, error) {
-	return tried(f.frail, "ReadReleases", func() (observe.Releases, error) { return f.ReleaseHost.ReadReleases(ctx) })
+func (f frailReleases) Read(ctx context.Context) (observe.Releases, error) {
+	return tried(f.frail, "Releases.Read", func() (observe.Releases, error) { return f.ReleaseHost.Read(ctx) })
 }
 
-func (f frailReleases) WriteReleases(r observe.Releases) error {
-	return f.try("WriteReleases", func() error { return f.ReleaseHost.WriteReleases(r) })
+func (f frailReleases) Write(r observe.Releases) error {
+	return f.try("Releases.Write", func() error { return f.ReleaseHost.Write(r) })
 }
 
-func (f frailReleases) CopyReleases(r observe.Releases) error {
-	return f.try("CopyReleases", func() error { return f.ReleaseHost.CopyReleases(r) })
+func (f frailReleases) Copy(r observe.Releases) error {
+	return f.try("Releases.Copy", func() error { return f.ReleaseHost.Copy(r) })
 }
 
 func (f frailReleases) Editions(ctx context.Context, of []int) (map[int]string, error) {
-	return tried(f.frail, "Editions", func() (map[int]string, error) { return f.ReleaseHost.Editions(ctx, of) })
+	return tried(f.frail, "Releases.Editions", func() (map[int]string, error) { return f.ReleaseHost.Editions(ctx, of) })
 }
 
 func (f frailReleases) SendEdition(ctx context.Context, release int, rw io.ReadWriter) error {
-	return f.try("SendEdition", func() error { return f.ReleaseHost.SendEdition(ctx, release, rw) })
+	return f.try("Releases.SendEdition", func() error { return f.ReleaseHost.SendEdition(ctx, release, rw) })
 }
 
 func (f frailLayers) Receive(ctx context.Context, digest string, rw io.ReadWriter) error {
-	return f.try("Receive", func() error { return f.LayerHost.Receive(ctx, digest, rw) })
+	return f.try("Layers.Receive", func() error { return f.LayerHost.Receive(ctx, digest, rw) })
 }
 
 func (f frailReleases) KeepEdition(ctx context.Context, release int, digest string, rw io.ReadWriter) error {
-	return f.try("KeepEdition", func() error { return f.ReleaseHost.KeepEdition(ctx, release, digest, rw) })
+	return f.try("Releases.KeepEdition", func() error { return f.ReleaseHost.KeepEdition(ctx, release, digest, rw) })
 }
 
 func (f frailState) KeepWayBack(ctx context.Context, w apply.WayBack) error {
-	return f.try("KeepWayBack", func() error { return f.StateHost.KeepWayBack(ctx, w) })
+	return f.try("State.KeepWayBack", func() error { return f.StateHost.KeepWayBack(ctx, w) })
 }
 
 func (f frailState) KeepBoot(ctx context.Context, b apply.Boot) error {
-	return f.try("KeepBoot", func() error { return f.StateHost.KeepBoot(ctx, b) })
+	return f.try("State.KeepBoot", func() error { return f.StateHost.KeepBoot(ctx, b) })
 }
 
-func (f frailTwins) Twins(ctx context.Context) ([]twin.Record, error) {
-	return tried(f.frail, "Twins", func() ([]twin.Record, error) { return f.TwinHost.Twins(ctx) })
+func (f frailTwins) List(ctx context.Context) ([]twin.Record, error) {
+	return tried(f.frail, "Twins.List", func() ([]twin.Record, error) { return f.TwinHost.List(ctx) })
 }
 
-func (f frailTwins) KeepTwin(ctx context.Context, r twin.Record) error {
-	return f.try("KeepTwin", func() error { return f.TwinHost.KeepTwin(ctx, r) })
+func (f frailTwins) Save(ctx context.Context, r twin.Record) error {
+	return f.try("Twins.Save", func() error { return f.TwinHost.Save(ctx, r) })
 }
 
-func (f frailTwins) FillTwin(ctx context.Context, name string, of []apply.Share) ([]string, error) {
-	return tried(f.frail, "FillTwin", func() ([]string, error) { return f.TwinHost.FillTwin(ctx, name, of) })
+func (f frailTwins) Fill(ctx context.Context, name string, of []apply.Share) ([]string, error) {
+	return tried(f.frail, "Twins.Fill", func() ([]string, error) { return f.TwinHost.Fill(ctx, name, of) })
 }
 
-func (f frailTwins) ForgetTwin(ctx context.Context) error {
-	return f.try("ForgetTwin", func() error { return f.TwinHost.ForgetTwin(ctx) })
+func (f frailTwins) Forget(ctx context.Context) error {
+	return f.try("Twins.Forget", func() error { return f.TwinHost.Forget(ctx) })
 }
 
 func (f frailRuns) Clock(ctx context.Context) (ahead, took time.Duration, err error) {
-	err = f.try("Clock", func() (wrong error) { ahead, took, wrong = f.RunHost.Clock(ctx); return wrong })
+	err = f.try("Runs.Clock", func() (wrong error) { ahead, took, wrong = f.RunHost.Clock(ctx); return wrong })
 	return ahead, took, err
 }
 
-func (f frailRuns) Journal() (apply.Journal, error) {
-	return tried(f.frail, "Journal", func() (apply.Journal, error) { return f.RunHost.Journal() })
+func (f frailRuns) OpenJournal() (apply.Journal, error) {
+	return tried(f.frail, "Runs.OpenJournal", func() (apply.Journal, error) { return f.RunHost.OpenJournal() })
 }
 
-func (f frailRuns) Entries(ctx context.Context, runs int) (all []journal.Entry, damaged []int, err error) {
-	err = f.try("Entries", func() (wrong error) { all, damaged, wrong = f.RunHost.Entries(ctx, runs); return wrong })
+func (f frailRuns) ReadJournal(ctx context.Context, runs int) (all []journal.Entry, damaged []int, err error) {
+	err = f.try("Runs.ReadJournal", func() (wrong error) { all, damaged, wrong = f.RunHost.ReadJournal(ctx, runs); return wrong })
 	return all, damaged, err
 }
 
 func (f frailNodes) Log(ctx context.Context, node string) (io.ReadCloser, error) {
-	return tried(f.frail, "Log", func() (io.ReadCloser, error) { return f.NodeHost.Log(ctx, node) })
+	return tried(f.frail, "Nodes.Log", func() (io.ReadCloser, error) { return f.NodeHost.Log(ctx, node) })
 }
 
 func (f frailNodes) Runner(n *spec.Node) (host.Runner, error) {
-	return tried(f.frail, "Runner", func() (host.Runner, error) { return f.NodeHost.Runner(n) })
+	return tried(f.frail, "Nodes.Runner", func() (host.Runner, error) { return f.NodeHost.Runner(n) })
 }
 
 func (f frailNodes) Console(n *spec.Node) (host.Console, error) {
-	return tried(f.frail, "Console", func() (host.Console, error) { return f.NodeHost.Console(n) })
+	return tried(f.frail, "Nodes.Console", func() (host.Console, error) { return f.NodeHost.Console(n) })
 }
 
 func (f frailNodes) Screen(n *spec.Node) (host.Screen, error) {
-	return tried(f.frail, "Screen", func() (host.Screen, error) { return f.NodeHost.Screen(n) })
+	return tried(f.frail, "Nodes.Screen", func() (host.Screen, error) { return f.NodeHost.Screen(n) })
 }
 
 func (f frailLayers) Word(ctx context.Context, layer string) (image.Word, error) {
-	return tried(f.frail, "Word", func() (image.Word, error) { return f.LayerHost.Word(ctx, layer) })
+	return tried(f.frail, "Layers.Word", func() (image.Word, error) { return f.LayerHost.Word(ctx, layer) })
 }
 
-func (f frailTransfers) Give(ctx context.Context, e apply.Errand, at apply.Spot, meet func(ways.Card) (ways.Card, error), say func(detail string)) (string, error) {
-	return tried(f.frail, "Give", func() (string, error) { return f.TransferHost.Give(ctx, e, at, meet, say) })
+func (f frailTransfers) Send(ctx context.Context, e apply.Errand, at apply.Spot, meet func(ways.Card) (ways.Card, error), say func(detail string)) (string, error) {
+	return tried(f.frail, "Transfers.Send", func() (string, error) { return f.TransferHost.Send(ctx, e, at, meet, say) })
 }
 
-func (f frailTransfers) Take(ctx context.Context, e apply.Errand, with apply.Meeting, say func(detail string)) error {
-	return f.try("Take", func() error { return f.TransferHost.Take(ctx, e, with, say) })
+func (f frailTransfers) Receive(ctx context.Context, e apply.Errand, with apply.Meeting, say func(detail string)) error {
+	return f.try("Transfers.Receive", func() error { return f.TransferHost.Receive(ctx, e, with, say) })
 }
 
 func (f frailTransfers) Dial(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
-	return tried(f.frail, "Dial", func() (net.Conn, error) { return f.TransferHost.Dial(ctx, to) })
+	return tried(f.frail, "Transfers.Dial", func() (net.Conn, error) { return f.TransferHost.Dial(ctx, to) })
 }
 
-func (f frailSecrets) Secret(ctx context.Context, name string) (string, error) {
-	return tried(f.frail, "Secret", func() (string, error) { return f.SecretHost.Secret(ctx, name) })
+func (f frailSecrets) Read(ctx context.Context, name string) (string, error) {
+	return tried(f.frail, "Secrets.Read", func() (string, error) { return f.SecretHost.Read(ctx, name) })
 }
 
-func (f frailSecrets) KeepSecret(ctx context.Context, name, value string) error {
-	return f.try("KeepSecret", func() error { return f.SecretHost.KeepSecret(ctx, name, value) })
+func (f frailSecrets) Store(ctx context.Context, name, value string) error {
+	return f.try("Secrets.Store", func() error { return f.SecretHost.Store(ctx, name, value) })
 }
 
-func (f frailSnapshots) Snapshots(ctx context.Context) (kept []*snapshot.Snapshot, ready []string, err error) {
-	err = f.try("Snapshots", func() (wrong error) { kept, ready, wrong = f.SnapshotHost.Snapshots(ctx); return wrong })
+func (f frailSnapshots) List(ctx context.Context) (kept []*snapshot.Snapshot, ready []string, err error) {
+	err = f.try("Snapshots.List", func() (wrong error) { kept, ready, wrong = f.SnapshotHost.List(ctx); return wrong })
 	return kept, ready, err
 }
 
-func (f frailSnapshots) SnapshotSize(ctx context.Context, id string) (volume.Size, error) {
-	return tried(f.frail, "SnapshotSize", func() (volume.Size, error) { return f.SnapshotHost.SnapshotSize(ctx, id) })
+func (f frailSnapshots) Size(ctx context.Context, id string) (volume.Size, error) {
+	return tried(f.frail, "Snapshots.Size", func() (volume.Size, error) { return f.SnapshotHost.Size(ctx, id) })
 }
 
 func (f frailSnapshots) Restoring(ctx context.Context) (id string, nodes []string, err error) {
-	err = f.try("Restoring", func() (wrong error) { id, nodes, wrong = f.SnapshotHost.Restoring(ctx); return wrong })
+	err = f.try("Snapshots.Restoring", func() (wrong error) { id, nodes, wrong = f.SnapshotHost.Restoring(ctx); return wrong })
 	return id, nodes, err
 }
 
 func (f frailSnapshots) Capture(ctx context.Context, of apply.Capture, with snapshot.Pace) (*snapshot.Snapshot, error) {
-	return tried(f.frail, "Capture", func() (*snapshot.Snapshot, error) { return f.SnapshotHost.Capture(ctx, of, with) })
+	return tried(f.frail, "Snapshots.Capture", func() (*snapshot.Snapshot, error) { return f.SnapshotHost.Capture(ctx, of, with) })
 }
 
-func (f frailSnapshots) KeepSnapshot(ctx context.Context, id string) error {
-	return f.try("KeepSnapshot", func() error { return f.SnapshotHost.KeepSnapshot(ctx, id) })
+func (f frailSnapshots) Keep(ctx context.Context, id string) error {
+	return f.try("Snapshots.Keep", func() error { return f.SnapshotHost.Keep(ctx, id) })
 }
 
-func (f frailSnapshots) RemoveSnapshot(ctx context.Context, id string) error {
-	return f.try("RemoveSnapshot", func() error { return f.SnapshotHost.RemoveSnapshot(ctx, id) })
+func (f frailSnapshots) Remove(ctx context.Context, id string) error {
+	return f.try("Snapshots.Remove", func() error { return f.SnapshotHost.Remove(ctx, id) })
 }
 
-func (f frailSnapshots) PutBack(ctx context.Context, id string, nodes []string, then func(apply.Back) error) error {
-	return f.try("PutBack", func() error { return f.SnapshotHost.PutBack(ctx, id, nodes, then) })
+func (f frailSnapshots) Restore(ctx context.Context, id string, nodes []string, then func(apply.Back) error) error {
+	return f.try("Snapshots.Restore", func() error { return f.SnapshotHost.Restore(ctx, id, nodes, then) })
 }
 
-func (f frailVolumes) Volumes(ctx context.Context, of []apply.Directory) ([]apply.Contents, error) {
-	return tried(f.frail, "Volumes", func() ([]apply.Contents, error) { return f.VolumeHost.Volumes(ctx, of) })
+func (f frailVolumes) Describe(ctx context.Context, of []apply.Directory) ([]apply.Contents, error) {
+	return tried(f.frail, "Volumes.Describe", func() ([]apply.Contents, error) { return f.VolumeHost.Describe(ctx, of) })
 }
 
-func (f frailVolumes) MirrorVolumes(ctx context.Context, of []apply.Directory, with apply.MirrorRun, each func(volume.Mirrored)) error {
-	return f.try("MirrorVolumes", func() error { return f.VolumeHost.MirrorVolumes(ctx, of, with, each) })
+func (f frailVolumes) Mirror(ctx context.Context, of []apply.Directory, with apply.MirrorRun, each func(volume.Mirrored)) error {
+	return f.try("Volumes.Mirror", func() error { return f.VolumeHost.Mirror(ctx, of, with, each) })
 }
 
 func (f frailVolumes) KeepMirrors(ctx context.Context, m apply.Mirrors) ([]string, error) {
-	return tried(f.frail, "KeepMirrors", func() ([]string, error) { return f.VolumeHost.KeepMirrors(ctx, m) })
+	return tried(f.frail, "Volumes.KeepMirrors", func() ([]string, error) { return f.VolumeHost.KeepMirrors(ctx, m) })
 }
 
-func (f frailVolumes) VerifyVolumes(ctx context.Context, of []apply.Directory) ([][]volume.Deviation, error) {
-	return tried(f.frail, "VerifyVolumes", func() ([][]volume.Deviation, error) { return f.VolumeHost.VerifyVolumes(ctx, of) })
+func (f frailVolumes) Verify(ctx context.Context, of []apply.Directory) ([][]volume.Deviation, error) {
+	return tried(f.frail, "Volumes.Verify", func() ([][]volume.Deviation, error) { return f.VolumeHost.Verify(ctx, of) })
 }
 
 func (f frailVolumes) Adoptions(ctx context.Context, of apply.Heritage) ([]apply.Adoption, error) {
-	return tried(f.frail, "Adoptions", func() ([]apply.Adoption, error) { return f.VolumeHost.Adoptions(ctx, of) })
+	return tried(f.frail, "Volumes.Adoptions", func() ([]apply.Adoption, error) { return f.VolumeHost.Adoptions(ctx, of) })
 }
 
-func (f frailVolumes) AdoptVolumes(ctx context.Context, of apply.Heritage) ([]apply.Adopted, error) {
-	return tried(f.frail, "AdoptVolumes", func() ([]apply.Adopted, error) { return f.VolumeHost.AdoptVolumes(ctx, of) })
+func (f frailVolumes) Adopt(ctx context.Context, of apply.Heritage) ([]apply.Adopted, error) {
+	return tried(f.frail, "Volumes.Adopt", func() ([]apply.Adopted, error) { return f.VolumeHost.Adopt(ctx, of) })
 }
 
-func (f frailVolumes) LayVolume(ctx context.Context, of apply.Directory, way io.ReadWriter) error {
-	return f.try("LayVolume", func() error { return f.VolumeHost.LayVolume(ctx, of, way) })
+func (f frailVolumes) Receive(ctx context.Context, of apply.Directory, way io.ReadWriter) error {
+	return f.try("Volumes.Receive", func() error { return f.VolumeHost.Receive(ctx, of, way) })
 }
 
-func (f frailLayers) Layers(ctx context.Context) ([]image.Kept, error) {
-	return tried(f.frail, "Layers", func() ([]image.Kept, error) { return f.LayerHost.Layers(ctx) })
+func (f frailLayers) List(ctx context.Context) ([]image.Kept, error) {
+	return tried(f.frail, "Layers.List", func() ([]image.Kept, error) { return f.LayerHost.List(ctx) })
 }
 
-func (f frailLayers) VerifyLayer(ctx context.Context, digest string) error {
-	return f.try("VerifyLayer", func() error { return f.LayerHost.VerifyLayer(ctx, digest) })
+func (f frailLayers) Verify(ctx context.Context, digest string) error {
+	return f.try("Layers.Verify", func() error { return f.LayerHost.Verify(ctx, digest) })
 }
 
-func (f frailLayers) RemoveLayers(ctx context.Context) ([]image.Info, error) {
-	return tried(f.frail, "RemoveLayers", func() ([]image.Info, error) { return f.LayerHost.RemoveLayers(ctx) })
+func (f frailLayers) RemoveUnused(ctx context.Context) ([]image.Info, error) {
+	return tried(f.frail, "Layers.RemoveUnused", func() ([]image.Info, error) { return f.LayerHost.RemoveUnused(ctx) })
 }
 
-func (f frailBackups) GiveBackup(ctx context.Context, way io.ReadWriter) error {
-	return f.try("GiveBackup", func() error { return f.BackupHost.GiveBackup(ctx, way) })
+func (f frailBackups) Send(ctx context.Context, way io.ReadWriter) error {
+	return f.try("Backups.Send", func() error { return f.BackupHost.Send(ctx, way) })
 }
 
-func (f frailBackups) FindBackup(ctx context.Context, way io.ReadWriter) error {
-	return f.try("FindBackup", func() error { return f.BackupHost.FindBackup(ctx, way) })
+func (f frailBackups) SendMissing(ctx context.Context, way io.ReadWriter) error {
+	return f.try("Backups.SendMissing", func() error { return f.BackupHost.SendMissing(ctx, way) })
 }
 
-func (f frailBackups) LayBackup(ctx context.Context, way io.ReadWriter) error {
-	return f.try("LayBackup", func() error { return f.BackupHost.LayBackup(ctx, way) })
+func (f frailBackups) Receive(ctx context.Context, way io.ReadWriter) error {
+	return f.try("Backups.Receive", func() error { return f.BackupHost.Receive(ctx, way) })
 }
 
-func (f frailBackups) RestorePart(ctx context.Context) (*observe.Restoring, error) {
-	return tried(f.frail, "RestorePart", func() (*observe.Restoring, error) { return f.BackupHost.RestorePart(ctx) })
+func (f frailBackups) Restoring(ctx context.Context) (*observe.Restoring, error) {
+	return tried(f.frail, "Backups.Restoring", func() (*observe.Restoring, error) { return f.BackupHost.Restoring(ctx) })
 }
 
 func (f frailBackups) AdvanceRestore(ctx context.Context, id, to string) ([]string, error) {
-	return tried(f.frail, "AdvanceRestore", func() ([]string, error) { return f.BackupHost.AdvanceRestore(ctx, id, to) })
+	return tried(f.frail, "Backups.AdvanceRestore", func() ([]string, error) { return f.BackupHost.AdvanceRestore(ctx, id, to) })
 }
 
 func (f frailRuns) Do(ctx context.Context, s *plan.Step, say func(string)) error {

@@ -181,7 +181,7 @@ func TestRestart(t *testing.T) {
 	}
 	f, err := d.Bare(t.Context(), s)
 	d.must(err)
-	entries, _, err := f.All[0].Runs.Entries(t.Context(), 0)
+	entries, _, err := f.All[0].Runs.ReadJournal(t.Context(), 0)
 	d.must(err)
 	if !slices.ContainsFunc(entries, func(e journal.Entry) bool { return e.Step == "node web1: kill: asked for" && e.Result == "done" }) {
 		t.Errorf("the journal does not have it: %+v", entries)

@@ -181,7 +181,7 @@ func TestMishapStage(t *testing.T) {
 		return err
 	}
 	staged := "db none running healthy, db* 700 running healthy, web1 none running healthy, web1* 700 running healthy"
-	d.try(m, trip{before: func() { _, err := releases.Prune(t.Context(), d.Session, d.site(), 0); d.must(err) }, verb: func() error { return stage(700) }, reached: d.are(staged), quiet: []string{"Editions"}}) // else it is staged as if it were new
+	d.try(m, trip{before: func() { _, err := releases.Prune(t.Context(), d.Session, d.site(), 0); d.must(err) }, verb: func() error { return stage(700) }, reached: d.are(staged), quiet: []string{"Releases.Editions"}}) // else it is staged as if it were new
 }
 
 // TestMishapSwitch: whatever fails while a release is made live or left again is said, and all nodes come to be of one release.
@@ -217,12 +217,12 @@ func TestMishapSwitch(t *testing.T) {
 		if live("701")() {
 			d.must(back())
 		}
-	}, verb: forward, reached: live("701"), quiet: []string{"SendEdition"}}) // the other host has the same copy
+	}, verb: forward, reached: live("701"), quiet: []string{"Releases.SendEdition"}}) // the other host has the same copy
 	d.try(m, trip{before: func() {
 		if live("700")() {
 			d.must(forward())
 		}
-	}, verb: back, reached: live("700"), quiet: []string{"SendEdition"}})
+	}, verb: back, reached: live("700"), quiet: []string{"Releases.SendEdition"}})
 }
 
 // TestMishapMove: whatever fails on the way of a node from host to host is said, and the node is on one of them with all that it has written.

@@ -109,7 +109,7 @@ func TestMishapLook(t *testing.T) {
 	} {
 		t.Log(name)
 		// The other host has the same copy, and a restore that was interrupted keeps nobody from looking.
-		quiet := []string{"SendEdition", "RestorePart"}
+		quiet := []string{"Releases.SendEdition", "Backups.Restoring"}
 		d.try(m, trip{before: func() {}, verb: look, reached: func() bool { return true }, quiet: quiet})
 	}
 }
@@ -137,11 +137,11 @@ func TestMishapRelease(t *testing.T) {
 			d.must(err)
 		}
 	}
-	d.try(m, trip{before: back, verb: begin, reached: func() bool { on, _ := read(); return on }, quiet: []string{"SendEdition"}})
+	d.try(m, trip{before: back, verb: begin, reached: func() bool { on, _ := read(); return on }, quiet: []string{"Releases.SendEdition"}})
 	d.try(m, trip{before: func() { back(); d.must(begin()) }, verb: func() error {
 		_, err := d.Confirm(t.Context(), d.site(), "by hand")
 		return err
-	}, reached: func() bool { on, n := read(); return !on && n > 0 }, quiet: []string{"SendEdition", "CopyReleases"}}) // that all know that all know it is noted if possible
+	}, reached: func() bool { on, n := read(); return !on && n > 0 }, quiet: []string{"Releases.SendEdition", "Releases.Copy"}}) // that all know that all know it is noted if possible
 }
 
 // TestMishapHost: whatever fails while a host is drained, or lets nodes come again, is said.
@@ -154,7 +154,7 @@ func TestMishapHost(t *testing.T) {
 		f, err := d.Hosts(t.Context(), d.site())
 		d.must(err)
 		h, _ := f.Host("sv2")
-		is, err := h.State.Drained(t.Context())
+		is, err := h.State.Cordoned(t.Context())
 		d.must(err)
 		return is != nil
 	}
@@ -175,7 +175,7 @@ func TestMishapHost(t *testing.T) {
 	d.try(m, trip{before: func() {}, verb: func() error {
 		_, err := nodes.Exec(t.Context(), d.Session, d.site(), []string{"*"}, nodes.ExecOptions{Command: []string{"true"}, Parallel: 1}, silent)
 		return err
-	}, reached: d.are(bothUp), quiet: []string{"Runner"}}) // the node says so
+	}, reached: d.are(bothUp), quiet: []string{"Nodes.Runner"}}) // the node says so
 }
 
 func silent([]*site.Node) nodes.Speech { return quiet{} }

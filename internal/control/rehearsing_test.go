@@ -43,7 +43,7 @@ func TestWitness(t *testing.T) {
 		t.Error("targets that cannot be read are none")
 	}
 	d.machine.mishaps, d.machine.name = &mishaps{}, "sv1"
-	d.machine.mishaps.order("sv1 Nodes", 1)
+	d.machine.mishaps.order("sv1 Nodes.List", 1)
 	if err := rehearsals.Witness(t.Context(), d.Session, "toykat", bytes.NewBufferString("[]"), io.Discard); !errors.Is(err, errMishap) {
 		t.Errorf("a host that cannot tell of its nodes: %v", err)
 	}

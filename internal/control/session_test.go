@@ -254,7 +254,7 @@ func TestMember(t *testing.T) {
 	d.must(d.Noted(s, func() error { ran = true; return nil }))
 	f, err := d.Bare(t.Context(), s)
 	d.must(err)
-	entries, _, err := f.All[0].Runs.Entries(t.Context(), 0)
+	entries, _, err := f.All[0].Runs.ReadJournal(t.Context(), 0)
 	d.must(err)
 	if last := entries[len(entries)-1]; !ran || last.Kind != "end" || last.Result != "done" {
 		t.Errorf("the last entry is %+v", last)

@@ -105,7 +105,7 @@ func TestSnapshot(t *testing.T) {
 	want("then", "then")
 	f, err := d.Bare(t.Context(), s)
 	d.must(err)
-	entries, _, err := f.All[0].Runs.Entries(t.Context(), 0)
+	entries, _, err := f.All[0].Runs.ReadJournal(t.Context(), 0)
 	d.must(err)
 	if last := entries[len(entries)-1]; last.Result != "done" {
 		t.Errorf("the journal ends with %+v", last)

@@ -81,7 +81,7 @@ func (c *Session) Stage(ctx context.Context, s *site.Site, selectors []string, o
 	end.Result, err = j.Run(ctx)
 	var silent error
 	for _, h := range f.All {
-		left, err := h.Runs.Left(ctx)
+		left, err := h.Runs.SkippedFiles(ctx)
 		end.Left, silent = append(end.Left, left...), errors.Join(silent, err)
 	}
 	return end, cmp.Or(err, silent) // a host that did not stage it need not say what it left out

@@ -130,7 +130,7 @@ func (c *Session) newChange(ctx context.Context, s *site.Site) (*change, error) 
 func (t *change) instances(ctx context.Context, number int) (map[string]bool, error) {
 	all := map[string]bool{}
 	for _, h := range t.hosts.All {
-		nodes, err := h.Nodes.Nodes(ctx)
+		nodes, err := h.Nodes.List(ctx)
 		if err != nil {
 			return nil, err
 		}

@@ -89,7 +89,7 @@ func (f *fleet) settle(t failer, p *plan.Plan) {
 	t.Helper()
 	for _, h := range f.hosts {
 		mine := slices.DeleteFunc(slices.Clone(p.Steps), func(s *plan.Step) bool { return s.Host != h.Name })
-		if err := h.Worker.Runs.Settle(context.Background(), mine); err != nil {
+		if err := h.Worker.Runs.DiscardUndo(context.Background(), mine); err != nil {
 			t.Fatalf("%v", err)
 		}
 	}

@@ -22,8 +22,8 @@ func Of(dirs host.Dirs, nodes func(context.Context) ([]observe.Node, error)) Roo
 	return Room{dirs, nodes}
 }
 
-// Layers gives the layers in the store.
-func (r Room) Layers(ctx context.Context) ([]image.Kept, error) {
+// List gives the layers in the store.
+func (r Room) List(ctx context.Context) ([]image.Kept, error) {
 	infos, err := image.Open(r.dirs.State).List()
 	if err != nil {
 		return nil, err
@@ -39,16 +39,16 @@ func (r Room) Layers(ctx context.Context) ([]image.Kept, error) {
 	return all, nil
 }
 
-// VerifyLayer reads a layer, and returns a problem if it is not as it was built.
-func (r Room) VerifyLayer(ctx context.Context, digest string) error {
+// Verify reads a layer, and returns a problem if it is not as it was built.
+func (r Room) Verify(ctx context.Context, digest string) error {
 	if !image.IsDigest(digest) {
 		return problem.New(problem.Usage, "%q is not the digest of a layer", digest).Try("`orrery image ls` lists them")
 	}
 	return image.Open(r.dirs.State).Verify(ctx, digest)
 }
 
-// RemoveLayers removes what nobody uses, and gives it. It is gone, also if there is an error.
-func (r Room) RemoveLayers(ctx context.Context) ([]image.Info, error) {
+// RemoveUnused removes what nobody uses, and gives it. It is gone, also if there is an error.
+func (r Room) RemoveUnused(ctx context.Context) ([]image.Info, error) {
 	used, err := r.used(ctx)
 	if err != nil {
 		return nil, err

@@ -85,7 +85,7 @@ type known struct {
 // recorded are the releases on one, of which there are none.
 type recorded struct{ apply.ReleaseHost }
 
-func (recorded) ReadReleases(context.Context) (observe.Releases, error) {
+func (recorded) Read(context.Context) (observe.Releases, error) {
 	return observe.Releases{}, nil
 }
 

@@ -25,7 +25,7 @@ func All(ctx context.Context, original *apply.Fleet, twin *site.Site, tell func(
 	}
 	var telling sync.Mutex
 	return original.Each(func(_ int, h *apply.Steered) error {
-		left, err := h.Twins.FillTwin(ctx, twin.Twin, shares[h.Name])
+		left, err := h.Twins.Fill(ctx, twin.Twin, shares[h.Name])
 		telling.Lock()
 		defer telling.Unlock()
 		for _, what := range left {

@@ -29,7 +29,7 @@ func (h volumeHost) heritage(ctx context.Context, of apply.Heritage) ([]volume.A
 	if err != nil {
 		return nil, nil, err
 	}
-	nodes, err := nodeHost{h.Place}.Nodes(ctx)
+	nodes, err := nodeHost{h.Place}.List(ctx)
 	return all, nodes, err
 }
 
@@ -44,8 +44,8 @@ func (h volumeHost) users(nodes []observe.Node, v volume.Adoption) (names []stri
 	return names
 }
 
-// AdoptVolumes gives a node what was another's.
-func (h volumeHost) AdoptVolumes(ctx context.Context, of apply.Heritage) (done []apply.Adopted, err error) {
+// Adopt gives a node what was another's.
+func (h volumeHost) Adopt(ctx context.Context, of apply.Heritage) (done []apply.Adopted, err error) {
 	all, nodes, err := h.heritage(ctx, of)
 	if err != nil {
 		return nil, err

@@ -17,18 +17,18 @@ func (h backupHost) quay() ferry.Place {
 	return ferry.Place{Dirs: h.Dirs, Key: h.Key, Engines: h.Engines, Guard: h.Guard}
 }
 
-// GiveBackup gives what this machine has of the site.
-func (h backupHost) GiveBackup(ctx context.Context, way io.ReadWriter) error {
+// Send gives what this machine has of the site.
+func (h backupHost) Send(ctx context.Context, way io.ReadWriter) error {
 	return ferry.Give(ctx, h.quay(), way)
 }
 
-// FindBackup reads what backups have lost of what this machine gave.
-func (h backupHost) FindBackup(ctx context.Context, way io.ReadWriter) error {
+// SendMissing reads what backups have lost of what this machine gave.
+func (h backupHost) SendMissing(ctx context.Context, way io.ReadWriter) error {
 	return ferry.Find(ctx, h.quay(), way)
 }
 
-// LayBackup lays down what comes for this machine.
-func (h backupHost) LayBackup(ctx context.Context, way io.ReadWriter) error {
+// Receive lays down what comes for this machine.
+func (h backupHost) Receive(ctx context.Context, way io.ReadWriter) error {
 	return ferry.Lay(ctx, h.quay(), way)
 }
 
@@ -37,8 +37,8 @@ func (h backupHost) part() (*backup.Restore, error) {
 	return backup.Part(h.Dirs, image.Open(h.Dirs.State), h.Key)
 }
 
-// RestorePart tells how far it has come.
-func (h backupHost) RestorePart(context.Context) (*observe.Restoring, error) {
+// Restoring tells how far it has come.
+func (h backupHost) Restoring(context.Context) (*observe.Restoring, error) {
 	r, err := h.part()
 	if err != nil || r == nil {
 		return nil, err

@@ -17,8 +17,8 @@ import (
 // drainFile has the mark on this host that no node of the site comes to it any more. It is beside what the host keeps of the site, and survives a reboot and the end of all nodes.
 func (h stateHost) drainFile() string { return filepath.Join(h.Dirs.Site(h.Key), "drained.json") }
 
-// Drained reads the mark. One that cannot be read is no sign that there is none.
-func (h stateHost) Drained(context.Context) (*observe.Drain, error) {
+// Cordoned reads the mark. One that cannot be read is no sign that there is none.
+func (h stateHost) Cordoned(context.Context) (*observe.Drain, error) {
 	mark, err := host.ReadJSON[observe.Drain](h.drainFile())
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -30,8 +30,8 @@ func (h stateHost) Drained(context.Context) (*observe.Drain, error) {
 	return &mark, nil
 }
 
-// SetDrained puts the mark on this host, or takes it away.
-func (h stateHost) SetDrained(_ context.Context, mark *observe.Drain) error {
+// SetCordoned puts the mark on this host, or takes it away.
+func (h stateHost) SetCordoned(_ context.Context, mark *observe.Drain) error {
 	if mark != nil {
 		return host.WriteJSON(h.drainFile(), 0o600, mark)
 	}

@@ -28,8 +28,8 @@ const (
 	readPatience = 2 * time.Minute
 )
 
-// Probe looks into nodes of which it is said what they shall be, and notes with each what has drifted since its roles were applied.
-func (h nodeHost) Probe(ctx context.Context, nodes []observe.Node, wants []apply.Want) error {
+// DetectDrift looks into nodes of which it is said what they shall be, and notes with each what has drifted since its roles were applied.
+func (h nodeHost) DetectDrift(ctx context.Context, nodes []observe.Node, wants []apply.Want) error {
 	var round drift.Round
 	found := make([]atomic.Pointer[[]observe.Drift], len(nodes))
 	for i, want := range wants {

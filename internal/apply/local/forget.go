@@ -18,7 +18,7 @@ import (
 
 // Forget removes all that this host keeps of the site, of which nothing may be there any more that somebody could miss. What other sites use as well stays, and is told.
 func (h stateHost) Forget(ctx context.Context) (left []string, err error) {
-	nodes, err := nodeHost{h.Place}.Nodes(ctx)
+	nodes, err := nodeHost{h.Place}.List(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -12,9 +12,9 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Hold takes the site's lock, and says where its state is kept while nodes of it may be on this machine. The tmpfs with what nodes see of the host
+// Lock takes the site's lock, and says where its state is kept while nodes of it may be on this machine. The tmpfs with what nodes see of the host
 // stays in memory meanwhile.
-func (h runHost) Hold(ctx context.Context, by host.Holder) (letGo func(), err error) {
+func (h runHost) Lock(ctx context.Context, by host.Holder) (letGo func(), err error) {
 	key := h.Key
 	lock, err := h.Dirs.TakeSite(ctx, key, by)
 	if err != nil {
@@ -40,8 +40,8 @@ func (h runHost) Hold(ctx context.Context, by host.Holder) (letGo func(), err er
 // Clock tells that this is this machine's.
 func (h runHost) Clock(context.Context) (ahead, took time.Duration, err error) { return 0, 0, nil }
 
-// Journal opens the site's journal for writing.
-func (h runHost) Journal() (apply.Journal, error) {
+// OpenJournal opens the site's journal for writing.
+func (h runHost) OpenJournal() (apply.Journal, error) {
 	j, err := journal.Open(h.Dirs.Journal(h.Key))
 	if err != nil {
 		return nil, err
@@ -49,8 +49,8 @@ func (h runHost) Journal() (apply.Journal, error) {
 	return j, nil
 }
 
-// Entries reads the site's journal.
-func (h runHost) Entries(_ context.Context, runs int) (all []journal.Entry, damaged []int, err error) {
+// ReadJournal reads the site's journal.
+func (h runHost) ReadJournal(_ context.Context, runs int) (all []journal.Entry, damaged []int, err error) {
 	path := h.Dirs.Journal(h.Key)
 	if all, damaged, err = journal.Read(path); err != nil {
 		err = problem.New(problem.Failed, "the journal cannot be read").At(path).Because(err)

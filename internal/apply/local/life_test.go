@@ -201,7 +201,7 @@ func (w *world) up() (*plan.Plan, error) {
 
 func (w *world) settled(p *plan.Plan) {
 	w.Helper()
-	w.must(w.Runs.Settle(w.Context(), p.Steps))
+	w.must(w.Runs.DiscardUndo(w.Context(), p.Steps))
 	if _, err := os.Stat(filepath.Join(w.host.Dirs.Site("karoo"), "undo")); !errors.Is(err, fs.ErrNotExist) {
 		w.Errorf("what was kept for undoing is there after the run: %v", err)
 	}
@@ -321,7 +321,7 @@ func TestSwitchThere(t *testing.T) {
 	if is := live(); !is["db700"] || !is["web700"] || is["db0"] || is["web0"] {
 		t.Errorf("live are %v after\n%v", is, p.Steps)
 	}
-	if r, err := w.Releases.ReadReleases(t.Context()); err != nil || r.Active["db"] != 700 || fmt.Sprint(r.Staged) != "[700]" {
+	if r, err := w.Releases.Read(t.Context()); err != nil || r.Active["db"] != 700 || fmt.Sprint(r.Staged) != "[700]" {
 		t.Errorf("on record is %+v, %v", r, err)
 	}
 	w.begin(w.host.Dirs)
@@ -379,18 +379,18 @@ func TestHostKeepsRecord(t *testing.T) {
 	w := newWorld(t)
 	h := w.host.Host
 	if os.Geteuid() == 0 { // a tmpfs is mounted
-		letGo, err := h.Runs.Hold(t.Context(), host.Holder{Who: "me", Pid: os.Getpid()})
+		letGo, err := h.Runs.Lock(t.Context(), host.Holder{Who: "me", Pid: os.Getpid()})
 		w.must(err)
-		if _, err := h.Runs.Hold(t.Context(), host.Holder{Who: "you"}); err == nil || !strings.Contains(err.Error(), "me") {
+		if _, err := h.Runs.Lock(t.Context(), host.Holder{Who: "you"}); err == nil || !strings.Contains(err.Error(), "me") {
 			t.Errorf("two hold the site: %v", err)
 		}
 		letGo()
 	}
-	j, err := h.Runs.Journal()
+	j, err := h.Runs.OpenJournal()
 	w.must(err)
 	w.must(j.Add(journal.Entry{Time: time.Now(), Kind: "begin", Command: "up"}))
 	w.must(j.Close())
-	if all, _, err := h.Runs.Entries(t.Context(), 0); err != nil || len(all) != 1 || all[0].Command != "up" {
+	if all, _, err := h.Runs.ReadJournal(t.Context(), 0); err != nil || len(all) != 1 || all[0].Command != "up" {
 		t.Errorf("%v, %v", all, err)
 	}
 	if _, err := h.Nodes.Log(t.Context(), "web"); !errors.Is(err, fs.ErrNotExist) {
@@ -413,14 +413,14 @@ func TestHostKeepsRecord(t *testing.T) {
 		t.Error("there is a way into what has no engine")
 	}
 	o, _ := w.observed()[0].Node("web")
-	read, err := h.Nodes.Meter(t.Context(), []observe.Node{*o}, map[int]host.Sample{})
+	read, err := h.Nodes.ReadUsage(t.Context(), []observe.Node{*o}, map[int]host.Sample{})
 	w.must(err)
 	if len(read) != 1 || read[0].Usage == nil || read[0].Usage.Disk != -1 || read[0].Usage.Processors != -1 {
 		t.Errorf("%+v", read)
 	}
-	took, err := h.Runs.Took(t.Context(), &plan.Step{Kind: plan.BuildLayer, Layer: &spec.Layer{}})
+	took, err := h.Runs.LastDuration(t.Context(), &plan.Step{Kind: plan.BuildLayer, Layer: &spec.Layer{}})
 	w.must(err)
-	left, err := w.Runs.Left(t.Context())
+	left, err := w.Runs.SkippedFiles(t.Context())
 	w.must(err)
 	if took != 0 || len(left) > 0 {
 		t.Error("it knows what nobody does")
@@ -519,11 +519,11 @@ func TestReleasesOnRecord(t *testing.T) {
 	w.must(w.Do(t.Context(), &plan.Step{Kind: plan.CommitSwitch, Host: "sv1", Releases: &observe.Releases{
 		Trial: &observe.Trial{Release: 700, Within: time.Minute},
 	}}, func(string) {}))
-	if r, err := w.Releases.ReadReleases(t.Context()); err != nil || of() != 0 || r.Trial == nil || r.Trial.Until.IsZero() {
+	if r, err := w.Releases.Read(t.Context()); err != nil || of() != 0 || r.Trial == nil || r.Trial.Until.IsZero() {
 		t.Errorf("on record is %+v, %v", r, err)
 	}
 	w.must(os.WriteFile(filepath.Join(w.host.Dirs.Site("karoo"), "releases.json"), []byte("{"), 0o600))
-	if _, err := w.Releases.ReadReleases(t.Context()); err == nil {
+	if _, err := w.Releases.Read(t.Context()); err == nil {
 		t.Error("half a record is read")
 	}
 }
@@ -614,7 +614,7 @@ func TestPortsAreGuarded(t *testing.T) {
 	}
 	settle := func(kind plan.Kind, n *spec.Node) {
 		t.Helper()
-		w.must(w.host.Runs.Settle(t.Context(), []*plan.Step{step(kind, n)}))
+		w.must(w.host.Runs.DiscardUndo(t.Context(), []*plan.Step{step(kind, n)}))
 	}
 	guarded := func(what string, want ...*spec.Node) {
 		t.Helper()

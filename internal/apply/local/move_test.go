@@ -144,7 +144,7 @@ func (m *mover) seen() []observe.Host {
 	for i, w := range m.on {
 		var err error
 		all[i].Name = moverNames[i]
-		all[i].Nodes, err = w.Nodes.Nodes(m.Context())
+		all[i].Nodes, err = w.Nodes.List(m.Context())
 		must(m.T, err)
 		must(m.T, w.moves.observe(&all[i]))
 	}

@@ -32,12 +32,12 @@ func (p *Place) origin() (string, error) {
 	return is.ID, nil
 }
 
-// Present gives the nodes that are here, and whose they are.
-func (h nodeHost) Present(ctx context.Context, look apply.Look) (there apply.Present, err error) {
+// WithOwner gives the nodes that are here, and whose they are.
+func (h nodeHost) WithOwner(ctx context.Context, look apply.Look) (there apply.Present, err error) {
 	if err := h.Ground.Claims.Elsewhere(h.Key); err != nil {
 		return there, err
 	}
-	list := h.Nodes
+	list := h.List
 	if look == apply.Glance {
 		list = h.glance
 	}
@@ -48,8 +48,8 @@ func (h nodeHost) Present(ctx context.Context, look apply.Look) (there apply.Pre
 	return there, err
 }
 
-// Mark takes down of which site the nodes are.
-func (h stateHost) Mark(_ context.Context, id string) error {
+// SetSiteID takes down of which site the nodes are.
+func (h stateHost) SetSiteID(_ context.Context, id string) error {
 	if !check.Label(id) {
 		return problem.New(problem.Surprise, "%q is no id of a site", id)
 	}

@@ -19,8 +19,8 @@ func (h layerHost) Word(_ context.Context, layer string) (image.Word, error) {
 	return h.Ground.Layers.Word(layer)
 }
 
-// Give opens an end of a lane, waits for the host that takes, and gives it what it asks for.
-func (h transferHost) Give(ctx context.Context, e apply.Errand, at apply.Spot, meet func(lane.Card) (lane.Card, error), say func(string)) (string, error) {
+// Send opens an end of a lane, waits for the host that takes, and gives it what it asks for.
+func (h transferHost) Send(ctx context.Context, e apply.Errand, at apply.Spot, meet func(lane.Card) (lane.Card, error), say func(string)) (string, error) {
 	own := at.Own
 	if !own.IsValid() {
 		own = lane.Toward(at.Toward)
@@ -60,8 +60,8 @@ func (h transferHost) Give(ctx context.Context, e apply.Errand, at apply.Spot, m
 	return "", errNoErrand
 }
 
-// Take takes something from other hosts.
-func (h transferHost) Take(ctx context.Context, e apply.Errand, with apply.Meeting, say func(string)) error {
+// Receive takes something from other hosts.
+func (h transferHost) Receive(ctx context.Context, e apply.Errand, with apply.Meeting, say func(string)) error {
 	switch {
 	case e.Node != nil:
 		return h.takeNode(ctx, e.Node, with)

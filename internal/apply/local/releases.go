@@ -23,8 +23,8 @@ type releaseHost struct {
 
 func (h *releaseHost) file() string { return filepath.Join(h.Dirs.Site(h.Key), "releases.json") }
 
-// ReadReleases reads which releases of the site are live on this host, and which are kept.
-func (h *releaseHost) ReadReleases(context.Context) (observe.Releases, error) {
+// Read reads which releases of the site are live on this host, and which are kept.
+func (h *releaseHost) Read(context.Context) (observe.Releases, error) {
 	r, err := host.ReadJSON[observe.Releases](h.file())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return r, problem.New(problem.Failed, "the record of releases cannot be read").At(h.file()).Because(err).
@@ -44,8 +44,8 @@ func (h *releaseHost) ReadReleases(context.Context) (observe.Releases, error) {
 	return r, nil
 }
 
-// WriteReleases takes down which releases are live, safe against a power cut: it is the one record of it.
-func (h *releaseHost) WriteReleases(r observe.Releases) error {
+// Write takes down which releases are live, safe against a power cut: it is the one record of it.
+func (h *releaseHost) Write(r observe.Releases) error {
 	h.lock.Lock()
 	defer h.lock.Unlock()
 	was, err := host.ReadJSON[observe.Releases](h.file())
@@ -55,8 +55,8 @@ func (h *releaseHost) WriteReleases(r observe.Releases) error {
 	return host.WriteJSON(h.file(), 0o600, r.After(was))
 }
 
-// CopyReleases takes down what another host has on record.
-func (h *releaseHost) CopyReleases(r observe.Releases) error {
+// Copy takes down what another host has on record.
+func (h *releaseHost) Copy(r observe.Releases) error {
 	h.lock.Lock()
 	defer h.lock.Unlock()
 	r.Staged = nil
@@ -65,7 +65,7 @@ func (h *releaseHost) CopyReleases(r observe.Releases) error {
 
 // commit takes down what a switch has made live. The time of a trial that begins with it begins now, when all of the rest is done.
 func (h *releaseHost) commit(r observe.Releases) error {
-	return h.WriteReleases(begun(r))
+	return h.Write(begun(r))
 }
 
 // begun lets the time of a trial begin that has not begun.

@@ -6,13 +6,13 @@ import (
 	"orrery/internal/secret"
 )
 
-// Secret gives the host's copy of a generated secret.
-func (h secretHost) Secret(_ context.Context, name string) (string, error) {
+// Read gives the host's copy of a generated secret.
+func (h secretHost) Read(_ context.Context, name string) (string, error) {
 	return h.kept().Read(name)
 }
 
-// KeepSecret keeps one.
-func (h secretHost) KeepSecret(_ context.Context, name, value string) error {
+// Store keeps one.
+func (h secretHost) Store(_ context.Context, name, value string) error {
 	return h.kept().Keep(name, value)
 }
 

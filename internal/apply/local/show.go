@@ -41,7 +41,7 @@ func (n *names) show(ctx context.Context, e engine.Engine, node *spec.Node) erro
 
 // showAll does so for all of them that run.
 func (n *names) showAll(ctx context.Context) error {
-	all, err := nodeHost{n.Place}.Nodes(ctx)
+	all, err := nodeHost{n.Place}.List(ctx)
 	if err != nil {
 		return err
 	}

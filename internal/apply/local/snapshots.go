@@ -10,8 +10,8 @@ import (
 	"orrery/internal/volume"
 )
 
-// Snapshots gives the parts of snapshots that the host has.
-func (h snapshotHost) Snapshots(context.Context) (kept []*snapshot.Snapshot, ready []string, err error) {
+// List gives the parts of snapshots that the host has.
+func (h snapshotHost) List(context.Context) (kept []*snapshot.Snapshot, ready []string, err error) {
 	if kept, err = snapshot.List(h.Dirs, h.Key); err != nil {
 		return nil, nil, err
 	}
@@ -19,8 +19,8 @@ func (h snapshotHost) Snapshots(context.Context) (kept []*snapshot.Snapshot, rea
 	return kept, ready, err
 }
 
-// SnapshotSize gives how large a part is.
-func (h snapshotHost) SnapshotSize(ctx context.Context, id string) (volume.Size, error) {
+// Size gives how large a part is.
+func (h snapshotHost) Size(ctx context.Context, id string) (volume.Size, error) {
 	s, err := snapshot.Open(h.Dirs, h.Key, id)
 	if err != nil {
 		return volume.Size{}, err
@@ -46,13 +46,13 @@ func (h snapshotHost) Capture(ctx context.Context, of apply.Capture, with snapsh
 	return snapshot.Take(ctx, o)
 }
 
-// KeepSnapshot keeps a part that is ready.
-func (h snapshotHost) KeepSnapshot(_ context.Context, id string) error {
+// Keep keeps a part that is ready.
+func (h snapshotHost) Keep(_ context.Context, id string) error {
 	return snapshot.KeepReady(h.Dirs, h.Key, id)
 }
 
-// RemoveSnapshot removes a part.
-func (h snapshotHost) RemoveSnapshot(_ context.Context, id string) error {
+// Remove removes a part.
+func (h snapshotHost) Remove(_ context.Context, id string) error {
 	err := snapshot.RemoveReady(h.Dirs, h.Key, id)
 	if err == nil {
 		err = snapshot.Remove(h.Dirs, h.Key, id)
@@ -63,8 +63,8 @@ func (h snapshotHost) RemoveSnapshot(_ context.Context, id string) error {
 	return err
 }
 
-// PutBack puts nodes back as they were.
-func (h snapshotHost) PutBack(ctx context.Context, id string, nodes []string, then func(apply.Back) error) error {
+// Restore puts nodes back as they were.
+func (h snapshotHost) Restore(ctx context.Context, id string, nodes []string, then func(apply.Back) error) error {
 	from, err := snapshot.Open(h.Dirs, h.Key, id)
 	if err != nil {
 		return err

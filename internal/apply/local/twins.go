@@ -21,11 +21,11 @@ type Waiter interface {
 	Cancel(name string) error
 }
 
-// Twins gives the records of all twins of which the host has something.
-func (h twinHost) Twins(context.Context) ([]twin.Record, error) { return twins.All(h.Dirs), nil }
+// List gives the records of all twins of which the host has something.
+func (h twinHost) List(context.Context) ([]twin.Record, error) { return twins.All(h.Dirs), nil }
 
-// KeepTwin keeps the record of a twin, and lets what is here of it end when its time is over. Somebody waits for that before there is anything.
-func (h twinHost) KeepTwin(ctx context.Context, r twin.Record) error {
+// Save keeps the record of a twin, and lets what is here of it end when its time is over. Somebody waits for that before there is anything.
+func (h twinHost) Save(ctx context.Context, r twin.Record) error {
 	if r.Key() != h.Key {
 		return fmt.Errorf("the record of %s is not that of %s", r.Key(), h.Key)
 	}
@@ -35,18 +35,18 @@ func (h twinHost) KeepTwin(ctx context.Context, r twin.Record) error {
 	return h.Waiter.Later(ctx, twins.Expiry(&r))
 }
 
-// FillTwin fills the volumes of a twin from those of the site.
-func (h twinHost) FillTwin(ctx context.Context, name string, of []apply.Share) ([]string, error) {
+// Fill fills the volumes of a twin from those of the site.
+func (h twinHost) Fill(ctx context.Context, name string, of []apply.Share) ([]string, error) {
 	return filling.Original{Dirs: h.Dirs, Key: h.Key, Still: h.life.still}.Fill(ctx, name, of)
 }
 
-// LayVolume takes in a volume of the site, which is a twin.
-func (h volumeHost) LayVolume(_ context.Context, of apply.Directory, way io.ReadWriter) error {
+// Receive takes in a volume of the site, which is a twin.
+func (h volumeHost) Receive(_ context.Context, of apply.Directory, way io.ReadWriter) error {
 	return filling.Lay(h.Dirs, h.Key, of, way)
 }
 
-// ForgetTwin removes all that is kept of a twin that has ended, once nothing is laid down for it any more.
-func (h twinHost) ForgetTwin(ctx context.Context) error {
+// Forget removes all that is kept of a twin that has ended, once nothing is laid down for it any more.
+func (h twinHost) Forget(ctx context.Context) error {
 	if !strings.Contains(h.Key, ".") {
 		return fmt.Errorf("%s is no twin", h.Key)
 	}

@@ -11,8 +11,8 @@ import (
 	"orrery/internal/volume"
 )
 
-// Meter reads what nodes use.
-func (h nodeHost) Meter(ctx context.Context, nodes []observe.Node, before map[int]host.Sample) ([]apply.Reading, error) {
+// ReadUsage reads what nodes use.
+func (h nodeHost) ReadUsage(ctx context.Context, nodes []observe.Node, before map[int]host.Sample) ([]apply.Reading, error) {
 	all := make([]apply.Reading, len(nodes))
 	for i := range nodes {
 		group := filepath.Join("orrery", "no such group")

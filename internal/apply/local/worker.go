@@ -109,7 +109,7 @@ func (h nodeHost) ofAllSites(ctx context.Context) ([]observe.Node, error) {
 	if h.Key != "" {
 		return nil, fmt.Errorf("what other sites than %s use is not known", h.Key)
 	}
-	return h.Nodes(ctx)
+	return h.List(ctx)
 }
 
 // Observe looks at what is there of the site. An engine is put on trial only if the site has nodes of it, or is wanted to.
@@ -118,7 +118,7 @@ func (h stateHost) Observe(ctx context.Context, wanted []string) (seen observe.H
 	if err = h.Ground.Claims.Elsewhere(h.Key); err != nil {
 		return seen, err
 	}
-	if seen.Nodes, err = (nodeHost{h.Place}).Nodes(ctx); err != nil {
+	if seen.Nodes, err = (nodeHost{h.Place}).List(ctx); err != nil {
 		return seen, err
 	}
 	if seen.Networks, err = h.Ground.Networks.Observe(h.Key); err != nil {
@@ -148,7 +148,7 @@ func (h stateHost) Observe(ctx context.Context, wanted []string) (seen observe.H
 	if seen.Functions, err = pci.Here.Functions(); err != nil {
 		return seen, fmt.Errorf("the PCI bus: %w", err)
 	}
-	if seen.Drained, err = h.Drained(ctx); err != nil {
+	if seen.Drained, err = h.Cordoned(ctx); err != nil {
 		return seen, err
 	}
 	if seen.Origin, err = h.origin(); err != nil {
@@ -162,10 +162,10 @@ func (h stateHost) Observe(ctx context.Context, wanted []string) (seen observe.H
 	if err := h.moves.observe(&seen); err != nil {
 		return seen, err
 	}
-	if seen.Restoring, err = (backupHost{h.Place}).RestorePart(ctx); err != nil { // nobody can tell how far it has come; it must not keep anybody from looking, or from taking the site down
+	if seen.Restoring, err = (backupHost{h.Place}).Restoring(ctx); err != nil { // nobody can tell how far it has come; it must not keep anybody from looking, or from taking the site down
 		seen.Restoring = &observe.Restoring{Staged: true, Going: true}
 	}
-	seen.Releases, err = h.releases.ReadReleases(ctx)
+	seen.Releases, err = h.releases.Read(ctx)
 	return seen, err
 }
 
@@ -178,8 +178,8 @@ func tried(ctx context.Context, e engine.Engine) observe.Capabilities {
 	return can
 }
 
-// Nodes gives the nodes that are there, whatever runs them, by name: twice the same, if nothing has changed.
-func (h nodeHost) Nodes(ctx context.Context) (all []observe.Node, err error) {
+// List gives the nodes that are there, whatever runs them, by name: twice the same, if nothing has changed.
+func (h nodeHost) List(ctx context.Context) (all []observe.Node, err error) {
 	return h.nodesOf(func(e engine.Engine) ([]observe.Node, error) {
 		nodes, err := e.List(ctx, h.Key)
 		tellAccel(ctx, e, nodes)
@@ -385,8 +385,8 @@ func (h runHost) forgetRelease(number int) error {
 	return errors.Join(err, tree.RemoveAll(h.Dirs.Release(h.Key, number)))
 }
 
-// Settle removes what was kept for undoing, once a run has succeeded or been undone.
-func (h runHost) Settle(ctx context.Context, done []*plan.Step) error {
+// DiscardUndo removes what was kept for undoing, once a run has succeeded or been undone.
+func (h runHost) DiscardUndo(ctx context.Context, done []*plan.Step) error {
 	for _, s := range done {
 		if s.Kind == plan.CommitSwitch {
 			if err := h.releases.dropCopies(); err != nil {
@@ -408,15 +408,15 @@ func (h runHost) Settle(ctx context.Context, done []*plan.Step) error {
 	return runOf(h.Dirs, h.Key).end()
 }
 
-// Left gives what is not in the copies of volumes that were made, and why.
-func (h runHost) Left(context.Context) ([]string, error) {
+// SkippedFiles gives what is not in the copies of volumes that were made, and why.
+func (h runHost) SkippedFiles(context.Context) ([]string, error) {
 	h.life.leaving.Lock()
 	defer h.life.leaving.Unlock()
 	return slices.Clone(h.life.left), nil
 }
 
-// Took returns how long the last build of a layer of the same image and roles took, or 0 if none is on record.
-func (h runHost) Took(_ context.Context, s *plan.Step) (time.Duration, error) {
+// LastDuration returns how long the last build of a layer of the same image and roles took, or 0 if none is on record.
+func (h runHost) LastDuration(_ context.Context, s *plan.Step) (time.Duration, error) {
 	if s.Kind != plan.BuildLayer || h.Ground.Layers == nil {
 		return 0, nil
 	}

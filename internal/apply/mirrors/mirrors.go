@@ -28,8 +28,8 @@ type Cellar struct {
 // Of gives that of a site.
 func Of(dirs host.Dirs, key string, timers func() Timers) Cellar { return Cellar{dirs, key, timers} }
 
-// Volumes tells of directories of volumes.
-func (c Cellar) Volumes(ctx context.Context, of []apply.Directory) ([]apply.Contents, error) {
+// Describe tells of directories of volumes.
+func (c Cellar) Describe(ctx context.Context, of []apply.Directory) ([]apply.Contents, error) {
 	went, err := volume.ReadMirrored(c.dirs, c.key)
 	if err != nil {
 		return nil, err
@@ -60,8 +60,8 @@ func (c Cellar) mirror(d apply.Directory) volume.Mirror {
 	return volume.Mirror{Volume: d.Mount.Volume, Node: d.Name(), From: d.At(c.dirs, c.key), To: d.Mirror}
 }
 
-// MirrorVolumes brings mirrors up to date.
-func (c Cellar) MirrorVolumes(ctx context.Context, of []apply.Directory, with apply.MirrorRun, each func(volume.Mirrored)) error {
+// Mirror brings mirrors up to date.
+func (c Cellar) Mirror(ctx context.Context, of []apply.Directory, with apply.MirrorRun, each func(volume.Mirrored)) error {
 	lock, err := volume.LockMirrors(ctx, c.dirs, c.key, with.By)
 	if err != nil {
 		return err
@@ -107,8 +107,8 @@ func (c Cellar) KeepMirrors(ctx context.Context, m apply.Mirrors) ([]string, err
 	return c.timers().Schedule(ctx, s)
 }
 
-// VerifyVolumes compares directories with their mirrors.
-func (c Cellar) VerifyVolumes(ctx context.Context, of []apply.Directory) ([][]volume.Deviation, error) {
+// Verify compares directories with their mirrors.
+func (c Cellar) Verify(ctx context.Context, of []apply.Directory) ([][]volume.Deviation, error) {
 	all := make([][]volume.Deviation, len(of))
 	for i, d := range of {
 		var err error

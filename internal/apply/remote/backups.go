@@ -7,44 +7,44 @@ import (
 	"orrery/internal/observe"
 )
 
-// GiveBackup lets the host give what it has.
-func (f backupHost) GiveBackup(ctx context.Context, way io.ReadWriter) error {
+// Send lets the host give what it has.
+func (f backupHost) Send(ctx context.Context, way io.ReadWriter) error {
 	return giveBackupMethod.along(ctx, f.far, none{}, way)
 }
 
 var giveBackupMethod = method[none, none]{
 	name: "give backup", traits: traits{long: true, abandoned: true, displayed: true},
 	answer: func(ctx context.Context, c *received, _ none) (none, error) {
-		return none{}, c.host().Backups.GiveBackup(ctx, c.stream())
+		return none{}, c.host().Backups.Send(ctx, c.stream())
 	},
 }
 
-// FindBackup lets the host look for what backups have lost of what it gave.
-func (f backupHost) FindBackup(ctx context.Context, way io.ReadWriter) error {
+// SendMissing lets the host look for what backups have lost of what it gave.
+func (f backupHost) SendMissing(ctx context.Context, way io.ReadWriter) error {
 	return findBackupMethod.along(ctx, f.far, none{}, way)
 }
 
 var findBackupMethod = method[none, none]{
 	name: "find of backup", traits: traits{long: true, abandoned: true, displayed: true},
 	answer: func(ctx context.Context, c *received, _ none) (none, error) {
-		return none{}, c.host().Backups.FindBackup(ctx, c.stream())
+		return none{}, c.host().Backups.SendMissing(ctx, c.stream())
 	},
 }
 
-// LayBackup lets the host lay down what comes for it.
-func (f backupHost) LayBackup(ctx context.Context, way io.ReadWriter) error {
+// Receive lets the host lay down what comes for it.
+func (f backupHost) Receive(ctx context.Context, way io.ReadWriter) error {
 	return layBackupMethod.along(ctx, f.far, none{}, way)
 }
 
 var layBackupMethod = method[none, none]{
 	name: "lay down backup", traits: traits{long: true, displayed: true},
 	answer: func(ctx context.Context, c *received, _ none) (none, error) {
-		return none{}, c.host().Backups.LayBackup(ctx, c.stream())
+		return none{}, c.host().Backups.Receive(ctx, c.stream())
 	},
 }
 
-// RestorePart tells how far the part of a restore has come that the host has.
-func (f backupHost) RestorePart(ctx context.Context) (s *observe.Restoring, err error) {
+// Restoring tells how far the part of a restore has come that the host has.
+func (f backupHost) Restoring(ctx context.Context) (s *observe.Restoring, err error) {
 	s, err = restorePartMethod.call(ctx, f.far, none{})
 	if s != nil {
 		shownPart(s)
@@ -55,7 +55,7 @@ func (f backupHost) RestorePart(ctx context.Context) (s *observe.Restoring, err 
 var restorePartMethod = method[none, *observe.Restoring]{
 	name: "part of restore", traits: traits{maxBytes: listMaxBytes, abandoned: true},
 	answer: func(ctx context.Context, c *received, _ none) (*observe.Restoring, error) {
-		return c.host().Backups.RestorePart(ctx)
+		return c.host().Backups.Restoring(ctx)
 	},
 }
 

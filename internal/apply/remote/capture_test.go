@@ -28,7 +28,7 @@ func TestCaptureEnds(t *testing.T) {
 	} {
 		p := newPair(t)
 		p.up(p.load())
-		nodes, err := p.far.Nodes.Nodes(t.Context())
+		nodes, err := p.far.Nodes.List(t.Context())
 		must(t, err)
 		of := apply.Capture{ID: "one", Who: "ada"}
 		for _, n := range nodes {
@@ -36,7 +36,7 @@ func TestCaptureEnds(t *testing.T) {
 		}
 		froze := false
 		_, err = p.far.Snapshots.Capture(t.Context(), of, halting{func() error {
-			now, err := p.near.Worker.Nodes.Nodes(t.Context())
+			now, err := p.near.Worker.Nodes.List(t.Context())
 			must(t, err)
 			froze = now[0].State == observe.Frozen
 			return wrong(p)
@@ -46,7 +46,7 @@ func TestCaptureEnds(t *testing.T) {
 		}
 		p.link.Close()
 		must(t, <-p.ended) // by then, all has come to an end there
-		now, err := p.near.Worker.Nodes.Nodes(t.Context())
+		now, err := p.near.Worker.Nodes.List(t.Context())
 		must(t, err)
 		for _, n := range now {
 			if n.State != observe.Running {

@@ -189,11 +189,11 @@ func askCostly() {
 	case observeMethod.name:
 		_, err = h.State.Observe(context.Background(), nil)
 	case nodesMethod.name:
-		_, err = h.Nodes.Present(context.Background(), apply.Closely)
+		_, err = h.Nodes.WithOwner(context.Background(), apply.Closely)
 	case layersMethod.name:
-		_, err = h.Layers.Layers(context.Background())
+		_, err = h.Layers.List(context.Background())
 	case probeMethod.name:
-		err = h.Nodes.Probe(context.Background(), make([]observe.Node, 1), make([]apply.Want, 1))
+		err = h.Nodes.DetectDrift(context.Background(), make([]observe.Node, 1), make([]apply.Want, 1))
 	}
 	fmt.Println(err)
 	status, _ := os.ReadFile("/proc/self/status")

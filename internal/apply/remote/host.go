@@ -66,8 +66,8 @@ var stepMethod = method[json.RawMessage, none]{
 	},
 }
 
-// Hold takes the lock. It is the helper that has it.
-func (f runHost) Hold(ctx context.Context, by host.Holder) (letGo func(), err error) {
+// Lock takes the lock. It is the helper that has it.
+func (f runHost) Lock(ctx context.Context, by host.Holder) (letGo func(), err error) {
 	if name, err := os.Hostname(); err == nil {
 		by.Who += " at " + name
 	}
@@ -101,7 +101,7 @@ var holdMethod = method[host.Holder, none]{
 	name: "hold", traits: traits{abandoned: true},
 	answer: func(ctx context.Context, c *received, by host.Holder) (none, error) {
 		by.Pid = os.Getpid() // that of the caller means nothing here
-		release, err := c.host().Runs.Hold(ctx, by)
+		release, err := c.host().Runs.Lock(ctx, by)
 		if err != nil {
 			return none{}, err
 		}
@@ -155,8 +155,8 @@ var observeMethod = method[[]string, observe.Host]{
 	},
 }
 
-// Mark takes down over there of which site the nodes are.
-func (f stateHost) Mark(ctx context.Context, origin string) error {
+// SetSiteID takes down over there of which site the nodes are.
+func (f stateHost) SetSiteID(ctx context.Context, origin string) error {
 	_, err := markMethod.call(ctx, f.far, origin)
 	return err
 }
@@ -164,24 +164,24 @@ func (f stateHost) Mark(ctx context.Context, origin string) error {
 var markMethod = method[string, none]{
 	name: "mark",
 	answer: func(ctx context.Context, c *received, ask string) (none, error) {
-		return none{}, c.host().State.Mark(ctx, ask)
+		return none{}, c.host().State.SetSiteID(ctx, ask)
 	},
 }
 
-// Drained gives the mark on the host.
-func (f stateHost) Drained(ctx context.Context) (mark *observe.Drain, err error) {
+// Cordoned gives the mark on the host.
+func (f stateHost) Cordoned(ctx context.Context) (mark *observe.Drain, err error) {
 	return drainedMethod.call(ctx, f.far, none{})
 }
 
 var drainedMethod = method[none, *observe.Drain]{
 	name: "drained", traits: traits{abandoned: true},
 	answer: func(ctx context.Context, c *received, _ none) (*observe.Drain, error) {
-		return c.host().State.Drained(ctx)
+		return c.host().State.Cordoned(ctx)
 	},
 }
 
-// SetDrained puts the mark on the host, or takes it away.
-func (f stateHost) SetDrained(ctx context.Context, mark *observe.Drain) error {
+// SetCordoned puts the mark on the host, or takes it away.
+func (f stateHost) SetCordoned(ctx context.Context, mark *observe.Drain) error {
 	_, err := setDrainedMethod.call(ctx, f.far, mark)
 	return err
 }
@@ -189,7 +189,7 @@ func (f stateHost) SetDrained(ctx context.Context, mark *observe.Drain) error {
 var setDrainedMethod = method[*observe.Drain, none]{
 	name: "drain",
 	answer: func(ctx context.Context, c *received, ask *observe.Drain) (none, error) {
-		return none{}, c.host().State.SetDrained(ctx, ask)
+		return none{}, c.host().State.SetCordoned(ctx, ask)
 	},
 }
 
@@ -205,14 +205,14 @@ var forgetMethod = method[none, []string]{
 	},
 }
 
-// Nodes gives the nodes that are there.
-func (f nodeHost) Nodes(ctx context.Context) ([]observe.Node, error) {
-	there, err := f.Present(ctx, apply.Closely)
+// List gives the nodes that are there.
+func (f nodeHost) List(ctx context.Context) ([]observe.Node, error) {
+	there, err := f.WithOwner(ctx, apply.Closely)
 	return there.Nodes, err
 }
 
-// Present gives them with whose they are, which the host says along with them.
-func (f nodeHost) Present(ctx context.Context, look apply.Look) (apply.Present, error) {
+// WithOwner gives them with whose they are, which the host says along with them.
+func (f nodeHost) WithOwner(ctx context.Context, look apply.Look) (apply.Present, error) {
 	all, err := nodesMethod.call(ctx, f.far, look)
 	if err != nil {
 		return apply.Present{}, err
@@ -229,13 +229,13 @@ type counted struct {
 var nodesMethod = method[apply.Look, counted]{
 	name: "nodes", traits: traits{maxBytes: listMaxBytes, abandoned: true},
 	answer: func(ctx context.Context, c *received, ask apply.Look) (counted, error) {
-		present, err := c.host().Nodes.Present(ctx, ask)
+		present, err := c.host().Nodes.WithOwner(ctx, ask)
 		return counted{present, faultOf(err)}, nil
 	},
 }
 
-// Probe looks into nodes.
-func (f nodeHost) Probe(ctx context.Context, nodes []observe.Node, wants []apply.Want) error {
+// DetectDrift looks into nodes.
+func (f nodeHost) DetectDrift(ctx context.Context, nodes []observe.Node, wants []apply.Want) error {
 	drift, err := probeMethod.call(ctx, f.far, probed{nodes, wants})
 	if err != nil {
 		return err
@@ -258,7 +258,7 @@ type probed struct {
 var probeMethod = method[probed, [][]observe.Drift]{
 	name: "probe", traits: traits{maxBytes: listMaxBytes, long: true, abandoned: true},
 	answer: func(ctx context.Context, c *received, ask probed) ([][]observe.Drift, error) {
-		err := c.host().Nodes.Probe(ctx, ask.Nodes, ask.Wants)
+		err := c.host().Nodes.DetectDrift(ctx, ask.Nodes, ask.Wants)
 		drift := make([][]observe.Drift, len(ask.Nodes))
 		for i := range ask.Nodes {
 			drift[i] = ask.Nodes[i].Drift
@@ -286,8 +286,8 @@ var describeMethod = method[[]string, []image.Record]{
 	},
 }
 
-// Settle removes what was kept for undoing.
-func (f runHost) Settle(ctx context.Context, done []*plan.Step) error {
+// DiscardUndo removes what was kept for undoing.
+func (f runHost) DiscardUndo(ctx context.Context, done []*plan.Step) error {
 	var steps []json.RawMessage
 	for _, s := range done {
 		text, err := plan.Encode(s)
@@ -307,22 +307,24 @@ var settleMethod = method[[]json.RawMessage, none]{
 		if err != nil {
 			return none{}, err
 		}
-		return none{}, c.host().Runs.Settle(ctx, done)
+		return none{}, c.host().Runs.DiscardUndo(ctx, done)
 	},
 }
 
-// Left returns what is not in the copies of volumes.
-func (f runHost) Left(ctx context.Context) ([]string, error) {
+// SkippedFiles returns what is not in the copies of volumes.
+func (f runHost) SkippedFiles(ctx context.Context) ([]string, error) {
 	return leftMethod.call(ctx, f.far, none{})
 }
 
 var leftMethod = method[none, []string]{
 	name: "left", traits: traits{abandoned: true},
-	answer: func(ctx context.Context, c *received, _ none) ([]string, error) { return c.host().Runs.Left(ctx) },
+	answer: func(ctx context.Context, c *received, _ none) ([]string, error) {
+		return c.host().Runs.SkippedFiles(ctx)
+	},
 }
 
-// Took returns how long a step took that was like this one.
-func (f runHost) Took(ctx context.Context, s *plan.Step) (time.Duration, error) {
+// LastDuration returns how long a step took that was like this one.
+func (f runHost) LastDuration(ctx context.Context, s *plan.Step) (time.Duration, error) {
 	if s.Kind != plan.BuildLayer {
 		return 0, nil
 	}
@@ -340,7 +342,7 @@ var tookMethod = method[json.RawMessage, time.Duration]{
 		if err != nil {
 			return 0, err
 		}
-		return c.host().Runs.Took(ctx, s)
+		return c.host().Runs.LastDuration(ctx, s)
 	},
 }
 
@@ -385,20 +387,20 @@ var keepBootMethod = method[apply.Boot, none]{
 	},
 }
 
-// Twins gives the records of twins over there.
-func (f twinHost) Twins(ctx context.Context) (all []twin.Record, err error) {
+// List gives the records of twins over there.
+func (f twinHost) List(ctx context.Context) (all []twin.Record, err error) {
 	return twinsMethod.call(ctx, f.far, none{})
 }
 
 var twinsMethod = method[none, []twin.Record]{
 	name: "twins", traits: traits{abandoned: true},
 	answer: func(ctx context.Context, c *received, _ none) ([]twin.Record, error) {
-		return c.host().Twins.Twins(ctx)
+		return c.host().Twins.List(ctx)
 	},
 }
 
-// KeepTwin keeps the record of a twin over there.
-func (f twinHost) KeepTwin(ctx context.Context, r twin.Record) error {
+// Save keeps the record of a twin over there.
+func (f twinHost) Save(ctx context.Context, r twin.Record) error {
 	_, err := keepTwinMethod.call(ctx, f.far, r)
 	return err
 }
@@ -406,12 +408,12 @@ func (f twinHost) KeepTwin(ctx context.Context, r twin.Record) error {
 var keepTwinMethod = method[twin.Record, none]{
 	name: "keep twin",
 	answer: func(ctx context.Context, c *received, ask twin.Record) (none, error) {
-		return none{}, c.host().Twins.KeepTwin(ctx, ask)
+		return none{}, c.host().Twins.Save(ctx, ask)
 	},
 }
 
-// ForgetTwin removes what is kept of a twin over there.
-func (f twinHost) ForgetTwin(ctx context.Context) error {
+// Forget removes what is kept of a twin over there.
+func (f twinHost) Forget(ctx context.Context) error {
 	_, err := forgetTwinMethod.call(ctx, f.far, none{})
 	return err
 }
@@ -419,7 +421,7 @@ func (f twinHost) ForgetTwin(ctx context.Context) error {
 var forgetTwinMethod = method[none, none]{
 	name: "forget twin", traits: traits{long: true},
 	answer: func(ctx context.Context, c *received, _ none) (none, error) {
-		return none{}, c.host().Twins.ForgetTwin(ctx)
+		return none{}, c.host().Twins.Forget(ctx)
 	},
 }
 

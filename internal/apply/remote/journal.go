@@ -13,8 +13,8 @@ import (
 	"orrery/internal/wire"
 )
 
-// Entries gives what the journal has. It comes as lines, which are read as those of a file that anybody may have written.
-func (f runHost) Entries(ctx context.Context, runs int) (all []journal.Entry, damaged []int, err error) {
+// ReadJournal gives what the journal has. It comes as lines, which are read as those of a file that anybody may have written.
+func (f runHost) ReadJournal(ctx context.Context, runs int) (all []journal.Entry, damaged []int, err error) {
 	l, err := entriesMethod.stream(ctx, f.far, runs)
 	if err != nil {
 		return nil, nil, err
@@ -37,7 +37,7 @@ func (f runHost) Entries(ctx context.Context, runs int) (all []journal.Entry, da
 var entriesMethod = method[int, []int]{
 	name: "entries", traits: traits{long: true, abandoned: true},
 	answer: func(ctx context.Context, c *received, runs int) ([]int, error) {
-		all, damaged, err := c.host().Runs.Entries(ctx, runs)
+		all, damaged, err := c.host().Runs.ReadJournal(ctx, runs)
 		if err != nil {
 			return nil, err
 		}
@@ -69,8 +69,8 @@ type record struct {
 	turn chan struct{} // entries are written one after the other
 }
 
-// Journal opens the journal.
-func (f runHost) Journal() (apply.Journal, error) {
+// OpenJournal opens the journal.
+func (f runHost) OpenJournal() (apply.Journal, error) {
 	t, err := journalMethod.begin(context.Background(), f.Link, f.at, none{})
 	if err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func (f runHost) Journal() (apply.Journal, error) {
 var journalMethod = method[none, none]{
 	name: "journal",
 	answer: func(_ context.Context, c *received, _ none) (none, error) {
-		j, err := c.host().Runs.Journal()
+		j, err := c.host().Runs.OpenJournal()
 		if err != nil {
 			return none{}, err
 		}

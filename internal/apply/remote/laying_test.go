@@ -38,9 +38,9 @@ type (
 	}
 )
 
-func (l layingBackups) LayBackup(_ context.Context, way io.ReadWriter) error { return l.lay(way) }
+func (l layingBackups) Receive(_ context.Context, way io.ReadWriter) error { return l.lay(way) }
 
-func (l layingVolumes) LayVolume(_ context.Context, _ apply.Directory, way io.ReadWriter) error {
+func (l layingVolumes) Receive(_ context.Context, _ apply.Directory, way io.ReadWriter) error {
 	return l.lay(way)
 }
 
@@ -59,9 +59,9 @@ func (m *layingMachine) Host(_, key string, secrets apply.Secrets) apply.Host {
 // send because the backup is damaged: what the caller removes then does not come back.
 func TestLayingEnds(t *testing.T) {
 	calls := map[string]func(ctx context.Context, h apply.Host, way io.ReadWriter) error{
-		"backup": func(ctx context.Context, h apply.Host, way io.ReadWriter) error { return h.Backups.LayBackup(ctx, way) },
+		"backup": func(ctx context.Context, h apply.Host, way io.ReadWriter) error { return h.Backups.Receive(ctx, way) },
 		"volume": func(ctx context.Context, h apply.Host, way io.ReadWriter) error {
-			return h.Volumes.LayVolume(ctx, apply.Directory{}, way)
+			return h.Volumes.Receive(ctx, apply.Directory{}, way)
 		},
 	}
 	for name, call := range calls {

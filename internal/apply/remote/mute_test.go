@@ -72,7 +72,7 @@ func toDeaf(t *testing.T, d deaf, told func(string)) *Link {
 }
 
 // nearby are the methods of a host for which nothing is asked of it, or nothing but a greeting, or no talk is begun.
-var nearby = []string{"Secrets.Redact", "Nodes.Runner", "Nodes.Console", "Nodes.Screen", "Runs.Took", "Transfers.Dial", "Runs.Clock"}
+var nearby = []string{"Secrets.Redact", "Nodes.Runner", "Nodes.Console", "Nodes.Screen", "Runs.LastDuration", "Transfers.Dial", "Runs.Clock"}
 
 // asksHost are all calls that ask a host, by name: the methods of apply.Host, with arguments that mean nothing, and those of a link.
 func asksHost() map[string]func(ctx context.Context, l *Link) error {
@@ -165,8 +165,8 @@ func TestEndsWithContext(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 	}
-	begun := []string{"Runs.Hold", "Nodes.Log"} // what is said first is that it begins
-	takesNoContext := []string{"Releases.CopyReleases", "Releases.WriteReleases", "Runs.Journal"}
+	begun := []string{"Runs.Lock", "Nodes.Log"} // what is said first is that it begins
+	takesNoContext := []string{"Releases.Copy", "Releases.Write", "Runs.OpenJournal"}
 	for what, says := range map[string]func(string, *wire.Caller){"nothing": nil, "details": drip, "waits": waiting} {
 		for name, call := range asksHost() {
 			if slices.Contains(takesNoContext, name) {
@@ -249,8 +249,8 @@ func TestAnswersInTime(t *testing.T) {
 func TestWaitsGoOn(t *testing.T) {
 	shorten(t, time.Second, time.Second, 300*time.Millisecond)
 	for name, call := range map[string]func(ctx context.Context, h apply.Host) error{
-		"Hold": func(ctx context.Context, h apply.Host) error { _, err := h.Runs.Hold(ctx, host.Holder{}); return err },
-		"Mark": func(ctx context.Context, h apply.Host) error { return h.State.Mark(ctx, "s") },
+		"Hold": func(ctx context.Context, h apply.Host) error { _, err := h.Runs.Lock(ctx, host.Holder{}); return err },
+		"Mark": func(ctx context.Context, h apply.Host) error { return h.State.SetSiteID(ctx, "s") },
 		"Log":  func(ctx context.Context, h apply.Host) error { _, err := h.Nodes.Log(ctx, "web1"); return err },
 	} {
 		for what, then := range map[string]*word{"it answers": {Result: json.RawMessage("null")}, "it is mute": nil} {
@@ -323,7 +323,7 @@ func TestHalfCalls(t *testing.T) {
 	}
 	t.Run("lock", func(t *testing.T) {
 		h, told := begin(t)
-		letGo, err := h.Runs.Hold(t.Context(), host.Holder{})
+		letGo, err := h.Runs.Lock(t.Context(), host.Holder{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -335,7 +335,7 @@ func TestHalfCalls(t *testing.T) {
 	})
 	t.Run("journal", func(t *testing.T) {
 		h, _ := begin(t)
-		j, err := h.Runs.Journal()
+		j, err := h.Runs.OpenJournal()
 		if err != nil {
 			t.Fatal(err)
 		}

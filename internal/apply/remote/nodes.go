@@ -53,8 +53,8 @@ func (f *far) onlyThere(n *spec.Node, what string) error {
 		Try("run orrery %s %s on that host; orrery shell %[2]s gives a terminal from here", what, n.Name)
 }
 
-// Meter reads what nodes use.
-func (f nodeHost) Meter(ctx context.Context, nodes []observe.Node, before map[int]host.Sample) ([]apply.Reading, error) {
+// ReadUsage reads what nodes use.
+func (f nodeHost) ReadUsage(ctx context.Context, nodes []observe.Node, before map[int]host.Sample) ([]apply.Reading, error) {
 	all, err := meterMethod.call(ctx, f.far, metered{nodes, before})
 	if err == nil && len(all) != len(nodes) {
 		err = fmt.Errorf("%d of %d nodes were read", len(all), len(nodes))
@@ -71,6 +71,6 @@ type metered struct {
 var meterMethod = method[metered, []apply.Reading]{
 	name: "meter", traits: traits{maxBytes: listMaxBytes, long: true, abandoned: true},
 	answer: func(ctx context.Context, c *received, ask metered) ([]apply.Reading, error) {
-		return c.host().Nodes.Meter(ctx, ask.Nodes, ask.Before)
+		return c.host().Nodes.ReadUsage(ctx, ask.Nodes, ask.Before)
 	},
 }

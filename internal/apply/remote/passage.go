@@ -44,8 +44,8 @@ var layerMethod = method[string, image.Word]{
 	},
 }
 
-// Give does what a host that gives does.
-func (f transferHost) Give(ctx context.Context, e apply.Errand, at apply.Spot, meet func(lane.Card) (lane.Card, error), say func(string)) (sum string, err error) {
+// Send does what a host that gives does.
+func (f transferHost) Send(ctx context.Context, e apply.Errand, at apply.Spot, meet func(lane.Card) (lane.Card, error), say func(string)) (sum string, err error) {
 	return giveMethod.ask(ctx, f.Link, f.at, gift{e, at}, func(t *wire.Talk, w *word) error {
 		if w.Meet == nil {
 			say(w.Detail)
@@ -68,12 +68,12 @@ var giveMethod = method[gift, string]{
 	name: "give", traits: traits{long: true, displayed: true},
 	answer: func(ctx context.Context, c *received, g gift) (string, error) {
 		steers := &caller{with: c.Caller}
-		return c.host().Transfers.Give(ctx, g.Errand, g.At, func(mine lane.Card) (lane.Card, error) { return steers.ask(meeting{Card: mine}) }, c.detail)
+		return c.host().Transfers.Send(ctx, g.Errand, g.At, func(mine lane.Card) (lane.Card, error) { return steers.ask(meeting{Card: mine}) }, c.detail)
 	},
 }
 
-// Take does what a host that takes does. It may meet several others at the same time, and asks one after the other.
-func (f transferHost) Take(ctx context.Context, e apply.Errand, with apply.Meeting, say func(string)) error {
+// Receive does what a host that takes does. It may meet several others at the same time, and asks one after the other.
+func (f transferHost) Receive(ctx context.Context, e apply.Errand, with apply.Meeting, say func(string)) error {
 	_, err := takeMethod.ask(ctx, f.Link, f.at, e, func(t *wire.Talk, w *word) error {
 		switch {
 		case w.Doubt != "":
@@ -101,7 +101,7 @@ func (f transferHost) Take(ctx context.Context, e apply.Errand, with apply.Meeti
 var takeMethod = method[apply.Errand, none]{
 	name: "take", traits: traits{long: true, displayed: true},
 	answer: func(ctx context.Context, c *received, e apply.Errand) (none, error) {
-		return none{}, c.host().Transfers.Take(ctx, e, &caller{with: c.Caller}, c.detail)
+		return none{}, c.host().Transfers.Receive(ctx, e, &caller{with: c.Caller}, c.detail)
 	},
 }
 

@@ -7,20 +7,20 @@ import (
 	"orrery/internal/observe"
 )
 
-// ReadReleases tells which releases are live.
-func (f releaseHost) ReadReleases(ctx context.Context) (r observe.Releases, err error) {
+// Read tells which releases are live.
+func (f releaseHost) Read(ctx context.Context) (r observe.Releases, err error) {
 	return releasesMethod.call(ctx, f.far, none{})
 }
 
 var releasesMethod = method[none, observe.Releases]{
 	name: "releases", traits: traits{abandoned: true},
 	answer: func(ctx context.Context, c *received, _ none) (observe.Releases, error) {
-		return c.host().Releases.ReadReleases(ctx)
+		return c.host().Releases.Read(ctx)
 	},
 }
 
-// WriteReleases takes down which are live.
-func (f releaseHost) WriteReleases(r observe.Releases) error {
+// Write takes down which are live.
+func (f releaseHost) Write(r observe.Releases) error {
 	_, err := writeReleasesMethod.call(context.Background(), f.far, r)
 	return err
 }
@@ -28,12 +28,12 @@ func (f releaseHost) WriteReleases(r observe.Releases) error {
 var writeReleasesMethod = method[observe.Releases, none]{
 	name: "set releases",
 	answer: func(_ context.Context, c *received, r observe.Releases) (none, error) {
-		return none{}, c.host().Releases.WriteReleases(r)
+		return none{}, c.host().Releases.Write(r)
 	},
 }
 
-// CopyReleases takes down what another host has on record.
-func (f releaseHost) CopyReleases(r observe.Releases) error {
+// Copy takes down what another host has on record.
+func (f releaseHost) Copy(r observe.Releases) error {
 	_, err := copyReleasesMethod.call(context.Background(), f.far, r)
 	return err
 }
@@ -41,7 +41,7 @@ func (f releaseHost) CopyReleases(r observe.Releases) error {
 var copyReleasesMethod = method[observe.Releases, none]{
 	name: "copy releases",
 	answer: func(_ context.Context, c *received, r observe.Releases) (none, error) {
-		return none{}, c.host().Releases.CopyReleases(r)
+		return none{}, c.host().Releases.Copy(r)
 	},
 }
 

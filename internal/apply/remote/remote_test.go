@@ -242,7 +242,7 @@ func (p *pair) up(s *site.Site) int {
 			p.Fatalf("%v: %v", step, err)
 		}
 	}
-	must(p, p.far.Runs.Settle(p.Context(), steps.Steps))
+	must(p, p.far.Runs.DiscardUndo(p.Context(), steps.Steps))
 	return len(steps.Steps)
 }
 
@@ -250,7 +250,7 @@ func (p *pair) up(s *site.Site) int {
 func TestSteps(t *testing.T) {
 	p := newPair(t)
 	s := p.load()
-	letGo, err := p.far.Runs.Hold(t.Context(), host.Holder{Who: "ada"})
+	letGo, err := p.far.Runs.Lock(t.Context(), host.Holder{Who: "ada"})
 	must(t, err)
 	defer letGo()
 	must(t, p.far.Runs.Sweep(t.Context()))
@@ -266,26 +266,26 @@ func TestSteps(t *testing.T) {
 	must(t, err)
 	far.Disk, near.Disk = nil, nil // others write to it meanwhile
 	same(t, far, near)
-	nodes, err := p.far.Nodes.Nodes(t.Context())
+	nodes, err := p.far.Nodes.List(t.Context())
 	must(t, err)
 	if len(nodes) != 3 || nodes[0].State != observe.Running {
 		t.Fatalf("the nodes are %+v", nodes)
 	}
-	must(t, p.far.State.Mark(t.Context(), "a1"))
-	there, err := p.far.Nodes.Present(t.Context(), apply.Closely)
+	must(t, p.far.State.SetSiteID(t.Context(), "a1"))
+	there, err := p.far.Nodes.WithOwner(t.Context(), apply.Closely)
 	must(t, err)
-	here, err := p.near.Worker.Nodes.Present(t.Context(), apply.Closely)
+	here, err := p.near.Worker.Nodes.WithOwner(t.Context(), apply.Closely)
 	must(t, err)
 	if same(t, there, here); there.Origin != "a1" || len(there.Nodes) != 3 {
 		t.Errorf("present are %+v", there)
 	}
 	nodes[0].Drift = []observe.Drift{{Kind: "old"}}
 	wanted := append([]observe.Node(nil), nodes...)
-	must(t, p.far.Nodes.Probe(t.Context(), nodes, make([]apply.Want, len(nodes))))
-	must(t, p.near.Worker.Nodes.Probe(t.Context(), wanted, make([]apply.Want, len(nodes))))
+	must(t, p.far.Nodes.DetectDrift(t.Context(), nodes, make([]apply.Want, len(nodes))))
+	must(t, p.near.Worker.Nodes.DetectDrift(t.Context(), wanted, make([]apply.Want, len(nodes))))
 	same(t, nodes, wanted)
 	for _, before := range []map[int]host.Sample{nil, {}} {
-		read, err := p.far.Nodes.Meter(t.Context(), nodes, before)
+		read, err := p.far.Nodes.ReadUsage(t.Context(), nodes, before)
 		must(t, err)
 		if len(read) != len(nodes) || (read[0].Usage == nil) != (before == nil) {
 			t.Errorf("of %d nodes, since %v, was read %+v", len(nodes), before, read)
@@ -310,20 +310,20 @@ func same[T any](t *testing.T, far, near T) {
 // TestLock: the helper holds the lock, and who asks for it is told who has it. It goes when the connection does.
 func TestLock(t *testing.T) {
 	p := newPair(t)
-	letGo, err := p.far.Runs.Hold(t.Context(), host.Holder{Who: "ada", Command: "orrery up"})
+	letGo, err := p.far.Runs.Lock(t.Context(), host.Holder{Who: "ada", Command: "orrery up"})
 	must(t, err)
 	other := p.open("1")
 	grace := other.Host("s", p.keyring())
-	if _, err := grace.Runs.Hold(t.Context(), host.Holder{Who: "grace"}); !problem.Is(err, problem.Locked) || !strings.Contains(err.Error(), "ada at ") || !strings.Contains(err.Error(), "host sv2: /") {
+	if _, err := grace.Runs.Lock(t.Context(), host.Holder{Who: "grace"}); !problem.Is(err, problem.Locked) || !strings.Contains(err.Error(), "ada at ") || !strings.Contains(err.Error(), "host sv2: /") {
 		t.Errorf("it is held: %v", err)
 	}
 	letGo()
-	letGo, err = grace.Runs.Hold(t.Context(), host.Holder{Who: "grace"})
+	letGo, err = grace.Runs.Lock(t.Context(), host.Holder{Who: "grace"})
 	must(t, err)
 	other.Close()
 	must(t, <-p.ended)
 	letGo() // there is nobody any more
-	if letGo, err = p.far.Runs.Hold(t.Context(), host.Holder{Who: "ada"}); err != nil {
+	if letGo, err = p.far.Runs.Lock(t.Context(), host.Holder{Who: "ada"}); err != nil {
 		t.Fatal(err)
 	}
 	letGo()
@@ -332,26 +332,26 @@ func TestLock(t *testing.T) {
 // TestRecords: journal, releases and logs of a host are read and written by way of a helper.
 func TestRecords(t *testing.T) {
 	p := newPair(t)
-	j, err := p.far.Runs.Journal()
+	j, err := p.far.Runs.OpenJournal()
 	must(t, err)
 	for _, kind := range []string{"begin", "end"} {
 		must(t, j.Add(journal.Entry{Kind: kind, Run: "1"}))
 	}
 	must(t, j.Close())
-	all, damaged, err := p.far.Runs.Entries(t.Context(), 0)
+	all, damaged, err := p.far.Runs.ReadJournal(t.Context(), 0)
 	if err != nil || len(all) != 2 || all[1].Kind != "end" || len(damaged) > 0 {
 		t.Errorf("the journal has %v, %v, %v", all, damaged, err)
 	}
 	r := observe.Releases{Active: map[string]int{"web1": 700}}
-	must(t, p.far.Releases.WriteReleases(r))
-	back, err := p.far.Releases.ReadReleases(t.Context())
+	must(t, p.far.Releases.Write(r))
+	back, err := p.far.Releases.Read(t.Context())
 	must(t, err)
 	if back.Active["web1"] != 700 || back.ID == "" {
 		t.Errorf("on record is %+v", back)
 	}
-	must(t, p.far.Releases.WriteReleases(observe.Releases{Active: map[string]int{"web1": 701}}))
-	must(t, p.far.Releases.CopyReleases(back))
-	again, err := p.far.Releases.ReadReleases(t.Context())
+	must(t, p.far.Releases.Write(observe.Releases{Active: map[string]int{"web1": 701}}))
+	must(t, p.far.Releases.Copy(back))
+	again, err := p.far.Releases.Read(t.Context())
 	must(t, err)
 	same(t, again, back)
 	if err := p.far.Releases.SendEdition(t.Context(), 700, new(bytes.Buffer)); !errors.Is(err, fs.ErrNotExist) {
@@ -432,7 +432,7 @@ func TestOutfit(t *testing.T) {
 // TestForget: what a host keeps of a site goes, but not as long as there is something of it that would be missed.
 func TestForget(t *testing.T) {
 	p := newPair(t)
-	must(t, p.far.State.SetDrained(t.Context(), &observe.Drain{Who: "ada"}))
+	must(t, p.far.State.SetCordoned(t.Context(), &observe.Drain{Who: "ada"}))
 	must(t, os.MkdirAll(filepath.Join(p.dirs.State, "helper", "abc"), 0o755))
 	layer := filepath.Join(p.dirs.State, "store", "ab315c39")
 	for _, dir := range []string{layer, p.dirs.State + "/store/.lock", p.dirs.State + "/store/.staging", p.dirs.State + "/sites/.other-new"} {
@@ -474,7 +474,7 @@ func TestDrainMark(t *testing.T) {
 			seen, err := h.State.Observe(t.Context(), nil)
 			must(t, err)
 			same(t, seen.Drained, want)
-			alone, err := h.State.Drained(t.Context())
+			alone, err := h.State.Cordoned(t.Context())
 			must(t, err)
 			same(t, alone, want)
 			if seen.Disk == nil || seen.Disk.Free <= 0 || seen.Disk.Free > seen.Disk.Total {
@@ -484,8 +484,8 @@ func TestDrainMark(t *testing.T) {
 	}
 	wants(nil)
 	mark := &observe.Drain{Who: "ada", Since: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
-	must(t, p.far.State.SetDrained(t.Context(), mark))
-	must(t, p.far.State.SetDrained(t.Context(), mark))
+	must(t, p.far.State.SetCordoned(t.Context(), mark))
+	must(t, p.far.State.SetCordoned(t.Context(), mark))
 	wants(mark)
 	if seen, err := p.link.Host("other", p.keyring()).State.Observe(t.Context(), nil); err != nil || seen.Drained != nil {
 		t.Errorf("another site has %+v: %v", seen.Drained, err)
@@ -494,8 +494,8 @@ func TestDrainMark(t *testing.T) {
 	if _, err := p.far.State.Observe(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "drained.json") {
 		t.Errorf("half a mark: %v", err)
 	}
-	must(t, p.far.State.SetDrained(t.Context(), nil))
-	must(t, p.far.State.SetDrained(t.Context(), nil))
+	must(t, p.far.State.SetCordoned(t.Context(), nil))
+	must(t, p.far.State.SetCordoned(t.Context(), nil))
 	wants(nil)
 }
 
@@ -503,7 +503,7 @@ func TestDrainMark(t *testing.T) {
 func TestErrors(t *testing.T) {
 	p := newPair(t)
 	p.up(p.load())
-	nodes, err := p.far.Nodes.Nodes(t.Context())
+	nodes, err := p.far.Nodes.List(t.Context())
 	must(t, err)
 	other := nodes[0].Node
 	other.Engine = "kvm"
@@ -618,20 +618,20 @@ func TestSecrets(t *testing.T) {
 // TestKeptSecrets: a host keeps generated secrets, each in the place of no other.
 func TestKeptSecrets(t *testing.T) {
 	p := newPair(t)
-	if _, err := p.far.Secrets.Secret(t.Context(), "db"); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := p.far.Secrets.Read(t.Context(), "db"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("one that is not there: %v", err)
 	}
 	for range 2 {
-		must(t, p.far.Secrets.KeepSecret(t.Context(), "db", "abcDEF123"))
+		must(t, p.far.Secrets.Store(t.Context(), "db", "abcDEF123"))
 	}
-	if v, err := p.far.Secrets.Secret(t.Context(), "db"); v != "abcDEF123" || err != nil {
+	if v, err := p.far.Secrets.Read(t.Context(), "db"); v != "abcDEF123" || err != nil {
 		t.Errorf("kept is %q: %v", v, err)
 	}
-	if err := p.far.Secrets.KeepSecret(t.Context(), "db", "abcDEF124"); !problem.Is(err, problem.Surprise) {
+	if err := p.far.Secrets.Store(t.Context(), "db", "abcDEF124"); !problem.Is(err, problem.Surprise) {
 		t.Errorf("another value: %v", err)
 	}
 	for _, name := range []string{"", "../keys", ".x", "a\x00b"} {
-		if err := p.far.Secrets.KeepSecret(t.Context(), name, "abcDEF123"); err == nil {
+		if err := p.far.Secrets.Store(t.Context(), name, "abcDEF123"); err == nil {
 			t.Errorf("a secret is kept that is called %q", name)
 		}
 	}
@@ -659,7 +659,7 @@ func TestStops(t *testing.T) {
 	p := newPair(t)
 	s := p.load()
 	p.up(s)
-	nodes, err := p.far.Nodes.Nodes(t.Context())
+	nodes, err := p.far.Nodes.List(t.Context())
 	must(t, err)
 	begun, ended := make(chan bool, 8), make(chan error, 8)
 	p.near.Command = func(ctx context.Context, _ engine.Ref, _ host.Command) error {

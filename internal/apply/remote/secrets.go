@@ -15,8 +15,8 @@ import (
 	"orrery/internal/wire"
 )
 
-// Secret gives the host's copy of a generated secret. A host may say anything, and what it says comes to nodes of other hosts.
-func (f secretHost) Secret(ctx context.Context, name string) (value string, err error) {
+// Read gives the host's copy of a generated secret. A host may say anything, and what it says comes to nodes of other hosts.
+func (f secretHost) Read(ctx context.Context, name string) (value string, err error) {
 	value, err = secretMethod.call(ctx, f.far, name)
 	if err != nil {
 		return "", err
@@ -28,8 +28,8 @@ func (f secretHost) Secret(ctx context.Context, name string) (value string, err 
 	return value, nil
 }
 
-// KeepSecret lets the host keep one.
-func (f secretHost) KeepSecret(ctx context.Context, name, value string) error {
+// Store lets the host keep one.
+func (f secretHost) Store(ctx context.Context, name, value string) error {
 	_, err := keepSecretMethod.call(ctx, f.far, namedSecret{name, value})
 	return err
 }
@@ -37,7 +37,7 @@ func (f secretHost) KeepSecret(ctx context.Context, name, value string) error {
 var secretMethod = method[string, string]{
 	name: "secret", traits: traits{abandoned: true},
 	answer: func(ctx context.Context, c *received, name string) (string, error) {
-		return c.host().Secrets.Secret(ctx, name)
+		return c.host().Secrets.Read(ctx, name)
 	},
 }
 
@@ -50,7 +50,7 @@ type namedSecret struct {
 var keepSecretMethod = method[namedSecret, none]{
 	name: "keep secret",
 	answer: func(ctx context.Context, c *received, s namedSecret) (none, error) {
-		return none{}, c.host().Secrets.KeepSecret(ctx, s.Name, s.Value)
+		return none{}, c.host().Secrets.Store(ctx, s.Name, s.Value)
 	},
 }
 

@@ -44,8 +44,8 @@ const (
 	mostText      = 4096
 )
 
-// Snapshots gives the parts that the host has.
-func (f snapshotHost) Snapshots(ctx context.Context) ([]*snapshot.Snapshot, []string, error) {
+// List gives the parts that the host has.
+func (f snapshotHost) List(ctx context.Context) ([]*snapshot.Snapshot, []string, error) {
 	has, err := snapshotsMethod.call(ctx, f.far, none{})
 	if err != nil {
 		return nil, nil, err
@@ -69,7 +69,7 @@ func (f snapshotHost) Snapshots(ctx context.Context) ([]*snapshot.Snapshot, []st
 var snapshotsMethod = method[none, shelf]{
 	name: "snapshots", traits: traits{abandoned: true},
 	answer: func(ctx context.Context, c *received, _ none) (shelf, error) {
-		kept, ready, err := c.host().Snapshots.Snapshots(ctx)
+		kept, ready, err := c.host().Snapshots.List(ctx)
 		return shelf{kept, ready}, err
 	},
 }
@@ -105,15 +105,15 @@ func (f *far) fit(s *snapshot.Snapshot) error {
 // shown makes text that a host has written fit for a line.
 func shown(text string) string { return visible.Line(text[:min(len(text), mostText)]) }
 
-// SnapshotSize gives how large a part is.
-func (f snapshotHost) SnapshotSize(ctx context.Context, id string) (size volume.Size, err error) {
+// Size gives how large a part is.
+func (f snapshotHost) Size(ctx context.Context, id string) (size volume.Size, err error) {
 	return snapshotSizeMethod.call(ctx, f.far, id)
 }
 
 var snapshotSizeMethod = method[string, volume.Size]{
 	name: "size of snapshot", traits: traits{long: true, abandoned: true},
 	answer: func(ctx context.Context, c *received, ask string) (volume.Size, error) {
-		return c.host().Snapshots.SnapshotSize(ctx, ask)
+		return c.host().Snapshots.Size(ctx, ask)
 	},
 }
 
@@ -174,8 +174,8 @@ var captureMethod = method[apply.Capture, *snapshot.Snapshot]{
 	},
 }
 
-// KeepSnapshot keeps a part.
-func (f snapshotHost) KeepSnapshot(ctx context.Context, id string) error {
+// Keep keeps a part.
+func (f snapshotHost) Keep(ctx context.Context, id string) error {
 	_, err := keepSnapshotMethod.call(ctx, f.far, id)
 	return err
 }
@@ -183,12 +183,12 @@ func (f snapshotHost) KeepSnapshot(ctx context.Context, id string) error {
 var keepSnapshotMethod = method[string, none]{
 	name: "keep snapshot", traits: traits{long: true},
 	answer: func(ctx context.Context, c *received, ask string) (none, error) {
-		return none{}, c.host().Snapshots.KeepSnapshot(ctx, ask)
+		return none{}, c.host().Snapshots.Keep(ctx, ask)
 	},
 }
 
-// RemoveSnapshot removes one.
-func (f snapshotHost) RemoveSnapshot(ctx context.Context, id string) error {
+// Remove removes one.
+func (f snapshotHost) Remove(ctx context.Context, id string) error {
 	_, err := removeSnapshotMethod.call(ctx, f.far, id)
 	return err
 }
@@ -196,12 +196,12 @@ func (f snapshotHost) RemoveSnapshot(ctx context.Context, id string) error {
 var removeSnapshotMethod = method[string, none]{
 	name: "remove snapshot", traits: traits{long: true},
 	answer: func(ctx context.Context, c *received, ask string) (none, error) {
-		return none{}, c.host().Snapshots.RemoveSnapshot(ctx, ask)
+		return none{}, c.host().Snapshots.Remove(ctx, ask)
 	},
 }
 
-// PutBack puts nodes back as they were.
-func (f snapshotHost) PutBack(ctx context.Context, id string, nodes []string, then func(apply.Back) error) error {
+// Restore puts nodes back as they were.
+func (f snapshotHost) Restore(ctx context.Context, id string, nodes []string, then func(apply.Back) error) error {
 	asked := false
 	_, err := putBackMethod.ask(ctx, f.Link, f.at, putBack{id, nodes}, func(t *wire.Talk, w *word) error {
 		if w.Progress == nil || w.Progress.Back == nil || asked {
@@ -234,7 +234,7 @@ type putBack struct {
 var putBackMethod = method[putBack, none]{
 	name: "put back", traits: traits{long: true},
 	answer: func(ctx context.Context, c *received, ask putBack) (none, error) {
-		return none{}, c.host().Snapshots.PutBack(ctx, ask.ID, ask.Nodes, func(b apply.Back) error {
+		return none{}, c.host().Snapshots.Restore(ctx, ask.ID, ask.Nodes, func(b apply.Back) error {
 			_, err := pace{c.Caller}.say(progress{Back: &b})
 			return err
 		})

@@ -7,8 +7,8 @@ import (
 	"orrery/internal/wire"
 )
 
-// Layers gives the layers over there.
-func (f layerHost) Layers(ctx context.Context) (all []image.Kept, err error) {
+// List gives the layers over there.
+func (f layerHost) List(ctx context.Context) (all []image.Kept, err error) {
 	all, err = layersMethod.call(ctx, f.far, none{})
 	for i := range all {
 		all[i].Info = layerSaid(all[i].Info)
@@ -19,12 +19,12 @@ func (f layerHost) Layers(ctx context.Context) (all []image.Kept, err error) {
 var layersMethod = method[none, []image.Kept]{
 	name: "layers", traits: traits{maxBytes: listMaxBytes, long: true, abandoned: true},
 	answer: func(ctx context.Context, c *received, _ none) ([]image.Kept, error) {
-		return c.host().Layers.Layers(ctx)
+		return c.host().Layers.List(ctx)
 	},
 }
 
-// VerifyLayer lets the host read a layer.
-func (f layerHost) VerifyLayer(ctx context.Context, digest string) error {
+// Verify lets the host read a layer.
+func (f layerHost) Verify(ctx context.Context, digest string) error {
 	_, err := verifyLayerMethod.call(ctx, f.far, digest)
 	return err
 }
@@ -32,12 +32,12 @@ func (f layerHost) VerifyLayer(ctx context.Context, digest string) error {
 var verifyLayerMethod = method[string, none]{
 	name: "verify layer", traits: traits{long: true, abandoned: true},
 	answer: func(ctx context.Context, c *received, digest string) (none, error) {
-		return none{}, c.host().Layers.VerifyLayer(ctx, digest)
+		return none{}, c.host().Layers.Verify(ctx, digest)
 	},
 }
 
-// RemoveLayers removes what nobody uses over there. What it has removed, it says even if it could not remove all.
-func (f layerHost) RemoveLayers(ctx context.Context) ([]image.Info, error) {
+// RemoveUnused removes what nobody uses over there. What it has removed, it says even if it could not remove all.
+func (f layerHost) RemoveUnused(ctx context.Context) ([]image.Info, error) {
 	var gone []image.Info
 	_, err := removeLayersMethod.ask(ctx, f.Link, f.at, none{}, func(_ *wire.Talk, w *word) error {
 		if p := w.Progress; p != nil && p.Removed != nil && len(gone) < maxRemoved {
@@ -51,7 +51,7 @@ func (f layerHost) RemoveLayers(ctx context.Context) ([]image.Info, error) {
 var removeLayersMethod = method[none, none]{
 	name: "remove layers", traits: traits{long: true},
 	answer: func(ctx context.Context, c *received, _ none) (none, error) {
-		gone, err := c.host().Layers.RemoveLayers(ctx)
+		gone, err := c.host().Layers.RemoveUnused(ctx)
 		for i := range gone {
 			_ = c.Say(word{Progress: &progress{Removed: &gone[i]}})
 		}

@@ -33,9 +33,9 @@ func TestTurns(t *testing.T) {
 	}
 	for _, who := range []string{"ada", "grace"} {
 		now, l := enter()
-		_, err := l.Host("s", p.keyring()).Runs.Hold(ctx, host.Holder{Who: who}) // and does not let go
+		_, err := l.Host("s", p.keyring()).Runs.Lock(ctx, host.Holder{Who: who}) // and does not let go
 		must(t, err)
-		if _, err := p.far.Runs.Hold(ctx, host.Holder{Who: "alan"}); !problem.Is(err, problem.Locked) {
+		if _, err := p.far.Runs.Lock(ctx, host.Holder{Who: "alan"}); !problem.Is(err, problem.Locked) {
 			t.Errorf("it is not held: %v", err)
 		}
 		parted := false
@@ -47,16 +47,16 @@ func TestTurns(t *testing.T) {
 		if !parted {
 			t.Error("the link does not say when it is closed")
 		}
-		letGo, err := p.far.Runs.Hold(ctx, host.Holder{Who: "alan"})
+		letGo, err := p.far.Runs.Lock(ctx, host.Holder{Who: "alan"})
 		must(t, err)
 		letGo()
 	}
 	_, l := enter()
-	_, err := l.Host("s", p.keyring()).Runs.Hold(ctx, host.Holder{Who: "ada"})
+	_, err := l.Host("s", p.keyring()).Runs.Lock(ctx, host.Holder{Who: "ada"})
 	must(t, err)
 	must(t, near.Close()) // as the kernel does
 	<-ended
-	letGo, err := p.far.Runs.Hold(ctx, host.Holder{Who: "alan"})
+	letGo, err := p.far.Runs.Lock(ctx, host.Holder{Who: "alan"})
 	must(t, err)
 	letGo()
 	if _, err := l.Inspect(ctx); err == nil {

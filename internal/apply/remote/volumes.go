@@ -10,8 +10,8 @@ import (
 	"orrery/internal/wire"
 )
 
-// Volumes tells of directories.
-func (f volumeHost) Volumes(ctx context.Context, of []apply.Directory) ([]apply.Contents, error) {
+// Describe tells of directories.
+func (f volumeHost) Describe(ctx context.Context, of []apply.Directory) ([]apply.Contents, error) {
 	all, err := volumesMethod.call(ctx, f.far, of)
 	if err != nil {
 		return nil, err
@@ -31,7 +31,7 @@ func (f volumeHost) Volumes(ctx context.Context, of []apply.Directory) ([]apply.
 var volumesMethod = method[[]apply.Directory, []apply.Contents]{
 	name: "volumes", traits: traits{long: true, abandoned: true},
 	answer: func(ctx context.Context, c *received, ask []apply.Directory) ([]apply.Contents, error) {
-		return c.host().Volumes.Volumes(ctx, ask)
+		return c.host().Volumes.Describe(ctx, ask)
 	},
 }
 
@@ -41,8 +41,8 @@ func said(w volume.Mirrored) volume.Mirrored {
 	return w
 }
 
-// MirrorVolumes brings mirrors up to date.
-func (f volumeHost) MirrorVolumes(ctx context.Context, of []apply.Directory, with apply.MirrorRun, each func(volume.Mirrored)) error {
+// Mirror brings mirrors up to date.
+func (f volumeHost) Mirror(ctx context.Context, of []apply.Directory, with apply.MirrorRun, each func(volume.Mirrored)) error {
 	if name, err := os.Hostname(); err == nil {
 		with.By.Who += " at " + name
 	}
@@ -67,7 +67,7 @@ var mirrorVolumesMethod = method[mirrorRun, none]{
 	name: "mirror", traits: traits{long: true},
 	answer: func(ctx context.Context, c *received, ask mirrorRun) (none, error) {
 		ask.With.By.Pid = os.Getpid() // that of the caller means nothing here
-		return none{}, c.host().Volumes.MirrorVolumes(ctx, ask.Of, ask.With, func(m volume.Mirrored) {
+		return none{}, c.host().Volumes.Mirror(ctx, ask.Of, ask.With, func(m volume.Mirrored) {
 			_ = c.Say(word{Progress: &progress{Mirrored: &m}})
 		})
 	},
@@ -92,8 +92,8 @@ var keepMirrorsMethod = method[apply.Mirrors, []string]{
 // maxNotes is how many things a host may have to say of its timers, or of copies.
 const maxNotes = 100
 
-// VerifyVolumes compares directories with their mirrors.
-func (f volumeHost) VerifyVolumes(ctx context.Context, of []apply.Directory) ([][]volume.Deviation, error) {
+// Verify compares directories with their mirrors.
+func (f volumeHost) Verify(ctx context.Context, of []apply.Directory) ([][]volume.Deviation, error) {
 	all, err := verifyVolumesMethod.call(ctx, f.far, of)
 	if err != nil {
 		return nil, err
@@ -112,7 +112,7 @@ func (f volumeHost) VerifyVolumes(ctx context.Context, of []apply.Directory) ([]
 var verifyVolumesMethod = method[[]apply.Directory, [][]volume.Deviation]{
 	name: "verify", traits: traits{long: true, abandoned: true},
 	answer: func(ctx context.Context, c *received, ask []apply.Directory) ([][]volume.Deviation, error) {
-		return c.host().Volumes.VerifyVolumes(ctx, ask)
+		return c.host().Volumes.Verify(ctx, ask)
 	},
 }
 
@@ -122,8 +122,8 @@ type filled struct {
 	Fault *fault   `json:"fault,omitempty"`
 }
 
-// FillTwin lets the host fill the volumes of a twin.
-func (f twinHost) FillTwin(ctx context.Context, name string, of []apply.Share) ([]string, error) {
+// Fill lets the host fill the volumes of a twin.
+func (f twinHost) Fill(ctx context.Context, name string, of []apply.Share) ([]string, error) {
 	got, err := fillTwinMethod.call(ctx, f.far, filling{name, of})
 	if err != nil {
 		return nil, err
@@ -144,20 +144,20 @@ type filling struct {
 var fillTwinMethod = method[filling, filled]{
 	name: "fill twin", traits: traits{long: true},
 	answer: func(ctx context.Context, c *received, ask filling) (filled, error) {
-		left, err := c.host().Twins.FillTwin(ctx, ask.Twin, ask.Shares)
+		left, err := c.host().Twins.Fill(ctx, ask.Twin, ask.Shares)
 		return filled{left[:min(len(left), maxNotes)], faultOf(err)}, nil
 	},
 }
 
-// LayVolume lets the host take in a volume.
-func (f volumeHost) LayVolume(ctx context.Context, of apply.Directory, way io.ReadWriter) error {
+// Receive lets the host take in a volume.
+func (f volumeHost) Receive(ctx context.Context, of apply.Directory, way io.ReadWriter) error {
 	return layVolumeMethod.along(ctx, f.far, of, way)
 }
 
 var layVolumeMethod = method[apply.Directory, none]{
 	name: "lay volume", traits: traits{long: true, displayed: true},
 	answer: func(ctx context.Context, c *received, ask apply.Directory) (none, error) {
-		return none{}, c.host().Volumes.LayVolume(ctx, ask, c.stream())
+		return none{}, c.host().Volumes.Receive(ctx, ask, c.stream())
 	},
 }
 
@@ -187,8 +187,8 @@ var adoptionsMethod = method[apply.Heritage, []apply.Adoption]{
 	},
 }
 
-// AdoptVolumes lets the host give it that.
-func (f volumeHost) AdoptVolumes(ctx context.Context, of apply.Heritage) ([]apply.Adopted, error) {
+// Adopt lets the host give it that.
+func (f volumeHost) Adopt(ctx context.Context, of apply.Heritage) ([]apply.Adopted, error) {
 	g, err := adoptVolumesMethod.call(ctx, f.far, of)
 	if err != nil {
 		return nil, err
@@ -203,7 +203,7 @@ func (f volumeHost) AdoptVolumes(ctx context.Context, of apply.Heritage) ([]appl
 var adoptVolumesMethod = method[apply.Heritage, inheritance]{
 	name: "adopt", traits: traits{long: true},
 	answer: func(ctx context.Context, c *received, ask apply.Heritage) (inheritance, error) {
-		done, err := c.host().Volumes.AdoptVolumes(ctx, ask)
+		done, err := c.host().Volumes.Adopt(ctx, ask)
 		return inheritance{done, faultOf(err)}, nil
 	},
 }

@@ -15,9 +15,9 @@ import (
 // A busy host waits for somebody with all that it is asked.
 type busy struct{ apply.RunHost }
 
-func (b busy) Hold(ctx context.Context, by host.Holder) (func(), error) {
+func (b busy) Lock(ctx context.Context, by host.Holder) (func(), error) {
 	waits.Tell(ctx, "waits for a lock: eve\x1b[2J "+strings.Repeat("!", 10_000))
-	return b.RunHost.Hold(ctx, by)
+	return b.RunHost.Lock(ctx, by)
 }
 
 func (busy) Do(ctx context.Context, _ *plan.Step, say func(string)) error {
@@ -41,7 +41,7 @@ func TestWaits(t *testing.T) {
 	far := p.to(&busyMachine{machine{dir: p.machine.dir, hosts: p.machine.hosts}}, "1").Host("s", p.keyring())
 	var told []string
 	ctx := waits.Telling(t.Context(), func(text string) { told = append(told, text) })
-	letGo, err := far.Runs.Hold(ctx, host.Holder{Who: "ada"})
+	letGo, err := far.Runs.Lock(ctx, host.Holder{Who: "ada"})
 	must(t, err)
 	letGo()
 	if len(told) != 1 || !strings.HasPrefix(told[0], `host sv2 waits for a lock: eve\x1b[2J !!!`) || len(told[0]) > 600 {

@@ -134,7 +134,7 @@ func nodesIn(m *vault.Manifest) (names []string) {
 
 // shelved gives a snapshot that a host has.
 func shelved(ctx context.Context, h *apply.Steered, id string) (*snapshot.Snapshot, error) {
-	kept, _, err := h.Snapshots.Snapshots(ctx)
+	kept, _, err := h.Snapshots.List(ctx)
 	if err != nil {
 		return nil, err
 	}

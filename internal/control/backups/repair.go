@@ -108,7 +108,7 @@ func (s *search) ask(ctx context.Context, wanted map[vault.Digest]bool, into bac
 		if err != nil || len(one.Wanted) == 0 {
 			return err
 		}
-		failed[i] = treesync.Pipe(ctx, func(way io.ReadWriter) error { return one.Run(ctx, into, way) }, func(way io.ReadWriter) error { return h.Backups.FindBackup(ctx, way) })
+		failed[i] = treesync.Pipe(ctx, func(way io.ReadWriter) error { return one.Run(ctx, into, way) }, func(way io.ReadWriter) error { return h.Backups.SendMissing(ctx, way) })
 		return nil
 	})
 	if err == nil && ctx.Err() != nil {

@@ -279,7 +279,7 @@ func lay(ctx context.Context, h *apply.Steered, p *ferry.Parcel, from backup.Con
 		laid, err = ferry.Send(ctx, p, from, saw, way)
 		return err
 	}
-	err = treesync.Pipe(ctx, send, func(way io.ReadWriter) error { return h.Backups.LayBackup(ctx, way) })
+	err = treesync.Pipe(ctx, send, func(way io.ReadWriter) error { return h.Backups.Receive(ctx, way) })
 	return laid, err
 }
 
@@ -315,7 +315,7 @@ func (r *restoring) bring(ctx context.Context) (*control.Restored, error) {
 func (r *restoring) settle(ctx context.Context, account *control.Account) error {
 	parts := make([]*observe.Restoring, len(r.fleet.All))
 	err := r.fleet.Each(func(i int, h *apply.Steered) (err error) {
-		parts[i], err = h.Backups.RestorePart(ctx)
+		parts[i], err = h.Backups.Restoring(ctx)
 		return err
 	})
 	if err != nil {

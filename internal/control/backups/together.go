@@ -109,7 +109,7 @@ func (t *together) gather(ctx context.Context) error {
 
 // from takes what one host gives.
 func (t *together) from(ctx context.Context, h *apply.Steered, take *ferry.Taking) error {
-	return treesync.Pipe(ctx, func(way io.ReadWriter) error { return take.Run(ctx, way) }, func(way io.ReadWriter) error { return h.Backups.GiveBackup(ctx, way) })
+	return treesync.Pipe(ctx, func(way io.ReadWriter) error { return take.Run(ctx, way) }, func(way io.ReadWriter) error { return h.Backups.Send(ctx, way) })
 }
 
 // A pace is that of all hosts, as one of them sees it.

@@ -52,6 +52,6 @@ func (r *restoring) note(ctx context.Context) (undo func() error, err error) {
 		return nothing, err
 	}
 	return func() error {
-		return r.fleet.Each(func(_ int, h *apply.Steered) error { return h.Twins.ForgetTwin(context.WithoutCancel(ctx)) })
+		return r.fleet.Each(func(_ int, h *apply.Steered) error { return h.Twins.Forget(context.WithoutCancel(ctx)) })
 	}, nil
 }

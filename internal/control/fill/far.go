@@ -72,7 +72,7 @@ func one(ctx context.Context, program string, h *apply.Steered, d apply.Director
 			left = sent.Left
 		}
 		return err
-	}, func(way io.ReadWriter) error { return h.Volumes.LayVolume(ctx, d, way) })
+	}, func(way io.ReadWriter) error { return h.Volumes.Receive(ctx, d, way) })
 	if err != nil {
 		err = problem.New(problem.Failed, "volume %s of node %s has not come to its host", d.Mount.Volume, d.Node).At("host " + h.Name).Because(err)
 	}

@@ -40,7 +40,7 @@ func By(ctx context.Context, f *apply.Fleet, dirs host.Dirs, s *site.Site, r twi
 		return err
 	}
 	r.Filled = true
-	return f.Each(func(_ int, h *apply.Steered) error { return h.Twins.KeepTwin(ctx, r) })
+	return f.Each(func(_ int, h *apply.Steered) error { return h.Twins.Save(ctx, r) })
 }
 
 // here lets a program fill the volumes of a twin on this machine.

@@ -88,7 +88,7 @@ func (a *Alone) watch(ctx context.Context) (observe.Releases, error) {
 	}
 	a.host = a.Machine.Host(a.back.Host, a.Key, own{secret.NewKeyring(&site.Site{Name: a.Key}, a.Dirs), a})
 	w := &trial.Watch{
-		Look:    func() (observe.Releases, error) { return a.host.Releases.ReadReleases(ctx) },
+		Look:    func() (observe.Releases, error) { return a.host.Releases.Read(ctx) },
 		Lives:   func(int) bool { return host.Held(a.Dirs.Lock(a.Key)) }, // of whoever steers, only the lock is here
 		Sick:    a.look,
 		Confirm: func(context.Context) error { return errors.New("nobody has confirmed it") },
@@ -137,7 +137,7 @@ func (a *Alone) instead() string {
 
 // look tries the checks of what is on trial here. It never says that the host is to go back: that is for the time to say.
 func (a *Alone) look(ctx context.Context, _ []string) (string, error) {
-	r, err := a.host.Releases.ReadReleases(ctx)
+	r, err := a.host.Releases.Read(ctx)
 	if err != nil || r.Trial == nil || r.Trial.Failed != "" {
 		return "", nil //nolint:nilerr // the next round sees
 	}
@@ -169,17 +169,17 @@ func (a *Alone) look(ctx context.Context, _ []string) (string, error) {
 
 // fail takes down that the release is not to be confirmed. What is on record is the same of a name as before: it is of this host only.
 func (a *Alone) fail(ctx context.Context, why string) {
-	letGo, err := a.host.Runs.Hold(ctx, a.holder())
+	letGo, err := a.host.Runs.Lock(ctx, a.holder())
 	if err != nil {
 		return // somebody is at work; the next round tries again
 	}
 	defer letGo()
-	r, err := a.host.Releases.ReadReleases(ctx)
+	r, err := a.host.Releases.Read(ctx)
 	if err != nil || r.Trial == nil || r.Switch != nil {
 		return
 	}
 	r.Trial.Failed = problem.Short(why, 300)
-	if err := a.host.Releases.CopyReleases(r); err != nil {
+	if err := a.host.Releases.Copy(r); err != nil {
 		a.Say(err)
 	}
 }
@@ -188,14 +188,14 @@ func (a *Alone) fail(ctx context.Context, why string) {
 func (a *Alone) goBack(ctx context.Context, _ string) error {
 	var letGo func()
 	err := waits.For(ctx, "site "+a.Key, func() (held waits.Held, err error) {
-		letGo, err = a.host.Runs.Hold(ctx, a.holder())
+		letGo, err = a.host.Runs.Lock(ctx, a.holder())
 		return waits.Locked(err)
 	})
 	if err != nil {
 		return err
 	}
 	defer letGo()
-	r, err := a.host.Releases.ReadReleases(ctx)
+	r, err := a.host.Releases.Read(ctx)
 	if err != nil || r.Trial == nil {
 		return err
 	}
@@ -208,7 +208,7 @@ func (a *Alone) goBack(ctx context.Context, _ string) error {
 	intent := a.back.Intent
 	if r.Switch == nil || !r.Switch.Alone {
 		r.Switch = &intent
-		if err := a.host.Releases.WriteReleases(r); err != nil {
+		if err := a.host.Releases.Write(r); err != nil {
 			return err
 		}
 	}
@@ -234,7 +234,7 @@ func (a *Alone) goBack(ctx context.Context, _ string) error {
 
 // tell lets the hooks of the site know that this host has gone back. Of several hosts, each says so of itself: none knows whether others could.
 func (a *Alone) tell(ctx context.Context) error {
-	r, err := a.host.Releases.ReadReleases(ctx)
+	r, err := a.host.Releases.Read(ctx)
 	if err != nil || r.Ended == nil {
 		return err
 	}
@@ -266,7 +266,7 @@ func notify(ctx context.Context, m here.Machine, dirs host.Dirs, s *site.Site, e
 
 // do does the steps, and keeps the journal.
 func (a *Alone) do(ctx context.Context, steps []*plan.Step) error {
-	book, err := a.host.Runs.Journal()
+	book, err := a.host.Runs.OpenJournal()
 	if err != nil {
 		return err
 	}
@@ -286,7 +286,7 @@ func (a *Alone) do(ctx context.Context, steps []*plan.Step) error {
 		err = context.Cause(ctx)
 	}
 	if err == nil {
-		err = a.host.Runs.Settle(ctx, result.Done)
+		err = a.host.Runs.DiscardUndo(ctx, result.Done)
 	}
 	end := journal.Entry{Kind: "end", Result: "done", Seconds: time.Since(began).Seconds()}
 	if err != nil {
@@ -323,7 +323,7 @@ type own struct {
 
 // Value gives what the host has.
 func (s own) Value(ctx context.Context, name string) (string, error) {
-	v, err := s.of.host.Secrets.Secret(ctx, name)
+	v, err := s.of.host.Secrets.Read(ctx, name)
 	if err != nil {
 		return "", problem.New(problem.Failed, "secret %s is not on this host", name).Because(err).Try("orrery %s, from a machine that has it", s.of.instead())
 	}
@@ -339,7 +339,7 @@ func (s own) Text(_ context.Context, t spec.SecretText) ([]byte, error) {
 func Failing(ctx context.Context, f *apply.Fleet) (why map[string]string, err error) {
 	all := make([]string, len(f.All))
 	err = f.Each(func(i int, h *apply.Steered) error {
-		r, err := h.Releases.ReadReleases(ctx)
+		r, err := h.Releases.Read(ctx)
 		if err == nil && r.Trial != nil {
 			all[i] = problem.Short(r.Trial.Failed, 300) // it comes from there
 		}

@@ -81,7 +81,7 @@ func (a *Alone) Resume(ctx context.Context) (*Resumed, error) {
 	}
 	a.back.Host, a.command = b.Host, "orrery resume"
 	a.host = a.Machine.Host(b.Host, a.Key, own{secret.NewKeyring(&site.Site{Name: a.Key}, a.Dirs), a})
-	letGo, err := a.host.Runs.Hold(ctx, a.holder())
+	letGo, err := a.host.Runs.Lock(ctx, a.holder())
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func (a *Alone) Resume(ctx context.Context) (*Resumed, error) {
 	if err := a.host.Runs.Sweep(ctx); err != nil {
 		return nil, err
 	}
-	r, err := a.host.Releases.ReadReleases(ctx)
+	r, err := a.host.Releases.Read(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -84,7 +84,7 @@ func MirrorOwn(ctx context.Context, m here.Machine, dirs host.Dirs, key, name st
 		return problem.New(problem.Failed, "what this host mirrors of site %s cannot be read", key).At(path).Because(err).Try("orrery up, from a machine with the site directory")
 	}
 	h := m.Host(all.Host, key, nil)
-	nodes, err := h.Nodes.Nodes(ctx)
+	nodes, err := h.Nodes.List(ctx)
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func MirrorOwn(ctx context.Context, m here.Machine, dirs host.Dirs, key, name st
 	}
 	s.Hooks = all.Hooks
 	var untold error
-	err = h.Volumes.MirrorVolumes(ctx, of, apply.MirrorRun{By: by}, func(made volume.Mirrored) {
+	err = h.Volumes.Mirror(ctx, of, apply.MirrorRun{By: by}, func(made volume.Mirrored) {
 		each(made)
 		if made.Problem != "" {
 			e := hook.Event{Event: site.MirrorFailed, Result: "failed", Why: made.Problem, Volume: made.Volume, Node: made.Node}

@@ -140,11 +140,11 @@ func (c *Call) state(ctx context.Context, h site.Host, fit bool) State {
 	s.Answers = true
 	f := &apply.Fleet{}
 	c.add(f, h, l)
-	nodes, err := f.All[0].Nodes.Nodes(ctx)
+	nodes, err := f.All[0].Nodes.List(ctx)
 	if err != nil {
 		s.wrong(err)
 	}
-	if mark, err := f.All[0].State.Drained(ctx); err != nil {
+	if mark, err := f.All[0].State.Cordoned(ctx); err != nil {
 		s.wrong(err)
 	} else if mark != nil {
 		s.Drained = cmp.Or(visible.Line(mark.Who), "somebody")

@@ -106,11 +106,11 @@ func Unconfirmed(f *apply.Fleet, key string, cause error, was observe.Releases) 
 		return cause
 	}
 	left := f.Each(func(_ int, h *apply.Steered) error {
-		is, err := h.Releases.ReadReleases(context.Background())
+		is, err := h.Releases.Read(context.Background())
 		if err != nil || is.State() == was.State() {
 			return err
 		}
-		return h.Releases.CopyReleases(was)
+		return h.Releases.Copy(was)
 	})
 	return problem.New(problem.HalfWay, "release %d could not be confirmed on all hosts; unless it still is by %s, each host goes back", was.Trial.Release, phrase.Clock(was.Trial.Until)).At(key).
 		Because(errors.Join(cause, left)).Try("when all hosts answer, orrery confirm or orrery rollback")
@@ -147,7 +147,7 @@ func WatchAgain(ctx context.Context, m here.Machine, dirs host.Dirs, trouble fun
 	ways, _ := filepath.Glob(apply.WayBackPath(dirs, "*"))
 	for _, path := range ways {
 		key := filepath.Base(filepath.Dir(path))
-		r, err := m.Host("local", key, nil).Releases.ReadReleases(context.Background())
+		r, err := m.Host("local", key, nil).Releases.Read(context.Background())
 		if err == nil && r.Trial != nil && !host.Held(TrialLock(dirs, key)) {
 			err = m.Later(ctx, later.Call{Name: apply.WatchName(key), Args: []string{"trial", "--key", key}})
 		}

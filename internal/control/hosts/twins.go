@@ -41,7 +41,7 @@ func (c *Call) AllTwins(ctx context.Context) (all []*Twin, silent, err error) {
 	}
 	has := make([][]twin.Record, len(f.All))
 	if err := f.Each(func(i int, h *apply.Steered) (err error) {
-		has[i], err = h.Twins.Twins(ctx)
+		has[i], err = h.Twins.List(ctx)
 		return err
 	}); err != nil {
 		return nil, nil, err
@@ -87,7 +87,7 @@ func (c *Call) Count(ctx context.Context, t *Twin) error {
 	}
 	all := make([][]observe.Node, len(f.All))
 	err = f.Each(func(i int, h *apply.Steered) (err error) {
-		all[i], err = h.Nodes.Nodes(ctx)
+		all[i], err = h.Nodes.List(ctx)
 		return err
 	})
 	for _, n := range slices.Concat(all...) {
@@ -167,12 +167,12 @@ func (c *Call) RecordTwin(ctx context.Context, r twin.Record) error {
 	}
 	fresh := make([]bool, len(f.All))
 	err = f.Each(func(i int, h *apply.Steered) error {
-		has, err := h.Twins.Twins(ctx)
+		has, err := h.Twins.List(ctx)
 		if err != nil || slices.ContainsFunc(has, func(is twin.Record) bool { return is.Key() == r.Key() && same(is, r) }) {
 			return err
 		}
 		fresh[i] = !slices.ContainsFunc(has, func(is twin.Record) bool { return is.Key() == r.Key() })
-		return h.Twins.KeepTwin(ctx, r)
+		return h.Twins.Save(ctx, r)
 	})
 	if err == nil {
 		return nil
@@ -181,7 +181,7 @@ func (c *Call) RecordTwin(ctx context.Context, r twin.Record) error {
 		if !fresh[i] {
 			return nil
 		}
-		return h.Twins.ForgetTwin(context.WithoutCancel(ctx))
+		return h.Twins.Forget(context.WithoutCancel(ctx))
 	}))
 }
 

@@ -65,7 +65,7 @@ func List(ctx context.Context, c *control.Session, names ...string) ([]Row, erro
 	all, err := stores(ctx, c, names)
 	var rows []Row
 	for _, s := range all {
-		layers, wrong := s.Layers(ctx)
+		layers, wrong := s.List(ctx)
 		err = errors.Join(err, wrong)
 		for _, l := range layers {
 			rows = append(rows, Row{s.host, l.Info, l.Used})
@@ -81,7 +81,7 @@ func Remove(ctx context.Context, c *control.Session, names ...string) (gone []Ro
 	}
 	all, err := stores(ctx, c, names)
 	for _, s := range all {
-		layers, wrong := s.RemoveLayers(ctx)
+		layers, wrong := s.RemoveUnused(ctx)
 		err = errors.Join(err, wrong)
 		for _, l := range layers {
 			gone = append(gone, Row{Host: s.host, Info: l})
@@ -99,14 +99,14 @@ func Verify(ctx context.Context, c *control.Session, names, digests []string, ea
 	for _, s := range all {
 		of := digests
 		if len(of) == 0 {
-			layers, wrong := s.Layers(ctx)
+			layers, wrong := s.List(ctx)
 			err = errors.Join(err, wrong)
 			for _, l := range layers {
 				of = append(of, l.Digest)
 			}
 		}
 		for _, digest := range of {
-			each(s.host, digest, s.VerifyLayer(ctx, digest))
+			each(s.host, digest, s.Verify(ctx, digest))
 		}
 	}
 	return err

@@ -30,7 +30,7 @@ func Read(ctx context.Context, c *control.Session, s *site.Site, runs int) (*His
 	names, all, damaged, wrong := make([]string, len(f.All)), make([][]journal.Entry, len(f.All)), make([][]int, len(f.All)), make([]error, len(f.All))
 	_ = f.Each(func(i int, h *apply.Steered) error {
 		names[i] = h.Name
-		all[i], damaged[i], wrong[i] = h.Runs.Entries(ctx, runs)
+		all[i], damaged[i], wrong[i] = h.Runs.ReadJournal(ctx, runs)
 		return nil
 	})
 	known := &History{Damaged: map[string][]int{}, Silent: errors.Join(silent, errors.Join(wrong...))}

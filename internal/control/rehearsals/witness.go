@@ -34,7 +34,7 @@ func Witness(ctx context.Context, c *control.Session, key string, in io.Reader, 
 	if err != nil {
 		return err
 	}
-	nodes, err := f.All[0].Nodes.Nodes(ctx)
+	nodes, err := f.All[0].Nodes.List(ctx)
 	if err != nil {
 		return err
 	}

@@ -134,7 +134,7 @@ func (j *joining) reach(ctx context.Context, fresh bool) error {
 	if !fresh {
 		return nil
 	}
-	nodes, err := h.Nodes.Nodes(ctx)
+	nodes, err := h.Nodes.List(ctx)
 	if err != nil {
 		return err
 	}

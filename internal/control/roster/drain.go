@@ -31,7 +31,7 @@ func Undrain(ctx context.Context, c *control.Session, s *site.Site, name string)
 	if err != nil || seenOf(seen, name).Drained == nil {
 		return false, err
 	}
-	return true, h.State.SetDrained(ctx, nil)
+	return true, h.State.SetCordoned(ctx, nil)
 }
 
 // leaving decides where the nodes of a host go that is drained.
@@ -77,11 +77,11 @@ func (d Drain) Run(ctx context.Context, c *control.Session, s *site.Site) (*Move
 		return nil, problem.New(problem.Usage, "host %s is left out, and cannot be drained", d.Host).Try("leave --without out")
 	}
 	mark := func() error {
-		is, err := h.State.Drained(ctx)
+		is, err := h.State.Cordoned(ctx)
 		if err != nil || is != nil { // it says who has drained it first
 			return err
 		}
-		return h.State.SetDrained(ctx, &observe.Drain{Who: control.Who(), Since: time.Now().UTC().Truncate(time.Second)})
+		return h.State.SetCordoned(ctx, &observe.Drain{Who: control.Who(), Since: time.Now().UTC().Truncate(time.Second)})
 	}
 	m := &moving{Moved: Moved{Host: d.Host, Moved: []nodes.Moved{}}, show: d.Show, propose: func(seen []observe.Host) (place.Moves, error) { return leaving(s, f, seen, d.Host) }}
 	if d.Stay {

@@ -47,7 +47,7 @@ func Size(ctx context.Context, of *Snapshot) (volume.Size, error) {
 		if of.parts[h.Name] == nil {
 			continue
 		}
-		size, err := h.Snapshots.SnapshotSize(ctx, of.ID)
+		size, err := h.Snapshots.Size(ctx, of.ID)
 		if err != nil {
 			return sum, err
 		}
@@ -63,7 +63,7 @@ func list(ctx context.Context, f *apply.Fleet) (all []*Snapshot, ready [][]strin
 	kept := make([][]*snapshot.Snapshot, len(f.All))
 	ready = make([][]string, len(f.All))
 	err = f.Each(func(i int, h *apply.Steered) (err error) {
-		kept[i], ready[i], err = h.Snapshots.Snapshots(ctx)
+		kept[i], ready[i], err = h.Snapshots.List(ctx)
 		return err
 	})
 	if err != nil {
@@ -137,9 +137,9 @@ func open(ctx context.Context, f *apply.Fleet) ([]*Snapshot, error) {
 			kept := slices.ContainsFunc(all, func(s *Snapshot) bool { return s.ID == id })
 			switch {
 			case kept:
-				err = errors.Join(err, h.Snapshots.KeepSnapshot(ctx, id))
+				err = errors.Join(err, h.Snapshots.Keep(ctx, id))
 			case len(f.Unknown) == 0:
-				err = errors.Join(err, h.Snapshots.RemoveSnapshot(ctx, id))
+				err = errors.Join(err, h.Snapshots.Remove(ctx, id))
 			}
 		}
 		return err

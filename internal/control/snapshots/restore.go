@@ -69,7 +69,7 @@ func Once(ctx context.Context, c *control.Session, account *control.Account, s *
 	if cut, _, unread := h.Snapshots.Restoring(ctx); cut != "" || unread != nil {
 		return nil, errors.Join(err, unread)
 	}
-	if err = errors.Join(err, h.Snapshots.RemoveSnapshot(context.WithoutCancel(ctx), from.ID)); err != nil {
+	if err = errors.Join(err, h.Snapshots.Remove(context.WithoutCancel(ctx), from.ID)); err != nil {
 		return nil, err
 	}
 	return &r.Restored, nil
@@ -220,7 +220,7 @@ func (r *restoring) run(ctx context.Context) error {
 		until, cancel := context.WithCancel(context.WithoutCancel(ctx)) // once the nodes are back, it is not interrupted: half undone is worse than late
 		defer cancel()
 		uncut := context.AfterFunc(ctx, cancel)
-		errs[i] = h.Snapshots.PutBack(until, r.from.ID, names[h.Name], func(b apply.Back) error {
+		errs[i] = h.Snapshots.Restore(until, r.from.ID, names[h.Name], func(b apply.Back) error {
 			uncut()
 			backs[i] = b
 			return all.Arrive(until, h.Name, 0)

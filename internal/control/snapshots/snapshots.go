@@ -136,11 +136,11 @@ func first(at *Tempo, errs []error) error {
 // keep keeps what is ready on all hosts. Once one has, the others will, whoever sees to it.
 func (t *taking) keep(ctx context.Context) error {
 	one := t.on.All[0]
-	if err := one.Snapshots.KeepSnapshot(ctx, t.of.ID); err != nil {
+	if err := one.Snapshots.Keep(ctx, t.of.ID); err != nil {
 		return errors.Join(err, t.drop(ctx))
 	}
 	others := &apply.Fleet{All: t.on.All[1:]}
-	err := others.Each(func(_ int, h *apply.Steered) error { return h.Snapshots.KeepSnapshot(ctx, t.of.ID) })
+	err := others.Each(func(_ int, h *apply.Steered) error { return h.Snapshots.Keep(ctx, t.of.ID) })
 	if err != nil {
 		return problem.New(problem.Left, "snapshot %s is taken, and not yet kept on all hosts", t.of.ID).Because(err).Try("when all hosts answer, the next orrery snapshot sees to it")
 	}
@@ -153,7 +153,7 @@ func (t *taking) drop(ctx context.Context) error {
 		if t.parts[h.Name] == nil {
 			return nil
 		}
-		err := h.Snapshots.RemoveSnapshot(ctx, t.of.ID)
+		err := h.Snapshots.Remove(ctx, t.of.ID)
 		if err != nil {
 			err = problem.New(problem.Left, "host %s still has its part of snapshot %s", h.Name, t.of.ID).Because(err).Try("when it answers, the next orrery snapshot removes it")
 		}
@@ -191,7 +191,7 @@ func Remove(ctx context.Context, c *control.Session, s *site.Site, ids []string)
 			return err
 		}
 		for _, id := range ids {
-			if err := f.Each(func(_ int, h *apply.Steered) error { return h.Snapshots.RemoveSnapshot(ctx, id) }); err != nil {
+			if err := f.Each(func(_ int, h *apply.Steered) error { return h.Snapshots.Remove(ctx, id) }); err != nil {
 				return err
 			}
 		}

@@ -233,7 +233,7 @@ func (all *Status) meter(ctx context.Context, before map[int]host.Sample) map[in
 		if len(nodes) == 0 {
 			return nil
 		}
-		read, err := h.Nodes.Meter(ctx, nodes, before)
+		read, err := h.Nodes.ReadUsage(ctx, nodes, before)
 		if err != nil {
 			return err
 		}

@@ -14,7 +14,7 @@ func Count(ctx context.Context, c *control.Session, s *site.Site) (all, running 
 	if err != nil {
 		return 0, 0
 	}
-	nodes, _ := f.All[0].Nodes.Nodes(ctx) // what cannot be told is not counted
+	nodes, _ := f.All[0].Nodes.List(ctx) // what cannot be told is not counted
 	for i := range nodes {
 		if nodes[i].State == observe.Running {
 			running++

@@ -108,7 +108,7 @@ func end(ctx context.Context, c *control.Session, original *site.Site, name stri
 	if _, err := j.Run(ctx); err != nil {
 		return err
 	}
-	if err := f.Each(func(_ int, h *apply.Steered) error { return h.Twins.ForgetTwin(ctx) }); err != nil {
+	if err := f.Each(func(_ int, h *apply.Steered) error { return h.Twins.Forget(ctx) }); err != nil {
 		return err
 	}
 	c.Call(original).DisownTwin(name)

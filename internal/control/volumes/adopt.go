@@ -95,7 +95,7 @@ func (a *adoption) run(ctx context.Context, r *control.Account) ([]Adopted, erro
 	if err := a.CarryOutOn(ctx, r, a.fleet, ends); err != nil {
 		return nil, err
 	}
-	return h.Volumes.AdoptVolumes(ctx, a.of)
+	return h.Volumes.Adopt(ctx, a.of)
 }
 
 // where gives the host that has the data. It stays there, so the heir must be there, too.

@@ -132,7 +132,7 @@ func (p *places) rows(ctx context.Context, h *apply.Steered) ([]Row, error) {
 	if len(of) == 0 {
 		return nil, nil
 	}
-	all, err := h.Volumes.Volumes(ctx, of)
+	all, err := h.Volumes.Describe(ctx, of)
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +157,7 @@ func (p *places) unused(ctx context.Context, h *apply.Steered, gone []orphan.Orp
 	for i, o := range gone {
 		of[i] = apply.Directory{Node: o.Node, Mount: spec.Mount{Volume: o.Volume}, Path: o.Path}
 	}
-	all, err := h.Volumes.Volumes(ctx, of)
+	all, err := h.Volumes.Describe(ctx, of)
 	if err != nil {
 		return nil, err
 	}

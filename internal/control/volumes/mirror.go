@@ -40,7 +40,7 @@ func Mirror(ctx context.Context, c *control.Session, o MirrorOptions, each func(
 		if len(of) == 0 {
 			return nil
 		}
-		return h.Volumes.MirrorVolumes(ctx, of, apply.MirrorRun{Contents: o.Contents, By: c.Holder()}, func(made Mirrored) {
+		return h.Volumes.Mirror(ctx, of, apply.MirrorRun{Contents: o.Contents, By: c.Holder()}, func(made Mirrored) {
 			mutex.Lock()
 			defer mutex.Unlock()
 			if made.Problem == "" {
@@ -79,7 +79,7 @@ func Verify(ctx context.Context, c *control.Session, names []string, each func(C
 	for _, h := range p.fleet.All {
 		for _, d := range p.on[h.Name] {
 			one := []apply.Directory{d}
-			all, err := h.Volumes.VerifyVolumes(ctx, one)
+			all, err := h.Volumes.Verify(ctx, one)
 			if err != nil {
 				return err
 			}

@@ -63,7 +63,7 @@ func (r *Roll) look(ctx context.Context, i int) ([]observe.Node, error) {
 	if !on.at.IsZero() && time.Since(on.at) < fresh {
 		return on.nodes, nil
 	}
-	there, err := r.hosts.All[i].Nodes.Present(ctx, apply.Glance)
+	there, err := r.hosts.All[i].Nodes.WithOwner(ctx, apply.Glance)
 	if err != nil {
 		return nil, err
 	}

@@ -74,7 +74,7 @@ func (h *Host) Do(ctx context.Context, s *plan.Step, say func(string)) error {
 	ctx, cancel := h.Dying(ctx)
 	defer cancel()
 	whole, err := h.packer.Pack(s, func() (*site.Site, error) {
-		r, err := h.Worker.Releases.ReadReleases(ctx)
+		r, err := h.Worker.Releases.Read(ctx)
 		if err != nil {
 			return nil, err
 		}

@@ -91,7 +91,7 @@ func (b *bench) do(p *plan.Plan, err error) {
 	for _, f := range r.Failed {
 		b.Fatalf("%s: %v", f.Step, f.Err)
 	}
-	b.must(b.host.Worker.Runs.Settle(b.Context(), r.Done))
+	b.must(b.host.Worker.Runs.DiscardUndo(b.Context(), r.Done))
 }
 
 func (b *bench) up() (*plan.Plan, error) {
@@ -195,13 +195,13 @@ func TestTakenBack(t *testing.T) {
 func TestHeld(t *testing.T) {
 	b := newBench(t)
 	by := host.Holder{Who: "ada", Command: "orrery up"}
-	letGo, err := b.host.Worker.Runs.Hold(t.Context(), by)
+	letGo, err := b.host.Worker.Runs.Lock(t.Context(), by)
 	b.must(err)
-	if _, err := b.host.Worker.Runs.Hold(t.Context(), by); problem.Exit(err) != int(problem.Locked) || !strings.Contains(err.Error(), "ada") {
+	if _, err := b.host.Worker.Runs.Lock(t.Context(), by); problem.Exit(err) != int(problem.Locked) || !strings.Contains(err.Error(), "ada") {
 		t.Errorf("%v", err)
 	}
 	letGo()
-	letGo, err = b.host.Worker.Runs.Hold(t.Context(), by)
+	letGo, err = b.host.Worker.Runs.Lock(t.Context(), by)
 	b.must(err)
 	letGo()
 	b.do(b.up())
