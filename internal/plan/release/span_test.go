@@ -104,3 +104,54 @@ func TestSpan(t *testing.T) {
 		}
 	}
 }
+
+// TestSpanOfSet: of a node of which several releases are in quarantine on several hosts, and none is live, that counts which is to be live.
+func TestSpanOfSet(t *testing.T) {
+	for to, at := range map[int]string{700: "sv1", 701: "sv3"} {
+		s := &site.Site{Name: "toykat", Images: []site.Image{{Name: "debian", Suite: "bookworm"}}, Networks: []site.Network{{Name: "lan", Subnet: netip.MustParsePrefix("10.0.0.0/24")}}}
+		var hosts []observe.Host
+		for i, name := range []string{"sv1", "sv2", "sv3"} {
+			address := netip.AddrFrom4([4]byte{10, 8, 1, byte(i + 1)}).String()
+			s.Hosts = append(s.Hosts, site.Host{Name: name, Address: address})
+			hosts = append(hosts, observe.Host{Name: name, Cpus: 8, Memory: 1 << 34, Engines: map[string]observe.Capabilities{"fake": {MoveNIC: true, Remount: true}}, Addresses: []observe.Address{{Prefix: address + "/24", Link: "eth0", MTU: 1500}}})
+		}
+		for i, name := range []string{"a", "b"} {
+			s.Nodes = append(s.Nodes, site.Node{Name: name, ID: 11 + i, Image: "debian", Engine: "fake", NICs: []site.NIC{{Network: "lan", Address: netip.AddrFrom4([4]byte{10, 0, 0, byte(11 + i)})}}})
+		}
+		s.Nodes[0].Host = "sv1"
+		releases := map[int]*site.Site{0: s}
+		spelt := func(node, release int) observe.Node {
+			of := *s
+			of.Nodes = append([]site.Node(nil), s.Nodes...)
+			for i := range of.Nodes {
+				of.Nodes[i].Release = release
+			}
+			made := of
+			releases[release] = &made
+			of.Stage = release
+			maker := spec.NewMaker(&of)
+			maker.MTUs = map[string]int{"lan": 1450}
+			n, err := maker.Node(&of.Nodes[node])
+			if err != nil {
+				t.Fatal(err)
+			}
+			return observe.Node{Node: *n, State: observe.Running, Configured: true, Proven: n.Config.Health}
+		}
+		hosts[0].Nodes = []observe.Node{spelt(0, 700)}
+		hosts[1].Nodes = []observe.Node{spelt(1, 0)}
+		hosts[2].Nodes = []observe.Node{spelt(0, 701)}
+		p, err := Switch(s, hosts, Goal{To: map[string]int{"a": to}, Releases: releases})
+		if err != nil {
+			t.Fatal(err)
+		}
+		made := map[string]string{}
+		for _, step := range p.Steps {
+			if step.Kind == plan.MakeNetwork && step.Network.Site == "toykat" {
+				made[step.Host] = step.Network.VXLAN.Peers
+			}
+		}
+		if len(made) != 1 || made[at] != "10.8.1.2 "+site.MAC("toykat", "b", "lan") {
+			t.Errorf("release %d is on %s, and the networks are %v", to, at, made)
+		}
+	}
+}
