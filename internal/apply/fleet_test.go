@@ -39,9 +39,13 @@ func (h timedRuns) Clock(context.Context) (ahead, took time.Duration, err error)
 	return h.timed.ahead, h.timed.took, h.failure
 }
 
-func (h timedRuns) Took(_ context.Context, s *plan.Step) (time.Duration, error) { return h.timed.took, nil }
+func (h timedRuns) LastDuration(_ context.Context, s *plan.Step) (time.Duration, error) {
+	return h.timed.took, nil
+}
 
-func (h timedSecrets) Redact(text string) string { return strings.ReplaceAll(text, h.word, "["+h.word+"]") }
+func (h timedSecrets) Redact(text string) string {
+	return strings.ReplaceAll(text, h.word, "["+h.word+"]")
+}
 
 func timedFleet(hosts ...timed) *Fleet {
 	var stubs []*stub

@@ -23,11 +23,11 @@ type end struct {
 	did   []*plan.Step
 }
 
-func (e *end) Give(_ context.Context, _ Errand, at Spot, meet func(lane.Card) (lane.Card, error), _ func(string)) (string, error) {
+func (e *end) Send(_ context.Context, _ Errand, at Spot, meet func(lane.Card) (lane.Card, error), _ func(string)) (string, error) {
 	return e.gives(at, meet)
 }
 
-func (e *end) Take(_ context.Context, _ Errand, with Meeting, _ func(string)) error {
+func (e *end) Receive(_ context.Context, _ Errand, with Meeting, _ func(string)) error {
 	return e.takes(with)
 }
 

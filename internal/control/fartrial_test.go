@@ -232,10 +232,10 @@ func TestTrialTold(t *testing.T) {
 	}
 	told(d, "unless it is confirmed by then (orrery confirm), each host goes back to release none")
 	h := other.Host("local", "toykat", nil)
-	r, err := h.Releases.ReadReleases(t.Context())
+	r, err := h.Releases.Read(t.Context())
 	d.must(err)
 	r.Trial.Failed = "node web1 is unhealthy"
-	d.must(h.Releases.CopyReleases(r))
+	d.must(h.Releases.Copy(r))
 	told(d, "notice: it has failed on host sv2: node web1 is unhealthy")
 	_, err = d.Confirm(t.Context(), d.site(), "by hand")
 	d.wantExit(err, problem.Refused, "release 700 has failed on host sv2: node web1 is unhealthy", "orrery rollback")

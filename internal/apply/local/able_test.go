@@ -80,9 +80,9 @@ func TestHold(t *testing.T) {
 	p := &Place{Key: "karoo", Dirs: host.Dirs{State: t.TempDir(), Run: run}}
 	p.Ground.Claims = kept
 	by := host.NewHolder("ada", "orrery up")
-	letGo, err := (runHost{Place: p}).Hold(t.Context(), by)
+	letGo, err := (runHost{Place: p}).Lock(t.Context(), by)
 	must(t, err)
-	if _, err := (runHost{Place: p}).Hold(t.Context(), by); !problem.Is(err, problem.Locked) {
+	if _, err := (runHost{Place: p}).Lock(t.Context(), by); !problem.Is(err, problem.Locked) {
 		t.Errorf("a second one: %v", err)
 	}
 	letGo()
@@ -90,11 +90,11 @@ func TestHold(t *testing.T) {
 		t.Errorf("yielded was %v", kept.yielded)
 	}
 	p.Ground.Claims = &claimless{}
-	if _, err := (runHost{Place: p}).Hold(t.Context(), by); err == nil || problem.Is(err, problem.Locked) {
+	if _, err := (runHost{Place: p}).Lock(t.Context(), by); err == nil || problem.Is(err, problem.Locked) {
 		t.Errorf("what is kept elsewhere: %v", err)
 	}
 	p.Ground.Claims = kept
-	letGo, err = (runHost{Place: p}).Hold(t.Context(), by) // nothing of that is left
+	letGo, err = (runHost{Place: p}).Lock(t.Context(), by) // nothing of that is left
 	must(t, err)
 	letGo()
 }
@@ -150,7 +150,7 @@ func TestNoErrand(t *testing.T) {
 		"a node":                 {apply.Errand{Node: &apply.NodeErrand{Step: step(plan.CopyNode)}}, false},
 		"a copy":                 {apply.Errand{Copy: &apply.CopyErrand{Host: "sv1", From: m.node, To: m.node}}, false},
 	} {
-		if err := m.on[1].Transfers.Take(t.Context(), c.errand, meets{}, func(string) {}); errors.Is(err, errNoErrand) != c.none || err == nil {
+		if err := m.on[1].Transfers.Receive(t.Context(), c.errand, meets{}, func(string) {}); errors.Is(err, errNoErrand) != c.none || err == nil {
 			t.Errorf("%s: whoever takes it says %v", what, err)
 		}
 	}
@@ -201,7 +201,7 @@ func TestGiveNoErrand(t *testing.T) {
 	} {
 		taker, err := lane.Open(netip.Addr{})
 		must(t, err)
-		_, err = m.on[0].Transfers.Give(t.Context(), errand, apply.Spot{Own: netip.MustParseAddr("127.0.0.2")}, func(card lane.Card) (lane.Card, error) {
+		_, err = m.on[0].Transfers.Send(t.Context(), errand, apply.Spot{Own: netip.MustParseAddr("127.0.0.2")}, func(card lane.Card) (lane.Card, error) {
 			go func() {
 				if c, err := taker.Dial(t.Context(), card); err == nil {
 					_, _ = io.Copy(io.Discard, c)

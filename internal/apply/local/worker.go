@@ -191,7 +191,7 @@ func (h nodeHost) List(ctx context.Context) (all []observe.Node, err error) {
 func (h nodeHost) glance(ctx context.Context) ([]observe.Node, error) {
 	see, can := engine.Glances(h.Engines)
 	if !can {
-		return h.Nodes(ctx)
+		return h.List(ctx)
 	}
 	return nodedir.Glance(h.Dirs, h.Key, see)
 }

@@ -17,7 +17,7 @@ type keeper struct {
 	secrets map[string]string
 }
 
-func (k keeper) Secret(_ context.Context, name string) (string, error) {
+func (k keeper) Read(_ context.Context, name string) (string, error) {
 	if v, ok := k.secrets[name]; ok {
 		return v, nil
 	}
