@@ -39,7 +39,7 @@ func (h timedRuns) Clock(context.Context) (ahead, took time.Duration, err error)
 	return h.timed.ahead, h.timed.took, h.failure
 }
 
-func (h timedRuns) LastDuration(_ context.Context, s *plan.Step) (time.Duration, error) {
+func (h timedRuns) LastDuration(_ context.Context, _ *plan.Step) (time.Duration, error) {
 	return h.timed.took, nil
 }
 

@@ -168,7 +168,7 @@ func TestCompanyRefused(t *testing.T) {
 			h.Releases.Former = map[string]int{"a": 8}
 		}, "it is half made", "orrery release prune --keep 0 first"},
 		"made of something else":       {func(_ *observe.Host, n *observe.Node) { n.Base = "other" }, "base image changed", "orrery release prune"},
-		"an engine that moves nothing": {func(h *observe.Host, n *observe.Node) { h.Engines = map[string]observe.Capabilities{"fake": {}} }, "the engine fake moves no nodes", ""},
+		"an engine that moves nothing": {func(h *observe.Host, _ *observe.Node) { h.Engines = map[string]observe.Capabilities{"fake": {}} }, "the engine fake moves no nodes", ""},
 	} {
 		s, f := movable()
 		goal := Goal{Releases: map[int]*site.Site{0: s, 7: f.beside(s, "a", 7)}}

@@ -62,7 +62,7 @@ func TestChanges(t *testing.T) {
 			if kind == c.does {
 				want = c.why
 			}
-			if why != want && !(kind == shape && c.does == layer) { // another disk is other hardware, too
+			if why != want && (kind != shape || c.does != layer) { // another disk is other hardware, too
 				t.Errorf("%s: the change of its %s is %q, not %q", what, kind, why, want)
 			}
 		}
