@@ -206,6 +206,19 @@ func TestSpanUnheard(t *testing.T) {
 	}
 }
 
+// TestSpanHalfHeard: where one host is not heard, a network takes no more than is usual, however much the others take.
+func TestSpanHalfHeard(t *testing.T) {
+	s, hosts := spanning()
+	for i := range hosts {
+		hosts[i].Addresses[1].MTU = 9000
+	}
+	hosts[2] = observe.Host{Name: "sv3", Unknown: true}
+	joints, err := Join(s, s.Key(), hosts, map[string]string{"a": "sv1", "b": "sv2", "c": "sv3"})
+	if mtus := joints.MTUs(); err != nil || mtus["lan"] != 1450 || mtus["data"] != 1500 {
+		t.Errorf("they take %v (%v)", mtus, err)
+	}
+}
+
 // TestWays: of hosts with networks in common each two have one way, for the largest packets; of very many, each has ways
 // to those near it.
 func TestWays(t *testing.T) {
