@@ -206,6 +206,19 @@ func TestSpanUnheard(t *testing.T) {
 	}
 }
 
+// TestSpanHalfHeard: where one host is not heard, a network takes no more than is usual, however much the others take.
+func TestSpanHalfHeard(t *testing.T) {
+	s, hosts := spanning()
+	for i := range hosts {
+		hosts[i].Addresses[1].MTU = 9000
+	}
+	hosts[2] = observe.Host{Name: "sv3", Unknown: true}
+	joints, err := Join(s, s.Key(), hosts, map[string]string{"a": "sv1", "b": "sv2", "c": "sv3"})
+	if mtus := joints.MTUs(); err != nil || mtus["lan"] != 1450 || mtus["data"] != 1500 {
+		t.Errorf("they take %v (%v)", mtus, err)
+	}
+}
+
 // TestWays: of hosts with networks in common each two have one way, for the largest packets; of very many, each has ways
 // to those near it.
 func TestWays(t *testing.T) {
@@ -239,5 +252,38 @@ func TestWays(t *testing.T) {
 	}
 	if len(from) != 50 || len(ways) != 50*mostWays {
 		t.Errorf("%d hosts have %d ways", len(from), len(ways))
+	}
+}
+
+// TestStuckNode: a node of which nobody knows whose it is has nothing done to it, and is not made a second time.
+func TestStuckNode(t *testing.T) {
+	for what, c := range map[string]struct {
+		change func(f *paper)
+		says   string
+	}{
+		"given to a host that is silent": {func(f *paper) {
+			f.hosts[0].Given = []observe.Given{{Node: f.hosts[0].Nodes[0], To: "sv3", Sum: "s"}}
+			f.hosts[2] = observe.Host{Name: "sv3", Unknown: true}
+		}, "host sv1 has given it to host sv3, of which nothing is known"},
+		"all of it has come, and nobody has given it": {func(f *paper) {
+			n := f.hosts[0].Nodes[0]
+			f.hosts[2].Arrivals = []observe.Arrival{{Name: "a", ID: n.ID, From: "sv1", Sum: "s", Whole: true}}
+		}, "all of it has come from host sv1, which does not know that it has given it"},
+	} {
+		s, f := movable()
+		c.change(f)
+		f.hosts[0].Nodes = nil
+		p, err := Up(s, f.seen(), Goal{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, step := range p.Steps {
+			if step.Subject == "a" {
+				t.Errorf("%s: %s: %s", what, step.Host, step)
+			}
+		}
+		if text := strings.Join(p.Warnings, "\n"); !strings.Contains(text, "node a is left alone: "+c.says) {
+			t.Errorf("%s: the warnings are %s", what, text)
+		}
 	}
 }

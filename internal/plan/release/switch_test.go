@@ -53,6 +53,13 @@ func TestSwitchReaches(t *testing.T) {
 		if err != nil || slices.ContainsFunc(again.Steps, func(s *plan.Step) bool { return s.Kind != plan.CommitSwitch }) {
 			t.Fatalf("the second plan: %v\n%s", err, text(again))
 		}
+		for _, s := range again.Steps {
+			for name := range to {
+				if former := s.Releases.Former[name]; former != live[name] {
+					t.Fatalf("the second plan lets rollback return to release %d of %s", former, name)
+				}
+			}
+		}
 		if rapid.Bool().Draw(t, "rebooted") {
 			w.reboot()
 			w.want(merged(live, to))
