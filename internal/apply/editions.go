@@ -83,18 +83,14 @@ func (f *Fleet) ReadReleases(ctx context.Context) (observe.Releases, error) {
 // WriteReleases takes down on all hosts which releases are live. The record has one name, which comes after whatever each of them has: should one be lost before it has got it, the others know what it has.
 func (f *Fleet) WriteReleases(r observe.Releases) error {
 	if len(f.All) == 1 {
-		return f.All[0].WriteReleases(r)
+		return f.All[0].Releases.Write(r)
 	}
 	all, err := f.recorded(context.Background())
 	if err != nil {
 		return err
 	}
 	r = r.After(observe.Merged(all))
-	return f.Each(func(_ int, h *Steered) error {
-		h.forgetLive()
-		defer h.forgetLive()
-		return h.Releases.Copy(r)
-	})
+	return f.Each(func(_ int, h *Steered) error { return h.Releases.Copy(r) })
 }
 
 // align lets hosts that were observed have what is on record for all of them, as they will before anything is done.
@@ -141,7 +137,6 @@ func (f *Fleet) CatchUp(ctx context.Context) (late []string, left, err error) {
 		if err := f.All[i].Releases.Copy(agreed.Releases); err != nil {
 			return late, left, err
 		}
-		f.All[i].forgetLive()
 		late = append(late, f.All[i].Name)
 	}
 	return late, left, nil
