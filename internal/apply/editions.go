@@ -83,17 +83,13 @@ func (f *Fleet) ReadReleases(ctx context.Context) (observe.Releases, error) {
 // WriteReleases takes down on all hosts which releases are live. The record has one name, which comes after whatever each of them has: should one be lost before it has got it, the others know what it has.
 func (f *Fleet) WriteReleases(r observe.Releases) error {
 	if len(f.All) == 1 {
-		return f.All[0].WriteReleases(r)
+		return f.All[0].Releases.Write(r)
 	}
 	r, err := f.NameReleases(context.Background(), r)
 	if err != nil {
 		return err
 	}
-	return f.Each(func(_ int, h *Steered) error {
-		h.forgetLive()
-		defer h.forgetLive()
-		return h.Releases.Copy(r)
-	})
+	return f.Each(func(_ int, h *Steered) error { return h.Releases.Copy(r) })
 }
 
 // NameReleases returns a record of releases under the name that it gets after those that hosts have.
@@ -146,7 +142,6 @@ func (f *Fleet) CatchUp(ctx context.Context) (late []string, left, err error) {
 		if err := f.All[i].Releases.Copy(agreed.Releases); err != nil {
 			return late, left, err
 		}
-		f.All[i].forgetLive()
 		late = append(late, f.All[i].Name)
 	}
 	return late, left, nil

@@ -41,7 +41,7 @@ type Steered struct {
 // Steer puts a site beside the host that it calls by a name. Open gives the host, which gets the values of secrets from here.
 func Steer(name string, s *site.Site, dirs host.Dirs, open func(Secrets) Host) *Steered {
 	h := &Steered{packer: pack.New(s, nil), Name: name, keys: secret.NewKeyring(s, dirs)}
-	h.Host = open(secrets{h.keys, h})
+	connect(h, open)
 	Alone(h).Assembled()
 	return h
 }
@@ -49,8 +49,29 @@ func Steer(name string, s *site.Site, dirs host.Dirs, open func(Secrets) Host) *
 // Beside gives another host of the same site. What is made of that, and the values of secrets, are the same for both.
 func (h *Steered) Beside(name string, open func(Secrets) Host) *Steered {
 	other := &Steered{packer: h.packer, Name: name, keys: h.keys}
-	other.Host = open(secrets{h.keys, other})
+	connect(other, open)
 	return other
+}
+
+func connect(h *Steered, open func(Secrets) Host) {
+	h.Host = open(secrets{h.keys, h})
+	h.Releases = recorded{h.Releases, h}
+}
+
+// recorded releases make their host forget what Live has returned when another record is written.
+type recorded struct {
+	ReleaseHost
+	of *Steered
+}
+
+func (r recorded) Write(is observe.Releases) error {
+	defer r.of.forgetLive()
+	return r.ReleaseHost.Write(is)
+}
+
+func (r recorded) Copy(is observe.Releases) error {
+	defer r.of.forgetLive()
+	return r.ReleaseHost.Copy(is)
 }
 
 // Site returns the site.
@@ -128,13 +149,6 @@ func (h *Steered) forgetLive() {
 	h.lock.Lock()
 	defer h.lock.Unlock()
 	h.lives = nil
-}
-
-// WriteReleases takes down which releases are live, safe against a power cut: it is the one record of it.
-func (h *Steered) WriteReleases(r observe.Releases) error {
-	h.forgetLive()
-	defer h.forgetLive()
-	return h.Releases.Write(r)
 }
 
 // SiteOf gives the site as the release of a declared node makes it.

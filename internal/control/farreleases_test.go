@@ -89,7 +89,7 @@ func TestFarReleases(t *testing.T) {
 	// What one host has missed it gets, and nobody is asked.
 	newer := read("sv1")
 	newer.Confirmed = append(newer.Confirmed, 700)
-	e.must(on("sv1").WriteReleases(newer))
+	e.must(on("sv1").Releases.Write(newer))
 	_, _, err = e.Up(t.Context(), e.site(), nil, control.UpOptions{})
 	e.must(err)
 	if one, two := read("sv1"), read("sv2"); one.State() != two.State() || len(two.Confirmed) != len(newer.Confirmed) {
@@ -97,9 +97,9 @@ func TestFarReleases(t *testing.T) {
 	}
 
 	// Two that were steered apart disagree, and nobody guesses.
-	e.must(on("sv1").WriteReleases(newer))
+	e.must(on("sv1").Releases.Write(newer))
 	newer.Active = map[string]int{"web1": 701}
-	e.must(on("sv2").WriteReleases(newer))
+	e.must(on("sv2").Releases.Write(newer))
 	_, _, err = e.Up(t.Context(), e.site(), nil, control.UpOptions{})
 	e.wantExit(err, problem.Surprise, "hosts sv1 and sv2 disagree", "--without")
 	e.Without = []string{"sv2"}
@@ -208,9 +208,9 @@ func TestFarSwitch(t *testing.T) {
 	// What a run leaves in which only one host has taken down that it has switched: whoever holds the lock writes one record, and they agree.
 	apart := r
 	apart.Former = map[string]int{"web1": 700}
-	d.must(f.All[1].WriteReleases(apart))
+	d.must(f.All[1].Releases.Write(apart))
 	apart.Former = nil
-	d.must(f.All[0].WriteReleases(apart))
+	d.must(f.All[0].Releases.Write(apart))
 	if _, err := f.ReadReleases(t.Context()); problem.Exit(err) != int(problem.Surprise) {
 		t.Errorf("hosts that were steered apart: %v", err)
 	}

@@ -25,7 +25,7 @@ func (r *restoring) releases(ctx context.Context) error {
 		return err
 	}
 	known.Switch, known.Trial, known.Former = nil, nil, nil
-	return r.fleet.Each(func(_ int, h *apply.Steered) error { return h.WriteReleases(known) })
+	return r.fleet.Each(func(_ int, h *apply.Steered) error { return h.Releases.Write(known) })
 }
 
 // editions calls do with the copy of the site directory of each release in the backup, in a directory of its own.
