@@ -24,16 +24,8 @@ func TakeLock(ctx context.Context, dirs host.Dirs, key string, by host.Holder) (
 	return host.TakeLock(ctx, filepath.Join(dirs.Site(key), "restore.lock"), by)
 }
 
-// Interrupted gives the restore of a site that was interrupted; nil: none was, or it is of several hosts, and whoever steers them goes on with it.
-func Interrupted(dirs host.Dirs, store *image.Store, key string) (*Restore, error) {
-	r, err := interrupted(dirs, store, key)
-	if err != nil || r == nil || r.plan.Apart {
-		return nil, err
-	}
-	return r, nil
-}
-
-func interrupted(dirs host.Dirs, store *image.Store, key string) (*Restore, error) {
+// Part gives the part of a restore that was begun on this host; nil: none was.
+func Part(dirs host.Dirs, store *image.Store, key string) (*Restore, error) {
 	at := Aside(dirs, key)
 	if !tree.Exists(at) {
 		return nil, nil
@@ -41,6 +33,7 @@ func interrupted(dirs host.Dirs, store *image.Store, key string) (*Restore, erro
 	r := &Restore{Dirs: dirs, Store: store, Key: key, Saw: func(int64) {}, Lacked: map[string]int{}}
 	p, err := readProgress(dirs, key)
 	if err == nil {
+		p.Going = p.Going || p.Staged && !p.Apart // so an earlier Orrery has left it, and may have touched what was there
 		r.take(p)
 	}
 	if err == nil && p.Staged {

@@ -47,7 +47,7 @@ func interruptible(t *testing.T, was bool) *Restore {
 // again gives what the next run finds.
 func again(t *testing.T, r *Restore) *Restore {
 	t.Helper()
-	found, err := Interrupted(r.Dirs, r.Store, r.Key)
+	found, err := Part(r.Dirs, r.Store, r.Key)
 	must(t, err)
 	return found
 }

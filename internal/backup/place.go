@@ -101,12 +101,12 @@ func (r *Restore) move(m move) error {
 	return os.Rename(m.From, m.To)
 }
 
-// away makes way: an empty directory goes, another only if it was asked for.
+// away makes way: an empty directory goes, and the copy of a release; another only if it was asked for.
 func (r *Restore) away(path string) error {
 	if empty(path) {
 		return os.Remove(path)
 	}
-	if !r.Replace {
+	if !r.Replace && filepath.Dir(path) != r.Dirs.Releases(r.Key) {
 		return problem.New(problem.Surprise, "there is something already").At(path)
 	}
 	return tree.RemoveAll(path)
