@@ -67,15 +67,6 @@ func (r *Restore) recall() error {
 	return m.Check()
 }
 
-// Staged reports whether all is laid down: from then on, what was there goes.
-func (r *Restore) Staged() bool { return r.plan.Staged }
-
-// Harmless reports whether nothing has been touched, and the site was there before: so it is as it was.
-func (r *Restore) Harmless() bool { return !r.plan.Staged && (r.plan.Was || r.plan.ID == "") }
-
-// Opened reports whether the secrets of the backup come back.
-func (r *Restore) Opened() bool { return r.plan.Opened }
-
 // ToClear reports whether what was there is still to be taken down.
 func (r *Restore) ToClear() bool { return r.plan.Was && !r.plan.Cleared }
 
@@ -93,22 +84,6 @@ func (r *Restore) Placed() bool {
 		}
 	}
 	return r.plan.Staged && !r.ToClear()
-}
-
-// Waits reports whether a node would lack what it had written, or what is on its volumes, if it came up now.
-func (r *Restore) Waits(node string) bool {
-	if r.Harmless() {
-		return false
-	}
-	if r.Manifest == nil || !r.Placed() {
-		return true
-	}
-	for i := range r.Manifest.Nodes {
-		if n := &r.Manifest.Nodes[i]; n.Name == node && tree.Exists(r.private(n.ID)) {
-			return true
-		}
-	}
-	return false
 }
 
 // A source is where a backup is, or was.

@@ -48,18 +48,6 @@ func (r *Restore) InTheWay() []string {
 	return all
 }
 
-// Outside gives the directories beyond the state of this host that volumes of the backup come to.
-func (r *Restore) Outside() []string {
-	var all []string
-	for i := range r.Manifest.Trees {
-		if t := &r.Manifest.Trees[i]; t.Kind == vault.VolumeTree && t.Path != "" && !r.Twin {
-			all = append(all, r.volume(t))
-		}
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
-}
-
 // Distrusted gives the titles of layers that the backup has, and that are built from their recipes nevertheless.
 func (r *Restore) Distrusted() []string {
 	var all []string
