@@ -147,7 +147,6 @@ var paths = map[string]string{
 	"internal/control/lab/stand.go":             ofNamed,
 	"internal/cargo/load.go":                    ofNamed,
 	"internal/control/register/release.go":      ofOwn,
-	"internal/control/restoration.go":           ofOwn,
 	"internal/control/register/up.go":           ofOwn,
 	"internal/control/site.go":                  ofOwn,
 	"internal/hook/hook.go":                     ofOwn,

@@ -41,8 +41,6 @@ type NearHost interface {
 	// ByName returns the engines of the host's nodes: a snapshot, a backup and an adoption read, write and mark what is in the private layers of
 	// nodes, and the lab puts its tools there.
 	ByName() map[string]engine.Engine
-	// Fill calls a function with each node that has been made, before it is started: a restore writes there what a backup has of its private layer.
-	Fill(made func(ctx context.Context, e engine.Engine, n *spec.Node) error)
 }
 
 // A RunHost carries out its part of a plan, and keeps the journal.

@@ -1,23 +1,26 @@
 package backup
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 
 	"orrery/internal/backup/vault"
 	"orrery/internal/engine"
-	"orrery/internal/host"
-	"orrery/internal/image"
+	"orrery/internal/engine/nodedir"
 	"orrery/internal/observe"
+	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/tree"
+	"orrery/internal/visible"
 )
 
-// A restore of a site on several hosts has a part on each. All lay down theirs first, and none has touched anything. Then each notes that it goes on: whoever comes after a kill knows from
-// one such note that all have laid down theirs, and brings all to the end; if there is none, the site is as it was.
+// A restore of a site has a part on each of its hosts. All lay down theirs first, and none has touched anything. Then each notes that it goes on: whoever comes after a kill knows from
+// one such note that all have laid down theirs, and brings all to the end, without the backup. If there is none, the site is as it was, unless all parts are there.
 
 // Contents is what is in a backup, wherever that is: pieces of a vault, or what somebody sends who has one.
 type Contents interface {
@@ -86,19 +89,11 @@ func Lay(ctx context.Context, from vault.Vault, t *vault.Tree, dir string) error
 	return lay(ctx, vault.NewPieces(from), t, dir, noted, func(string) {})
 }
 
-// Part gives the part of a restore of several hosts that was begun on this one; nil: none was.
-func Part(dirs host.Dirs, store *image.Store, key string) (*Restore, error) {
-	r, err := interrupted(dirs, store, key)
-	if err != nil || r == nil || !r.plan.Apart {
-		return nil, err
-	}
-	return r, nil
-}
-
 // Lies reports whether all of a part is laid down that has these trees, while the same hosts have one.
 func (r *Restore) Lies(of *Restore, opened bool) bool {
 	same := func(a, b vault.Tree) bool { return a.Name == b.Name && slices.Equal(a.List, b.List) }
-	return r.plan.Staged && r.ID == of.ID && r.plan.Opened == opened && slices.Equal(r.Without, of.Without) && r.Manifest != nil && slices.EqualFunc(r.Manifest.Trees, of.Manifest.Trees, same)
+	return r.plan.Staged && r.ID == of.ID && r.plan.Opened == opened && slices.Equal(r.Without, of.Without) && r.Manifest != nil &&
+		bytes.Equal(r.Manifest.Releases, of.Manifest.Releases) && slices.EqualFunc(r.Manifest.Trees, of.Manifest.Trees, same)
 }
 
 // Going reports whether all hosts have laid down their parts.
@@ -106,7 +101,7 @@ func (r *Restore) Going() bool { return r.plan.Going }
 
 // State tells how far a part has come.
 func (r *Restore) State() *observe.Restoring {
-	s := &observe.Restoring{ID: r.ID, From: r.Title, Without: r.Without, Staged: r.plan.Staged, Going: r.plan.Going, Clears: r.ToClear(), Placed: r.plan.Going && r.Placed()}
+	s := &observe.Restoring{ID: r.ID, From: r.Title, Without: r.Without, Staged: r.plan.Staged, Going: r.plan.Going, Clears: r.ToClear(), Placed: r.plan.Going && r.Placed(), Opened: r.plan.Opened}
 	if r.Manifest == nil {
 		return s
 	}
@@ -160,10 +155,34 @@ func (r *Restore) Advance(ctx context.Context, to string, engines map[string]eng
 	case to == ToPlace:
 		return nil, r.Place(ctx, engines)
 	case to == ToFinish && r.Placed():
-		for _, n := range r.Unfilled() {
-			told = append(told, n.Name)
+		if told, err = r.otherwise(); err != nil {
+			return nil, err
 		}
 		return told, r.End(engines)
 	}
 	return nil, errors.New("there is no such step: " + to)
+}
+
+// otherwise tells what is other than it was.
+func (r *Restore) otherwise() (told []string, err error) {
+	found, err := nodedir.All(r.Dirs, r.Key)
+	if err != nil {
+		return nil, err
+	}
+	var nodes []nodedir.Record
+	for _, f := range found {
+		nodes = append(nodes, *f.Record)
+	}
+	tell := func(format string, args ...any) { told = append(told, visible.Line(fmt.Sprintf(format, args...))) }
+	content, recipe := r.Rebuilt(nodes)
+	if len(content) > 0 {
+		tell("built anew, with another content than when it was backed up: layer %s (packages may be newer; --with-layers keeps them)", phrase.List(content, 4))
+	}
+	if len(recipe) > 0 && len(nodes) > 0 {
+		tell("no node stands on it any more, because the site file makes other layers: layer %s", phrase.List(recipe, 4))
+	}
+	for _, n := range r.Unfilled() {
+		tell("not restored: a node %s of another release, or that the site no longer declares", n.Name)
+	}
+	return told, nil
 }

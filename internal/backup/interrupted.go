@@ -24,16 +24,8 @@ func TakeLock(ctx context.Context, dirs host.Dirs, key string, by host.Holder) (
 	return host.TakeLock(ctx, filepath.Join(dirs.Site(key), "restore.lock"), by)
 }
 
-// Interrupted gives the restore of a site that was interrupted; nil: none was, or it is of several hosts, and whoever steers them goes on with it.
-func Interrupted(dirs host.Dirs, store *image.Store, key string) (*Restore, error) {
-	r, err := interrupted(dirs, store, key)
-	if err != nil || r == nil || r.plan.Apart {
-		return nil, err
-	}
-	return r, nil
-}
-
-func interrupted(dirs host.Dirs, store *image.Store, key string) (*Restore, error) {
+// Part gives the part of a restore that was begun on this host; nil: none was.
+func Part(dirs host.Dirs, store *image.Store, key string) (*Restore, error) {
 	at := Aside(dirs, key)
 	if !tree.Exists(at) {
 		return nil, nil
@@ -41,6 +33,7 @@ func interrupted(dirs host.Dirs, store *image.Store, key string) (*Restore, erro
 	r := &Restore{Dirs: dirs, Store: store, Key: key, Saw: func(int64) {}, Lacked: map[string]int{}}
 	p, err := readProgress(dirs, key)
 	if err == nil {
+		p.Going = p.Going || p.Staged && !p.Apart // so an earlier Orrery has left it, and may have touched what was there
 		r.take(p)
 	}
 	if err == nil && p.Staged {
@@ -74,15 +67,6 @@ func (r *Restore) recall() error {
 	return m.Check()
 }
 
-// Staged reports whether all is laid down: from then on, what was there goes.
-func (r *Restore) Staged() bool { return r.plan.Staged }
-
-// Harmless reports whether nothing has been touched, and the site was there before: so it is as it was.
-func (r *Restore) Harmless() bool { return !r.plan.Staged && (r.plan.Was || r.plan.ID == "") }
-
-// Opened reports whether the secrets of the backup come back.
-func (r *Restore) Opened() bool { return r.plan.Opened }
-
 // ToClear reports whether what was there is still to be taken down.
 func (r *Restore) ToClear() bool { return r.plan.Was && !r.plan.Cleared }
 
@@ -100,22 +84,6 @@ func (r *Restore) Placed() bool {
 		}
 	}
 	return r.plan.Staged && !r.ToClear()
-}
-
-// Waits reports whether a node would lack what it had written, or what is on its volumes, if it came up now.
-func (r *Restore) Waits(node string) bool {
-	if r.Harmless() {
-		return false
-	}
-	if r.Manifest == nil || !r.Placed() {
-		return true
-	}
-	for i := range r.Manifest.Nodes {
-		if n := &r.Manifest.Nodes[i]; n.Name == node && tree.Exists(r.private(n.ID)) {
-			return true
-		}
-	}
-	return false
 }
 
 // A source is where a backup is, or was.

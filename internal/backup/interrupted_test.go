@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"orrery/internal/backup/vault"
@@ -47,7 +48,7 @@ func interruptible(t *testing.T, was bool) *Restore {
 // again gives what the next run finds.
 func again(t *testing.T, r *Restore) *Restore {
 	t.Helper()
-	found, err := Interrupted(r.Dirs, r.Store, r.Key)
+	found, err := Part(r.Dirs, r.Store, r.Key)
 	must(t, err)
 	return found
 }
@@ -73,7 +74,7 @@ func TestInterruptedWhileLaidDown(t *testing.T) {
 				continue
 			}
 			found := again(t, r)
-			if found.Staged() || found.Harmless() != was || found.Waits("one") == was {
+			if s := found.State(); s.Staged || s.Untouched() != was {
 				t.Errorf("after %d files, was %v: %+v", after, was, found.plan)
 			}
 			must(t, found.Clear())
@@ -96,7 +97,7 @@ func TestInterruptedAfterwards(t *testing.T) {
 	must(t, r.Stage(t.Context()))
 	must(t, errors.Join(r.From.Close(), os.Remove(r.From.Where())))
 	r = again(t, r)
-	if !r.Staged() || r.Harmless() || !r.ToClear() || r.Placed() || !r.Waits("one") || !r.Waits("other") || r.Title != "the backup" || !r.Replace {
+	if !r.State().Staged || !r.Going() || !r.ToClear() || r.Placed() || !r.waits("one") || r.Title != "the backup" || !r.Replace {
 		t.Fatalf("laid down: %+v", r)
 	}
 	must(t, r.Cleared())
@@ -106,16 +107,16 @@ func TestInterruptedAfterwards(t *testing.T) {
 	}
 	must(t, r.move(r.plan.Moves[0])) // and killed
 	r = again(t, r)
-	if r.Placed() || !r.Waits("other") {
+	if r.Placed() {
 		t.Fatalf("placed in part: %+v", r)
 	}
 	must(t, r.Place(t.Context(), nil))
 	r = again(t, r)
-	if !r.Placed() || !r.Waits("one") || !r.Waits("two") || r.Waits("other") {
+	if !r.Placed() || !r.waits("one") || !r.waits("two") || r.waits("other") {
 		t.Fatalf("placed: %+v", r)
 	}
 	must(t, os.Rename(r.private(1), filepath.Join(t.TempDir(), "filled"))) // as Fill does
-	if r = again(t, r); r.Waits("one") || !r.Waits("two") {
+	if r = again(t, r); r.waits("one") || !r.waits("two") {
 		t.Fatal("it does not tell the nodes apart")
 	}
 	for name, want := range map[string]string{
@@ -131,3 +132,6 @@ func TestInterruptedAfterwards(t *testing.T) {
 		t.Error("it has not come to its end")
 	}
 }
+
+// waits reports whether a node gets what it had when it is made.
+func (r *Restore) waits(node string) bool { return slices.Contains(r.State().Nodes, node) }

@@ -48,18 +48,6 @@ func (r *Restore) InTheWay() []string {
 	return all
 }
 
-// Outside gives the directories beyond the state of this host that volumes of the backup come to.
-func (r *Restore) Outside() []string {
-	var all []string
-	for i := range r.Manifest.Trees {
-		if t := &r.Manifest.Trees[i]; t.Kind == vault.VolumeTree && t.Path != "" && !r.Twin {
-			all = append(all, r.volume(t))
-		}
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
-}
-
 // Distrusted gives the titles of layers that the backup has, and that are built from their recipes nevertheless.
 func (r *Restore) Distrusted() []string {
 	var all []string
@@ -101,12 +89,12 @@ func (r *Restore) move(m move) error {
 	return os.Rename(m.From, m.To)
 }
 
-// away makes way: an empty directory goes, another only if it was asked for.
+// away makes way: an empty directory goes, and the copy of a release; another only if it was asked for.
 func (r *Restore) away(path string) error {
 	if empty(path) {
 		return os.Remove(path)
 	}
-	if !r.Replace {
+	if !r.Replace && filepath.Dir(path) != r.Dirs.Releases(r.Key) {
 		return problem.New(problem.Surprise, "there is something already").At(path)
 	}
 	return tree.RemoveAll(path)

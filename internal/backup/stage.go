@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 
 	"filippo.io/age"
@@ -15,7 +14,6 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/image"
 	"orrery/internal/problem"
-	"orrery/internal/site"
 	"orrery/internal/tree"
 	"orrery/internal/volume"
 )
@@ -38,7 +36,7 @@ type Restore struct {
 	// they are what the recipe makes nothing but the word of whoever made the backup says.
 	TrustLayers bool
 	Replace     bool // what is in the way goes
-	Was         bool // the site is on this host, and is taken down once all is laid down
+	Was         bool // the site is on its hosts, and is taken down once all is laid down
 	With        []age.Identity
 	Saw         func(bytes int64)
 
@@ -63,7 +61,7 @@ type progress struct {
 	Replace bool     `json:"replace,omitempty"`
 	Was     bool     `json:"was,omitempty"`     // the site was on this host when it began
 	Cleared bool     `json:"cleared,omitempty"` // and has been taken down
-	Apart   bool     `json:"apart,omitempty"`   // it is the part of one of several hosts,
+	Apart   bool     `json:"apart,omitempty"`   // it is the part of one of the site's hosts,
 	Going   bool     `json:"going,omitempty"`   // and all of them have laid down theirs: none goes back
 	Without []string `json:"without,omitempty"` // but these, which have none
 }
@@ -82,22 +80,9 @@ func (r *Restore) aside(parts ...string) string {
 	return filepath.Join(append([]string{Aside(r.Dirs, r.Key)}, parts...)...)
 }
 
-// Resumes reports whether a restore of the same backup was interrupted when all was laid down.
-func (r *Restore) Resumes() bool {
-	p, err := readProgress(r.Dirs, r.Key)
-	if err != nil || p.ID != r.ID || !p.Staged || p.Opened != r.opens() {
-		return false
-	}
-	r.take(p)
-	return true
-}
-
 // Stage lays all down.
 func (r *Restore) Stage(ctx context.Context) error {
 	r.Lacked = map[string]int{}
-	if r.Resumes() {
-		return nil
-	}
 	if err := r.Clear(); err != nil {
 		return err
 	}
@@ -319,23 +304,4 @@ func Clear(dirs host.Dirs, key string) error {
 		return err
 	}
 	return tree.RemoveAll(at)
-}
-
-// Names gives the nodes in the backup.
-func (r *Restore) Names() (names []string) {
-	for i := range r.Manifest.Nodes {
-		names = append(names, r.Manifest.Nodes[i].Name)
-	}
-	return names
-}
-
-// Lacks gives the nodes of a site that are not in the backup.
-func (r *Restore) Lacks(s *site.Site) (names []string) {
-	in := r.Names()
-	for i := range s.Nodes {
-		if !slices.Contains(in, s.Nodes[i].Name) {
-			names = append(names, s.Nodes[i].Name)
-		}
-	}
-	return names
 }

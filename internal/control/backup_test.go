@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"orrery/internal/control/snapshots"
 	"orrery/internal/control/twins"
 	"orrery/internal/host"
+	"orrery/internal/image"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/snapshot"
@@ -264,8 +266,8 @@ func TestRestoreInterrupted(t *testing.T) {
 	d.fault.Fail("build", "", 1, nil)
 	_, err := backups.Restore(t.Context(), d.Session, where, control.RestoreOptions{Dir: d.dir})
 	d.wantExit(err, problem.Left, "3 of 16 steps are done; not done: layer debian")
-	from, err := d.Interrupted(d.site())
-	if err != nil || from == nil || !from.Placed() || !from.Waits("db") {
+	from, err := backup.Part(d.dirs, image.Open(d.dirs.State), "toykat")
+	if err != nil || from == nil || !from.Placed() || !slices.Contains(from.State().Nodes, "db") {
 		t.Fatalf("%+v, %v", from, err)
 	}
 	_, err = d.Start(t.Context(), d.site(), nil)
@@ -276,11 +278,35 @@ func TestRestoreInterrupted(t *testing.T) {
 	d.wantExit(err, problem.Left, "a restore of toykat was interrupted", "orrery up brings it to its end")
 	_, err = d.Down(t.Context(), d.site(), nil, true)
 	d.must(err)
-	if from, err := d.Interrupted(d.site()); err != nil || from != nil {
+	if from, err := backup.Part(d.dirs, image.Open(d.dirs.State), "toykat"); err != nil || from != nil {
 		t.Errorf("after a down: %+v, %v", from, err)
 	}
 	d.up()
 	d.wantSaid("db", book, "")
+}
+
+// TestRestoreUntouched: of a restore that was killed before all was laid down, up removes what there is, if the site was there before; else it makes no node without what it had.
+func TestRestoreUntouched(t *testing.T) {
+	for _, was := range []bool{true, false} {
+		d := diskDesk(t)
+		if was {
+			d.up()
+		}
+		part := map[string]any{"id": "one", "from": "/srv/backups/@one", "apart": true, "was": was}
+		d.must(host.WriteJSON(filepath.Join(backup.Aside(d.dirs, "toykat"), "restore.json"), 0o600, part))
+		_, _, err := d.Up(t.Context(), d.site(), nil, control.UpOptions{})
+		if !was {
+			d.wantExit(err, problem.Left, "a restore of toykat was interrupted", "orrery restore /srv/backups/@one")
+			_, err = d.Down(t.Context(), d.site(), nil, false)
+		} else if !strings.Contains(d.watch.text(), "before it had touched anything; what it had laid down is removed") {
+			t.Errorf("told was %s", d.watch.text())
+		}
+		d.must(err)
+		d.noRestore("afterwards", d.machine)
+		d.must(os.MkdirAll(backup.Aside(d.dirs, "toykat"), 0o700)) // and nothing was noted yet
+		d.up()
+		d.noRestore("up", d.machine)
+	}
 }
 
 // TestRestoreFill: a node that cannot be given what it had written is made again by the next up, with that.

@@ -76,10 +76,7 @@ func (c *Session) down(ctx context.Context, s *site.Site, f *apply.Fleet, chosen
 	if err := c.Call(s).KeepMirrors(ctx, f, nil); err != nil {
 		return result, err
 	}
-	if err := f.DropRestores(ctx); err != nil {
-		return result, err
-	}
-	return result, c.clearRestore(ctx, s)
+	return result, f.DropRestores(ctx)
 }
 
 func (c *Session) askDown(s *site.Site, p *plan.Plan, volumes bool) (asked bool, err error) {

@@ -31,7 +31,8 @@ type Job struct {
 	Undo     bool                                                             // take everything back if anything fails
 	Back     func(seen []observe.Host, failed *plan.Plan) (*plan.Plan, error) // what is done if anything fails; nil: see Undo
 	Base     *site.Site                                                       // to which a switch is recovered that was interrupted; nil: it is left as it is
-	Restores bool                                                             // it may go on with a restore that was interrupted
+	Restores bool                                                             // it brings a restore to its end that was interrupted
+	Backup   string                                                           // whose restore this is; "": of none
 	Parallel int                                                              // most steps under way at once; 0: DefaultParallel
 }
 
@@ -83,9 +84,9 @@ func (j *Job) Run(ctx context.Context) (*apply.Result, error) {
 	}
 	if p.Empty() {
 		j.keepBoot(ctx, func(context.Context) ([]observe.Host, error) { return seen, nil }) // a run that was killed may not have come to it
-		return nil, nil
+		return nil, j.endRestore(ctx, seen)
 	}
-	if err := j.unfinished(p); err != nil {
+	if err := j.unfinished(seen, p); err != nil {
 		return nil, err
 	}
 	if letGo, err = j.consent(ctx, p, before, letGo); err != nil {
@@ -104,13 +105,19 @@ func (j *Job) Run(ctx context.Context) (*apply.Result, error) {
 	if err == nil {
 		err = j.renewWayBack(ctx)
 	}
+	if err == nil {
+		err = j.endRestore(ctx, seen)
+	}
 	return r, err
 }
 
-// recover goes on with a switch that was interrupted, and returns the hosts as they are then.
+// recover goes on with a restore and a switch that were interrupted, and returns the hosts as they are then.
 func (j *Job) recover(ctx context.Context) ([]observe.Host, error) {
 	seen, err := j.Seen(ctx, j.Hosts)
 	if err != nil {
+		return nil, err
+	}
+	if seen, err = j.settleRestore(ctx, seen); err != nil {
 		return nil, err
 	}
 	if done, err := j.recoverSwitch(ctx); err != nil || !done {

@@ -53,7 +53,11 @@ func (c *Session) ResumeAlone(ctx context.Context) (keys []string, err error) {
 func (c *Session) ResumeSite(ctx context.Context, m register.Marker) (*site.Site, *apply.Result, error) {
 	b := c.atWork()
 	b.SiteDir, b.Twin, b.Force = m.Dir, m.Twin, true
-	s, r, err := b.resumeRestored(ctx, m)
+	var r *apply.Result
+	s, err := b.Load()
+	if err == nil {
+		r, err = b.up(ctx, s, nil, UpOptions{})
+	}
 	if err != nil {
 		c.trouble(m.Key(), err)
 		err = problem.New(problem.Failed, "site %s was not brought up", m.Key()).At(filepath.Join(m.Dir, "site.toml"))

@@ -21,17 +21,23 @@ type UpOptions struct {
 	Probe    bool       // look into the nodes that run, and mend what has drifted
 	Parallel int        // most steps under way at once; 0: DefaultParallel
 	Batch    site.Batch // how many running nodes are disturbed at once; zero: as groups say
+	Backup   string     // of which all hosts have laid down their parts, to be restored; "": of none
 }
 
 // Up brings up the nodes that selectors mean, or all of a site, and goes on with the trial of a release, also if not all of the site comes up. The result
-// is nil if there was nothing to do. A restore that was interrupted is brought to its end first: if that has brought the site up from
+// is nil if there was nothing to do. A restore that was interrupted is brought to its end first: if that brings the site up from
 // another directory, elsewhere names it, and nothing else is done.
 func (c *Session) Up(ctx context.Context, s *site.Site, selectors []string, o UpOptions) (r *apply.Result, elsewhere string, err error) {
-	if elsewhere, err = c.restoreFirst(ctx, s); err != nil || elsewhere != "" {
-		return nil, elsewhere, err
+	if elsewhere = c.restoredFrom(s); elsewhere == "" || o.Backup != "" {
+		r, err = c.up(ctx, s, selectors, o)
+		return r, "", err
 	}
-	r, err = c.up(ctx, s, selectors, o)
-	return r, "", err
+	b := *c
+	b.SiteDir = elsewhere
+	if s, err = b.Load(); err == nil {
+		_, err = b.up(ctx, s, nil, o)
+	}
+	return nil, elsewhere, err
 }
 
 func (c *Session) up(ctx context.Context, s *site.Site, selectors []string, o UpOptions) (r *apply.Result, err error) {
@@ -45,8 +51,9 @@ func (c *Session) up(ctx context.Context, s *site.Site, selectors []string, o Up
 	}
 	j := &Job{
 		Session: c, Site: s, Base: s, Hosts: f, Undo: o.Undo, Parallel: o.Parallel, Before: func() error { return c.markUp(s) },
+		Restores: true, Backup: o.Backup,
 		Plan: func(hosts []observe.Host) (*plan.Plan, error) {
-			return c.planUp(s, hosts, plan.Goal{Nodes: chosen, Batch: o.Batch, Releases: f.Releases()})
+			return c.planUp(s, hosts, plan.Goal{Nodes: withWaiting(s, hosts, chosen), Batch: o.Batch, Releases: f.Releases()})
 		},
 		Ask: func(c *Session, p *plan.Plan) (bool, error) {
 			c.tellOrphans(s, p.Orphans)

@@ -2,7 +2,7 @@ package observe
 
 import "slices"
 
-// Restoring is how far the part of a restore has come that one of several hosts has.
+// Restoring is how far the part of a restore has come that a host has.
 type Restoring struct {
 	ID      string   `json:"id"` // of the backup
 	From    string   `json:"from"`
@@ -11,8 +11,12 @@ type Restoring struct {
 	Going   bool     `json:"going,omitempty"`   // all hosts have laid down theirs: none goes back
 	Clears  bool     `json:"clears,omitempty"`  // what was there before is still to be taken down
 	Placed  bool     `json:"placed,omitempty"`  // all is in its place but what nodes get when they are made
+	Opened  bool     `json:"opened,omitempty"`  // the secrets of the backup come back
 	Nodes   []string `json:"nodes,omitempty"`   // that get what they had when they are made
 }
+
+// Untouched reports whether the restore has touched nothing, and what was there before is.
+func (r *Restoring) Untouched() bool { return !r.Going && (r.Clears || r.ID == "") }
 
 // Restored reports whether what a node had waits on a host that had the node until a restore took it down, for which those hosts were left out of which nothing is known: so none of them has it.
 func (h *Host) Restored(node string, hosts map[string]*Host) bool {

@@ -7,6 +7,7 @@ import (
 	"orrery/internal/backup"
 	"orrery/internal/backup/ferry"
 	"orrery/internal/engine"
+	"orrery/internal/host"
 	"orrery/internal/image"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
@@ -58,6 +59,11 @@ func (h backupHost) AdvanceRestore(ctx context.Context, id, to string) ([]string
 	if r == nil || r.ID != id && to != backup.ToGiveUp {
 		return nil, problem.New(problem.Surprise, "nothing of backup %s is laid down on this host", id).Try("run the same orrery restore again")
 	}
+	lock, err := backup.TakeLock(ctx, h.Dirs, h.Key, host.NewHolder("root", "orrery restore")) // none is advanced that is being laid down
+	if err != nil {
+		return nil, err
+	}
+	defer lock.Release()
 	return r.Advance(ctx, to, h.Engines)
 }
 

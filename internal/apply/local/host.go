@@ -15,7 +15,6 @@ import (
 	"orrery/internal/apply/local/backends"
 	"orrery/internal/engine"
 	"orrery/internal/host"
-	"orrery/internal/site/spec"
 )
 
 // New gives the machine that runs Orrery, as the host that a site calls by a name.
@@ -33,8 +32,3 @@ func (h nodeHost) Log(_ context.Context, node string) (io.ReadCloser, error) {
 
 // ByName gives the engines.
 func (p *Place) ByName() map[string]engine.Engine { return maps.Clone(p.Engines) }
-
-// Fill lets somebody know of each node that has been made, before it is started.
-func (p *Place) Fill(made func(ctx context.Context, e engine.Engine, n *spec.Node) error) {
-	p.Created = made
-}

@@ -49,9 +49,6 @@ func (l *life) create(ctx context.Context, e engine.Engine, n *spec.Node) error 
 	if err := e.Create(ctx, n); err != nil {
 		return err
 	}
-	if l.Created != nil {
-		return l.Created(ctx, e, n)
-	}
 	return backupHost{l.Place}.fillRestored(ctx, e, n)
 }
 

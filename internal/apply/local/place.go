@@ -1,7 +1,6 @@
 package local
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -30,8 +29,6 @@ type Place struct {
 	Waiter  Waiter
 	// Guard, if set, sees to it that nodes go on that stand still when this process is killed, until it is let go.
 	Guard func(nodes ...*spec.Node) (letGo func(), err error)
-	// Created is told of a node that has been made, before it is started; nil: nobody is.
-	Created func(ctx context.Context, e engine.Engine, n *spec.Node) error
 }
 
 // engine gives the engine that a node wants.

@@ -174,13 +174,6 @@ func (p *Parcel) SnapshotID() string { return p.Node + "-" + p.ID }
 
 // ready sees whether a part may be laid down, and whether it is.
 func ready(at Place, r *backup.Restore, opened bool) (lies bool, err error) {
-	other, err := backup.Interrupted(at.Dirs, r.Store, at.Key)
-	if err != nil {
-		return false, err
-	}
-	if other != nil {
-		return false, problem.New(problem.Left, "a restore of %s as a site of this host alone was interrupted", at.Key).Try("orrery up there brings it to its end")
-	}
 	was, err := backup.Part(at.Dirs, r.Store, at.Key)
 	if err != nil {
 		return false, err

@@ -147,7 +147,7 @@ func (r *restoring) layers(nodes []nodedir.Record) (records []image.Record, tree
 		}
 	}
 	for _, l := range r.manifest.Layers {
-		if tree, has := r.manifest.Tree("layer/" + l.Digest); needs[l.Digest] {
+		if tree, has := r.manifest.Tree("layer/" + l.Digest); needs[l.Digest] || r.only() != "" {
 			records = append(records, l)
 			if has {
 				t := *tree

@@ -36,16 +36,30 @@ func (r *restoring) place(seen []observe.Host) error {
 		return err
 	}
 	r.homes = map[string]string{}
+	for i := range r.manifest.Nodes {
+		r.homes[r.manifest.Nodes[i].Name] = r.only() // of another release, or not declared any more
+	}
 	for i := range placed.Nodes {
 		r.homes[placed.Nodes[i].Name] = placed.Nodes[i].Host
 	}
 	return nil
 }
 
+// only returns the name of the host, if there is but one: all that is in the backup comes to it.
+func (r *restoring) only() string {
+	if len(r.fleet.All)+len(r.fleet.Unknown) > 1 {
+		return ""
+	}
+	return r.fleet.All[0].Name
+}
+
 // home gives the host to which a tree comes; "": to none.
 func (r *restoring) home(t *vault.Tree) string {
 	if t.Node != "" {
 		return r.homes[t.Node]
+	}
+	if one := r.only(); one != "" {
+		return one
 	}
 	for i := range r.manifest.Nodes { // a volume is with those that share it
 		n := &r.manifest.Nodes[i]
@@ -65,13 +79,16 @@ func (r *restoring) home(t *vault.Tree) string {
 func (r *restoring) parcel(h *apply.Steered, snapshots []vault.Tree) *ferry.Parcel {
 	m := *r.manifest
 	m.Key, m.Twin = r.key(), r.twin
-	m.Format, m.Hosts, m.Trees, m.Nodes, m.Secrets, m.Releases, m.Left = vault.Format, nil, nil, nil, nil, nil, nil
+	m.Format, m.Hosts, m.Trees, m.Nodes, m.Secrets, m.Releases, m.Left = vault.Format, nil, nil, nil, nil, r.releases, nil
 	for i := range r.manifest.Nodes {
 		if n := &r.manifest.Nodes[i]; r.homes[n.Name] == h.Name {
 			m.Nodes = append(m.Nodes, *n)
 		}
 	}
 	for _, t := range r.manifest.Trees {
+		if t.Kind == vault.ReleaseTree && len(r.fleet.Unknown) == 0 {
+			m.Trees = append(m.Trees, t)
+		}
 		if (t.Kind == vault.PrivateTree || t.Kind == vault.VolumeTree) && r.home(&t) == h.Name {
 			t.Host = ""
 			if r.twin != "" {
@@ -89,7 +106,7 @@ func (r *restoring) parcel(h *apply.Steered, snapshots []vault.Tree) *ferry.Parc
 	p.Secrets = vault.Secrets{}
 	for path, value := range r.secrets {
 		name, generated := strings.CutPrefix(path, "secrets/")
-		if generated && h.MayNeed(name) || !generated && slices.ContainsFunc(m.Nodes, func(n nodedir.Record) bool { return strings.HasPrefix(path, "keys/"+n.Name+"/") }) {
+		if r.only() != "" || generated && h.MayNeed(name) || !generated && slices.ContainsFunc(m.Nodes, func(n nodedir.Record) bool { return strings.HasPrefix(path, "keys/"+n.Name+"/") }) {
 			p.Secrets[path] = value
 		}
 	}

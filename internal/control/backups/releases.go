@@ -2,30 +2,34 @@ package backups
 
 import (
 	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strconv"
 
-	"orrery/internal/apply"
 	"orrery/internal/backup"
 	"orrery/internal/backup/vault"
+	"orrery/internal/control/hosts"
 	"orrery/internal/edition"
 	"orrery/internal/problem"
 	"orrery/internal/site/sitefile"
 )
 
-// releases gives all hosts the releases that are in the backup, and what is live of them. What was under way then is not now.
-func (r *restoring) releases(ctx context.Context) error {
+// liveReleases returns what hosts will have on record of releases: those that were live. What was under way then is not now. While a host is
+// left out, the others keep what they have.
+func (r *restoring) liveReleases(ctx context.Context) (json.RawMessage, error) {
+	if len(r.manifest.Releases) == 0 || len(r.fleet.Unknown) > 0 {
+		return nil, nil
+	}
 	known, err := r.manifest.ReadReleases()
 	if err != nil {
-		return vault.Damaged(r.from, "what it says of releases", err)
-	}
-	call := r.Call(r.site)
-	if err := r.editions(ctx, func(number int, dir string) error { return call.Store(ctx, r.fleet, number, dir) }); err != nil {
-		return err
+		return nil, vault.Damaged(r.from, "what it says of releases", err)
 	}
 	known.Switch, known.Trial, known.Former = nil, nil, nil
-	return r.fleet.Each(func(_ int, h *apply.Steered) error { return h.Releases.Write(known) })
+	if known, err = r.fleet.NameReleases(ctx, known); err != nil {
+		return nil, err
+	}
+	return json.Marshal(known)
 }
 
 // editions calls do with the copy of the site directory of each release in the backup, in a directory of its own.
@@ -52,8 +56,11 @@ func (r *restoring) editions(ctx context.Context, do func(number int, dir string
 }
 
 // vouched refuses a backup with releases that are not the ones in releases.lock of the site directory. If that directory is fresh, it came with the backup, and so did these releases:
-// whoever trusts the one trusts the other. The releases of a twin that is restored may be those of its site.
+// whoever trusts the one trusts the other. Of a site whose only host is this machine, nobody but its root could write to what it keeps. The releases of a twin that is restored may be those of its site.
 func (r *restoring) vouched(ctx context.Context, fresh bool) error {
+	if len(hosts.Elsewhere(r.site)) == 0 {
+		return nil
+	}
 	lock, err := sitefile.ReadLock(r.SiteDir)
 	if err != nil {
 		return err

@@ -3,10 +3,12 @@ package backups
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"orrery/internal/apply"
@@ -16,7 +18,6 @@ import (
 	"orrery/internal/control"
 	"orrery/internal/observe"
 	"orrery/internal/phrase"
-	"orrery/internal/plan"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/twin"
@@ -36,10 +37,17 @@ func Restore(ctx context.Context, c *control.Session, text string, o control.Res
 		return nil, problem.New(problem.Usage, "it is a backup of one host, and there is no other to leave out").At(v.Where()).Try("leave --without out")
 	}
 	if len(m.Hosts) == 0 {
-		return c.Restore(ctx, text, o)
+		if err := c.Allowed(); err != nil {
+			return nil, err
+		}
 	}
 	b := *c
 	r := &restoring{Session: &b, o: o, from: v, id: id, manifest: m, title: vault.Title(v, id), twin: cmp.Or(o.To, m.Twin)}
+	if r.twin != "" {
+		if err := twin.Legal(r.twin); err != nil {
+			return nil, err
+		}
+	}
 	if r.twin != "" && len(c.Without) > 0 {
 		return nil, problem.New(problem.Usage, "a twin is restored on all hosts of its site").At(v.Where()).Try("leave --without out")
 	}
@@ -64,6 +72,9 @@ type restoring struct {
 	original *site.Site
 	record   twin.Record
 	known    bool // hosts have its record
+
+	other    error           // the site directory is another than in the backup
+	releases json.RawMessage // that will be on record
 }
 
 // key is what is restored is known by on its hosts.
@@ -82,7 +93,7 @@ func (r *restoring) notice(format string, args ...any) {
 }
 
 func (r *restoring) run(ctx context.Context) (done *control.Restored, err error) {
-	if err := r.Session.Verify(ctx, r.from, r.id); err != nil {
+	if err := verify(ctx, r.Session, r.from, r.id); err != nil {
 		return nil, err
 	}
 	with, err := vault.Identities(r.o.Identity, r.o.Passphrase)
@@ -106,6 +117,9 @@ func (r *restoring) run(ctx context.Context) (done *control.Restored, err error)
 	if err := r.AllowedOn(r.site); err != nil {
 		return nil, err
 	}
+	if err := r.MayChange(r.site); err != nil {
+		return nil, err
+	}
 	if err := r.vouched(ctx, fresh); err != nil {
 		return nil, err
 	}
@@ -113,7 +127,7 @@ func (r *restoring) run(ctx context.Context) (done *control.Restored, err error)
 	if err != nil {
 		return nil, err
 	}
-	going, err := r.underWay(ctx, seen)
+	going, err := r.underWay(seen)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +150,11 @@ func (r *restoring) run(ctx context.Context) (done *control.Restored, err error)
 // declare lays down the site directory, unless there is one, and loads the site. A directory that is there says which hosts there are now.
 func (r *restoring) declare(ctx context.Context, files *backup.Restore) (fresh bool, err error) {
 	dir := r.o.Dir
-	if dir == "" {
+	switch {
+	case dir != "":
+	case r.twin != "" && len(r.manifest.Hosts) == 0:
+		dir = filepath.Join(r.Dirs.Site(r.key()), "site")
+	default:
 		dir = r.manifest.Site
 	}
 	if dir, err = filepath.Abs(dir); err != nil {
@@ -147,10 +165,8 @@ func (r *restoring) declare(ctx context.Context, files *backup.Restore) (fresh b
 		return false, err
 	}
 	if !fresh {
-		if err := files.CheckSiteDir(ctx); problem.Is(err, problem.Usage) {
-			r.notice("the site directory %s is another than in the backup, and stays as it is", dir)
-		} else if err != nil {
-			return false, err
+		if r.other = files.CheckSiteDir(ctx); r.other != nil && !problem.Is(r.other, problem.Usage) {
+			return false, r.other
 		}
 	}
 	if r.site, err = r.Load(); err == nil && r.site.Name != r.manifest.Site {
@@ -171,7 +187,7 @@ func (r *restoring) look(ctx context.Context) (seen []observe.Host, err error) {
 }
 
 // underWay reports whether a restore of this backup has touched something already, and is to be brought to its end, by the hosts that have a part of it.
-func (r *restoring) underWay(ctx context.Context, seen []observe.Host) (going bool, err error) {
+func (r *restoring) underWay(seen []observe.Host) (going bool, err error) {
 	for i := range seen {
 		part := seen[i].Restoring
 		if part == nil || !part.Going {
@@ -180,9 +196,6 @@ func (r *restoring) underWay(ctx context.Context, seen []observe.Host) (going bo
 		if part.ID != r.id {
 			return false, problem.New(problem.Left, "another restore of %s was interrupted", r.key()).At("host "+seen[i].Name).Try("orrery restore %s", part.From)
 		}
-		if err := r.sameHosts(ctx, part.Without); err != nil {
-			return false, err
-		}
 		going = true
 	}
 	return going, nil
@@ -190,6 +203,12 @@ func (r *restoring) underWay(ctx context.Context, seen []observe.Host) (going bo
 
 // agree refuses to touch what is there, unless that is wanted.
 func (r *restoring) agree(ctx context.Context, seen []observe.Host) error {
+	if r.other != nil && len(r.manifest.Hosts) == 0 {
+		return r.other
+	}
+	if r.other != nil {
+		r.notice("the site directory %s is another than in the backup, and stays as it is", r.SiteDir)
+	}
 	if err := r.place(seen); err != nil {
 		return err
 	}
@@ -216,7 +235,14 @@ func (r *restoring) agree(ctx context.Context, seen []observe.Host) error {
 			return err
 		}
 	}
-	if outside := r.outside(); len(outside) > 0 {
+	outside := r.outside()
+	if !r.was && r.o.Replace && len(outside) > 0 {
+		why := fmt.Sprintf("What is in these directories would be deleted permanently: %s.", phrase.List(outside, 100))
+		if _, err := r.Asker.Ask(control.Question{About: control.Replace, Site: r.site.Name, Why: why}); err != nil {
+			return err
+		}
+	}
+	if len(outside) > 0 {
 		why := fmt.Sprintf("Volumes in the backup would go to directories outside %s: %s.", r.Dirs.State, phrase.List(outside, 100))
 		if _, err := r.Asker.Ask(control.Question{About: control.Paths, Site: r.site.Name, Why: why}); err != nil {
 			return problem.New(problem.Refused, "volumes in the backup would go to directories outside %s: %s; nothing was done", r.Dirs.State, phrase.List(outside, 8)).
@@ -229,6 +255,10 @@ func (r *restoring) agree(ctx context.Context, seen []observe.Host) error {
 
 // stage lets all hosts lay down their parts. If one cannot, none does, and nothing was touched.
 func (r *restoring) stage(ctx context.Context) error {
+	var err error
+	if r.releases, err = r.liveReleases(ctx); err != nil {
+		return err
+	}
 	watch := r.Watcher.Bytes("restore")
 	defer watch.Close()
 	shelf, err := r.shelve(vault.NewPieces(r.from))
@@ -285,106 +315,13 @@ func lay(ctx context.Context, h *apply.Steered, p *ferry.Parcel, from backup.Con
 
 // bring brings a restore to its end of which all hosts have laid down their parts.
 func (r *restoring) bring(ctx context.Context) (*control.Restored, error) {
-	err := r.LockedOn(ctx, r.site, r.fleet, func(account *control.Account) error { return r.settle(ctx, account) })
-	if err != nil {
-		return nil, err
-	}
 	var names []string
 	if r.manifest.Partial {
-		for i := range r.manifest.Nodes {
-			names = append(names, r.manifest.Nodes[i].Name)
-		}
+		names = slices.DeleteFunc(nodesIn(r.manifest), func(name string) bool { _, declared := r.site.Node(name); return !declared })
 	}
-	if _, _, err := r.Up(ctx, r.site, names, control.UpOptions{Parallel: r.o.Parallel}); err != nil {
+	_, _, err := r.Up(ctx, r.site, names, control.UpOptions{Parallel: r.o.Parallel, Backup: r.id})
+	if err != nil {
 		return nil, err
 	}
-	if r.secrets == nil {
-		r.notice("generated secrets and SSH host keys were made anew, and roles that have secrets applied anew; data that was made with the former secrets may not accept them")
-	}
-	err = r.fleet.Each(func(_ int, h *apply.Steered) error {
-		left, err := h.Backups.AdvanceRestore(ctx, r.id, backup.ToFinish)
-		for _, name := range left {
-			r.notice("not restored: a node %s of another release, or that the site no longer declares", name)
-		}
-		return err
-	})
-	return &control.Restored{Site: r.site, Title: r.title, Dir: r.SiteDir, Nodes: names}, err
-}
-
-// settle lets all hosts go on: from the first on that does, the restore comes to its end. Then what was there is taken down, and what was laid down comes to its place.
-func (r *restoring) settle(ctx context.Context, account *control.Account) error {
-	parts := make([]*observe.Restoring, len(r.fleet.All))
-	err := r.fleet.Each(func(i int, h *apply.Steered) (err error) {
-		parts[i], err = h.Backups.Restoring(ctx)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	goes, clears, placed := false, false, true
-	var over []string // hosts on which all is in its place, and that have forgotten the rest already
-	for i, p := range parts {
-		if p == nil {
-			over = append(over, r.fleet.All[i].Name)
-			continue
-		}
-		goes, clears, placed = goes || p.Going, clears || p.Clears, placed && p.Placed
-	}
-	if len(over) > 0 && placed {
-		r.notice("host %s says that the restore came to its end there before; what it has now stays as it is", phrase.List(over, 12))
-		return nil
-	}
-	for i, p := range parts {
-		if p == nil || p.ID != r.id || !p.Staged {
-			return problem.New(problem.Surprise, "host %s has no part of this backup", r.fleet.All[i].Name).Try("run the same command again")
-		}
-	}
-	if !goes && ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	if err := r.all(ctx, backup.ToGo); err != nil {
-		return err
-	}
-	if clears {
-		if err := r.clear(ctx, account, parts); err != nil {
-			return err
-		}
-	}
-	if err := r.all(ctx, backup.ToPlace); err != nil {
-		return err
-	}
-	if len(r.fleet.Unknown) > 0 {
-		return nil // they are as they were
-	}
-	return r.releases(ctx)
-}
-
-// all lets all hosts do a step.
-func (r *restoring) all(ctx context.Context, to string) error {
-	return r.fleet.Each(func(_ int, h *apply.Steered) error {
-		_, err := h.Backups.AdvanceRestore(ctx, r.id, to)
-		return err
-	})
-}
-
-// clear takes down what was there, with its data; while a host is left out, only of the nodes that come back. Until that is done on all hosts, nothing comes to its place on any.
-func (r *restoring) clear(ctx context.Context, account *control.Account, parts []*observe.Restoring) error {
-	seen, err := r.fleet.Observe(ctx)
-	if err != nil {
-		return err
-	}
-	goal := plan.Goal{Volumes: true}
-	if len(r.fleet.Unknown) > 0 {
-		goal.Nodes = map[string]bool{}
-		for _, part := range parts {
-			for _, name := range part.Nodes {
-				goal.Nodes[name] = true
-			}
-		}
-	}
-	p := plan.Down(r.site, seen, goal)
-	if err := r.CarryOutOn(ctx, account, r.fleet, p.Steps); err != nil {
-		return err
-	}
-	return r.all(ctx, backup.ToClear)
+	return &control.Restored{Site: r.site, Title: r.title, Dir: r.SiteDir, Nodes: names}, nil
 }

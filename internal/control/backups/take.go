@@ -1,5 +1,5 @@
-// Package backups is what can be done with backups of a site: taking, listing, verifying, pruning and repairing them, and taking something out of one. A whole site is
-// brought back by control itself, because bringing one up may have to go on with that.
+// Package backups is what can be done with backups of a site: taking, listing, verifying, pruning and repairing them, taking something out of one, and restoring a site.
+// A restore is brought to its end by control, as whoever brings a site up goes on with it.
 package backups
 
 import (

@@ -26,7 +26,7 @@ func Verify(ctx context.Context, c *control.Session, where string, each func(id 
 		return err
 	}
 	for _, id := range ids { // one that is damaged does not hide how the others are
-		err := c.Verify(ctx, v, id)
+		err := verify(ctx, c, v, id)
 		if ctx.Err() != nil {
 			return err
 		}
@@ -53,4 +53,11 @@ func tellRotten(c *control.Session, in vault.Vault, found *vault.Checked) {
 	if len(found.Rotten) > 0 && !found.Anew {
 		tell("earlier backups may lack something of it: orrery backup repair %s", in.Where())
 	}
+}
+
+// verify reads a backup and compares it with its digests.
+func verify(ctx context.Context, c *control.Session, v vault.Vault, id string) error {
+	watch := c.Watcher.Bytes("verify")
+	defer watch.Close()
+	return v.Verify(ctx, id, watch.Add)
 }

@@ -5,14 +5,13 @@ import (
 	"maps"
 	"slices"
 
+	"orrery/internal/control/hosts"
 	"orrery/internal/observe"
 	"orrery/internal/phrase"
 	"orrery/internal/problem"
 )
 
 // A restore while a host is left out brings back what is on the others for certain, as up would make it: a node that is there. All else may be on that host, and would have two holders of its addresses.
-
-const outOfFile = "if it is lost for good, take it out of the site file in a copy of the site directory, give its nodes another host, and name the copy with --dir"
 
 // spare leaves alone what may be on a host of which nothing is known. Of what is there on the others, all has to come back: it is taken down before.
 func (r *restoring) spare(ctx context.Context, seen []observe.Host) error {
@@ -42,7 +41,7 @@ func (r *restoring) spare(ctx context.Context, seen []observe.Host) error {
 	}
 	if len(r.spared) == len(has) {
 		return problem.New(problem.Refused, "no node of the backup is on a host that answers, and none is made that may be on %s; nothing was done", silent).At(r.title).
-			Try("bring %s back; %s", silent, outOfFile)
+			Try("bring %s back; %s", silent, hosts.OutOfFile)
 	}
 	if len(r.spared) > 0 {
 		r.notice("not restored, because they may be on %s, of which nothing is known: %s (when it is back: --node NAME --replace)", silent, phrase.List(r.spared, 12))
@@ -65,28 +64,5 @@ func (r *restoring) sameReleases(ctx context.Context) error {
 	}
 	silent := phrase.List(r.fleet.Unknown, 12)
 	return problem.New(problem.Refused, "other releases are live than when the backup was taken, or one is on trial, and %s would still have them; nothing was done", silent).At(r.title).
-		Try("restore the site when all hosts answer; %s", outOfFile)
-}
-
-// sameHosts lets those hosts bring a restore to its end that have a part of it: without is what was left out when it began.
-func (r *restoring) sameHosts(ctx context.Context, without []string) (err error) {
-	for _, name := range r.fleet.Unknown {
-		if !slices.Contains(without, name) {
-			return problem.New(problem.Left, "a restore of %s was interrupted of which host %s has a part", r.key(), name).At(r.title).
-				Try("bring %s back and run the same command without --without; %s", name, outOfFile)
-		}
-	}
-	var left []string // of those that there still are
-	for _, name := range without {
-		if _, declared := r.site.Host(name); declared {
-			left = append(left, name)
-		}
-	}
-	if len(left) == len(r.fleet.Unknown) {
-		return nil
-	}
-	r.notice("it goes on without %s, as it began", phrase.List(left, 12))
-	r.Without = left
-	r.fleet, err = r.Hosts(ctx, r.site)
-	return err
+		Try("restore the site when all hosts answer; %s", hosts.OutOfFile)
 }

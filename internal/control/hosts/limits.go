@@ -64,6 +64,18 @@ func Joined(s *site.Site, seen []observe.Host, p *plan.Plan) error {
 	return nil
 }
 
+// OutOfFile says how a restore does without a host that is lost.
+const OutOfFile = "if it is lost for good, take it out of the site file in a copy of the site directory, give its nodes another host, and name the copy with --dir"
+
+// Unfinished says that the restore of a site was interrupted of which a host has a part.
+func Unfinished(s *site.Site, h *observe.Host) *problem.Problem {
+	p := problem.New(problem.Left, "a restore of %s was interrupted: its nodes would lack what they wrote", s.Key()).At("host " + h.Name)
+	if h.Restoring.Going {
+		return p.Try("orrery up brings it to its end")
+	}
+	return p.Try("orrery restore %s, or orrery down --volumes to begin anew", h.Restoring.From)
+}
+
 // restoring refuses a plan by which nodes would lack what they had, because the restore of the site was interrupted.
 func restoring(s *site.Site, seen []observe.Host, homes map[string]string) error {
 	for i := range seen {
@@ -71,13 +83,12 @@ func restoring(s *site.Site, seen []observe.Host, homes map[string]string) error
 		if r == nil {
 			continue
 		}
-		refused := problem.New(problem.Left, "a restore of %s was interrupted: its nodes would lack what they wrote", s.Key()).At("host "+seen[i].Name).Try("orrery restore %s", r.From)
-		if r.Going && !r.Placed || !r.Going && !r.Clears { // else it has touched nothing, and what was there is
-			return refused
+		if !r.Placed && !r.Untouched() {
+			return Unfinished(s, &seen[i])
 		}
 		for _, name := range r.Nodes {
 			if home, declared := homes[name]; r.Going && declared && home != seen[i].Name {
-				return refused.Because(fmt.Errorf("what node %s had is here, and it would be on %s", name, home))
+				return Unfinished(s, &seen[i]).Because(fmt.Errorf("what node %s had is here, and it would be on %s", name, home))
 			}
 		}
 	}

@@ -28,7 +28,11 @@ func (c *Call) UnderWay(ctx context.Context, f *apply.Fleet) error {
 	both.Go(func() { c.TellCutShort(ctx, f) })
 	both.Wait()
 	if restore != nil {
-		c.Notice("a restore of %s is under way or was interrupted; to bring it to its end: orrery restore %s", c.Site.Key(), restore.From)
+		how := "orrery up"
+		if !restore.Going {
+			how = "orrery restore " + restore.From
+		}
+		c.Notice("a restore of %s is under way or was interrupted; to bring it to its end: %s", c.Site.Key(), how)
 	}
 	if err := c.TellTrial(ctx, f, r); err != nil {
 		return err
