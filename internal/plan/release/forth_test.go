@@ -58,6 +58,7 @@ func TestProofsAskNobodyRetired(t *testing.T) {
 			p, err := w.turn(release.Goal{To: to})
 			if err == nil {
 				wantProofs(t, p)
+				w.wantPeersFirst(p, merged(at, to))
 			}
 			w.must(p, err)
 			w.host.Healthy = nil // what starts after a boot asks until its peers have started, too

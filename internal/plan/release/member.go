@@ -144,6 +144,12 @@ func (f *finder) through(s *site.Site, n *site.Node) error {
 			if !slices.Contains(f.found, m) {
 				f.found = append(f.found, m)
 			}
+			if f.changing(m) {
+				continue
+			}
+			if err := f.through(m.site, m.node); err != nil { // it stays as it is, too
+				return err
+			}
 			continue
 		}
 		if err := f.through(s, peer); err != nil { // as it is in quarantine

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"orrery/internal/observe"
+	"orrery/internal/plan"
 	"orrery/internal/site/selector"
 	"orrery/internal/site/spec"
 )
@@ -76,4 +77,30 @@ func (w *world) find(which func(*observe.Node) bool) *observe.Node {
 func (w *world) former(n *spec.Node) bool {
 	release, ok := w.observe()[0].Releases.Former[n.Name]
 	return ok && release == n.Release
+}
+
+// wantPeersFirst: what goes live is proven only after all nodes have started that it needs, be it through others that stay as they are.
+func (w *world) wantPeersFirst(p *plan.Plan, at map[string]int) {
+	w.t.Helper()
+	for _, s := range p.Steps {
+		if s.Kind != plan.CheckNode || s.Node.Staged {
+			continue
+		}
+		needed, first := map[string]bool{}, before(p, s)
+		var need func(name string)
+		need = func(name string) {
+			for _, peer := range w.peers(&spec.Node{Name: name, Release: at[name]}) {
+				if !needed[peer] {
+					needed[peer] = true
+					need(peer)
+				}
+			}
+		}
+		need(s.Subject)
+		for _, other := range p.Steps {
+			if other.Kind == plan.StartNode && !other.Node.Staged && needed[other.Subject] && !first[other.N] {
+				w.t.Fatalf("%s does not wait for %s\n%s", s, other, text(p))
+			}
+		}
+	}
 }

@@ -73,8 +73,25 @@ func TestSwitchReaches(t *testing.T) {
 	})
 }
 
+// before returns the steps without which a step does not begin.
+func before(p *plan.Plan, s *plan.Step) map[int]bool {
+	all := map[int]bool{}
+	var collect func(s *plan.Step)
+	collect = func(s *plan.Step) {
+		for _, need := range s.Needs {
+			if !all[need] {
+				all[need] = true
+				collect(p.Steps[need])
+			}
+		}
+	}
+	collect(s)
+	return all
+}
+
 // wantProofs: nothing is disturbed before all of the set is proven, and links move in one step.
 func wantProofs(t *rapid.T, p *plan.Plan) {
+	t.Helper()
 	moves := 0
 	for _, s := range p.Steps {
 		if s.Kind == plan.MoveLinks {
@@ -83,15 +100,7 @@ func wantProofs(t *rapid.T, p *plan.Plan) {
 		if len(s.Disturbs) == 0 && s.Kind != plan.TakeVolumes {
 			continue
 		}
-		before := map[int]bool{}
-		var collect func(s *plan.Step)
-		collect = func(s *plan.Step) {
-			for _, need := range s.Needs {
-				before[need] = true
-				collect(p.Steps[need])
-			}
-		}
-		collect(s)
+		before := before(p, s)
 		for _, proof := range p.Steps {
 			if proof.Kind == plan.CheckNode && proof.Node.Staged && !before[proof.N] {
 				t.Fatalf("%s is not after %s\n%s", s, proof, text(p))
