@@ -169,7 +169,10 @@ func (r *restoring) declare(ctx context.Context, files *backup.Restore) (fresh b
 			return false, r.other
 		}
 	}
-	if r.site, err = r.Load(); err == nil && r.site.Name != r.manifest.Site {
+	if r.site, err = r.Load(); err != nil && r.other != nil {
+		return false, r.other // it is of no site
+	}
+	if err == nil && r.site.Name != r.manifest.Site {
 		err = problem.New(problem.Refused, "this is a backup of site %s, and the directory is of site %s; nothing was done", r.manifest.Site, r.site.Name).At(dir).Try("name another with --dir")
 	}
 	if err == nil && r.twin != "" {
