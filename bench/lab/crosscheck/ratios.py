@@ -12,7 +12,7 @@ PAIRS = [  # test and figure of the lab, those by hand, and what the latter is w
     (("net", "rtt median"), ("hand-rtt", "median"), None),
     (("disk", "randread 4k 1 thread"), ("hand-disk", "randread"), None),
     (("disk", "read 1M"), ("hand-disk", "read"), None),
-    (("mpi", "pingpong 64 B"), ("hand-mpi", "64 B"), None),
+    (("mpi", "pingpong latency 64 B"), ("hand-mpi", "64 B"), None),
     (("mpi", "pingpong bandwidth 64 KiB"), ("hand-mpi", "64 KiB"), lambda seconds: 65536 / seconds),
 ]
 
