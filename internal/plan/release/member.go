@@ -90,7 +90,7 @@ func (d *draft) waits(hosts []observe.Host) error {
 	for i := range hosts {
 		for j := range hosts[i].Nodes {
 			n := &hosts[i].Nodes[j]
-			if s := d.goal.Releases[n.Release]; s != nil && d.members[n.Name] == nil && standing(n) {
+			if s := d.goal.Releases[n.Release]; s != nil && d.changed(n.Name) == nil && standing(n) {
 				staying[n.Name] = append(staying[n.Name], s)
 			}
 		}
@@ -120,11 +120,19 @@ func (d *draft) waits(hosts []observe.Host) error {
 	return nil
 }
 
+// changed returns the member of a name for which something has to be done, or nil.
+func (d *draft) changed(name string) *member {
+	if m := d.members[name]; m != nil && d.changing(m) {
+		return m
+	}
+	return nil
+}
+
 // A finder finds the members for which one member waits, also through nodes that stay as they are: those work only
 // as well as what they need does.
 type finder struct {
 	*draft
-	staying map[string][]*site.Site // by node that is no member: the site as each of its live instances declares it
+	staying map[string][]*site.Site // by node that stays, be it a member: the site as each of its live instances declares it
 	seen    map[*site.Node]bool
 	found   []*member
 }
@@ -140,15 +148,9 @@ func (f *finder) through(s *site.Site, n *site.Node) error {
 		return err
 	}
 	for _, peer := range peers {
-		if m := f.members[peer.Name]; m != nil {
+		if m := f.changed(peer.Name); m != nil {
 			if !slices.Contains(f.found, m) {
 				f.found = append(f.found, m)
-			}
-			if f.changing(m) {
-				continue
-			}
-			if err := f.through(m.site, m.node); err != nil { // it stays as it is, too
-				return err
 			}
 			continue
 		}
