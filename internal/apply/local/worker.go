@@ -180,11 +180,14 @@ func tried(ctx context.Context, e engine.Engine) observe.Capabilities {
 
 // List gives the nodes that are there, whatever runs them, by name: twice the same, if nothing has changed.
 func (h nodeHost) List(ctx context.Context) (all []observe.Node, err error) {
-	return h.nodesOf(func(e engine.Engine) ([]observe.Node, error) {
-		nodes, err := e.List(ctx, h.Key)
+	for _, name := range slices.Sorted(maps.Keys(h.Engines)) {
+		e := h.Engines[name]
+		nodes, wrong := e.List(ctx, h.Key)
 		tellAccel(ctx, e, nodes)
-		return nodes, err
-	})
+		all, err = append(all, nodes...), errors.Join(err, wrong)
+	}
+	slices.SortStableFunc(all, func(a, b observe.Node) int { return strings.Compare(a.Name, b.Name) })
+	return all, err
 }
 
 // glance returns the same nodes without what only a closer look tells.
@@ -194,16 +197,6 @@ func (h nodeHost) glance(ctx context.Context) ([]observe.Node, error) {
 		return h.List(ctx)
 	}
 	return nodedir.Glance(h.Dirs, h.Key, see)
-}
-
-// nodesOf returns the nodes of all engines by name.
-func (h nodeHost) nodesOf(list func(engine.Engine) ([]observe.Node, error)) (all []observe.Node, err error) {
-	for _, name := range slices.Sorted(maps.Keys(h.Engines)) {
-		nodes, wrong := list(h.Engines[name])
-		all, err = append(all, nodes...), errors.Join(err, wrong)
-	}
-	slices.SortStableFunc(all, func(a, b observe.Node) int { return strings.Compare(a.Name, b.Name) })
-	return all, err
 }
 
 // tellAccel takes down what runs the virtual machines among the nodes of an engine.
