@@ -57,7 +57,7 @@ test: test-packages bin/orrery bin/orrery-micro bin/orrery-guest ## everything: 
 	@mkdir -p build
 	@# The longest package first, so that the others are tested beside it; make lint has vetted all of them.
 	ORRERY_INTEGRATION=1 packaging/gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg --jsonfile build/test.json -- \
-	  -count=1 -vet=off -p 3 -parallel 3 -timeout 45m ./test ./...
+	  -count=1 -vet=off -p 3 -parallel 3 -timeout 90m ./test ./...
 
 .PHONY: mutate
 mutate: ## small faults in one package that no hermetic test notices: make mutate PKG=./internal/plan N=40
