@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"orrery/internal/cli/screen"
+	"orrery/internal/control"
 	"orrery/internal/control/nodes"
 	"orrery/internal/host"
 	"orrery/internal/problem"
@@ -39,7 +40,7 @@ With --log, or where the output is no terminal, it prints the last lines and end
 			if log || !host.IsTerminal(a.in) || !host.IsTerminal(screen.Unshown(a.out)) {
 				return a.printed(at, lines)
 			}
-			return a.Noted(s, func() error {
+			return control.Noted(&a.Session, s, func() error {
 				line, err := at.Take(ctx, a.Holder())
 				if err != nil {
 					return err

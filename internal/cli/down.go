@@ -30,7 +30,7 @@ With --name you need no site directory: the host knows what belongs to the site.
 				return a.downNamed(c.Context(), name, args, volumes)
 			}
 			return a.onSite(func(ctx context.Context, s *site.Site, selectors []string) error {
-				result, err := a.Down(ctx, s, selectors, volumes)
+				result, err := control.Down(ctx, &a.Session, s, selectors, volumes)
 				return a.tellDown(s.Name, result, err)
 			})(c, args)
 		},
@@ -48,7 +48,7 @@ func (a *app) downNamed(ctx context.Context, name string, selectors []string, vo
 	if len(selectors) > 0 || a.SiteDir != "" {
 		return problem.New(problem.Usage, "--name takes down all of a site, from what this host knows of it").Try("leave out selectors and -C, or leave out --name")
 	}
-	result, err := a.DownNamed(ctx, name, volumes)
+	result, err := control.DownNamed(ctx, &a.Session, name, volumes)
 	return a.tellDown(name, result, err)
 }
 

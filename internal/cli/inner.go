@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/control"
 	"orrery/internal/control/guard"
 	"orrery/internal/control/here"
 	"orrery/internal/control/hosts"
@@ -37,7 +38,7 @@ func (a *app) thawVerb() *cobra.Command {
 func (a *app) trialVerb() *cobra.Command {
 	key := ""
 	watch := a.onSite(func(ctx context.Context, s *site.Site, _ []string) error {
-		end, err := a.WatchTrial(ctx, s)
+		end, err := control.WatchTrial(ctx, &a.Session, s)
 		return a.tellEnd(s, end, err)
 	})
 	c := &cobra.Command{

@@ -34,7 +34,7 @@ The exit status is 0 if there is nothing to do and 10 if there is.`,
 
 // preview shows what up or down would do.
 func (a *app) preview(ctx context.Context, selectors []string, o control.PreviewOptions) error {
-	p, err := a.Preview(ctx, selectors, o)
+	p, err := control.Preview(ctx, &a.Session, selectors, o)
 	if err != nil {
 		return err
 	}

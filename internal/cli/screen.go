@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"orrery/internal/cli/screen"
+	"orrery/internal/control"
 	"orrery/internal/control/nodes"
 	"orrery/internal/host"
 	"orrery/internal/site"
@@ -31,7 +32,7 @@ With --png, it writes a picture of what is on the screen now, and ends.`,
 			if file != "" {
 				return a.paint(ctx, of, file)
 			}
-			return a.Noted(s, func() error { return a.serveScreen(ctx, args[0], of) })
+			return control.Noted(&a.Session, s, func() error { return a.serveScreen(ctx, args[0], of) })
 		})),
 	}
 	c.Flags().StringVar(&file, "png", "", "write a picture of it to this `file`, or to standard output (-), and end")

@@ -30,7 +30,7 @@ you give up that way back with --give-up-rollback.`,
 			if how.Release, err = register.ReleaseNumber(s, text); err != nil {
 				return err
 			}
-			staged, err := a.Stage(ctx, s, selectors, how)
+			staged, err := control.Stage(ctx, &a.Session, s, selectors, how)
 			if err != nil {
 				return err
 			}

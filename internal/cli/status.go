@@ -60,7 +60,7 @@ func (a *app) survey(ctx context.Context, how *survey, width int) error {
 	if err != nil {
 		return err
 	}
-	r, err := a.Status(ctx, s, how.selectors)
+	r, err := control.Status(ctx, &a.Session, s, how.selectors)
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (a *app) survey(ctx context.Context, how *survey, width int) error {
 		if !reply.Wanted(a.out) {
 			table.Emulated(a.out, r.Nodes)
 		}
-		err = a.UnderWayOn(ctx, s, r.Fleet)
+		err = control.UnderWayOn(ctx, &a.Session, s, r.Fleet)
 	}
 	return cmp.Or(err, verdict(r.Nodes))
 }
@@ -96,7 +96,7 @@ func (a *app) show(rows []status.Node, usage bool, width int) error {
 
 // status shows how nodes are that have just been brought up.
 func (a *app) status(ctx context.Context, s *site.Site, selectors []string) error {
-	r, err := a.Status(ctx, s, selectors)
+	r, err := control.Status(ctx, &a.Session, s, selectors)
 	if err != nil {
 		return err
 	}

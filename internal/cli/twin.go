@@ -72,7 +72,7 @@ simulator ("simulated_by") are replaced by it. A twin has no way out unless you 
 		Example: "  orrery twin create karoo dev1 --scale cpus=0.5,memory=0.5 --expires 8h",
 		Args:    cobra.ExactArgs(2),
 		RunE: a.asRoot(func(c *cobra.Command, args []string) error {
-			original, dir, err := a.Original(args[0])
+			original, dir, err := control.Original(&a.Session, args[0])
 			if err != nil {
 				return err
 			}
@@ -100,10 +100,10 @@ simulator ("simulated_by") are replaced by it. A twin has no way out unless you 
 			if expires > 0 {
 				r.Expires = r.Created.Add(expires)
 			}
-			if err := a.Grant(original, &r); err != nil {
+			if err := control.Grant(&a.Session, original, &r); err != nil {
 				return err
 			}
-			s, result, err := a.CreateTwin(c.Context(), r)
+			s, result, err := control.CreateTwin(c.Context(), &a.Session, r)
 			b := a.another()
 			b.SiteDir, b.Twin = r.Dir, o.Name
 			return b.tellUp(c.Context(), s, nil, result, err)
@@ -133,7 +133,7 @@ func (a *app) twinList() *cobra.Command {
 				expires := "-"
 				if !t.Expires.IsZero() {
 					expires = minute(t.Expires)
-					if _, so := a.Forgotten(t.Key()); so {
+					if _, so := control.Forgotten(&a.Session, t.Key()); so {
 						expires += " (nobody waits for it)"
 					}
 				}

@@ -49,7 +49,7 @@ fails, its nodes are put back as they were, and no other begins.`,
 }
 
 func (a *app) up(ctx context.Context, s *site.Site, selectors []string, how control.UpOptions) error {
-	result, elsewhere, err := a.Up(ctx, s, selectors, how)
+	result, elsewhere, err := control.Up(ctx, &a.Session, s, selectors, how)
 	if elsewhere != "" {
 		fmt.Fprintf(a.err, "orrery: %s is up from %s, and not from the directory where this command was given.\n", s.Key(), elsewhere)
 		return nil
@@ -91,11 +91,11 @@ func (a *app) howToGoOn(s *site.Site) {
 }
 
 func (a *app) stateVerbs() []*cobra.Command {
-	renew := a.stateVerb("renew", "Let virtual machines go on in the QEMU that is installed now, without booting", "up to date", a.Renew)
+	renew := a.stateVerb("renew", "Let virtual machines go on in the QEMU that is installed now, without booting", "up to date", control.Renew)
 	renew.Long = `Lets virtual machines that run go on in the QEMU and with the virtiofsd that are installed now: without SELECTOR, those whose programs were replaced, as orrery status tells.
 Processes, memory and connections stay; a machine stands still for a moment. Meanwhile the host needs the memory of one more machine. What cannot go over goes on where it was.`
-	return []*cobra.Command{renew, a.restartVerb(), a.moveVerb(), a.stateVerb("start", "Start nodes that are there, as they are", "running", a.Start),
-		value.Ending(a.stateVerb("stop", "Shut nodes down and keep all that is theirs", "stopped", a.Stop), &a.Ending)}
+	return []*cobra.Command{renew, a.restartVerb(), a.moveVerb(), a.stateVerb("start", "Start nodes that are there, as they are", "running", control.Start),
+		value.Ending(a.stateVerb("stop", "Shut nodes down and keep all that is theirs", "stopped", control.Stop), &a.Ending)}
 }
 
 func (a *app) moveVerb() *cobra.Command {
@@ -129,18 +129,16 @@ If that fails before a node was given away, it goes on where it was. What was cu
 }
 
 func (a *app) restartVerb() *cobra.Command {
-	c := a.stateVerb("restart", "Stop nodes and start them again, as they are", "gone", func(ctx context.Context, s *site.Site, selectors []string) (*apply.Result, error) {
-		return nodes.Restart(ctx, &a.Session, s, selectors)
-	})
+	c := a.stateVerb("restart", "Stop nodes and start them again, as they are", "gone", nodes.Restart)
 	return value.Ending(c, &a.Ending)
 }
 
-func (a *app) stateVerb(name, short, state string, set func(context.Context, *site.Site, []string) (*apply.Result, error)) *cobra.Command {
+func (a *app) stateVerb(name, short, state string, set func(context.Context, *control.Session, *site.Site, []string) (*apply.Result, error)) *cobra.Command {
 	c := &cobra.Command{
 		Use:   name + " [SELECTOR...]",
 		Short: short,
 		RunE: a.onSite(func(ctx context.Context, s *site.Site, selectors []string) error {
-			result, err := set(ctx, s, selectors)
+			result, err := set(ctx, &a.Session, s, selectors)
 			if err == nil && result == nil {
 				fmt.Fprintf(a.out, "%s: all of them are %s.\n", s.Name, state)
 			}
@@ -161,15 +159,15 @@ Of a site on several hosts, it starts the nodes of this host that are as they we
 A release that was on trial is watched again; if its time is over, the nodes return to the former release.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			err := a.ResumeExpiries(c.Context())
-			keys, failed := a.ResumeAlone(c.Context())
+			err := control.ResumeExpiries(c.Context(), &a.Session)
+			keys, failed := control.ResumeAlone(c.Context(), &a.Session)
 			err = errors.Join(err, failed)
 			for _, m := range a.SitesUp() {
 				if slices.Contains(keys, m.Key()) {
 					continue
 				}
 				fmt.Fprintf(a.out, "%s from %s\n", m.Key(), m.Dir)
-				s, result, failed := a.ResumeSite(c.Context(), m)
+				s, result, failed := control.ResumeSite(c.Context(), &a.Session, m)
 				err = errors.Join(err, a.tellUp(c.Context(), s, nil, result, failed))
 			}
 			return err

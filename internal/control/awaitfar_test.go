@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"orrery/internal/control"
 	"orrery/internal/control/hosts"
 	"orrery/internal/engine"
 	"orrery/internal/host"
@@ -21,10 +22,10 @@ func TestAwaitFarTrial(t *testing.T) {
 	}
 	done := make(chan outcome, 1)
 	go func() {
-		end, err := d.AwaitTrial(t.Context(), d.site())
+		end, err := control.AwaitTrial(t.Context(), d.Session, d.site())
 		done <- outcome{end, err}
 	}()
-	_, err := d.Confirm(t.Context(), d.site(), "it does well")
+	_, err := control.Confirm(t.Context(), d.Session, d.site(), "it does well")
 	d.must(err)
 	if is := <-done; is.err != nil || is.end == nil || is.end.Result != observe.Confirmed || is.end.Why != "it does well" {
 		t.Errorf("it ended with %+v, %v", is.end, is.err)
@@ -37,7 +38,7 @@ func TestAwaitFarTrial(t *testing.T) {
 	d.must(err)
 	r.Trial.Failed = "node web1 is unhealthy"
 	d.must(h.Releases.Copy(r))
-	_, err = d.AwaitTrial(t.Context(), d.site())
+	_, err = control.AwaitTrial(t.Context(), d.Session, d.site())
 	d.wantExit(err, problem.Reverted, "node web1 is unhealthy")
 	d.wantLive(0)
 	d.wantSame(0)
@@ -73,7 +74,7 @@ func TestFarTrialFlickers(t *testing.T) {
 	cancel()
 	<-over
 	other.of("toykat").Command = nil
-	_, err := d.Confirm(t.Context(), d.site(), "by hand")
+	_, err := control.Confirm(t.Context(), d.Session, d.site(), "by hand")
 	d.must(err)
 	d.wantLive(700)
 }

@@ -7,10 +7,10 @@ import (
 )
 
 // Barred reports whether the caller may not enter a node.
-func (c *Session) Barred(n *observe.Node) bool { return c.Member != nil && n.Privileged }
+func Barred(c *Session, n *observe.Node) bool { return c.Member != nil && n.Privileged }
 
 // Meant reports whether an instance of a node is of the release that was asked for.
-func (c *Session) Meant(n *observe.Node) bool {
+func Meant(c *Session, n *observe.Node) bool {
 	if c.Release == Live {
 		return !n.Staged
 	}

@@ -15,20 +15,20 @@ import (
 
 // Down ends the nodes that selectors mean or, without, all that there is of a site but volumes, and these too if that is said. The
 // result is nil if there was nothing to do.
-func (c *Session) Down(ctx context.Context, s *site.Site, selectors []string, volumes bool) (*apply.Result, error) {
+func Down(ctx context.Context, c *Session, s *site.Site, selectors []string, volumes bool) (*apply.Result, error) {
 	chosen, err := Choose(s, selectors)
 	if err != nil {
 		return nil, err
 	}
-	f, err := c.leaving(ctx, s)
+	f, err := leaving(ctx, c, s)
 	if err != nil {
 		return nil, err
 	}
-	return c.down(ctx, s, f, chosen, volumes)
+	return down(ctx, c, s, f, chosen, volumes)
 }
 
 // leaving gives the hosts of a site from which something is taken down.
-func (c *Session) leaving(ctx context.Context, s *site.Site) (*apply.Fleet, error) {
+func leaving(ctx context.Context, c *Session, s *site.Site) (*apply.Fleet, error) {
 	f, silent, err := c.Call(s).Leaving(ctx)
 	if err == nil {
 		err = silent
@@ -37,11 +37,11 @@ func (c *Session) leaving(ctx context.Context, s *site.Site) (*apply.Fleet, erro
 }
 
 // DownNamed takes down a site of which no directory need be there any more: what is on the host tells what there is of it.
-func (c *Session) DownNamed(ctx context.Context, name string, volumes bool) (*apply.Result, error) {
+func DownNamed(ctx context.Context, c *Session, name string, volumes bool) (*apply.Result, error) {
 	if err := c.Allowed(); err != nil {
 		return nil, err
 	}
-	s, err := c.siteByName(name)
+	s, err := siteByName(c, name)
 	if err != nil {
 		return nil, err
 	}
@@ -49,16 +49,16 @@ func (c *Session) DownNamed(ctx context.Context, name string, volumes bool) (*ap
 	if err != nil {
 		return nil, err
 	}
-	return c.atWork().down(ctx, s, f, nil, volumes)
+	return down(ctx, c.atWork(), s, f, nil, volumes)
 }
 
 // down ends nodes; those that are chosen or, if that is nil, all that there is of a site.
-func (c *Session) down(ctx context.Context, s *site.Site, f *apply.Fleet, chosen map[string]bool, volumes bool) (*apply.Result, error) {
+func down(ctx context.Context, c *Session, s *site.Site, f *apply.Fleet, chosen map[string]bool, volumes bool) (*apply.Result, error) {
 	j := &Job{Session: c, Site: s, Hosts: f,
 		Plan: func(hosts []observe.Host) (*plan.Plan, error) {
 			return release.Down(s, hosts, plan.Goal{Nodes: chosen, Volumes: volumes, Ending: c.Ending}), nil
 		},
-		Ask: func(c *Session, p *plan.Plan) (bool, error) { return c.askDown(s, p, volumes) },
+		Ask: func(c *Session, p *plan.Plan) (bool, error) { return askDown(c, s, p, volumes) },
 	}
 	result, err := j.Run(ctx)
 	if err != nil || chosen != nil {
@@ -67,7 +67,7 @@ func (c *Session) down(ctx context.Context, s *site.Site, f *apply.Fleet, chosen
 	if len(f.Unknown) > 0 {
 		return result, nil // what there may be of it keeps its record
 	}
-	if err := c.forgetLive(ctx, s, f); err != nil {
+	if err := forgetLive(ctx, c, s, f); err != nil {
 		return result, err
 	}
 	if hosts.Near(s) {
@@ -79,7 +79,7 @@ func (c *Session) down(ctx context.Context, s *site.Site, f *apply.Fleet, chosen
 	return result, f.DropRestores(ctx)
 }
 
-func (c *Session) askDown(s *site.Site, p *plan.Plan, volumes bool) (asked bool, err error) {
+func askDown(c *Session, s *site.Site, p *plan.Plan, volumes bool) (asked bool, err error) {
 	if n := p.Counts()[plan.RemoveVolume]; volumes && n > 0 {
 		why := fmt.Sprintf("The data of %s of %s would be deleted permanently.", phrase.Count(n, "volume"), s.Name)
 		if asked, err = c.Asker.Ask(Question{About: Volumes, Site: s.Name, Why: why}); err != nil {
@@ -91,31 +91,31 @@ func (c *Session) askDown(s *site.Site, p *plan.Plan, volumes bool) (asked bool,
 }
 
 // Start starts nodes that are there, as they are. The result is nil if all of them run.
-func (c *Session) Start(ctx context.Context, s *site.Site, selectors []string) (*apply.Result, error) {
-	return c.setState(ctx, s, selectors, plan.Start, func(*Session, *plan.Plan) (bool, error) { return false, nil })
+func Start(ctx context.Context, c *Session, s *site.Site, selectors []string) (*apply.Result, error) {
+	return setState(ctx, c, s, selectors, plan.Start, func(*Session, *plan.Plan) (bool, error) { return false, nil })
 }
 
 // Stop shuts nodes down and keeps all that is theirs. The result is nil if none of them runs.
-func (c *Session) Stop(ctx context.Context, s *site.Site, selectors []string) (*apply.Result, error) {
+func Stop(ctx context.Context, c *Session, s *site.Site, selectors []string) (*apply.Result, error) {
 	stop := func(s *site.Site, hosts []observe.Host, goal plan.Goal) (*plan.Plan, error) {
 		return plan.Stop(s, hosts, goal), nil
 	}
-	return c.setState(ctx, s, selectors, stop, func(c *Session, p *plan.Plan) (bool, error) {
+	return setState(ctx, c, s, selectors, stop, func(c *Session, p *plan.Plan) (bool, error) {
 		return c.AskProduction(s, fmt.Sprintf("%s would stop.", phrase.Count(len(p.Steps), "node")))
 	})
 }
 
 // Renew lets virtual machines go on in the programs that their host has now, without booting: those that selectors mean or, without, all whose programs were replaced. The result is nil if
 // there are none.
-func (c *Session) Renew(ctx context.Context, s *site.Site, selectors []string) (*apply.Result, error) {
-	return c.setState(ctx, s, selectors, plan.Renew, func(c *Session, p *plan.Plan) (bool, error) {
+func Renew(ctx context.Context, c *Session, s *site.Site, selectors []string) (*apply.Result, error) {
+	return setState(ctx, c, s, selectors, plan.Renew, func(c *Session, p *plan.Plan) (bool, error) {
 		return c.AskProduction(s, fmt.Sprintf("%s would go on in another QEMU.", phrase.Count(len(p.Steps), "node")))
 	})
 }
 
 type planner func(*site.Site, []observe.Host, plan.Goal) (*plan.Plan, error)
 
-func (c *Session) setState(ctx context.Context, s *site.Site, selectors []string, make planner, ask func(*Session, *plan.Plan) (bool, error)) (*apply.Result, error) {
+func setState(ctx context.Context, c *Session, s *site.Site, selectors []string, make planner, ask func(*Session, *plan.Plan) (bool, error)) (*apply.Result, error) {
 	f, chosen, err := c.ChosenHosts(ctx, s, selectors)
 	if err != nil {
 		return nil, err

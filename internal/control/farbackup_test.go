@@ -207,13 +207,13 @@ func TestFarRestoreKilled(t *testing.T) {
 				break
 			}
 			d.Patient = true // the helper may still be letting go
-			d.must(d.UnderWay(d.Context(), d.site()))
+			d.must(control.UnderWay(d.Context(), d.Session, d.site()))
 			if n%3 == 1 { // all of it goes
-				_, err = d.Down(t.Context(), d.site(), nil, false)
+				_, err = control.Down(t.Context(), d.Session, d.site(), nil, false)
 				d.must(err)
 				d.noRestore("taken down", d.machine, other)
 			} else {
-				if _, _, err = d.Up(t.Context(), d.site(), nil, control.UpOptions{}); err != nil {
+				if _, _, err = control.Up(t.Context(), d.Session, d.site(), nil, control.UpOptions{}); err != nil {
 					t.Fatalf("%s: killed at %d, up: %v", what, n, err)
 				}
 				got := d.has("web1") + d.has("db")
@@ -280,7 +280,7 @@ func TestFarRestoreWithout(t *testing.T) {
 	d.write("site.toml", twoHosts)
 	d.Without = nil
 	d.up()
-	_, err := d.Down(t.Context(), d.site(), []string{"db"}, false)
+	_, err := control.Down(t.Context(), d.Session, d.site(), []string{"db"}, false)
 	d.must(err)
 	d.Without = []string{"sv2"}
 	d.wantExit(restore(), problem.Refused, "no node of the backup is on a host that answers", "take it out of the site file")
@@ -401,7 +401,7 @@ func TestFarRestoreTwin(t *testing.T) {
 	past.wantNodes(farUp)
 	d.wantWritten("now", "now")
 	d.wantNodes(farUp)
-	p, err := past.Preview(t.Context(), nil, control.PreviewOptions{})
+	p, err := control.Preview(t.Context(), past.Session, nil, control.PreviewOptions{})
 	if err != nil || !p.Empty() {
 		t.Errorf("a plan of it: %v, %v", p, err)
 	}
@@ -461,7 +461,7 @@ func TestFarRestoreTwinKilled(t *testing.T) {
 		past := d.ofTwin("past")
 		s, err := past.Load()
 		if err == nil {
-			if _, _, err = past.Up(t.Context(), s, nil, control.UpOptions{}); err != nil {
+			if _, _, err = control.Up(t.Context(), past.Session, s, nil, control.UpOptions{}); err != nil {
 				d.wantExit(err, problem.Left, "orrery restore "+to, "--to past")
 			}
 		}

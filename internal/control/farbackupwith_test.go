@@ -294,7 +294,7 @@ func TestFarRestoreSnapshotsKilled(t *testing.T) {
 		d.Patient = true // the helper may still be letting go
 		over := err == nil
 		if !over {
-			if _, _, err = d.Up(t.Context(), d.site(), nil, control.UpOptions{}); err != nil || d.has("web1") == "now" {
+			if _, _, err = control.Up(t.Context(), d.Session, d.site(), nil, control.UpOptions{}); err != nil || d.has("web1") == "now" {
 				d.must(restore(t.Context()))
 			}
 			d.up() // which sweeps

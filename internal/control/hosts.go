@@ -67,7 +67,7 @@ func (c *Session) mayChange(f *apply.Fleet) error {
 }
 
 // Probe looks into the nodes that run, and notes with them what has drifted.
-func (c *Session) Probe(ctx context.Context, f *apply.Fleet, seen []observe.Host, chosen map[string]bool) error {
+func Probe(ctx context.Context, c *Session, f *apply.Fleet, seen []observe.Host, chosen map[string]bool) error {
 	return f.Each(func(_ int, h *apply.Steered) error {
 		i := slices.IndexFunc(seen, func(o observe.Host) bool { return o.Name == h.Name })
 		if i < 0 {

@@ -23,4 +23,4 @@ func (c *Session) Guard(nodes ...*spec.Node) (letGo func(), err error) {
 }
 
 // Store gives the layers of this machine.
-func (c *Session) Store() *image.Store { return image.Open(c.Dirs.State) }
+func Store(c *Session) *image.Store { return image.Open(c.Dirs.State) }

@@ -11,7 +11,7 @@ import (
 )
 
 // Grant settles what a twin of a member may be.
-func (c *Session) Grant(original *site.Site, r *twin.Record) error {
+func Grant(c *Session, original *site.Site, r *twin.Record) error {
 	if c.Member == nil {
 		return nil
 	}
@@ -30,7 +30,7 @@ func (c *Session) Grant(original *site.Site, r *twin.Record) error {
 }
 
 // Noted keeps in the journal what a member does in nodes.
-func (c *Session) Noted(s *site.Site, do func() error) error {
+func Noted(c *Session, s *site.Site, do func() error) error {
 	if c.Member == nil {
 		return do()
 	}

@@ -520,7 +520,7 @@ func (d *desk) site() *site.Site {
 // live gives the nodes as "NAME RELEASE STATE HEALTH", and those in quarantine with a star.
 func (d *desk) nodes() string {
 	d.Helper()
-	status, err := d.Status(d.Context(), d.site(), nil)
+	status, err := control.Status(d.Context(), d.Session, d.site(), nil)
 	if err != nil {
 		d.Fatal(err)
 	}

@@ -9,11 +9,11 @@ import (
 )
 
 // scheduleMirrors lets hosts mirror the volumes of a site as often as the site file says.
-func (c *Session) scheduleMirrors(ctx context.Context, s *site.Site, f *apply.Fleet) error {
+func scheduleMirrors(ctx context.Context, c *Session, s *site.Site, f *apply.Fleet) error {
 	if s.Twin != "" {
 		return nil
 	}
-	mirrors, err := c.Mirrors(s)
+	mirrors, err := Mirrors(c, s)
 	if err != nil {
 		return err
 	}
@@ -21,7 +21,7 @@ func (c *Session) scheduleMirrors(ctx context.Context, s *site.Site, f *apply.Fl
 }
 
 // Mirrors gives what is mirrored of a site. Nothing is of a twin: its data is a copy, and must not go over that of the original.
-func (c *Session) Mirrors(s *site.Site) ([]volume.Mirror, error) {
+func Mirrors(c *Session, s *site.Site) ([]volume.Mirror, error) {
 	if s.Twin != "" {
 		return nil, nil
 	}

@@ -156,7 +156,7 @@ func (d *desk) backThen() bool {
 
 func (d *desk) downAll() {
 	d.Helper()
-	_, err := d.Down(d.Context(), d.site(), nil, true)
+	_, err := control.Down(d.Context(), d.Session, d.site(), nil, true)
 	d.must(err)
 }
 
@@ -164,10 +164,13 @@ func (d *desk) downAll() {
 func TestMishapUp(t *testing.T) {
 	t.Parallel()
 	d, m := frailDesk(t, false)
-	d.try(m, trip{before: d.downAll, verb: func() error { _, _, err := d.Up(t.Context(), d.site(), nil, control.UpOptions{}); return err }, reached: d.are(bothUp)})
-	d.try(m, trip{before: d.up, verb: func() error { _, err := d.Stop(t.Context(), d.site(), []string{"web*"}); return err },
+	d.try(m, trip{before: d.downAll, verb: func() error {
+		_, _, err := control.Up(t.Context(), d.Session, d.site(), nil, control.UpOptions{})
+		return err
+	}, reached: d.are(bothUp)})
+	d.try(m, trip{before: d.up, verb: func() error { _, err := control.Stop(t.Context(), d.Session, d.site(), []string{"web*"}); return err },
 		reached: d.are("db none running healthy, web1 none stopped -")})
-	d.try(m, trip{before: d.up, verb: func() error { _, err := d.Down(t.Context(), d.site(), nil, true); return err },
+	d.try(m, trip{before: d.up, verb: func() error { _, err := control.Down(t.Context(), d.Session, d.site(), nil, true); return err },
 		reached: d.are("db none absent -, web1 none absent -")})
 }
 
@@ -177,7 +180,7 @@ func TestMishapStage(t *testing.T) {
 	d, m := frailDesk(t, false)
 	d.up()
 	stage := func(release int) error {
-		_, err := d.Stage(t.Context(), d.site(), nil, control.StageOptions{Release: release})
+		_, err := control.Stage(t.Context(), d.Session, d.site(), nil, control.StageOptions{Release: release})
 		return err
 	}
 	staged := "db none running healthy, db* 700 running healthy, web1 none running healthy, web1* 700 running healthy"
@@ -194,7 +197,7 @@ func TestMishapSwitch(t *testing.T) {
 	d.stage(701)
 	live := func(release string) func() bool {
 		return func() bool {
-			status, err := d.Status(t.Context(), d.site(), nil)
+			status, err := control.Status(t.Context(), d.Session, d.site(), nil)
 			d.must(err)
 			n := 0
 			for _, is := range status.Nodes {
@@ -206,11 +209,11 @@ func TestMishapSwitch(t *testing.T) {
 		}
 	}
 	forward := func() error {
-		_, err := d.Switch(t.Context(), d.site(), nil, control.SwitchOptions{Release: 701})
+		_, err := control.Switch(t.Context(), d.Session, d.site(), nil, control.SwitchOptions{Release: 701})
 		return err
 	}
 	back := func() error {
-		_, err := d.Rollback(t.Context(), d.site(), nil)
+		_, err := control.Rollback(t.Context(), d.Session, d.site(), nil)
 		return err
 	}
 	d.try(m, trip{before: func() {
@@ -236,7 +239,7 @@ func TestMishapMove(t *testing.T) {
 		return err
 	}
 	at := func(want string) bool {
-		status, err := d.Status(t.Context(), d.site(), nil)
+		status, err := control.Status(t.Context(), d.Session, d.site(), nil)
 		d.must(err)
 		for _, n := range status.Nodes {
 			if n.Node == "web1" {
@@ -316,7 +319,7 @@ func TestMishapTwin(t *testing.T) {
 			return d.makeEndingTwin()
 		}
 		of := d.ofTwin("dev")
-		_, _, err := of.Up(t.Context(), of.site(), nil, control.UpOptions{})
+		_, _, err := control.Up(t.Context(), of.Session, of.site(), nil, control.UpOptions{})
 		return err
 	}})
 	d.try(m, trip{before: func() { gone(); d.must(d.makeEndingTwin()) }, verb: func() error { return twins.Destroy(t.Context(), d.Session, "dev") }, reached: running(0)})

@@ -35,18 +35,18 @@ func TestMishapLook(t *testing.T) {
 	d.must(err)
 	for name, look := range map[string]func() error{
 		"plan": func() error {
-			p, err := d.Preview(t.Context(), nil, control.PreviewOptions{Probe: true})
+			p, err := control.Preview(t.Context(), d.Session, nil, control.PreviewOptions{Probe: true})
 			if err == nil && !p.Empty() {
 				t.Errorf("planned is %v", p.Steps)
 			}
 			return err
 		},
 		"plan of down": func() error {
-			_, err := d.Preview(t.Context(), nil, control.PreviewOptions{Down: true, Volumes: true})
+			_, err := control.Preview(t.Context(), d.Session, nil, control.PreviewOptions{Down: true, Volumes: true})
 			return err
 		},
 		"status": func() error {
-			all, err := d.Status(t.Context(), d.site(), nil)
+			all, err := control.Status(t.Context(), d.Session, d.site(), nil)
 			if err == nil {
 				err = all.Probe(t.Context())
 			}
@@ -128,18 +128,18 @@ func TestMishapRelease(t *testing.T) {
 		return r.Trial != nil, len(r.Confirmed)
 	}
 	begin := func() error {
-		_, err := d.Switch(t.Context(), d.site(), nil, control.SwitchOptions{Release: 700, Within: time.Hour})
+		_, err := control.Switch(t.Context(), d.Session, d.site(), nil, control.SwitchOptions{Release: 700, Within: time.Hour})
 		return err
 	}
 	back := func() {
 		if strings.Contains(d.nodes(), "db 700") {
-			_, err := d.Rollback(t.Context(), d.site(), nil)
+			_, err := control.Rollback(t.Context(), d.Session, d.site(), nil)
 			d.must(err)
 		}
 	}
 	d.try(m, trip{before: back, verb: begin, reached: func() bool { on, _ := read(); return on }, quiet: []string{"Releases.SendEdition"}})
 	d.try(m, trip{before: func() { back(); d.must(begin()) }, verb: func() error {
-		_, err := d.Confirm(t.Context(), d.site(), "by hand")
+		_, err := control.Confirm(t.Context(), d.Session, d.site(), "by hand")
 		return err
 	}, reached: func() bool { on, n := read(); return !on && n > 0 }, quiet: []string{"Releases.SendEdition", "Releases.Copy"}}) // that all know that all know it is noted if possible
 }

@@ -120,7 +120,7 @@ func TestMoveLost(t *testing.T) {
 		return err
 	}
 	up := func() error {
-		_, _, err := d.Up(t.Context(), d.site(), nil, control.UpOptions{})
+		_, _, err := control.Up(t.Context(), d.Session, d.site(), nil, control.UpOptions{})
 		return err
 	}
 	d.must(up())
@@ -197,7 +197,7 @@ func TestMoveLost(t *testing.T) {
 						t.Errorf("%s: left on %s is %v", what, name, left)
 					}
 				}
-				if p, err := d.Preview(t.Context(), nil, control.PreviewOptions{}); err != nil || !p.Empty() {
+				if p, err := control.Preview(t.Context(), d.Session, nil, control.PreviewOptions{}); err != nil || !p.Empty() {
 					t.Fatalf("%s: there is to do afterwards: %v, %v", what, steps(p), err)
 				}
 				from, to = to, from

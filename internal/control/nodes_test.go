@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"orrery/internal/control"
 	"orrery/internal/control/nodes"
 	"orrery/internal/control/way"
 	"orrery/internal/engine"
@@ -62,7 +63,7 @@ func (d *desk) crowd(names ...string) *nodes.Crowd {
 func TestCrowd(t *testing.T) {
 	d := newDesk(t)
 	d.up()
-	_, err := d.Stop(t.Context(), d.site(), []string{"web2"})
+	_, err := control.Stop(t.Context(), d.Session, d.site(), []string{"web2"})
 	d.must(err)
 	c := d.crowd("db", "web1", "web2")
 	run := func(ctx context.Context, args ...string) (*speech, []nodes.Ending, error) {
@@ -121,7 +122,7 @@ func TestForward(t *testing.T) {
 	d.fault.Fail("Dial", "web1", 1, nil)
 	_, err = w.Dial(t.Context())
 	d.wantExit(err, problem.Failed, "connect to port 80 of node web1", "this failure was ordered")
-	_, err = d.Stop(t.Context(), d.site(), []string{"web2"})
+	_, err = control.Stop(t.Context(), d.Session, d.site(), []string{"web2"})
 	d.must(err)
 	w, err = nodes.WayTo(d.Session, d.site(), "web2:80")
 	d.must(err)
@@ -133,7 +134,7 @@ func TestForward(t *testing.T) {
 func TestCopyNowhere(t *testing.T) {
 	d := newDesk(t)
 	d.up()
-	_, err := d.Stop(t.Context(), d.site(), []string{"web2"})
+	_, err := control.Stop(t.Context(), d.Session, d.site(), []string{"web2"})
 	d.must(err)
 	s := d.site()
 	for _, args := range [][]string{{"nobody:/etc/motd", "/tmp/"}, {"/tmp/x", "nobody:/etc/"}} {

@@ -16,7 +16,7 @@ import (
 )
 
 func statusOf(d *desk, s *site.Site) error {
-	_, err := d.Status(d.Context(), s, nil)
+	_, err := control.Status(d.Context(), d.Session, s, nil)
 	return err
 }
 
@@ -63,13 +63,13 @@ func TestOrigin(t *testing.T) {
 		t.Helper()
 		d.write("site.toml", text)
 		s := d.site()
-		if _, err := d.Preview(t.Context(), nil, control.PreviewOptions{}); !problem.Is(err, problem.Surprise) || !strings.Contains(err.Error(), why) {
+		if _, err := control.Preview(t.Context(), d.Session, nil, control.PreviewOptions{}); !problem.Is(err, problem.Surprise) || !strings.Contains(err.Error(), why) {
 			t.Errorf("planned: %v", err)
 		}
-		if _, _, err := d.Up(t.Context(), s, nil, control.UpOptions{}); !problem.Is(err, problem.Surprise) || !strings.Contains(err.Error(), why) {
+		if _, _, err := control.Up(t.Context(), d.Session, s, nil, control.UpOptions{}); !problem.Is(err, problem.Surprise) || !strings.Contains(err.Error(), why) {
 			t.Errorf("up: %v", err)
 		}
-		if _, err := d.Down(t.Context(), s, nil, false); !problem.Is(err, problem.Surprise) || !strings.Contains(err.Error(), why) {
+		if _, err := control.Down(t.Context(), d.Session, s, nil, false); !problem.Is(err, problem.Surprise) || !strings.Contains(err.Error(), why) {
 			t.Errorf("down: %v", err)
 		}
 		one := s.Nodes[0].Name
@@ -92,7 +92,7 @@ func TestOrigin(t *testing.T) {
 	untouched()
 
 	d.write("site.toml", strings.Replace(strangers, "[site]", "[site]\nid = \""+id+"\"", 1)) // it is this one
-	if p, err := d.Preview(t.Context(), nil, control.PreviewOptions{}); err != nil || p.Empty() {
+	if p, err := control.Preview(t.Context(), d.Session, nil, control.PreviewOptions{}); err != nil || p.Empty() {
 		t.Errorf("all nodes of a site with an id are others: %v", err)
 	}
 	d.must(os.WriteFile(record(other), []byte(`{"id":"b2"}`), 0o600))
@@ -100,7 +100,7 @@ func TestOrigin(t *testing.T) {
 	untouched()
 	d.must(os.WriteFile(record(other), []byte("half"), 0o600))
 	d.write("site.toml", twoHosts)
-	if _, err := d.Preview(t.Context(), nil, control.PreviewOptions{}); err == nil || !strings.Contains(err.Error(), "whose nodes are on this host cannot be read") {
+	if _, err := control.Preview(t.Context(), d.Session, nil, control.PreviewOptions{}); err == nil || !strings.Contains(err.Error(), "whose nodes are on this host cannot be read") {
 		t.Errorf("a record that cannot be read: %v", err)
 	}
 	if err := statusOf(d, d.site()); err == nil || !strings.Contains(err.Error(), "whose nodes are on this host cannot be read") || !strings.Contains(err.Error(), "sv2") {
@@ -111,13 +111,13 @@ func TestOrigin(t *testing.T) {
 	}
 	d.write("site.toml", identified("a1"))
 	d.up()
-	if _, err := d.Stop(t.Context(), d.site(), nil); err != nil {
+	if _, err := control.Stop(t.Context(), d.Session, d.site(), nil); err != nil {
 		t.Fatal(err)
 	}
 	if of, err = os.ReadFile(record(other)); err != nil || !strings.Contains(string(of), `"a1"`) {
 		t.Errorf("of a site that has got an id, the host has %s (%v)", of, err)
 	}
-	_, err = d.Down(t.Context(), d.site(), nil, false)
+	_, err = control.Down(t.Context(), d.Session, d.site(), nil, false)
 	d.must(err)
 	d.write("site.toml", identified("another"))
 	d.up()

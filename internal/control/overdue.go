@@ -26,15 +26,15 @@ func (c *Session) atWork() *Session {
 
 // catchUp does what was to happen by itself and did not, because the process that waited for it was killed: whoever changes a site does it first.
 // What goes wrong with it is said, and keeps nobody from anything.
-func (c *Session) catchUp(ctx context.Context, s *site.Site, f *apply.Fleet) error {
+func catchUp(ctx context.Context, c *Session, s *site.Site, f *apply.Fleet) error {
 	if c.Late {
 		return nil
 	}
 	if err := c.AllowedOn(s); err != nil {
 		return err
 	}
-	for _, r := range c.forgottenTwins(punctual) {
-		if err := c.endForgotten(ctx, r); err != nil {
+	for _, r := range forgottenTwins(c, punctual) {
+		if err := endForgotten(ctx, c, r); err != nil {
 			c.trouble(r.Key(), err)
 			continue
 		}
@@ -54,7 +54,7 @@ func (c *Session) catchUp(ctx context.Context, s *site.Site, f *apply.Fleet) err
 		return nil
 	}
 	r, err := f.ReadReleases(ctx)
-	if err != nil || r.Trial == nil || c.watched(s) {
+	if err != nil || r.Trial == nil || watched(c, s) {
 		return err
 	}
 	if r.Trial.Boot != host.Now().Boot {
@@ -62,7 +62,7 @@ func (c *Session) catchUp(ctx context.Context, s *site.Site, f *apply.Fleet) err
 			s.Key(), r.Trial.Release)
 		return nil // its nodes come up first
 	}
-	if err := c.atWork().resumeTrial(ctx, s); err != nil {
+	if err := resumeTrial(ctx, c.atWork(), s); err != nil {
 		c.trouble(s.Key(), err)
 	}
 	return c.Call(s).LearnLive(ctx, f)
@@ -73,7 +73,7 @@ const punctual = 15 * time.Second
 
 // forgottenTwins gives the twins that have an end for which nobody waits, but not those whose time was over just now: for so long whoever
 // has waited may be at work.
-func (c *Session) forgottenTwins(just time.Duration) []twin.Record {
+func forgottenTwins(c *Session, just time.Duration) []twin.Record {
 	waiting, err := c.machine().Waiting()
 	if err != nil || c.Allowed() != nil { // nobody else may read who waits
 		return nil
@@ -86,9 +86,9 @@ func (c *Session) forgottenTwins(just time.Duration) []twin.Record {
 }
 
 // WaitAgain lets somebody wait for the end of each twin for which nobody does, or end it now if its time is over, and watch over each trial: a host does that when somebody reaches it from another one.
-func (c *Session) WaitAgain(ctx context.Context) {
-	for _, r := range c.forgottenTwins(punctual) {
-		if err := c.expire(ctx, r); err != nil {
+func WaitAgain(ctx context.Context, c *Session) {
+	for _, r := range forgottenTwins(c, punctual) {
+		if err := expire(ctx, c, r); err != nil {
 			c.trouble(r.Key(), err)
 		}
 	}
@@ -96,8 +96,8 @@ func (c *Session) WaitAgain(ctx context.Context) {
 }
 
 // Forgotten says of a twin that nobody sees to its end, if so.
-func (c *Session) Forgotten(key string) (r twin.Record, so bool) {
-	all := c.forgottenTwins(punctual)
+func Forgotten(c *Session, key string) (r twin.Record, so bool) {
+	all := forgottenTwins(c, punctual)
 	i := slices.IndexFunc(all, func(r twin.Record) bool { return r.Key() == key })
 	if i < 0 {
 		return r, false
@@ -106,35 +106,35 @@ func (c *Session) Forgotten(key string) (r twin.Record, so bool) {
 }
 
 // endForgotten destroys a twin whose time is over, and lets somebody wait for the end of another.
-func (c *Session) endForgotten(ctx context.Context, r twin.Record) error {
+func endForgotten(ctx context.Context, c *Session, r twin.Record) error {
 	b := c.atWork()
 	b.SiteDir, b.Twin, b.Force = r.Dir, r.Options.Name, true
 	if time.Now().Before(r.Expires) {
-		return b.expire(ctx, r)
+		return expire(ctx, b, r)
 	}
 	c.notice(r.Key(), "twin %s expired at %s, and nobody destroyed it; it is destroyed now", r.Key(), phrase.Clock(r.Expires))
-	return b.EndTwin(ctx, r)
+	return EndTwin(ctx, b, r)
 }
 
 // resumeTrial lets a trial be watched again, or ends it if its time is over: nobody has seen then whether the checks held.
-func (c *Session) resumeTrial(ctx context.Context, s *site.Site) error {
+func resumeTrial(ctx context.Context, c *Session, s *site.Site) error {
 	f, err := c.Bare(ctx, s)
 	if err != nil || !f.Own() { // other hosts watch over a trial by themselves
 		return err
 	}
 	r, err := f.ReadReleases(ctx)
-	if err != nil || r.Trial == nil || r.Switch != nil || c.watched(s) { // somebody switches now, or will be told that a switch was cut short
+	if err != nil || r.Trial == nil || r.Switch != nil || watched(c, s) { // somebody switches now, or will be told that a switch was cut short
 		return err
 	}
 	now := host.Now()
 	if left := r.Trial.Left(now); left > 0 {
-		return c.watchAgain(ctx, s, now, left)
+		return watchAgain(ctx, c, s, now, left)
 	}
-	t, err := c.newChange(ctx, s)
+	t, err := newChange(ctx, c, s)
 	if err != nil || t.before.Trial == nil {
 		return err
 	}
-	err = c.goBack(ctx, s, t, "its time was over while nobody watched over it")
+	err = goBack(ctx, c, s, t, "its time was over while nobody watched over it")
 	if problem.Exit(err) == int(problem.Reverted) {
 		c.trouble(s.Key(), err) // that is how it was to end
 		return nil
@@ -143,7 +143,7 @@ func (c *Session) resumeTrial(ctx context.Context, s *site.Site) error {
 }
 
 // watchAgain lets a trial be watched that nobody watches. After a reboot, what is left of its time goes by the clock of this boot.
-func (c *Session) watchAgain(ctx context.Context, s *site.Site, now observe.Moment, left time.Duration) error {
+func watchAgain(ctx context.Context, c *Session, s *site.Site, now observe.Moment, left time.Duration) error {
 	f, err := c.Bare(ctx, s)
 	if err != nil {
 		return err
@@ -161,6 +161,6 @@ func (c *Session) watchAgain(ctx context.Context, s *site.Site, now observe.Mome
 	if err != nil || r.Trial == nil {
 		return err
 	}
-	c.TellTrial(s, r.Trial)
-	return c.watchTrial(ctx, s)
+	TellTrial(c, s, r.Trial)
+	return watchTrial(ctx, c, s)
 }

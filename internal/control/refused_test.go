@@ -47,19 +47,22 @@ func TestNotAllowed(t *testing.T) {
 	d.Session.Machine = forbidden{d.machine}
 	c, ctx := d.Session, t.Context()
 	for verb, do := range map[string]func() error{
-		"up":          func() error { _, _, err := c.Up(ctx, s, nil, control.UpOptions{}); return err },
-		"down":        func() error { _, err := c.Down(ctx, s, nil, true); return err },
-		"down --name": func() error { _, err := c.DownNamed(ctx, "toykat", true); return err },
-		"start":       func() error { _, err := c.Start(ctx, s, nil); return err },
-		"stop":        func() error { _, err := c.Stop(ctx, s, nil); return err },
-		"renew":       func() error { _, err := c.Renew(ctx, s, nil); return err },
+		"up":          func() error { _, _, err := control.Up(ctx, c, s, nil, control.UpOptions{}); return err },
+		"down":        func() error { _, err := control.Down(ctx, c, s, nil, true); return err },
+		"down --name": func() error { _, err := control.DownNamed(ctx, c, "toykat", true); return err },
+		"start":       func() error { _, err := control.Start(ctx, c, s, nil); return err },
+		"stop":        func() error { _, err := control.Stop(ctx, c, s, nil); return err },
+		"renew":       func() error { _, err := control.Renew(ctx, c, s, nil); return err },
 		"restart":     func() error { _, err := nodes.Restart(ctx, c, s, nil); return err },
-		"plan":        func() error { _, err := c.Preview(ctx, nil, control.PreviewOptions{}); return err },
-		"status":      func() error { _, err := c.Status(ctx, s, nil); return err },
-		"stage":       func() error { _, err := c.Stage(ctx, s, nil, control.StageOptions{Release: 701}); return err },
-		"switch":      func() error { _, err := c.Switch(ctx, s, nil, control.SwitchOptions{Release: 700}); return err },
-		"rollback":    func() error { _, err := c.Rollback(ctx, s, nil); return err },
-		"confirm":     func() error { _, err := c.Confirm(ctx, s, "by hand"); return err },
+		"plan":        func() error { _, err := control.Preview(ctx, c, nil, control.PreviewOptions{}); return err },
+		"status":      func() error { _, err := control.Status(ctx, c, s, nil); return err },
+		"stage":       func() error { _, err := control.Stage(ctx, c, s, nil, control.StageOptions{Release: 701}); return err },
+		"switch": func() error {
+			_, err := control.Switch(ctx, c, s, nil, control.SwitchOptions{Release: 700})
+			return err
+		},
+		"rollback": func() error { _, err := control.Rollback(ctx, c, s, nil); return err },
+		"confirm":  func() error { _, err := control.Confirm(ctx, c, s, "by hand"); return err },
 		"exec": func() error {
 			_, err := nodes.Exec(ctx, c, s, []string{"db"}, nodes.ExecOptions{Command: []string{"true"}}, silent)
 			return err
@@ -79,9 +82,9 @@ func TestNotAllowed(t *testing.T) {
 			_, err := backups.Restore(ctx, c, to, control.RestoreOptions{Dir: d.dir, Replace: true})
 			return err
 		},
-		"twin create":  func() error { _, _, err := c.CreateTwin(ctx, twinOf("toykat", d.dir, "dev")); return err },
+		"twin create":  func() error { _, _, err := control.CreateTwin(ctx, c, twinOf("toykat", d.dir, "dev")); return err },
 		"twin destroy": func() error { return twins.EndHere(ctx, c, "toykat.dev") },
-		"resume":       func() error { _, err := c.ResumeAlone(ctx); return err },
+		"resume":       func() error { _, err := control.ResumeAlone(ctx, c); return err },
 		"ci":           func() error { _, err := ci.New(c, nil, ci.Options{}); return err },
 	} {
 		if err := do(); problem.Exit(err) != int(problem.Unable) || !strings.Contains(err.Error(), "this needs root") {
@@ -101,7 +104,7 @@ func TestNotAllowed(t *testing.T) {
 func TestSwitchRefused(t *testing.T) {
 	d := newDesk(t)
 	turn := func(o control.SwitchOptions, on ...string) error {
-		_, err := d.Switch(t.Context(), d.site(), on, o)
+		_, err := control.Switch(t.Context(), d.Session, d.site(), on, o)
 		return err
 	}
 	d.wantExit(turn(control.SwitchOptions{Release: 700}), problem.Mistake, "release 700 of site toykat was not staged here")
@@ -110,17 +113,17 @@ func TestSwitchRefused(t *testing.T) {
 	d.wantExit(turn(control.SwitchOptions{Release: 700}, "nobody"), problem.Usage, "nobody")
 	d.up()
 	d.wantExit(turn(control.SwitchOptions{Release: 701}), problem.Mistake, "release 701 of site toykat was not staged here")
-	_, err := d.Rollback(t.Context(), d.site(), nil)
+	_, err := control.Rollback(t.Context(), d.Session, d.site(), nil)
 	d.wantExit(err, problem.Mistake, "has no former release")
 	d.must(turn(control.SwitchOptions{Release: 700, Within: hour, ByHand: true}))
-	_, err = d.Rollback(t.Context(), d.site(), []string{"web1"})
+	_, err = control.Rollback(t.Context(), d.Session, d.site(), []string{"web1"})
 	d.wantExit(err, problem.Mistake, "release 700 is on trial with 3 nodes, which can only go back together")
 	d.wantLive(700)
-	_, err = d.Stage(t.Context(), d.site(), nil, control.StageOptions{})
+	_, err = control.Stage(t.Context(), d.Session, d.site(), nil, control.StageOptions{})
 	d.wantExit(err, problem.Usage, "you can only stage a release")
-	_, err = d.Stage(t.Context(), d.site(), nil, control.StageOptions{Release: 799})
+	_, err = control.Stage(t.Context(), d.Session, d.site(), nil, control.StageOptions{Release: 799})
 	d.wantExit(err, problem.Mistake, "799")
-	_, err = d.Stage(t.Context(), d.site(), []string{"nobody"}, control.StageOptions{Release: 701})
+	_, err = control.Stage(t.Context(), d.Session, d.site(), []string{"nobody"}, control.StageOptions{Release: 701})
 	d.wantExit(err, problem.Usage, "nobody")
 }
 
@@ -161,7 +164,7 @@ func (d *desk) makeTwinOfTwo(t *testing.T) *control.Session {
 			t.Fatal("the host has no address")
 		}
 	}
-	_, _, err := d.CreateTwin(t.Context(), twinOf("toykat", d.dir, "dev"))
+	_, _, err := control.CreateTwin(t.Context(), d.Session, twinOf("toykat", d.dir, "dev"))
 	d.must(err)
 	return d.ofTwin("dev").Session
 }
@@ -230,13 +233,13 @@ func TestOriginal(t *testing.T) {
 	d.up()
 	t.Chdir(t.TempDir())
 	for _, said := range []string{d.dir, "toykat"} {
-		if s, dir, err := d.Original(said); err != nil || s.Name != "toykat" || dir != d.dir {
+		if s, dir, err := control.Original(d.Session, said); err != nil || s.Name != "toykat" || dir != d.dir {
 			t.Errorf("%s: %+v in %s, %v", said, s, dir, err)
 		}
 	}
-	_, err := d.Down(t.Context(), d.site(), nil, false)
+	_, err := control.Down(t.Context(), d.Session, d.site(), nil, false)
 	d.must(err)
-	_, _, err = d.Original("toykat")
+	_, _, err = control.Original(d.Session, "toykat")
 	d.wantExit(err, problem.Usage, "neither a site directory nor a site that is up here")
 }
 
@@ -246,10 +249,10 @@ func TestHooksNotTold(t *testing.T) {
 	d.write("site.toml", toykat+"[hook.page]\non = [\"trial-ended\", \"switch-failed\"]\ncommand = [\"/bin/true\"]\n")
 	d.up()
 	d.stage(700)
-	_, err := d.Switch(t.Context(), d.site(), nil, control.SwitchOptions{Release: 700, Within: hour, ByHand: true})
+	_, err := control.Switch(t.Context(), d.Session, d.site(), nil, control.SwitchOptions{Release: 700, Within: hour, ByHand: true})
 	d.must(err)
 	d.machine.noLater = errors.New("no process can be begun")
-	_, err = d.Confirm(t.Context(), d.site(), "by hand")
+	_, err = control.Confirm(t.Context(), d.Session, d.site(), "by hand")
 	d.must(err)
 	if want := "trouble: the hooks of site toykat cannot be notified of trial-ended: no process can be begun"; !strings.Contains(d.watch.text(), want) {
 		t.Errorf("told was %s", d.watch.text())

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"orrery/internal/control"
 	"orrery/internal/control/nodes"
 	"orrery/internal/control/rehearsals"
 	"orrery/internal/host"
@@ -24,7 +25,7 @@ func TestWitness(t *testing.T) {
 	d := newDesk(t)
 	d.up()
 	d.stage(700)
-	_, err := d.Stop(t.Context(), d.site(), []string{"web2"})
+	_, err := control.Stop(t.Context(), d.Session, d.site(), []string{"web2"})
 	d.must(err)
 	in, feed := io.Pipe()
 	var out bytes.Buffer
@@ -61,7 +62,7 @@ func TestNoRehearsal(t *testing.T) {
 func TestConsoleOf(t *testing.T) {
 	d := newDesk(t)
 	d.up()
-	_, err := d.Down(t.Context(), d.site(), []string{"web2"}, false)
+	_, err := control.Down(t.Context(), d.Session, d.site(), []string{"web2"}, false)
 	d.must(err)
 	of := map[string]func(name string) error{
 		"console": func(name string) error {

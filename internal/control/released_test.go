@@ -70,7 +70,7 @@ func TestReleaseLs(t *testing.T) {
 		t.Errorf("%+v, %v", again, err)
 	}
 	d.wantLive(701)
-	if _, err := d.Rollback(t.Context(), s, nil); err != nil {
+	if _, err := control.Rollback(t.Context(), d.Session, s, nil); err != nil {
 		t.Errorf("what rollback returns to is gone: %v", err)
 	}
 
@@ -104,7 +104,7 @@ func TestLayers(t *testing.T) {
 		t.Errorf("%+v", rows)
 	}
 	d.wantNodes("db none absent -, web1 none absent -, web2 none absent -")
-	_, _, err = d.Up(t.Context(), d.site(), []string{"web1"}, control.UpOptions{})
+	_, _, err = control.Up(t.Context(), d.Session, d.site(), []string{"web1"}, control.UpOptions{})
 	d.must(err)
 	gone, err := layers.Remove(t.Context(), d.Session)
 	d.must(err)
@@ -134,7 +134,7 @@ func TestProbe(t *testing.T) {
 	d.up()
 	look := func() status.Node {
 		t.Helper()
-		status, err := d.Status(t.Context(), d.site(), []string{"web1"})
+		status, err := control.Status(t.Context(), d.Session, d.site(), []string{"web1"})
 		d.must(err)
 		d.must(status.Probe(t.Context()))
 		return status.Nodes[0]
@@ -147,12 +147,12 @@ func TestProbe(t *testing.T) {
 		t.Errorf("%+v", n)
 	}
 	d.fault.Revive()
-	r, _, err := d.Up(t.Context(), d.site(), nil, control.UpOptions{Probe: true})
+	r, _, err := control.Up(t.Context(), d.Session, d.site(), nil, control.UpOptions{Probe: true})
 	if err != nil || r != nil {
 		t.Errorf("an up that looks into nodes which are well: %+v, %v", r, err)
 	}
 
-	status, err := d.Status(t.Context(), d.site(), nil)
+	status, err := control.Status(t.Context(), d.Session, d.site(), nil)
 	d.must(err)
 	before, err := status.Measure(t.Context(), map[int]host.Sample{})
 	d.must(err)
@@ -177,7 +177,7 @@ func TestDrift(t *testing.T) {
 	}
 	look := func() status.Node {
 		t.Helper()
-		status, err := d.Status(t.Context(), d.site(), []string{"web1"})
+		status, err := control.Status(t.Context(), d.Session, d.site(), []string{"web1"})
 		d.must(err)
 		d.must(status.Probe(t.Context()))
 		status.SickFirst()
@@ -190,10 +190,10 @@ func TestDrift(t *testing.T) {
 	if n := look(); n.Health != status.Drifted || len(n.Drift) != 1 || n.Drift[0].Kind != observe.DriftFile || n.Drift[0].Subject != "/etc/motd" {
 		t.Errorf("%+v", n)
 	}
-	if r, _, err := d.Up(t.Context(), d.site(), nil, control.UpOptions{}); err != nil || r != nil {
+	if r, _, err := control.Up(t.Context(), d.Session, d.site(), nil, control.UpOptions{}); err != nil || r != nil {
 		t.Errorf("an up that does not look: %+v, %v", r, err)
 	}
-	_, _, err := d.Up(t.Context(), d.site(), nil, control.UpOptions{Probe: true})
+	_, _, err := control.Up(t.Context(), d.Session, d.site(), nil, control.UpOptions{Probe: true})
 	d.must(err)
 	d.wantSaid("web1", "/etc/motd", "hello")
 	if n := look(); len(n.Drift) > 0 {
@@ -212,13 +212,13 @@ func TestInterrupted(t *testing.T) {
 		}
 		return nil
 	}
-	_, _, err := d.Up(ctx, s, nil, control.UpOptions{Parallel: 1})
+	_, _, err := control.Up(ctx, d.Session, s, nil, control.UpOptions{Parallel: 1})
 	d.wantExit(err, problem.Interrupted, "steps are done; not done", "run the same command to resume")
 	d.up()
 	d.wantNodes(allUp)
 	d.fault.Fail("Stop", "web1", 3, nil)
 	d.fault.Fail("Start", "web2", 1, nil)
-	_, err = d.Down(t.Context(), s, []string{"web*"}, false)
+	_, err = control.Down(t.Context(), d.Session, s, []string{"web*"}, false)
 	d.must(ignoreLeft(err))
 	d.fault.Revive()
 	d.up()
@@ -237,12 +237,12 @@ func TestUndoFails(t *testing.T) {
 	d := newDesk(t)
 	d.fault.Fail("Start", "web1", 1, nil)
 	d.fault.Fail("Destroy", "web2", 1, nil)
-	_, _, err := d.Up(t.Context(), d.site(), nil, control.UpOptions{Undo: true})
+	_, _, err := control.Up(t.Context(), d.Session, d.site(), nil, control.UpOptions{Undo: true})
 	d.wantExit(err, problem.Left, "these steps could not be undone", "web2", "orrery down removes it")
 	if !strings.Contains(d.watch.text(), "undo: ") {
 		t.Errorf("told was %s", d.watch.text())
 	}
-	_, err = d.Down(t.Context(), d.site(), nil, true)
+	_, err = control.Down(t.Context(), d.Session, d.site(), nil, true)
 	d.must(err)
 	d.wantNodes("db none absent -, web1 none absent -, web2 none absent -")
 }
@@ -253,15 +253,15 @@ func TestHalfWay(t *testing.T) {
 	d.up()
 	d.stage(700)
 	d.fault.Fail("Change", "web1", 99, nil) // there and back
-	_, err := d.Switch(t.Context(), d.site(), nil, control.SwitchOptions{Release: 700})
+	_, err := control.Switch(t.Context(), d.Session, d.site(), nil, control.SwitchOptions{Release: 700})
 	d.fault.Revive()
 	d.wantExit(err, problem.HalfWay, "could not be fully undone", "db: ")
-	d.wantExit(d.UnderWay(d.Context(), d.site()), problem.HalfWay, "is under way or was interrupted", "orrery up brings it to release")
-	_, err = d.Confirm(t.Context(), d.site(), "by hand")
+	d.wantExit(control.UnderWay(d.Context(), d.Session, d.site()), problem.HalfWay, "is under way or was interrupted", "orrery up brings it to release")
+	_, err = control.Confirm(t.Context(), d.Session, d.site(), "by hand")
 	d.wantExit(err, problem.HalfWay)
 	d.up()
 	d.wantLive(0)
-	d.must(d.UnderWay(d.Context(), d.site()))
+	d.must(control.UnderWay(d.Context(), d.Session, d.site()))
 }
 
 // TestAwaited: whoever waits for the end of a trial may end waiting; the trial continues.
@@ -269,21 +269,21 @@ func TestAwaited(t *testing.T) {
 	d := newDesk(t)
 	d.up()
 	d.stage(700)
-	_, err := d.Switch(t.Context(), d.site(), nil, control.SwitchOptions{Release: 700, Within: hour})
+	_, err := control.Switch(t.Context(), d.Session, d.site(), nil, control.SwitchOptions{Release: 700, Within: hour})
 	d.must(err)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	_, err = d.AwaitTrial(ctx, d.site())
+	_, err = control.AwaitTrial(ctx, d.Session, d.site())
 	d.wantExit(err, problem.Interrupted, "the trial continues")
 	done := make(chan error)
 	go func() {
-		end, err := d.AwaitTrial(t.Context(), d.site())
+		end, err := control.AwaitTrial(t.Context(), d.Session, d.site())
 		if err == nil && end.Result != observe.Confirmed {
 			err = errors.New(end.Result)
 		}
 		done <- err
 	}()
-	_, err = d.Confirm(t.Context(), d.site(), "by hand")
+	_, err = control.Confirm(t.Context(), d.Session, d.site(), "by hand")
 	d.must(err)
 	d.must(<-done)
 }
@@ -326,13 +326,13 @@ func switching(t *testing.T) *desk {
 		d.stage(700)
 		d.fault.KillAt(operation)
 		ctx, cancel := d.fault.Dying(t.Context())
-		_, err := d.Switch(ctx, d.site(), nil, control.SwitchOptions{Release: 700})
+		_, err := control.Switch(ctx, d.Session, d.site(), nil, control.SwitchOptions{Release: 700})
 		cancel()
 		d.fault.Revive()
 		if err == nil {
 			break
 		}
-		if d.UnderWay(d.Context(), d.site()) != nil {
+		if control.UnderWay(d.Context(), d.Session, d.site()) != nil {
 			return d
 		}
 	}
@@ -352,12 +352,12 @@ func TestDownOfReleases(t *testing.T) {
 		d.turnTo(701)
 		d.fault.KillAt(operation)
 		ctx, cancel := d.fault.Dying(t.Context())
-		_, err := d.Rollback(ctx, d.site(), nil)
+		_, err := control.Rollback(ctx, d.Session, d.site(), nil)
 		cancel()
 		d.fault.Revive()
-		_, down := d.Down(t.Context(), d.site(), nil, false)
+		_, down := control.Down(t.Context(), d.Session, d.site(), nil, false)
 		d.must(down)
-		if _, _, err := d.Up(t.Context(), d.site(), nil, control.UpOptions{}); err != nil {
+		if _, _, err := control.Up(t.Context(), d.Session, d.site(), nil, control.UpOptions{}); err != nil {
 			t.Fatalf("killed at %d, it does not come up again: %v", operation, err)
 		}
 		if strings.HasPrefix(d.nodes(), "db 701") {
@@ -374,17 +374,17 @@ func TestDownOfReleases(t *testing.T) {
 // TestDownWhileSwitching: a site that is taken down while a switch of it is interrupted comes up wholly at one release.
 func TestDownWhileSwitching(t *testing.T) {
 	d := switching(t)
-	d.wantExit(d.UnderWay(d.Context(), d.site()), problem.HalfWay, "is under way or was interrupted", "orrery up brings it to release")
-	_, err := d.Confirm(t.Context(), d.site(), "by hand")
+	d.wantExit(control.UnderWay(d.Context(), d.Session, d.site()), problem.HalfWay, "is under way or was interrupted", "orrery up brings it to release")
+	_, err := control.Confirm(t.Context(), d.Session, d.site(), "by hand")
 	d.wantExit(err, problem.HalfWay, "was interrupted", "orrery up brings the set to one release")
-	_, err = d.Down(t.Context(), d.site(), nil, false)
+	_, err = control.Down(t.Context(), d.Session, d.site(), nil, false)
 	d.must(err)
-	d.must(d.UnderWay(d.Context(), d.site()))
+	d.must(control.UnderWay(d.Context(), d.Session, d.site()))
 	d.up()
 	d.wantLive(0)
-	_, err = d.Rollback(t.Context(), d.site(), []string{"nobody"})
+	_, err = control.Rollback(t.Context(), d.Session, d.site(), []string{"nobody"})
 	d.wantExit(err, problem.Usage, "nobody")
-	_, err = d.Rollback(t.Context(), d.site(), []string{"db"})
+	_, err = control.Rollback(t.Context(), d.Session, d.site(), []string{"db"})
 	d.wantExit(err, problem.Mistake)
 }
 

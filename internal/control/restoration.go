@@ -265,12 +265,12 @@ func (j *Job) unfinished(seen []observe.Host, p *plan.Plan) error {
 }
 
 // restoredFrom returns the site directory from which a restore began that was interrupted, if it is another than the one that is meant.
-func (c *Session) restoredFrom(s *site.Site) string {
+func restoredFrom(c *Session, s *site.Site) string {
 	m, up := c.Marker(s.Key())
 	if dir, err := c.Absolute(); err != nil || !up || dir == m.Dir || !m.There() {
 		return ""
 	}
-	part, err := backup.Part(c.Dirs, c.Store(), s.Key())
+	part, err := backup.Part(c.Dirs, Store(c), s.Key())
 	if err != nil || part == nil || !part.Going() || part.Over() {
 		return ""
 	}

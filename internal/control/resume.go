@@ -17,10 +17,10 @@ import (
 
 // ResumeExpiries destroys the twins whose time is over, and sees to it that others are destroyed in their time: what waited for that
 // did not outlive the reboot.
-func (c *Session) ResumeExpiries(ctx context.Context) error {
+func ResumeExpiries(ctx context.Context, c *Session) error {
 	var all error
-	for _, r := range c.forgottenTwins(0) {
-		if err := c.endForgotten(ctx, r); err != nil {
+	for _, r := range forgottenTwins(c, 0) {
+		if err := endForgotten(ctx, c, r); err != nil {
 			c.trouble(r.Key(), err)
 			all = errors.Join(all, problem.New(problem.Failed, "twin %s could not be ended on time", r.Key()).Try("orrery twin destroy %s", r.Options.Name))
 		}
@@ -29,7 +29,7 @@ func (c *Session) ResumeExpiries(ctx context.Context) error {
 }
 
 // ResumeAlone brings up what this host has of sites on several hosts, each by what the host itself has on record, and gives their keys. Trials of them are watched again.
-func (c *Session) ResumeAlone(ctx context.Context) (keys []string, err error) {
+func ResumeAlone(ctx context.Context, c *Session) (keys []string, err error) {
 	if err := c.Allowed(); err != nil {
 		return nil, err
 	}
@@ -50,13 +50,13 @@ func (c *Session) ResumeAlone(ctx context.Context) (keys []string, err error) {
 }
 
 // ResumeSite brings up a site that was up. It gives the site as far as it could be read.
-func (c *Session) ResumeSite(ctx context.Context, m register.Marker) (*site.Site, *apply.Result, error) {
+func ResumeSite(ctx context.Context, c *Session, m register.Marker) (*site.Site, *apply.Result, error) {
 	b := c.atWork()
 	b.SiteDir, b.Twin, b.Force = m.Dir, m.Twin, true
 	var r *apply.Result
 	s, err := b.Load()
 	if err == nil {
-		r, err = b.up(ctx, s, nil, UpOptions{})
+		r, err = up(ctx, b, s, nil, UpOptions{})
 	}
 	if err != nil {
 		c.trouble(m.Key(), err)
@@ -66,7 +66,7 @@ func (c *Session) ResumeSite(ctx context.Context, m register.Marker) (*site.Site
 }
 
 // watchTrial lets a process watch over a trial, whatever becomes of this one.
-func (c *Session) watchTrial(ctx context.Context, s *site.Site) error {
+func watchTrial(ctx context.Context, c *Session, s *site.Site) error {
 	args, err := c.SameSite("trial")
 	if err != nil {
 		return err
@@ -75,7 +75,7 @@ func (c *Session) watchTrial(ctx context.Context, s *site.Site) error {
 }
 
 // TellTrial says how a trial will end.
-func (c *Session) TellTrial(s *site.Site, trial *observe.Trial) {
+func TellTrial(c *Session, s *site.Site, trial *observe.Trial) {
 	how := "stays with \"orrery confirm\", or if its health checks hold until then,"
 	if trial.ByHand {
 		how = "stays with \"orrery confirm\" only,"

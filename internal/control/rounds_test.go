@@ -102,17 +102,17 @@ func TestRoundTrips(t *testing.T) {
 			do        func()
 		}{
 			"plan": {4, func() {
-				_, err := d.Preview(t.Context(), nil, control.PreviewOptions{})
+				_, err := control.Preview(t.Context(), d.Session, nil, control.PreviewOptions{})
 				d.must(err)
 			}},
 			"up, with nothing to do": {12, func() {
-				_, _, err := d.Up(t.Context(), d.site(), nil, control.UpOptions{})
+				_, _, err := control.Up(t.Context(), d.Session, d.site(), nil, control.UpOptions{})
 				d.must(err)
 			}},
 			"status": {6, func() {
-				all, err := d.Status(t.Context(), d.site(), nil)
+				all, err := control.Status(t.Context(), d.Session, d.site(), nil)
 				d.must(err)
-				d.must(d.UnderWayOn(t.Context(), d.site(), all.Fleet))
+				d.must(control.UnderWayOn(t.Context(), d.Session, d.site(), all.Fleet))
 			}},
 		} {
 			if n := rounds(c.do); n > c.maxRounds {

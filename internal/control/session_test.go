@@ -37,11 +37,11 @@ func TestChangedWhileAsked(t *testing.T) {
 			t.Error(err)
 		}
 	}}
-	_, err := d.Stop(t.Context(), s, nil)
+	_, err := control.Stop(t.Context(), d.Session, s, nil)
 	d.wantExit(err, problem.Surprise, "has changed since the plan was made")
 	d.wantNodes("db none running healthy, web1 none stopped -, web2 none running healthy")
 	d.Asker = changes{func() {}}
-	_, err = d.Stop(t.Context(), s, nil)
+	_, err = control.Stop(t.Context(), d.Session, s, nil)
 	d.must(err)
 	d.wantNodes("db none stopped -, web1 none stopped -, web2 none stopped -")
 }
@@ -57,7 +57,7 @@ func TestWaysIntoNodes(t *testing.T) {
 	if len(all) != 3 {
 		t.Errorf("there are %d ways", len(all))
 	}
-	_, err = d.Stop(t.Context(), s, []string{"web1"})
+	_, err = control.Stop(t.Context(), d.Session, s, []string{"web1"})
 	d.must(err)
 	_, err = way.Into(t.Context(), d.Session, s, "web1")
 	d.wantExit(err, problem.Failed, "does not run", "orrery up web1")
@@ -105,7 +105,7 @@ func TestStatusProbe(t *testing.T) {
 	d.stage(700)
 	d.turnTo(700)
 	d.sick = true
-	status, err := d.Status(t.Context(), d.site(), []string{"web2", "db", "web1"})
+	status, err := control.Status(t.Context(), d.Session, d.site(), []string{"web2", "db", "web1"})
 	d.must(err)
 	status.CheckHealth(t.Context())
 	status.SickFirst()
@@ -133,7 +133,7 @@ func TestBatchPutBack(t *testing.T) {
 	if !ok {
 		t.Fatal("1 is no batch")
 	}
-	_, _, err := d.Up(t.Context(), d.site(), nil, control.UpOptions{Batch: one})
+	_, _, err := control.Up(t.Context(), d.Session, d.site(), nil, control.UpOptions{Batch: one})
 	if err == nil || !strings.Contains(d.watch.text(), "web1: start: this failure was ordered") {
 		t.Fatalf("%v; told was %s", err, d.watch.text())
 	}
@@ -156,15 +156,15 @@ func TestGiveUpRollback(t *testing.T) {
 		d.stage(n)
 		d.turnTo(n)
 	}
-	staged, err := d.Stage(t.Context(), d.site(), nil, control.StageOptions{Release: 700})
+	staged, err := control.Stage(t.Context(), d.Session, d.site(), nil, control.StageOptions{Release: 700})
 	d.must(err)
 	if len(staged.Spared) != 3 {
 		t.Errorf("spared were %v", staged.Spared)
 	}
-	if _, err = d.Stage(t.Context(), d.site(), nil, control.StageOptions{Release: 700, GiveUp: true}); err != nil {
+	if _, err = control.Stage(t.Context(), d.Session, d.site(), nil, control.StageOptions{Release: 700, GiveUp: true}); err != nil {
 		t.Fatal(err)
 	}
-	_, err = d.Rollback(t.Context(), d.site(), nil)
+	_, err = control.Rollback(t.Context(), d.Session, d.site(), nil)
 	d.wantExit(err, problem.Mistake, "no former release")
 	d.wantLive(701)
 }
@@ -173,15 +173,15 @@ func TestGiveUpRollback(t *testing.T) {
 func TestReleaseOfTwin(t *testing.T) {
 	d := newDesk(t)
 	d.up()
-	_, _, err := d.CreateTwin(t.Context(), twinOf("toykat", d.dir, "dev"))
+	_, _, err := control.CreateTwin(t.Context(), d.Session, twinOf("toykat", d.dir, "dev"))
 	d.must(err)
 	of := *d.Session
 	of.Twin = "dev"
 	s, err := of.Load()
 	d.must(err)
-	_, err = of.Stage(t.Context(), s, nil, control.StageOptions{Release: 700})
+	_, err = control.Stage(t.Context(), &of, s, nil, control.StageOptions{Release: 700})
 	d.must(err)
-	made, err := of.Switch(t.Context(), s, nil, control.SwitchOptions{Release: 700})
+	made, err := control.Switch(t.Context(), &of, s, nil, control.SwitchOptions{Release: 700})
 	d.must(err)
 	if made.Site != "toykat.dev" || made.To["db"] != 700 {
 		t.Errorf("switched was %+v", made)
@@ -189,7 +189,7 @@ func TestReleaseOfTwin(t *testing.T) {
 	d.wantLive(0) // of the original
 	for edit, want := range map[string]string{"": "", "memory = \"99MiB\"\n": "edits of nodes wait for the next release, because release 700 is live: db: memory changed"} {
 		d.write("site.toml", strings.Replace(toykat, "[node.db]\n", "[node.db]\n"+edit, 1))
-		p, err := of.Preview(t.Context(), nil, control.PreviewOptions{})
+		p, err := control.Preview(t.Context(), &of, nil, control.PreviewOptions{})
 		d.must(err)
 		if got := strings.Join(p.Warnings, "\n"); got != want || !p.Empty() {
 			t.Errorf("after the edit %q plan says %q: %v", edit, got, p)
@@ -202,7 +202,7 @@ func TestForgottenTrial(t *testing.T) {
 	d := newDesk(t)
 	d.up()
 	d.stage(700)
-	made, err := d.Switch(t.Context(), d.site(), nil, control.SwitchOptions{Release: 700, Within: hour})
+	made, err := control.Switch(t.Context(), d.Session, d.site(), nil, control.SwitchOptions{Release: 700, Within: hour})
 	d.must(err)
 	if made.Trial == nil {
 		t.Fatal("there is no trial")
@@ -212,9 +212,9 @@ func TestForgottenTrial(t *testing.T) {
 	if waiting, _ := d.Waiting(); len(waiting) != 1 {
 		t.Errorf("%v watch", waiting)
 	}
-	_, err = d.Stage(t.Context(), d.site(), nil, control.StageOptions{Release: 701})
+	_, err = control.Stage(t.Context(), d.Session, d.site(), nil, control.StageOptions{Release: 701})
 	d.must(err)
-	_, err = d.Switch(t.Context(), d.site(), nil, control.SwitchOptions{Release: 701})
+	_, err = control.Switch(t.Context(), d.Session, d.site(), nil, control.SwitchOptions{Release: 701})
 	d.wantExit(err, problem.Mistake, "is on trial until")
 	h, err := d.Bare(t.Context(), d.site())
 	d.must(err)
@@ -251,7 +251,7 @@ func TestMember(t *testing.T) {
 	s := d.site()
 	d.Member = &member.Person{Name: "ada"}
 	ran := false
-	d.must(d.Noted(s, func() error { ran = true; return nil }))
+	d.must(control.Noted(d.Session, s, func() error { ran = true; return nil }))
 	f, err := d.Bare(t.Context(), s)
 	d.must(err)
 	entries, _, err := f.All[0].Runs.ReadJournal(t.Context(), 0)
@@ -261,6 +261,6 @@ func TestMember(t *testing.T) {
 	}
 	of := twinOf("toykat", d.dir, "dev")
 	of.Options = twin.Options{Name: "dev", Owner: "ada", NAT: true}
-	err = d.Grant(s, &of)
+	err = control.Grant(d.Session, s, &of)
 	d.wantExit(err, problem.Refused)
 }

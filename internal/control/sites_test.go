@@ -26,12 +26,12 @@ func TestSiteByName(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, production := range map[string]bool{"karoo": true, "lost": false, "unknown": true} {
-		if s, err := a.siteByName(name); err != nil || s.Production != production {
+		if s, err := siteByName(a, name); err != nil || s.Production != production {
 			t.Errorf("%s: %+v, %v", name, s, err)
 		}
 	}
 	for name, want := range map[string]string{"karo": "did you mean karoo?", "..": "orrery ls", "": "orrery ls", "nothing-like-it": "orrery ls"} {
-		if _, err := a.siteByName(name); problem.Exit(err) != int(problem.Usage) || !strings.Contains(err.Error(), want) {
+		if _, err := siteByName(a, name); problem.Exit(err) != int(problem.Usage) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", name, err)
 		}
 	}

@@ -186,7 +186,7 @@ func TestSnapshotKilled(t *testing.T) {
 			}
 			return
 		}
-		d.must(d.UnderWay(d.Context(), s))
+		d.must(control.UnderWay(d.Context(), d.Session, s))
 		_, err = snapshots.Restore(t.Context(), d.Session, s, taken.ID, nil)
 		d.must(err)
 		d.up()

@@ -30,11 +30,11 @@ type Staged struct {
 }
 
 // Stage makes a release beside what is live, and proves it in quarantine.
-func (c *Session) Stage(ctx context.Context, s *site.Site, selectors []string, o StageOptions) (*Staged, error) {
+func Stage(ctx context.Context, c *Session, s *site.Site, selectors []string, o StageOptions) (*Staged, error) {
 	if o.Release == 0 {
 		return nil, problem.New(problem.Usage, "you can only stage a release").Try("declare it as a release: [release.700]")
 	}
-	staged, err := c.quarantine(s, o.Release)
+	staged, err := quarantine(c, s, o.Release)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func (c *Session) Stage(ctx context.Context, s *site.Site, selectors []string, o
 			if f.Site() != staged { // of the copy that is kept already
 				return nil
 			}
-			return c.keepRelease(ctx, f, s, staged, o.Release)
+			return keepRelease(ctx, c, f, s, staged, o.Release)
 		},
 		Plan: func(hosts []observe.Host) (*plan.Plan, error) {
 			if o.GiveUp {
@@ -71,7 +71,7 @@ func (c *Session) Stage(ctx context.Context, s *site.Site, selectors []string, o
 				}
 			}
 			end.Spared = release.Spared(staged, hosts, goal)
-			p, of, err := release.Stage(staged, c.stagedBefore(ctx, f, s, o.Release), hosts, goal)
+			p, of, err := release.Stage(staged, stagedBefore(ctx, c, f, s, o.Release), hosts, goal)
 			if err == nil {
 				f.Use(of)
 			}
@@ -97,18 +97,18 @@ func giveUp(ctx context.Context, f *apply.Fleet, number int, goal plan.Goal) err
 }
 
 // keepRelease lets the hosts keep a copy of the site directory from which a release is staged.
-func (c *Session) keepRelease(ctx context.Context, f *apply.Fleet, s, staged *site.Site, number int) error {
+func keepRelease(ctx context.Context, c *Session, f *apply.Fleet, s, staged *site.Site, number int) error {
 	return c.Call(s).Keep(ctx, f, staged, number, Who())
 }
 
 // releaseOf gives the site as a release makes it that was staged.
-func (c *Session) releaseOf(ctx context.Context, f *apply.Fleet, s *site.Site, number int) (*site.Site, error) {
+func releaseOf(ctx context.Context, c *Session, f *apply.Fleet, s *site.Site, number int) (*site.Site, error) {
 	return c.Call(s).Release(ctx, f, number)
 }
 
 // stagedBefore gives the site of a release's quarantine as it was staged before, or nil if it was not, or that cannot be read.
-func (c *Session) stagedBefore(ctx context.Context, f *apply.Fleet, s *site.Site, number int) *site.Site {
-	made, err := c.releaseOf(ctx, f, s, number)
+func stagedBefore(ctx context.Context, c *Session, f *apply.Fleet, s *site.Site, number int) *site.Site {
+	made, err := releaseOf(ctx, c, f, s, number)
 	if err != nil {
 		return nil
 	}
@@ -118,7 +118,7 @@ func (c *Session) stagedBefore(ctx context.Context, f *apply.Fleet, s *site.Site
 }
 
 // declared returns a release as the site directory makes it now.
-func (c *Session) declared(s *site.Site, number int) (*site.Site, error) {
+func declared(c *Session, s *site.Site, number int) (*site.Site, error) {
 	if s.Original == nil {
 		return twin.Release(s, number)
 	}
@@ -126,8 +126,8 @@ func (c *Session) declared(s *site.Site, number int) (*site.Site, error) {
 }
 
 // quarantine returns the site of a release's quarantine.
-func (c *Session) quarantine(s *site.Site, number int) (*site.Site, error) {
-	made, err := c.declared(s, number)
+func quarantine(c *Session, s *site.Site, number int) (*site.Site, error) {
+	made, err := declared(c, s, number)
 	if err != nil || number == 0 {
 		return made, err
 	}

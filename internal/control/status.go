@@ -9,7 +9,7 @@ import (
 )
 
 // Status gives the nodes that selectors mean, in the order in which they are declared, with those beside the live ones.
-func (c *Session) Status(ctx context.Context, s *site.Site, selectors []string) (*status.Status, error) {
+func Status(ctx context.Context, c *Session, s *site.Site, selectors []string) (*status.Status, error) {
 	if err := c.AllowedOn(s); err != nil {
 		return nil, err // the records of nodes are nobody else's to read
 	}

@@ -55,8 +55,8 @@ type Switched struct {
 }
 
 // Switch makes a staged release live for the nodes that selectors mean (none: all that are staged), all of it or nothing.
-func (c *Session) Switch(ctx context.Context, s *site.Site, selectors []string, o SwitchOptions) (*Switched, error) {
-	t, err := c.switchTo(ctx, s, selectors, o.Release)
+func Switch(ctx context.Context, c *Session, s *site.Site, selectors []string, o SwitchOptions) (*Switched, error) {
+	t, err := switchTo(ctx, c, s, selectors, o.Release)
 	if err != nil {
 		return nil, err
 	}
@@ -74,8 +74,8 @@ func (c *Session) Switch(ctx context.Context, s *site.Site, selectors []string, 
 }
 
 // Rollback returns to what was live before: the nodes that selectors mean or, without, all that have a former release.
-func (c *Session) Rollback(ctx context.Context, s *site.Site, selectors []string) (*Switched, error) {
-	t, err := c.goingBack(ctx, s, selectors)
+func Rollback(ctx context.Context, c *Session, s *site.Site, selectors []string) (*Switched, error) {
+	t, err := goingBack(ctx, c, s, selectors)
 	if err != nil {
 		return nil, err
 	}
@@ -83,8 +83,8 @@ func (c *Session) Rollback(ctx context.Context, s *site.Site, selectors []string
 }
 
 // switchTo prepares a switch of the nodes that selectors mean (none: all that are staged) to a release.
-func (c *Session) switchTo(ctx context.Context, s *site.Site, selectors []string, number int) (*change, error) {
-	t, err := c.newChange(ctx, s)
+func switchTo(ctx context.Context, c *Session, s *site.Site, selectors []string, number int) (*change, error) {
+	t, err := newChange(ctx, c, s)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +114,7 @@ func (c *Session) switchTo(ctx context.Context, s *site.Site, selectors []string
 	return t, nil
 }
 
-func (c *Session) newChange(ctx context.Context, s *site.Site) (*change, error) {
+func newChange(ctx context.Context, c *Session, s *site.Site) (*change, error) {
 	if err := c.AllowedOn(s); err != nil {
 		return nil, err
 	}
@@ -257,7 +257,7 @@ func (t *change) intend(ctx context.Context, live map[string]int) error {
 	if err := t.hosts.WriteReleases(r); err != nil || t.trial == nil || t.apart() {
 		return err
 	}
-	return t.watchTrial(ctx, t.site) // before the trial begins, lest it begin and nobody watch
+	return watchTrial(ctx, t.Session, t.site) // before the trial begins, lest it begin and nobody watch
 }
 
 // apart reports whether a trial begins that each host watches over by itself, without the site directory.
@@ -324,8 +324,8 @@ func (t *change) halfWay(cause error) error {
 }
 
 // goingBack prepares the return to the former release.
-func (c *Session) goingBack(ctx context.Context, s *site.Site, selectors []string) (*change, error) {
-	t, err := c.newChange(ctx, s)
+func goingBack(ctx context.Context, c *Session, s *site.Site, selectors []string) (*change, error) {
+	t, err := newChange(ctx, c, s)
 	if err != nil {
 		return nil, err
 	}

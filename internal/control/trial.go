@@ -15,12 +15,12 @@ import (
 const rolledBack = "it was rolled back"
 
 // Confirm ends the trial of a release: it stays live. If there is none, it gives how the last one ended.
-func (c *Session) Confirm(ctx context.Context, s *site.Site, why string) (*observe.TrialEnd, error) {
-	t, err := c.newChange(ctx, s)
+func Confirm(ctx context.Context, c *Session, s *site.Site, why string) (*observe.TrialEnd, error) {
+	t, err := newChange(ctx, c, s)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.catchUp(ctx, s, t.hosts); err != nil {
+	if err := catchUp(ctx, c, s, t.hosts); err != nil {
 		return nil, err
 	}
 	letGo, err := c.Patiently().Hold(ctx, s, t.hosts)
@@ -53,7 +53,7 @@ func (c *Session) Confirm(ctx context.Context, s *site.Site, why string) (*obser
 func trialName(s *site.Site) string { return "trial-" + s.Key() }
 
 // forgetLive ends what was under way of releases when all nodes of a site have ended, on all of its hosts. Which were live is kept for the next up.
-func (c *Session) forgetLive(ctx context.Context, s *site.Site, f *apply.Fleet) error {
+func forgetLive(ctx context.Context, c *Session, s *site.Site, f *apply.Fleet) error {
 	r, err := f.ReadReleases(ctx)
 	if err != nil || r.Former == nil && r.Switch == nil && r.Trial == nil && r.Ended == nil {
 		return err

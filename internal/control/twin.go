@@ -11,7 +11,7 @@ import (
 )
 
 // EndTwin ends a twin. Its site file need not be readable any more: what is on the host tells what there is.
-func (c *Session) EndTwin(ctx context.Context, r twin.Record) error {
+func EndTwin(ctx context.Context, c *Session, r twin.Record) error {
 	s := &site.Site{Name: r.Site, Twin: r.Options.Name}
 	f, err := c.Bare(ctx, s)
 	if err != nil {

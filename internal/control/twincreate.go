@@ -14,13 +14,13 @@ import (
 
 // CreateTwin makes a twin, fills its volumes and brings it up. What is known of it is written first, so that a run
 // that is killed leaves a twin that can be brought up or destroyed.
-func (c *Session) CreateTwin(ctx context.Context, of twin.Record) (*site.Site, *apply.Result, error) {
+func CreateTwin(ctx context.Context, c *Session, of twin.Record) (*site.Site, *apply.Result, error) {
 	if err := fill.Possible(of.Volumes); err != nil {
 		return nil, nil, err
 	}
 	b := *c
 	b.Twin, b.SiteDir, b.Force = of.Options.Name, of.Dir, true // whoever makes it for somebody else brings it up
-	original, _, err := c.Original(of.Dir)
+	original, _, err := Original(c, of.Dir)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -39,21 +39,21 @@ func (c *Session) CreateTwin(ctx context.Context, of twin.Record) (*site.Site, *
 	if err := c.Note(original, c.Command, "twin "+of.Options.Name); err != nil {
 		return nil, nil, err
 	}
-	if err := b.fillOnce(ctx, s, true); err != nil {
+	if err := fillOnce(ctx, &b, s, true); err != nil {
 		return nil, nil, err
 	}
-	r, err := b.up(ctx, s, nil, UpOptions{})
+	r, err := up(ctx, &b, s, nil, UpOptions{})
 	return s, r, err
 }
 
 // expire lets a twin be destroyed when its time is over.
-func (c *Session) expire(ctx context.Context, r twin.Record) error {
+func expire(ctx context.Context, c *Session, r twin.Record) error {
 	return c.machine().Later(ctx, twins.Expiry(&r))
 }
 
 // fillOnce gives the volumes of a twin what they begin with, before it is up for the first time. Fresh says that the caller has just
 // made it, and named the program that fills them.
-func (c *Session) fillOnce(ctx context.Context, s *site.Site, fresh bool) error {
+func fillOnce(ctx context.Context, c *Session, s *site.Site, fresh bool) error {
 	r, known := c.Known[s.Key()]
 	if s.Twin == "" || !known {
 		return nil

@@ -9,17 +9,17 @@ import (
 )
 
 // UnderWay tells of a trial, of the end of a twin, and of a snapshot that was being put back. A switch that is under way, or was interrupted, is the error.
-func (c *Session) UnderWay(ctx context.Context, s *site.Site) error {
+func UnderWay(ctx context.Context, c *Session, s *site.Site) error {
 	f, _, err := c.Reached(ctx, s)
 	if err != nil {
 		return err
 	}
-	return c.UnderWayOn(ctx, s, f)
+	return UnderWayOn(ctx, c, s, f)
 }
 
 // UnderWayOn tells the same by hosts that were reached just now.
-func (c *Session) UnderWayOn(ctx context.Context, s *site.Site, f *apply.Fleet) error {
-	if twin, so := c.Forgotten(s.Key()); so {
+func UnderWayOn(ctx context.Context, c *Session, s *site.Site, f *apply.Fleet) error {
+	if twin, so := Forgotten(c, s.Key()); so {
 		c.notice(s.Key(), "twin %s is to end at %s, but the process that waited for that has ended (orrery resume, and whatever changes a site here, sees to it)",
 			s.Twin, phrase.Clock(twin.Expires))
 	}

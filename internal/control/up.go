@@ -27,36 +27,36 @@ type UpOptions struct {
 // Up brings up the nodes that selectors mean, or all of a site, and goes on with the trial of a release, also if not all of the site comes up. The result
 // is nil if there was nothing to do. A restore that was interrupted is brought to its end first: if that brings the site up from
 // another directory, elsewhere names it, and nothing else is done.
-func (c *Session) Up(ctx context.Context, s *site.Site, selectors []string, o UpOptions) (r *apply.Result, elsewhere string, err error) {
-	if elsewhere = c.restoredFrom(s); elsewhere == "" || o.Backup != "" {
-		r, err = c.up(ctx, s, selectors, o)
+func Up(ctx context.Context, c *Session, s *site.Site, selectors []string, o UpOptions) (r *apply.Result, elsewhere string, err error) {
+	if elsewhere = restoredFrom(c, s); elsewhere == "" || o.Backup != "" {
+		r, err = up(ctx, c, s, selectors, o)
 		return r, "", err
 	}
 	b := *c
 	b.SiteDir = elsewhere
 	if s, err = b.Load(); err == nil {
-		_, err = b.up(ctx, s, nil, o)
+		_, err = up(ctx, &b, s, nil, o)
 	}
 	return nil, elsewhere, err
 }
 
-func (c *Session) up(ctx context.Context, s *site.Site, selectors []string, o UpOptions) (r *apply.Result, err error) {
+func up(ctx context.Context, c *Session, s *site.Site, selectors []string, o UpOptions) (r *apply.Result, err error) {
 	f, chosen, err := c.ChosenHosts(ctx, s, selectors)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, c.resumeTrial(ctx, s)) }()
-	if err := c.fillOnce(ctx, s, false); err != nil {
+	defer func() { err = errors.Join(err, resumeTrial(ctx, c, s)) }()
+	if err := fillOnce(ctx, c, s, false); err != nil {
 		return nil, err
 	}
 	j := &Job{
 		Session: c, Site: s, Base: s, Hosts: f, Undo: o.Undo, Parallel: o.Parallel, Before: func() error { return c.markUp(s) },
 		Restores: true, Backup: o.Backup,
 		Plan: func(hosts []observe.Host) (*plan.Plan, error) {
-			return c.planUp(s, hosts, plan.Goal{Nodes: withWaiting(s, hosts, chosen), Batch: o.Batch, Releases: f.Releases()})
+			return planUp(c, s, hosts, plan.Goal{Nodes: withWaiting(s, hosts, chosen), Batch: o.Batch, Releases: f.Releases()})
 		},
 		Ask: func(c *Session, p *plan.Plan) (bool, error) {
-			c.tellOrphans(s, p.Orphans)
+			tellOrphans(c, s, p.Orphans)
 			disturbed := p.Disturbed()
 			if len(disturbed) == 0 {
 				return false, nil
@@ -65,16 +65,16 @@ func (c *Session) up(ctx context.Context, s *site.Site, selectors []string, o Up
 		},
 	}
 	if o.Probe {
-		j.Probe = func(hosts []observe.Host) error { return c.Probe(ctx, f, hosts, chosen) }
+		j.Probe = func(hosts []observe.Host) error { return Probe(ctx, c, f, hosts, chosen) }
 	}
 	if r, err = j.Run(ctx); err != nil {
 		return r, err
 	}
-	return r, c.scheduleMirrors(ctx, s, f)
+	return r, scheduleMirrors(ctx, c, s, f)
 }
 
 // planUp plans what makes the hosts as declared, and says what a live release keeps from being so.
-func (c *Session) planUp(s *site.Site, seen []observe.Host, goal plan.Goal) (*plan.Plan, error) {
+func planUp(c *Session, s *site.Site, seen []observe.Host, goal plan.Goal) (*plan.Plan, error) {
 	p, err := plan.Up(s, seen, goal)
 	if err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func (c *Session) planUp(s *site.Site, seen []observe.Host, goal plan.Goal) (*pl
 		return nil, err
 	}
 	p.Warnings = append(p.Warnings, release.Returning(s, seen, goal)...)
-	p.Warnings = append(p.Warnings, release.Waiting(s, seen, goal, p.Homes, func(number int) (*site.Site, error) { return c.declared(s, number) })...)
+	p.Warnings = append(p.Warnings, release.Waiting(s, seen, goal, p.Homes, func(number int) (*site.Site, error) { return declared(c, s, number) })...)
 	return p, hosts.Joined(s, seen, p)
 }
 
@@ -95,7 +95,7 @@ type PreviewOptions struct {
 }
 
 // Preview gives what Up or Down would do.
-func (c *Session) Preview(ctx context.Context, selectors []string, o PreviewOptions) (*plan.Plan, error) {
+func Preview(ctx context.Context, c *Session, selectors []string, o PreviewOptions) (*plan.Plan, error) {
 	s, err := c.Load()
 	if err != nil {
 		return nil, err
@@ -106,7 +106,7 @@ func (c *Session) Preview(ctx context.Context, selectors []string, o PreviewOpti
 	}
 	var under error
 	var both sync.WaitGroup // a host that is far away is asked both at once
-	both.Go(func() { under = c.UnderWayOn(ctx, s, f) })
+	both.Go(func() { under = UnderWayOn(ctx, c, s, f) })
 	hosts, err := c.Seen(ctx, f)
 	both.Wait()
 	if under != nil {
@@ -116,7 +116,7 @@ func (c *Session) Preview(ctx context.Context, selectors []string, o PreviewOpti
 		return nil, err
 	}
 	if o.Probe {
-		if err := c.Probe(ctx, f, hosts, chosen); err != nil {
+		if err := Probe(ctx, c, f, hosts, chosen); err != nil {
 			return nil, err
 		}
 	}
@@ -124,12 +124,12 @@ func (c *Session) Preview(ctx context.Context, selectors []string, o PreviewOpti
 	if o.Down {
 		return release.Down(s, hosts, goal), nil
 	}
-	p, err := c.planUp(s, hosts, goal)
+	p, err := planUp(c, s, hosts, goal)
 	return p, f.Explain(err)
 }
 
 // tellOrphans names the volumes that no node uses any more.
-func (c *Session) tellOrphans(s *site.Site, orphans []orphan.Orphan) {
+func tellOrphans(c *Session, s *site.Site, orphans []orphan.Orphan) {
 	for _, o := range orphans {
 		if o.Unexpected() {
 			c.Watcher.Tell(Event{Kind: Orphan, Site: s.Key(), Text: o.String()})

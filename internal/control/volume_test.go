@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"orrery/internal/control"
 	"orrery/internal/control/volumes"
 	"orrery/internal/problem"
 )
@@ -51,7 +52,7 @@ func TestAdopt(t *testing.T) {
 	d.write("site.toml", renamed)
 	_, err = volumes.Adopt(t.Context(), d.Session, "db", "ledger", nil)
 	d.wantExit(err, problem.Refused, "node ledger runs", "orrery stop ledger")
-	_, err = d.Stop(t.Context(), d.site(), []string{"ledger"})
+	_, err = control.Stop(t.Context(), d.Session, d.site(), []string{"ledger"})
 	d.must(err)
 	d.fault.Fail("Destroy", "db", 1, nil)
 	_, err = volumes.Adopt(t.Context(), d.Session, "db", "ledger", nil)
@@ -101,7 +102,7 @@ func TestMirror(t *testing.T) {
 	if last().Problem == "" {
 		t.Error("what went wrong is not told")
 	}
-	_, _, err := d.CreateTwin(t.Context(), twinOf("toykat", d.dir, "dev"))
+	_, _, err := control.CreateTwin(t.Context(), d.Session, twinOf("toykat", d.dir, "dev"))
 	d.must(err)
 	d.wantExit(volumes.Verify(t.Context(), d.ofTwin("dev").Session, nil, nil), problem.Refused, "volumes of a twin are not mirrored")
 

@@ -16,10 +16,10 @@ import (
 )
 
 // watched reports whether somebody watches over a trial of a site.
-func (c *Session) watched(s *site.Site) bool { return host.Held(hosts.TrialLock(c.Dirs, s.Key())) }
+func watched(c *Session, s *site.Site) bool { return host.Held(hosts.TrialLock(c.Dirs, s.Key())) }
 
 // WatchTrial watches over a trial until it is over, and ends it when it is to end. It gives how it ended.
-func (c *Session) WatchTrial(ctx context.Context, s *site.Site) (*observe.TrialEnd, error) {
+func WatchTrial(ctx context.Context, c *Session, s *site.Site) (*observe.TrialEnd, error) {
 	lock, err := host.TakeLockWithin(ctx, hosts.WatchTimeout, hosts.TrialLock(c.Dirs, s.Key()), c.Holder())
 	if err != nil {
 		return nil, err
@@ -34,17 +34,17 @@ func (c *Session) WatchTrial(ctx context.Context, s *site.Site) (*observe.TrialE
 			return f.ReadReleases(ctx)
 		},
 		Lives: func(pid int) bool { return syscall.Kill(pid, 0) == nil },
-		Sick:  func(ctx context.Context, nodes []string) (string, error) { return c.sick(ctx, s, nodes) },
+		Sick:  func(ctx context.Context, nodes []string) (string, error) { return sick(ctx, c, s, nodes) },
 		Confirm: func(ctx context.Context) error {
-			_, err := c.atWork().Confirm(ctx, s, "its health checks held")
+			_, err := Confirm(ctx, c.atWork(), s, "its health checks held")
 			return err
 		},
 		GoBack: func(ctx context.Context, why string) error {
-			t, err := c.newChange(ctx, s)
+			t, err := newChange(ctx, c, s)
 			if err != nil || t.before.Trial == nil {
 				return err
 			}
-			return c.goBack(ctx, s, t, why)
+			return goBack(ctx, c, s, t, why)
 		},
 		Now:  host.Now,
 		Wait: func(ctx context.Context, d time.Duration) { _ = host.Pause(ctx, d) },
@@ -59,9 +59,9 @@ func (c *Session) WatchTrial(ctx context.Context, s *site.Site) (*observe.TrialE
 
 // AwaitTrial waits for the end of a trial, and gives how it ended. That it has failed on one of several hosts, each of which watches
 // over it by itself, lets all go back at once.
-func (c *Session) AwaitTrial(ctx context.Context, s *site.Site) (*observe.TrialEnd, error) {
+func AwaitTrial(ctx context.Context, c *Session, s *site.Site) (*observe.TrialEnd, error) {
 	for {
-		t, err := c.newChange(ctx, s)
+		t, err := newChange(ctx, c, s)
 		if err != nil {
 			return nil, err
 		}
@@ -73,7 +73,7 @@ func (c *Session) AwaitTrial(ctx context.Context, s *site.Site) (*observe.TrialE
 			return nil, err
 		}
 		if len(failing) > 0 {
-			return nil, c.goBack(ctx, s, t, failing[hosts.FirstOf(failing)])
+			return nil, goBack(ctx, c, s, t, failing[hosts.FirstOf(failing)])
 		}
 		if host.Pause(ctx, awaitInterval) != nil {
 			return nil, problem.New(problem.Interrupted, "no longer waiting; the trial continues").Try("orrery status shows it; orrery confirm or orrery rollback ends it")
@@ -85,8 +85,8 @@ func (c *Session) AwaitTrial(ctx context.Context, s *site.Site) (*observe.TrialE
 const awaitInterval = time.Second
 
 // sick names a node that is not healthy, and why; "": all are.
-func (c *Session) sick(ctx context.Context, s *site.Site, nodes []string) (string, error) {
-	all, err := c.Status(ctx, s, nodes)
+func sick(ctx context.Context, c *Session, s *site.Site, nodes []string) (string, error) {
+	all, err := Status(ctx, c, s, nodes)
 	if err != nil {
 		return "", err
 	}
@@ -100,7 +100,7 @@ func (c *Session) sick(ctx context.Context, s *site.Site, nodes []string) (strin
 }
 
 // goBack ends a trial with the return to what was live before it. Somebody who is at work is waited for.
-func (c *Session) goBack(ctx context.Context, s *site.Site, t *change, why string) error {
+func goBack(ctx context.Context, c *Session, s *site.Site, t *change, why string) error {
 	trial := t.before.Trial
 	t.to, t.back, t.ends, t.why = trial.Back, true, trial, why
 	if err := c.Call(s).Learn(ctx, t.hosts, t.to); err != nil {

@@ -42,7 +42,7 @@ func (c *Session) MayChange(s *site.Site) error {
 }
 
 // Original loads the site of which a twin is to be made: a directory, or the name of a site that is up here.
-func (c *Session) Original(text string) (*site.Site, string, error) {
+func Original(c *Session, text string) (*site.Site, string, error) {
 	dir := text
 	if c.Member != nil {
 		dir = c.SiteDir // that was settled

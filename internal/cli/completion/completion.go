@@ -351,7 +351,7 @@ func (a words) snapshots() ([]string, cobra.ShellCompDirective) {
 // mirrored gives the volumes that have a mirror.
 func (a words) mirrored() ([]string, cobra.ShellCompDirective) {
 	var some []string
-	all, _ := a.Mirrors(a.site())
+	all, _ := control.Mirrors(a.Session, a.site())
 	for _, m := range all {
 		some = append(some, m.Volume)
 	}

@@ -1,6 +1,8 @@
 package hostverb
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
 	"orrery/internal/control"
@@ -17,7 +19,7 @@ func helper(s *control.Session) *cobra.Command {
 		Use: here.Helper, Hidden: true, Args: cobra.NoArgs,
 		Short: "Do what is asked along the standard streams, for somebody who reaches this host from another",
 		RunE: func(c *cobra.Command, _ []string) error {
-			return here.This{Dirs: s.Dirs, Version: s.Version}.Help(c.Context(), lab.Bench{Session: s}, s.WaitAgain)
+			return here.This{Dirs: s.Dirs, Version: s.Version}.Help(c.Context(), lab.Bench{Session: s}, func(ctx context.Context) { control.WaitAgain(ctx, s) })
 		},
 	}
 }

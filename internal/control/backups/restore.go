@@ -322,7 +322,7 @@ func (r *restoring) bring(ctx context.Context) (*control.Restored, error) {
 	if r.manifest.Partial {
 		names = slices.DeleteFunc(nodesIn(r.manifest), func(name string) bool { _, declared := r.site.Node(name); return !declared })
 	}
-	_, _, err := r.Up(ctx, r.site, names, control.UpOptions{Parallel: r.o.Parallel, Backup: r.id})
+	_, _, err := control.Up(ctx, r.Session, r.site, names, control.UpOptions{Parallel: r.o.Parallel, Backup: r.id})
 	if err != nil {
 		return nil, err
 	}

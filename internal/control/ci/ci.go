@@ -66,7 +66,7 @@ func New(c *control.Session, w Watcher, o Options) (*Proof, error) {
 			return nil, err
 		}
 	}
-	s, dir, err := c.Original(o.Site)
+	s, dir, err := control.Original(c, o.Site)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"orrery/internal/ci"
+	"orrery/internal/control"
 	"orrery/internal/control/way"
 	"orrery/internal/host"
 	"orrery/internal/problem"
@@ -52,7 +53,7 @@ func (p *Proof) Run(ctx context.Context) error {
 // prove brings the twin up and runs the tests.
 func (p *Proof) prove(ctx context.Context) error {
 	began := time.Now()
-	if _, _, err := p.CreateTwin(ctx, p.Twin); err != nil {
+	if _, _, err := control.CreateTwin(ctx, p.Session, p.Twin); err != nil {
 		if cause := context.Cause(ctx); cause != nil {
 			err = errors.Join(cause, err)
 		}

@@ -170,7 +170,7 @@ func (s *stand) ground(ctx context.Context) (*setting.Ground, error) {
 	}
 	g, err := s.Places(s.site, setting.Here{
 		Engine: func(name string) engine.Engine { return near.ByName()[name] },
-		Tree:   s.Store().Tree, Tools: tools, Run: s.Dirs.Run,
+		Tree:   control.Store(s.Session).Tree, Tools: tools, Run: s.Dirs.Run,
 	})
 	if err != nil {
 		return nil, err

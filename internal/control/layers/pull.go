@@ -58,7 +58,7 @@ func Pull(ctx context.Context, c *control.Session, o PullOptions) (*Pulled, erro
 	if err := buildMissing(ctx, c, &upstream, recipes); err != nil {
 		return nil, err
 	}
-	store := c.Store()
+	store := control.Store(c)
 	layers, err := contents(store, recipes)
 	if err != nil {
 		return nil, err

@@ -57,7 +57,7 @@ func OfNode(ctx context.Context, c *control.Session, s *site.Site, name string, 
 
 // OfLayer reads what was printed when a layer was built.
 func OfLayer(c *control.Session, digest string, out io.Writer) error {
-	log, err := os.Open(c.Store().LogOf(digest))
+	log, err := os.Open(control.Store(c).LogOf(digest))
 	return kept(out, log, err, "layer "+digest)
 }
 

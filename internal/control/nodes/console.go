@@ -51,11 +51,11 @@ func thereOf(ctx context.Context, c *control.Session, s *site.Site, name string)
 		return nil, nil, err
 	}
 	for on, there := range all {
-		i := slices.IndexFunc(there, func(n observe.Node) bool { return n.Name == name && c.Meant(&n) })
+		i := slices.IndexFunc(there, func(n observe.Node) bool { return n.Name == name && control.Meant(c, &n) })
 		if i < 0 {
 			continue
 		}
-		if c.Barred(&there[i]) {
+		if control.Barred(c, &there[i]) {
 			return nil, nil, problem.New(problem.Refused, "node %s is privileged; nothing was done", name).Try("ask whoever administers this host")
 		}
 		return f.All[on], &there[i], nil

@@ -40,7 +40,7 @@ func Exec(ctx context.Context, c *control.Session, s *site.Site, selectors []str
 		return nil, err
 	}
 	var endings []Ending
-	failed := c.Noted(s, func() (err error) {
+	failed := control.Noted(c, s, func() (err error) {
 		endings, err = crowd.Speak(ctx, show(crowd.Nodes), func(ctx context.Context, i int, in host.Runner, to Speaker) error {
 			defer input.close(i)
 			return in.Run(ctx, host.Command{Args: o.Command, User: o.User, Stdin: input.of(i), Stdout: to.Out(), Stderr: to.Errs()})

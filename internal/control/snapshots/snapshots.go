@@ -69,7 +69,7 @@ func (t *taking) choose(ctx context.Context, chosen map[string]bool) error {
 		var ids []int
 		for j := range seen[i].Nodes {
 			n := &seen[i].Nodes[j]
-			if n.State != observe.Broken && t.Meant(n) && (chosen == nil || chosen[n.Name]) {
+			if n.State != observe.Broken && control.Meant(t.Session, n) && (chosen == nil || chosen[n.Name]) {
 				ids = append(ids, n.ID)
 			}
 		}

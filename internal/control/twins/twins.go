@@ -68,7 +68,7 @@ func Destroy(ctx context.Context, c *control.Session, name string) error {
 		return problem.New(problem.Mistake, "twin %s is on hosts %s", name, phrase.List(r.Hosts, 12)).
 			Try("run it with -C and the directory of the site, which says where they are; orrery twin destroy %s --here ends what is on this machine", key)
 	}
-	return b.EndTwin(ctx, r)
+	return control.EndTwin(ctx, b, r)
 }
 
 // of gives the site that is meant, of which there is a twin of this name; nil: it cannot be read, or there is none, and what is on this machine tells.
@@ -128,7 +128,7 @@ func EndHere(ctx context.Context, c *control.Session, key string) error {
 	if err != nil {
 		return err
 	}
-	return atWork(c, r.Options.Name).EndTwin(ctx, r)
+	return control.EndTwin(ctx, atWork(c, r.Options.Name), r)
 }
 
 // List gives the twins of which something is on this machine, and those on the hosts of the site that is meant. Silent tells why some of these do not answer.

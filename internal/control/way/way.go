@@ -105,7 +105,7 @@ func (r *Roll) seats() (map[string]seat, error) {
 	for i, h := range r.hosts.All {
 		nodes := r.last(i)
 		for k := range nodes {
-			if n := &nodes[k]; n.State == observe.Running && r.session.Meant(n) {
+			if n := &nodes[k]; n.State == observe.Running && control.Meant(r.session, n) {
 				some[n.Name] = append(some[n.Name], seat{h, n})
 			}
 		}
@@ -143,7 +143,7 @@ func (r *Roll) Between(from, to string) func(ctx context.Context, e apply.CopyEr
 		return nil
 	}
 	for _, s := range []seat{a, b} {
-		if h, ok := r.site.Host(s.host.Name); !ok || h.Local() || r.session.Barred(s.node) {
+		if h, ok := r.site.Host(s.host.Name); !ok || h.Local() || control.Barred(r.session, s.node) {
 			return nil
 		}
 	}
@@ -169,7 +169,7 @@ func (r *Roll) Runner(name string) (host.Runner, error) {
 func (r *Roll) Absence(name string) error {
 	for i := range r.hosts.All {
 		for _, n := range r.last(i) {
-			if n.Name == name && n.State == observe.Frozen && r.session.Meant(&n) {
+			if n.Name == name && n.State == observe.Frozen && control.Meant(r.session, &n) {
 				return standsStill(&n)
 			}
 		}
@@ -237,7 +237,7 @@ func (r *Roll) Log(ctx context.Context, name string) (io.ReadCloser, error) {
 
 // into gives the way into a node, which for those who are not root does not lead to where they would become that.
 func (r *Roll) into(h *apply.Steered, n *observe.Node) (host.Runner, error) {
-	if r.session.Barred(n) {
+	if control.Barred(r.session, n) {
 		return barred{name: n.Name}, nil
 	}
 	return h.Nodes.Runner(&n.Node)
