@@ -49,7 +49,7 @@ func DownNamed(ctx context.Context, c *Session, name string, volumes bool) (*app
 	if err != nil {
 		return nil, err
 	}
-	return down(ctx, c.atWork(), s, f, nil, volumes)
+	return down(ctx, c.WithoutOverdue(), s, f, nil, volumes)
 }
 
 // down ends nodes; those that are chosen or, if that is nil, all that there is of a site.

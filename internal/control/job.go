@@ -45,7 +45,7 @@ func (j *Job) parallel() int {
 
 // Run does the job. It gives the result of the plan, or nil if there was nothing to do.
 func (j *Job) Run(ctx context.Context) (*apply.Result, error) {
-	if err := catchUp(ctx, j.Session, j.Site, j.Hosts); err != nil {
+	if err := j.CatchUp(ctx, j.Site, j.Hosts); err != nil {
 		return nil, err
 	}
 	letGo, err := j.Hold(ctx, j.Site, j.Hosts)

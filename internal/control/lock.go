@@ -12,7 +12,7 @@ import (
 // LockedOn does something to a site on its hosts that is no plan: it holds the lock, clears away what killed runs left, and
 // keeps the journal.
 func (c *Session) LockedOn(ctx context.Context, s *site.Site, f *apply.Fleet, do func(*Account) error) error {
-	if err := catchUp(ctx, c, s, f); err != nil {
+	if err := c.CatchUp(ctx, s, f); err != nil {
 		return err
 	}
 	letGo, err := c.Hold(ctx, s, f)

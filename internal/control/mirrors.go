@@ -1,24 +1,9 @@
 package control
 
 import (
-	"context"
-
-	"orrery/internal/apply"
 	"orrery/internal/site"
 	"orrery/internal/volume"
 )
-
-// scheduleMirrors lets hosts mirror the volumes of a site as often as the site file says.
-func scheduleMirrors(ctx context.Context, c *Session, s *site.Site, f *apply.Fleet) error {
-	if s.Twin != "" {
-		return nil
-	}
-	mirrors, err := Mirrors(c, s)
-	if err != nil {
-		return err
-	}
-	return c.Call(s).KeepMirrors(ctx, f, mirrors)
-}
 
 // Mirrors gives what is mirrored of a site. Nothing is of a twin: its data is a copy, and must not go over that of the original.
 func Mirrors(c *Session, s *site.Site) ([]volume.Mirror, error) {

@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -10,26 +11,17 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/host/later"
 	"orrery/internal/host/twins"
-	"orrery/internal/observe"
 	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/twin"
 )
 
-// atWork gives a session that is about what is overdue, and does not ask what else is.
-func (c *Session) atWork() *Session {
-	b := *c
-	b.Late = true
-	return &b
-}
+// Work does what is overdue: twins end whose time is over, and trials are watched again, or end.
+type Work struct{}
 
-// catchUp does what was to happen by itself and did not, because the process that waited for it was killed: whoever changes a site does it first.
-// What goes wrong with it is said, and keeps nobody from anything.
-func catchUp(ctx context.Context, c *Session, s *site.Site, f *apply.Fleet) error {
-	if c.Late {
-		return nil
-	}
+// CatchUp does what is overdue before a site is changed.
+func (Work) CatchUp(ctx context.Context, c *Session, s *site.Site, f *apply.Fleet) error {
 	if err := c.AllowedOn(s); err != nil {
 		return err
 	}
@@ -62,7 +54,7 @@ func catchUp(ctx context.Context, c *Session, s *site.Site, f *apply.Fleet) erro
 			s.Key(), r.Trial.Release)
 		return nil // its nodes come up first
 	}
-	if err := resumeTrial(ctx, c.atWork(), s); err != nil {
+	if err := resumeTrial(ctx, c.WithoutOverdue(), s); err != nil {
 		c.trouble(s.Key(), err)
 	}
 	return c.Call(s).LearnLive(ctx, f)
@@ -107,7 +99,7 @@ func Forgotten(c *Session, key string) (r twin.Record, so bool) {
 
 // endForgotten destroys a twin whose time is over, and lets somebody wait for the end of another.
 func endForgotten(ctx context.Context, c *Session, r twin.Record) error {
-	b := c.atWork()
+	b := c.WithoutOverdue()
 	b.SiteDir, b.Twin, b.Force = r.Dir, r.Options.Name, true
 	if time.Now().Before(r.Expires) {
 		return expire(ctx, b, r)
@@ -116,51 +108,41 @@ func endForgotten(ctx context.Context, c *Session, r twin.Record) error {
 	return EndTwin(ctx, b, r)
 }
 
-// resumeTrial lets a trial be watched again, or ends it if its time is over: nobody has seen then whether the checks held.
-func resumeTrial(ctx context.Context, c *Session, s *site.Site) error {
-	f, err := c.Bare(ctx, s)
-	if err != nil || !f.Own() { // other hosts watch over a trial by themselves
-		return err
+// ResumeExpiries destroys the twins whose time is over, and sees to it that others are destroyed in their time: what waited for that
+// did not outlive the reboot.
+func ResumeExpiries(ctx context.Context, c *Session) error {
+	var all error
+	for _, r := range forgottenTwins(c, 0) {
+		if err := endForgotten(ctx, c, r); err != nil {
+			c.trouble(r.Key(), err)
+			all = errors.Join(all, problem.New(problem.Failed, "twin %s could not be ended on time", r.Key()).Try("orrery twin destroy %s", r.Options.Name))
+		}
 	}
-	r, err := f.ReadReleases(ctx)
-	if err != nil || r.Trial == nil || r.Switch != nil || watched(c, s) { // somebody switches now, or will be told that a switch was cut short
-		return err
-	}
-	now := host.Now()
-	if left := r.Trial.Left(now); left > 0 {
-		return watchAgain(ctx, c, s, now, left)
-	}
-	t, err := newChange(ctx, c, s)
-	if err != nil || t.before.Trial == nil {
-		return err
-	}
-	err = goBack(ctx, c, s, t, "its time was over while nobody watched over it")
-	if problem.Exit(err) == int(problem.Reverted) {
-		c.trouble(s.Key(), err) // that is how it was to end
-		return nil
-	}
-	return err
+	return all
 }
 
-// watchAgain lets a trial be watched that nobody watches. After a reboot, what is left of its time goes by the clock of this boot.
-func watchAgain(ctx context.Context, c *Session, s *site.Site, now observe.Moment, left time.Duration) error {
-	f, err := c.Bare(ctx, s)
-	if err != nil {
-		return err
+// ResumeAlone brings up what this host has of sites on several hosts, each by what the host itself has on record, and gives their keys. Trials of them are watched again.
+func ResumeAlone(ctx context.Context, c *Session) (keys []string, err error) {
+	if err := c.Allowed(); err != nil {
+		return nil, err
 	}
-	letGo, err := c.atWork().Hold(ctx, s, f)
-	if err != nil {
-		return err
+	for _, key := range hosts.Boots(c.Dirs) {
+		keys = append(keys, key)
+		alone := &hosts.Alone{Machine: c.machine(), Dirs: c.Dirs, Key: key, Say: func(err error) { c.trouble(key, err) }}
+		made, failed := alone.Resume(ctx)
+		if made != nil {
+			c.Outcome(key, "%s", made)
+		}
+		if failed != nil {
+			c.trouble(key, failed)
+			err = errors.Join(err, problem.New(problem.Kind(problem.Exit(failed)), "not all of site %s was brought up on this host", key).At(apply.BootPath(c.Dirs, key)))
+		}
 	}
-	r, err := f.ReadReleases(ctx)
-	if err == nil && r.Trial != nil && r.Trial.Boot != now.Boot {
-		r.Trial.Begin(now, left)
-		err = f.WriteReleases(r)
-	}
-	letGo()
-	if err != nil || r.Trial == nil {
-		return err
-	}
-	TellTrial(c, s, r.Trial)
-	return watchTrial(ctx, c, s)
+	hosts.WatchAgain(ctx, c.machine(), c.Dirs, c.trouble)
+	return keys, err
+}
+
+// expire lets a twin be destroyed when its time is over.
+func expire(ctx context.Context, c *Session, r twin.Record) error {
+	return c.machine().Later(ctx, twins.Expiry(&r))
 }

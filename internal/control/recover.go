@@ -47,7 +47,7 @@ func (j *Job) recoverSwitch(ctx context.Context) (done bool, err error) {
 	if back { // it was to end the trial, too
 		on = nil
 	}
-	p, err := release.Switch(j.Base, seen, release.Goal{To: r.Switch.End, Releases: f.Sites(), Trial: on, Back: back, Ended: trial.Recovered(r, back, rolledBack), Recover: true})
+	p, err := release.Switch(j.Base, seen, release.Goal{To: r.Switch.End, Releases: f.Sites(), Trial: on, Back: back, Ended: trial.Recovered(r, back, trial.RolledBack), Recover: true})
 	if err != nil {
 		return false, err
 	}
@@ -57,7 +57,7 @@ func (j *Job) recoverSwitch(ctx context.Context) (done bool, err error) {
 			Try("fix the cause and run the same command again")
 	}
 	if back && r.Trial != nil {
-		j.TellTrialEnd(ctx, j.Base, r.Trial.Release, observe.Reverted, rolledBack)
+		j.TellTrialEnd(ctx, j.Base, r.Trial.Release, observe.Reverted, trial.RolledBack)
 	}
 	if r, err = f.ReadReleases(ctx); err != nil {
 		return false, err

@@ -3,7 +3,6 @@ package control
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 
@@ -159,7 +158,7 @@ func (r *restoring) clear(ctx context.Context, seen []observe.Host) error {
 	if len(r.part.Without) > 0 {
 		goal.Nodes = map[string]bool{}
 		for _, p := range r.parts {
-			for _, name := range waitingIn(p) {
+			for _, name := range p.Waiting() {
 				goal.Nodes[name] = true
 			}
 		}
@@ -220,30 +219,6 @@ func (j *Job) endRestore(ctx context.Context, seen []observe.Host) error {
 	})
 }
 
-// waitingIn returns the nodes that get what they had from a part when they are made.
-func waitingIn(p *observe.Restoring) []string {
-	if p == nil {
-		return nil
-	}
-	return p.Nodes
-}
-
-// withWaiting adds to chosen nodes those of the site for which what they had in a backup waits. Nil means all, and stays.
-func withWaiting(s *site.Site, seen []observe.Host, chosen map[string]bool) map[string]bool {
-	if chosen == nil {
-		return nil
-	}
-	all := maps.Clone(chosen)
-	for i := range seen {
-		for _, name := range waitingIn(seen[i].Restoring) {
-			if _, declared := s.Node(name); declared {
-				all[name] = true
-			}
-		}
-	}
-	return all
-}
-
 // unfinished refuses to make or start nodes that would lack what they had, because their restore was interrupted.
 func (j *Job) unfinished(seen []observe.Host, p *plan.Plan) error {
 	if j.Restores {
@@ -262,17 +237,4 @@ func (j *Job) unfinished(seen []observe.Host, p *plan.Plan) error {
 		}
 	}
 	return nil
-}
-
-// restoredFrom returns the site directory from which a restore began that was interrupted, if it is another than the one that is meant.
-func restoredFrom(c *Session, s *site.Site) string {
-	m, up := c.Marker(s.Key())
-	if dir, err := c.Absolute(); err != nil || !up || dir == m.Dir || !m.There() {
-		return ""
-	}
-	part, err := backup.Part(c.Dirs, Store(c), s.Key())
-	if err != nil || part == nil || !part.Going() || part.Over() {
-		return ""
-	}
-	return m.Dir
 }

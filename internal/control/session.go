@@ -27,7 +27,6 @@ type Session struct {
 	Twin    string // the twin that is meant; "": the site itself
 	Force   bool   // also what is somebody else's
 	Patient bool   // wait for whoever else changes the site
-	Late    bool   // it is about what is overdue, and does not ask what else is
 	Release int    // of the nodes that are worked with; Live: of those that are live
 	Command string // as the caller said it, for locks and the journal
 	Version string // of this program, which is that of helpers on other hosts
@@ -39,6 +38,7 @@ type Session struct {
 	Member *member.Person // who calls without being root, through sudo; nil: root, or whoever runs it as himself
 	From   string         // the directory of a member
 
+	Overdue Overdue      // is asked first by whatever changes a site; nil: nothing is, as by what is overdue itself
 	Machine here.Machine // that is worked on; nil: this one
 	Asker   Asker
 	Watcher Watcher

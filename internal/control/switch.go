@@ -12,6 +12,7 @@ import (
 	"orrery/internal/apply"
 	"orrery/internal/control/register"
 	"orrery/internal/control/trial"
+	"orrery/internal/hook"
 	"orrery/internal/observe"
 	"orrery/internal/phrase"
 	"orrery/internal/plan"
@@ -343,6 +344,20 @@ func goingBack(ctx context.Context, c *Session, s *site.Site, selectors []string
 	if t.to, err = release.Former(t.before, names); err != nil {
 		return nil, err
 	}
-	t.back, t.why = true, rolledBack
+	t.back, t.why = true, trial.RolledBack
 	return t, c.Call(s).Learn(ctx, t.hosts, t.to)
+}
+
+// tellFailedSwitch lets the hooks know of a switch that was tried and failed. One that was refused has changed nothing.
+func (t *change) tellFailedSwitch(ctx context.Context, err error) {
+	result, tried := map[int]string{int(problem.Reverted): observe.Reverted, int(problem.HalfWay): "half-way"}[problem.Exit(err)]
+	if !tried {
+		return
+	}
+	e := hook.Event{Event: site.SwitchFailed, Result: result, Why: t.hosts.Redact(fmt.Sprint(err))}
+	for _, number := range t.to {
+		e.Release = &number
+		break
+	}
+	t.Tell(ctx, t.site, e)
 }

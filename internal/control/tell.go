@@ -2,12 +2,10 @@ package control
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"orrery/internal/hook"
 	"orrery/internal/host/later"
-	"orrery/internal/observe"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 )
@@ -32,18 +30,4 @@ func (c *Session) Tell(ctx context.Context, s *site.Site, e hook.Event) {
 // TellTrialEnd lets the hooks know how a trial has ended.
 func (c *Session) TellTrialEnd(ctx context.Context, s *site.Site, release int, result, why string) {
 	c.Tell(ctx, s, hook.Event{Event: site.TrialEnded, Result: result, Why: why, Release: &release})
-}
-
-// tellFailedSwitch lets the hooks know of a switch that was tried and failed. One that was refused has changed nothing.
-func (t *change) tellFailedSwitch(ctx context.Context, err error) {
-	result, tried := map[int]string{int(problem.Reverted): observe.Reverted, int(problem.HalfWay): "half-way"}[problem.Exit(err)]
-	if !tried {
-		return
-	}
-	e := hook.Event{Event: site.SwitchFailed, Result: result, Why: t.hosts.Redact(fmt.Sprint(err))}
-	for _, number := range t.to {
-		e.Release = &number
-		break
-	}
-	t.Tell(ctx, t.site, e)
 }

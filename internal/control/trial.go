@@ -11,16 +11,13 @@ import (
 	"orrery/internal/site"
 )
 
-// rolledBack is why a trial ends that somebody ends by a rollback.
-const rolledBack = "it was rolled back"
-
 // Confirm ends the trial of a release: it stays live. If there is none, it gives how the last one ended.
 func Confirm(ctx context.Context, c *Session, s *site.Site, why string) (*observe.TrialEnd, error) {
 	t, err := newChange(ctx, c, s)
 	if err != nil {
 		return nil, err
 	}
-	if err := catchUp(ctx, c, s, t.hosts); err != nil {
+	if err := c.CatchUp(ctx, s, t.hosts); err != nil {
 		return nil, err
 	}
 	letGo, err := c.Patiently().Hold(ctx, s, t.hosts)
@@ -49,9 +46,6 @@ func Confirm(ctx context.Context, c *Session, s *site.Site, why string) (*observ
 	return r.Ended, c.Note(s, "orrery confirm", fmt.Sprintf("release %d is confirmed (%s)", number, why))
 }
 
-// trialName is what the process that watches over a trial is known by.
-func trialName(s *site.Site) string { return "trial-" + s.Key() }
-
 // forgetLive ends what was under way of releases when all nodes of a site have ended, on all of its hosts. Which were live is kept for the next up.
 func forgetLive(ctx context.Context, c *Session, s *site.Site, f *apply.Fleet) error {
 	r, err := f.ReadReleases(ctx)
@@ -63,5 +57,5 @@ func forgetLive(ctx context.Context, c *Session, s *site.Site, f *apply.Fleet) e
 	if err := f.WriteReleases(r); err != nil || !hosts.Near(s) {
 		return err
 	}
-	return c.machine().Cancel(trialName(s)) // last: while it is on trial, it is watched
+	return c.machine().Cancel(apply.WatchName(s.Key())) // last: while it is on trial, it is watched
 }

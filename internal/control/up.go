@@ -3,9 +3,11 @@ package control
 import (
 	"context"
 	"errors"
+	"maps"
 	"sync"
 
 	"orrery/internal/apply"
+	"orrery/internal/backup"
 	"orrery/internal/control/hosts"
 	"orrery/internal/observe"
 	"orrery/internal/phrase"
@@ -135,4 +137,45 @@ func tellOrphans(c *Session, s *site.Site, orphans []orphan.Orphan) {
 			c.Watcher.Tell(Event{Kind: Orphan, Site: s.Key(), Text: o.String()})
 		}
 	}
+}
+
+// withWaiting adds to chosen nodes those of the site for which what they had in a backup waits. Nil means all, and stays.
+func withWaiting(s *site.Site, seen []observe.Host, chosen map[string]bool) map[string]bool {
+	if chosen == nil {
+		return nil
+	}
+	all := maps.Clone(chosen)
+	for i := range seen {
+		for _, name := range seen[i].Restoring.Waiting() {
+			if _, declared := s.Node(name); declared {
+				all[name] = true
+			}
+		}
+	}
+	return all
+}
+
+// restoredFrom returns the site directory from which a restore began that was interrupted, if it is another than the one that is meant.
+func restoredFrom(c *Session, s *site.Site) string {
+	m, up := c.Marker(s.Key())
+	if dir, err := c.Absolute(); err != nil || !up || dir == m.Dir || !m.There() {
+		return ""
+	}
+	part, err := backup.Part(c.Dirs, Store(c), s.Key())
+	if err != nil || part == nil || !part.Going() || part.Over() {
+		return ""
+	}
+	return m.Dir
+}
+
+// scheduleMirrors lets hosts mirror the volumes of a site as often as the site file says.
+func scheduleMirrors(ctx context.Context, c *Session, s *site.Site, f *apply.Fleet) error {
+	if s.Twin != "" {
+		return nil
+	}
+	mirrors, err := Mirrors(c, s)
+	if err != nil {
+		return err
+	}
+	return c.Call(s).KeepMirrors(ctx, f, mirrors)
 }

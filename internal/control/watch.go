@@ -7,10 +7,14 @@ import (
 	"syscall"
 	"time"
 
+	"orrery/internal/apply"
 	"orrery/internal/control/hosts"
+	"orrery/internal/control/register"
 	"orrery/internal/control/trial"
 	"orrery/internal/host"
+	"orrery/internal/host/later"
 	"orrery/internal/observe"
+	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 )
@@ -36,7 +40,7 @@ func WatchTrial(ctx context.Context, c *Session, s *site.Site) (*observe.TrialEn
 		Lives: func(pid int) bool { return syscall.Kill(pid, 0) == nil },
 		Sick:  func(ctx context.Context, nodes []string) (string, error) { return sick(ctx, c, s, nodes) },
 		Confirm: func(ctx context.Context) error {
-			_, err := Confirm(ctx, c.atWork(), s, "its health checks held")
+			_, err := Confirm(ctx, c.WithoutOverdue(), s, "its health checks held")
 			return err
 		},
 		GoBack: func(ctx context.Context, why string) error {
@@ -106,7 +110,7 @@ func goBack(ctx context.Context, c *Session, s *site.Site, t *change, why string
 	if err := c.Call(s).Learn(ctx, t.hosts, t.to); err != nil {
 		return err
 	}
-	t.Session = c.atWork().Patiently()
+	t.Session = c.WithoutOverdue().Patiently()
 	t.Asker = Agreed{} // to the trial, when it began
 	if _, err := t.run(ctx); err != nil && !errors.Is(err, errTrialOver) {
 		return err
@@ -117,4 +121,72 @@ func goBack(ctx context.Context, c *Session, s *site.Site, t *change, why string
 	}
 	_, err = hosts.Verdict(s, r)
 	return err
+}
+
+// resumeTrial lets a trial be watched again, or ends it if its time is over: nobody has seen then whether the checks held.
+func resumeTrial(ctx context.Context, c *Session, s *site.Site) error {
+	f, err := c.Bare(ctx, s)
+	if err != nil || !f.Own() { // other hosts watch over a trial by themselves
+		return err
+	}
+	r, err := f.ReadReleases(ctx)
+	if err != nil || r.Trial == nil || r.Switch != nil || watched(c, s) { // somebody switches now, or will be told that a switch was cut short
+		return err
+	}
+	now := host.Now()
+	if left := r.Trial.Left(now); left > 0 {
+		return watchAgain(ctx, c, s, now, left)
+	}
+	t, err := newChange(ctx, c, s)
+	if err != nil || t.before.Trial == nil {
+		return err
+	}
+	err = goBack(ctx, c, s, t, "its time was over while nobody watched over it")
+	if problem.Exit(err) == int(problem.Reverted) {
+		c.trouble(s.Key(), err) // that is how it was to end
+		return nil
+	}
+	return err
+}
+
+// watchAgain lets a trial be watched that nobody watches. After a reboot, what is left of its time goes by the clock of this boot.
+func watchAgain(ctx context.Context, c *Session, s *site.Site, now observe.Moment, left time.Duration) error {
+	f, err := c.Bare(ctx, s)
+	if err != nil {
+		return err
+	}
+	letGo, err := c.WithoutOverdue().Hold(ctx, s, f)
+	if err != nil {
+		return err
+	}
+	r, err := f.ReadReleases(ctx)
+	if err == nil && r.Trial != nil && r.Trial.Boot != now.Boot {
+		r.Trial.Begin(now, left)
+		err = f.WriteReleases(r)
+	}
+	letGo()
+	if err != nil || r.Trial == nil {
+		return err
+	}
+	TellTrial(c, s, r.Trial)
+	return watchTrial(ctx, c, s)
+}
+
+// watchTrial lets a process watch over a trial, whatever becomes of this one.
+func watchTrial(ctx context.Context, c *Session, s *site.Site) error {
+	args, err := c.SameSite("trial")
+	if err != nil {
+		return err
+	}
+	return c.machine().Later(ctx, later.Call{Name: apply.WatchName(s.Key()), Args: args})
+}
+
+// TellTrial says how a trial will end.
+func TellTrial(c *Session, s *site.Site, trial *observe.Trial) {
+	how := "stays with \"orrery confirm\", or if its health checks hold until then,"
+	if trial.ByHand {
+		how = "stays with \"orrery confirm\" only,"
+	}
+	c.Outcome(s.Key(), "%s: release %s is on trial until %s: it %s and goes back to release %s otherwise",
+		s.Key(), site.ReleaseName(trial.Release), phrase.Clock(trial.Until), how, register.ReleaseNames(trial.Back))
 }

@@ -18,6 +18,14 @@ type Restoring struct {
 // Untouched reports whether the restore has touched nothing, and what was there before is.
 func (r *Restoring) Untouched() bool { return !r.Going && (r.Clears || r.ID == "") }
 
+// Waiting returns the nodes that get what they had when they are made; nil is of no restore.
+func (r *Restoring) Waiting() []string {
+	if r == nil {
+		return nil
+	}
+	return r.Nodes
+}
+
 // Restored reports whether what a node had waits on a host that had the node until a restore took it down, for which those hosts were left out of which nothing is known: so none of them has it.
 func (h *Host) Restored(node string, hosts map[string]*Host) bool {
 	if h == nil || h.Restoring == nil || !h.Restoring.Placed || !slices.Contains(h.Restoring.Nodes, node) {

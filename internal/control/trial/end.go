@@ -31,3 +31,6 @@ func Recovered(r observe.Releases, back bool, why string) *observe.TrialEnd {
 	}
 	return WentBack(r.Trial, back, why)
 }
+
+// RolledBack is why a trial ends that somebody ends by a rollback.
+const RolledBack = "it was rolled back"

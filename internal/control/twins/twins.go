@@ -20,7 +20,7 @@ import (
 // atWork gives a session that is about a twin, and does not ask what else is overdue.
 func atWork(c *control.Session, name string) *control.Session {
 	b := *c
-	b.Late, b.Twin = true, name
+	b.Overdue, b.Twin = nil, name
 	return &b
 }
 
