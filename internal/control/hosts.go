@@ -2,8 +2,6 @@ package control
 
 import (
 	"context"
-	"fmt"
-	"slices"
 
 	"orrery/internal/apply"
 	"orrery/internal/control/hosts"
@@ -32,7 +30,7 @@ func (c *Session) Hosts(ctx context.Context, s *site.Site) (*apply.Fleet, error)
 func (c *Session) Call(s *site.Site) *hosts.Call {
 	dir, _ := c.Absolute() // of a site that is known by its name, there is none
 	return &hosts.Call{
-		Links: c.Links, Machine: c.machine(), Dirs: c.Dirs, Site: s, Dir: dir, Without: c.Without, Twins: c.Known, Notice: func(format string, args ...any) { c.notice(s.Key(), format, args...) },
+		Links: c.Links, Machine: c.Local(), Dirs: c.Dirs, Site: s, Dir: dir, Without: c.Without, Twins: c.Known, Notice: func(format string, args ...any) { c.Notice(s.Key(), format, args...) },
 	}
 }
 
@@ -64,15 +62,4 @@ func (c *Session) mayChange(f *apply.Fleet) error {
 		return c.Allowed()
 	}
 	return c.AllowedOn(f.Site())
-}
-
-// Probe looks into the nodes that run, and notes with them what has drifted.
-func Probe(ctx context.Context, c *Session, f *apply.Fleet, seen []observe.Host, chosen map[string]bool) error {
-	return f.Each(func(_ int, h *apply.Steered) error {
-		i := slices.IndexFunc(seen, func(o observe.Host) bool { return o.Name == h.Name })
-		if i < 0 {
-			return fmt.Errorf("host %s was not observed", h.Name)
-		}
-		return h.Probe(ctx, seen[i].Nodes, chosen)
-	})
 }

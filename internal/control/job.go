@@ -61,13 +61,13 @@ func (j *Job) Run(ctx context.Context) (*apply.Result, error) {
 	late, left, err := j.Hosts.CatchUp(ctx)
 	cut.Wait()
 	for _, name := range late {
-		j.notice(j.Site.Key(), "host %s did not know which releases are live; it does now", name)
+		j.Notice(j.Site.Key(), "host %s did not know which releases are live; it does now", name)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if left != nil {
-		j.trouble(j.Site.Key(), left)
+		j.Trouble(j.Site.Key(), left)
 	}
 	j.tellDoubts()
 	seen, err := j.recover(ctx)
@@ -80,7 +80,7 @@ func (j *Job) Run(ctx context.Context) (*apply.Result, error) {
 		return nil, err
 	}
 	for _, warning := range p.Warnings {
-		j.notice(j.Site.Key(), "%s", warning)
+		j.Notice(j.Site.Key(), "%s", warning)
 	}
 	if p.Empty() {
 		j.keepBoot(ctx, func(context.Context) ([]observe.Host, error) { return seen, nil }) // a run that was killed may not have come to it
@@ -136,7 +136,7 @@ func (j *Job) keepBoot(ctx context.Context, look func(context.Context) ([]observ
 		return
 	}
 	if err := j.Call(s).KeepBoot(ctx, j.Hosts, look); err != nil {
-		j.notice(s.Key(), "hosts do not know all that they are to start by themselves after a reboot: %v", err)
+		j.Notice(s.Key(), "hosts do not know all that they are to start by themselves after a reboot: %v", err)
 	}
 }
 
@@ -220,7 +220,7 @@ func (j *Job) apply(ctx context.Context, p *plan.Plan) (*apply.Result, error) {
 // tellDoubts tells of what hosts gave that is not used.
 func (j *Job) tellDoubts() {
 	for _, doubt := range j.Hosts.Doubts() {
-		j.notice(j.Site.Key(), "%s", doubt)
+		j.Notice(j.Site.Key(), "%s", doubt)
 	}
 }
 
@@ -276,7 +276,7 @@ func (j *Job) goBack(record *Account, p *plan.Plan, r *apply.Result) error {
 		return problem.New(problem.Left, "failed, and these could not be put right: %s", subjects(undone)).Try(cure)
 	}
 	if err := j.Hosts.Settle(context.Background(), undone.Done); err != nil {
-		j.trouble(j.Site.Key(), err) // the next run sweeps it away
+		j.Trouble(j.Site.Key(), err) // the next run sweeps it away
 	}
 	return problem.New(problem.Undone, "failed; each node is where it was, or where it had come to, and goes on there").Try("mend the cause and run the same command")
 }
@@ -287,7 +287,7 @@ func (j *Job) takeBack(record *Account, p *plan.Plan, r *apply.Result) error {
 	undone := record.carryOut(context.Background(), j.Watcher, j.Hosts, "undo", back, j.parallel())
 	if undone.OK() {
 		if err := j.Hosts.Settle(context.Background(), nil); err != nil {
-			j.trouble(j.Site.Key(), err) // the next run sweeps it away
+			j.Trouble(j.Site.Key(), err) // the next run sweeps it away
 		}
 		return problem.New(problem.Undone, "failed; the %d steps that had been done were undone", len(r.Done)).
 			Try("mend the cause and run the same command")
@@ -307,10 +307,10 @@ func (j *Job) putBack(record *Account, p *plan.Plan, r *apply.Result) {
 		j.failed("put back: ", f)
 	}
 	if restored := back.Nodes(); undone.OK() && len(restored) > 0 {
-		j.notice(j.Site.Key(), "as before again: %s", phrase.List(restored, 12))
+		j.Notice(j.Site.Key(), "as before again: %s", phrase.List(restored, 12))
 	}
 	if len(left) > 0 {
-		j.notice(j.Site.Key(), "left as they are, because what they were cannot come back: %s", phrase.List(left, 12))
+		j.Notice(j.Site.Key(), "left as they are, because what they were cannot come back: %s", phrase.List(left, 12))
 	}
 }
 

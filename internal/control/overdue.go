@@ -11,7 +11,9 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/host/later"
 	"orrery/internal/host/twins"
+	"orrery/internal/observe"
 	"orrery/internal/phrase"
+	"orrery/internal/plan"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/twin"
@@ -27,7 +29,7 @@ func (Work) CatchUp(ctx context.Context, c *Session, s *site.Site, f *apply.Flee
 	}
 	for _, r := range forgottenTwins(c, punctual) {
 		if err := endForgotten(ctx, c, r); err != nil {
-			c.trouble(r.Key(), err)
+			c.Trouble(r.Key(), err)
 			continue
 		}
 		if r.Key() == s.Key() && len(r.Hosts) < 2 {
@@ -41,7 +43,7 @@ func (Work) CatchUp(ctx context.Context, c *Session, s *site.Site, f *apply.Flee
 	}
 	if !f.Own() { // its hosts watch over a trial by themselves
 		if hosts.Near(s) {
-			hosts.WatchAgain(ctx, c.machine(), c.Dirs, c.trouble)
+			hosts.WatchAgain(ctx, c.Local(), c.Dirs, c.Trouble)
 		}
 		return nil
 	}
@@ -50,12 +52,12 @@ func (Work) CatchUp(ctx context.Context, c *Session, s *site.Site, f *apply.Flee
 		return err
 	}
 	if r.Trial.Boot != host.Now().Boot {
-		c.notice(s.Key(), "%s: nobody has watched over the trial of release %d since the host rebooted (orrery up or orrery resume goes on with it)",
+		c.Notice(s.Key(), "%s: nobody has watched over the trial of release %d since the host rebooted (orrery up or orrery resume goes on with it)",
 			s.Key(), r.Trial.Release)
 		return nil // its nodes come up first
 	}
 	if err := resumeTrial(ctx, c.WithoutOverdue(), s); err != nil {
-		c.trouble(s.Key(), err)
+		c.Trouble(s.Key(), err)
 	}
 	return c.Call(s).LearnLive(ctx, f)
 }
@@ -66,7 +68,7 @@ const punctual = 15 * time.Second
 // forgottenTwins gives the twins that have an end for which nobody waits, but not those whose time was over just now: for so long whoever
 // has waited may be at work.
 func forgottenTwins(c *Session, just time.Duration) []twin.Record {
-	waiting, err := c.machine().Waiting()
+	waiting, err := c.Local().Waiting()
 	if err != nil || c.Allowed() != nil { // nobody else may read who waits
 		return nil
 	}
@@ -81,10 +83,10 @@ func forgottenTwins(c *Session, just time.Duration) []twin.Record {
 func WaitAgain(ctx context.Context, c *Session) {
 	for _, r := range forgottenTwins(c, punctual) {
 		if err := expire(ctx, c, r); err != nil {
-			c.trouble(r.Key(), err)
+			c.Trouble(r.Key(), err)
 		}
 	}
-	hosts.WatchAgain(ctx, c.machine(), c.Dirs, c.trouble)
+	hosts.WatchAgain(ctx, c.Local(), c.Dirs, c.Trouble)
 }
 
 // Forgotten says of a twin that nobody sees to its end, if so.
@@ -104,7 +106,7 @@ func endForgotten(ctx context.Context, c *Session, r twin.Record) error {
 	if time.Now().Before(r.Expires) {
 		return expire(ctx, b, r)
 	}
-	c.notice(r.Key(), "twin %s expired at %s, and nobody destroyed it; it is destroyed now", r.Key(), phrase.Clock(r.Expires))
+	c.Notice(r.Key(), "twin %s expired at %s, and nobody destroyed it; it is destroyed now", r.Key(), phrase.Clock(r.Expires))
 	return EndTwin(ctx, b, r)
 }
 
@@ -114,7 +116,7 @@ func ResumeExpiries(ctx context.Context, c *Session) error {
 	var all error
 	for _, r := range forgottenTwins(c, 0) {
 		if err := endForgotten(ctx, c, r); err != nil {
-			c.trouble(r.Key(), err)
+			c.Trouble(r.Key(), err)
 			all = errors.Join(all, problem.New(problem.Failed, "twin %s could not be ended on time", r.Key()).Try("orrery twin destroy %s", r.Options.Name))
 		}
 	}
@@ -128,21 +130,48 @@ func ResumeAlone(ctx context.Context, c *Session) (keys []string, err error) {
 	}
 	for _, key := range hosts.Boots(c.Dirs) {
 		keys = append(keys, key)
-		alone := &hosts.Alone{Machine: c.machine(), Dirs: c.Dirs, Key: key, Say: func(err error) { c.trouble(key, err) }}
+		alone := &hosts.Alone{Machine: c.Local(), Dirs: c.Dirs, Key: key, Say: func(err error) { c.Trouble(key, err) }}
 		made, failed := alone.Resume(ctx)
 		if made != nil {
 			c.Outcome(key, "%s", made)
 		}
 		if failed != nil {
-			c.trouble(key, failed)
+			c.Trouble(key, failed)
 			err = errors.Join(err, problem.New(problem.Kind(problem.Exit(failed)), "not all of site %s was brought up on this host", key).At(apply.BootPath(c.Dirs, key)))
 		}
 	}
-	hosts.WatchAgain(ctx, c.machine(), c.Dirs, c.trouble)
+	hosts.WatchAgain(ctx, c.Local(), c.Dirs, c.Trouble)
 	return keys, err
 }
 
 // expire lets a twin be destroyed when its time is over.
 func expire(ctx context.Context, c *Session, r twin.Record) error {
-	return c.machine().Later(ctx, twins.Expiry(&r))
+	return c.Local().Later(ctx, twins.Expiry(&r))
+}
+
+// EndTwin ends a twin. Its site file need not be readable any more: what is on the host tells what there is.
+func EndTwin(ctx context.Context, c *Session, r twin.Record) error {
+	s := &site.Site{Name: r.Site, Twin: r.Options.Name}
+	f, err := c.Bare(ctx, s)
+	if err != nil {
+		return err
+	}
+	j := &Job{Session: c, Site: s, Hosts: f, Plan: func(hosts []observe.Host) (*plan.Plan, error) {
+		return plan.Down(s, hosts, plan.Goal{Volumes: true, Ending: c.Ending}), nil
+	}}
+	if _, err := j.Run(ctx); err != nil {
+		return err
+	}
+	if err := c.Local().Cancel(twins.ExpiryName(r.Key())); err != nil {
+		return err
+	}
+	if err := c.Note(&site.Site{Name: r.Site}, c.Command, "twin "+r.Options.Name+" ended"); err != nil {
+		return err
+	}
+	// Last, because it is what shows that there is something to destroy.
+	if err := c.Dirs.RemoveSite(r.Key()); err != nil {
+		return err
+	}
+	c.Outcome(r.Key(), "Twin %s of %s is gone", r.Options.Name, r.Site)
+	return nil
 }

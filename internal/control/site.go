@@ -89,8 +89,8 @@ func (c *Session) SameSite(verb ...string) ([]string, error) {
 	return append(args, verb...), nil
 }
 
-// markUp notes that a site was brought up on this machine.
-func (c *Session) markUp(s *site.Site) error {
+// MarkUp notes that a site was brought up on this machine.
+func MarkUp(c *Session, s *site.Site) error {
 	if !hosts.Near(s) {
 		return nil
 	}

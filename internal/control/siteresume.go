@@ -19,7 +19,7 @@ func ResumeSite(ctx context.Context, c *Session, m register.Marker) (*site.Site,
 		r, err = up(ctx, b, s, nil, UpOptions{})
 	}
 	if err != nil {
-		c.trouble(m.Key(), err)
+		c.Trouble(m.Key(), err)
 		err = problem.New(problem.Failed, "site %s was not brought up", m.Key()).At(filepath.Join(m.Dir, "site.toml"))
 	}
 	return s, r, err

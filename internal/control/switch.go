@@ -180,7 +180,7 @@ func (t *change) run(ctx context.Context) (*Switched, error) {
 			return c.AskProduction(t.site, fmt.Sprintf("%s would go from release %s to %s.", phrase.Count(len(t.to), "node"), register.ReleaseNames(live), register.ReleaseNames(t.to)))
 		},
 		Before: func() error {
-			if err := t.markUp(t.site); err != nil { // its first release may be the first of it that is up
+			if err := MarkUp(t.Session, t.site); err != nil { // its first release may be the first of it that is up
 				return err
 			}
 			if err := t.hosts.Meet(ctx); err != nil {

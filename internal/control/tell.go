@@ -15,15 +15,15 @@ func (c *Session) Tell(ctx context.Context, s *site.Site, e hook.Event) {
 	e.Who, e.Time = Who(), time.Now()
 	some, err := hook.Post(c.Dirs, s, e)
 	if err == nil && some {
-		err = c.machine().Later(ctx, later.Call{Name: "hooks-" + s.Key(), Args: []string{"hook", s.Key()}})
+		err = c.Local().Later(ctx, later.Call{Name: "hooks-" + s.Key(), Args: []string{"hook", s.Key()}})
 	}
 	if err == nil {
 		return
 	}
 	err = problem.New(problem.Failed, "the hooks of site %s cannot be notified of %s", s.Name, e.Event).Because(err)
-	c.trouble(s.Key(), err)
+	c.Trouble(s.Key(), err)
 	if err := c.Note(s, "hooks: "+e.Event, err.Error()); err != nil {
-		c.trouble(s.Key(), err)
+		c.Trouble(s.Key(), err)
 	}
 }
 

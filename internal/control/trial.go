@@ -57,5 +57,5 @@ func forgetLive(ctx context.Context, c *Session, s *site.Site, f *apply.Fleet) e
 	if err := f.WriteReleases(r); err != nil || !hosts.Near(s) {
 		return err
 	}
-	return c.machine().Cancel(apply.WatchName(s.Key())) // last: while it is on trial, it is watched
+	return c.Local().Cancel(apply.WatchName(s.Key())) // last: while it is on trial, it is watched
 }

@@ -2,11 +2,16 @@ package control
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 
 	"orrery/internal/apply"
 	"orrery/internal/control/fill"
 	"orrery/internal/control/hosts"
+	"orrery/internal/member"
+	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/site/sitefile"
 	"orrery/internal/site/twin"
 )
 
@@ -42,4 +47,46 @@ func CreateTwin(ctx context.Context, c *Session, of twin.Record) (*site.Site, *a
 	}
 	r, err := up(ctx, &b, s, nil, UpOptions{})
 	return s, r, err
+}
+
+// Grant settles what a twin of a member may be.
+func Grant(c *Session, original *site.Site, r *twin.Record) error {
+	if c.Member == nil {
+		return nil
+	}
+	w := member.Wish{NAT: r.Options.NAT, Volumes: r.Volumes, Scale: max(r.Options.Cpus, r.Options.Memory)}
+	for _, other := range c.Twins() {
+		if other.Site == r.Site && other.Options.Owner == c.Member.Name {
+			w.Has++
+		}
+	}
+	if !r.Expires.IsZero() {
+		w.Expires = r.Expires.Sub(r.Created)
+	}
+	granted, err := member.MayHave(original.Twins, w)
+	r.Expires = r.Created.Add(granted)
+	return err
+}
+
+// Original loads the site of which a twin is to be made: a directory, or the name of a site that is up here.
+func Original(c *Session, text string) (*site.Site, string, error) {
+	dir := text
+	if c.Member != nil {
+		dir = c.SiteDir // that was settled
+	} else if _, err := os.Stat(filepath.Join(text, sitefile.Name)); err != nil {
+		for _, m := range c.SitesUp() {
+			if m.Site == text && m.Twin == "" {
+				dir = m.Dir
+			}
+		}
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, "", err
+	}
+	if _, err := os.Stat(filepath.Join(abs, sitefile.Name)); err != nil {
+		return nil, "", problem.New(problem.Usage, "%s is neither a site directory nor a site that is up here", text).Try("give the directory of its site.toml")
+	}
+	s, err := sitefile.Load(abs)
+	return s, abs, err
 }

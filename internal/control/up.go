@@ -3,18 +3,22 @@ package control
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
+	"slices"
 	"sync"
 
 	"orrery/internal/apply"
 	"orrery/internal/backup"
 	"orrery/internal/control/hosts"
+	"orrery/internal/image"
 	"orrery/internal/observe"
 	"orrery/internal/phrase"
 	"orrery/internal/plan"
 	"orrery/internal/plan/orphan"
 	"orrery/internal/plan/release"
 	"orrery/internal/site"
+	"orrery/internal/volume"
 )
 
 // UpOptions say how a site is brought up.
@@ -52,7 +56,7 @@ func up(ctx context.Context, c *Session, s *site.Site, selectors []string, o UpO
 		return nil, err
 	}
 	j := &Job{
-		Session: c, Site: s, Base: s, Hosts: f, Undo: o.Undo, Parallel: o.Parallel, Before: func() error { return c.markUp(s) },
+		Session: c, Site: s, Base: s, Hosts: f, Undo: o.Undo, Parallel: o.Parallel, Before: func() error { return MarkUp(c, s) },
 		Restores: true, Backup: o.Backup,
 		Plan: func(hosts []observe.Host) (*plan.Plan, error) {
 			return planUp(c, s, hosts, plan.Goal{Nodes: withWaiting(s, hosts, chosen), Batch: o.Batch, Releases: f.Releases()})
@@ -161,7 +165,7 @@ func restoredFrom(c *Session, s *site.Site) string {
 	if dir, err := c.Absolute(); err != nil || !up || dir == m.Dir || !m.There() {
 		return ""
 	}
-	part, err := backup.Part(c.Dirs, Store(c), s.Key())
+	part, err := backup.Part(c.Dirs, image.Open(c.Dirs.State), s.Key())
 	if err != nil || part == nil || !part.Going() || part.Over() {
 		return ""
 	}
@@ -170,12 +174,20 @@ func restoredFrom(c *Session, s *site.Site) string {
 
 // scheduleMirrors lets hosts mirror the volumes of a site as often as the site file says.
 func scheduleMirrors(ctx context.Context, c *Session, s *site.Site, f *apply.Fleet) error {
-	if s.Twin != "" {
-		return nil
-	}
-	mirrors, err := Mirrors(c, s)
-	if err != nil {
+	mirrors, err := volume.Mirrors(c.Dirs, s)
+	if err != nil || s.Twin != "" {
 		return err
 	}
 	return c.Call(s).KeepMirrors(ctx, f, mirrors)
+}
+
+// Probe looks into the nodes that run, and notes with them what has drifted.
+func Probe(ctx context.Context, c *Session, f *apply.Fleet, seen []observe.Host, chosen map[string]bool) error {
+	return f.Each(func(_ int, h *apply.Steered) error {
+		i := slices.IndexFunc(seen, func(o observe.Host) bool { return o.Name == h.Name })
+		if i < 0 {
+			return fmt.Errorf("host %s was not observed", h.Name)
+		}
+		return h.Probe(ctx, seen[i].Nodes, chosen)
+	})
 }

@@ -52,7 +52,7 @@ func WatchTrial(ctx context.Context, c *Session, s *site.Site) (*observe.TrialEn
 		},
 		Now:  host.Now,
 		Wait: func(ctx context.Context, d time.Duration) { _ = host.Pause(ctx, d) },
-		Say:  func(err error) { c.trouble(s.Key(), err) },
+		Say:  func(err error) { c.Trouble(s.Key(), err) },
 	}
 	end, err := w.Run(ctx)
 	if err != nil {
@@ -143,7 +143,7 @@ func resumeTrial(ctx context.Context, c *Session, s *site.Site) error {
 	}
 	err = goBack(ctx, c, s, t, "its time was over while nobody watched over it")
 	if problem.Exit(err) == int(problem.Reverted) {
-		c.trouble(s.Key(), err) // that is how it was to end
+		c.Trouble(s.Key(), err) // that is how it was to end
 		return nil
 	}
 	return err
@@ -178,7 +178,7 @@ func watchTrial(ctx context.Context, c *Session, s *site.Site) error {
 	if err != nil {
 		return err
 	}
-	return c.machine().Later(ctx, later.Call{Name: apply.WatchName(s.Key()), Args: args})
+	return c.Local().Later(ctx, later.Call{Name: apply.WatchName(s.Key()), Args: args})
 }
 
 // TellTrial says how a trial will end.

@@ -1,14 +1,11 @@
 package control
 
 import (
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"orrery/internal/problem"
 	"orrery/internal/site"
-	"orrery/internal/site/sitefile"
 	"orrery/internal/site/twin"
 )
 
@@ -39,27 +36,4 @@ func (c *Session) MayChange(s *site.Site) error {
 		return nil
 	}
 	return problem.New(problem.Refused, "twin %s belongs to %s; nothing was done", s.Twin, r.Options.Owner).Try("ask them, or use --force")
-}
-
-// Original loads the site of which a twin is to be made: a directory, or the name of a site that is up here.
-func Original(c *Session, text string) (*site.Site, string, error) {
-	dir := text
-	if c.Member != nil {
-		dir = c.SiteDir // that was settled
-	} else if _, err := os.Stat(filepath.Join(text, sitefile.Name)); err != nil {
-		for _, m := range c.SitesUp() {
-			if m.Site == text && m.Twin == "" {
-				dir = m.Dir
-			}
-		}
-	}
-	abs, err := filepath.Abs(dir)
-	if err != nil {
-		return nil, "", err
-	}
-	if _, err := os.Stat(filepath.Join(abs, sitefile.Name)); err != nil {
-		return nil, "", problem.New(problem.Usage, "%s is neither a site directory nor a site that is up here", text).Try("give the directory of its site.toml")
-	}
-	s, err := sitefile.Load(abs)
-	return s, abs, err
 }

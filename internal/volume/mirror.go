@@ -24,8 +24,12 @@ type Mirror struct {
 	Every  time.Duration
 }
 
-// Mirrors gives what is mirrored of a site: the directories of the volumes that say so, each of a node beneath the target.
+// Mirrors returns what is mirrored of a site: the directories of the volumes that say so, each of a node beneath the target. Nothing is of a
+// twin: its data is a copy, and must not go over that of the original.
 func Mirrors(dirs host.Dirs, s *site.Site) ([]Mirror, error) {
+	if s.Twin != "" {
+		return nil, nil
+	}
 	var all []Mirror
 	seen := map[string]bool{}
 	maker := spec.NewMaker(s)

@@ -24,6 +24,7 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/phrase"
 	"orrery/internal/site"
+	"orrery/internal/volume"
 )
 
 // An Offer gives the shell the words that may stand in a place of the command line. A word may have a description behind a tab.
@@ -351,7 +352,7 @@ func (a words) snapshots() ([]string, cobra.ShellCompDirective) {
 // mirrored gives the volumes that have a mirror.
 func (a words) mirrored() ([]string, cobra.ShellCompDirective) {
 	var some []string
-	all, _ := control.Mirrors(a.Session, a.site())
+	all, _ := volume.Mirrors(a.Session.Dirs, a.site())
 	for _, m := range all {
 		some = append(some, m.Volume)
 	}

@@ -12,6 +12,7 @@ import (
 	"orrery/internal/backup/vault"
 	"orrery/internal/control"
 	"orrery/internal/hook"
+	"orrery/internal/image"
 	"orrery/internal/site"
 	"orrery/internal/waits"
 )
@@ -95,7 +96,7 @@ func setIn(c *control.Session, s *site.Site, names map[string]bool, target strin
 		return nil, err
 	}
 	target, err = filepath.Abs(target)
-	return &backup.Set{Site: s, Dir: dir, Dirs: c.Dirs, Store: control.Store(c), Nodes: names, Target: target}, err
+	return &backup.Set{Site: s, Dir: dir, Dirs: c.Dirs, Store: image.Open(c.Dirs.State), Nodes: names, Target: target}, err
 }
 
 // patiently does something that takes the lock of a site, and waits for whoever has it.

@@ -15,6 +15,7 @@ import (
 	"orrery/internal/control/here"
 	"orrery/internal/engine"
 	"orrery/internal/host"
+	"orrery/internal/image"
 	"orrery/internal/lab/experiment"
 	"orrery/internal/lab/place"
 	"orrery/internal/lab/setting"
@@ -170,7 +171,7 @@ func (s *stand) ground(ctx context.Context) (*setting.Ground, error) {
 	}
 	g, err := s.Places(s.site, setting.Here{
 		Engine: func(name string) engine.Engine { return near.ByName()[name] },
-		Tree:   control.Store(s.Session).Tree, Tools: tools, Run: s.Dirs.Run,
+		Tree:   image.Open(s.Session.Dirs.State).Tree, Tools: tools, Run: s.Dirs.Run,
 	})
 	if err != nil {
 		return nil, err

@@ -58,7 +58,7 @@ func Pull(ctx context.Context, c *control.Session, o PullOptions) (*Pulled, erro
 	if err := buildMissing(ctx, c, &upstream, recipes); err != nil {
 		return nil, err
 	}
-	store := control.Store(c)
+	store := image.Open(c.Dirs.State)
 	layers, err := contents(store, recipes)
 	if err != nil {
 		return nil, err

@@ -14,6 +14,7 @@ import (
 	"orrery/internal/control/nodes"
 	"orrery/internal/control/way"
 	"orrery/internal/host"
+	"orrery/internal/image"
 	"orrery/internal/site"
 )
 
@@ -57,7 +58,7 @@ func OfNode(ctx context.Context, c *control.Session, s *site.Site, name string, 
 
 // OfLayer reads what was printed when a layer was built.
 func OfLayer(c *control.Session, digest string, out io.Writer) error {
-	log, err := os.Open(control.Store(c).LogOf(digest))
+	log, err := os.Open(image.Open(c.Dirs.State).LogOf(digest))
 	return kept(out, log, err, "layer "+digest)
 }
 

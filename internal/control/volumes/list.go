@@ -100,7 +100,7 @@ func find(c *control.Session, s *site.Site, f *apply.Fleet, seen []observe.Host)
 			return nil, err
 		}
 	}
-	all, err := control.Mirrors(c, s)
+	all, err := volume.Mirrors(c.Dirs, s)
 	if err != nil {
 		return nil, err
 	}
