@@ -10,6 +10,7 @@ import (
 	"orrery/internal/apply"
 	"orrery/internal/cli/value"
 	"orrery/internal/control"
+	"orrery/internal/control/sites"
 	"orrery/internal/phrase"
 	"orrery/internal/plan"
 	"orrery/internal/problem"
@@ -30,7 +31,7 @@ With --name you need no site directory: the host knows what belongs to the site.
 				return a.downNamed(c.Context(), name, args, volumes)
 			}
 			return a.onSite(func(ctx context.Context, s *site.Site, selectors []string) error {
-				result, err := control.Down(ctx, &a.Session, s, selectors, volumes)
+				result, err := sites.Down(ctx, &a.Session, s, selectors, volumes)
 				return a.tellDown(s.Name, result, err)
 			})(c, args)
 		},
@@ -48,7 +49,7 @@ func (a *app) downNamed(ctx context.Context, name string, selectors []string, vo
 	if len(selectors) > 0 || a.SiteDir != "" {
 		return problem.New(problem.Usage, "--name takes down all of a site, from what this host knows of it").Try("leave out selectors and -C, or leave out --name")
 	}
-	result, err := control.DownNamed(ctx, &a.Session, name, volumes)
+	result, err := sites.DownNamed(ctx, &a.Session, name, volumes)
 	return a.tellDown(name, result, err)
 }
 

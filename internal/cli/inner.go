@@ -6,10 +6,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"orrery/internal/control"
 	"orrery/internal/control/guard"
 	"orrery/internal/control/here"
 	"orrery/internal/control/hosts"
+	"orrery/internal/control/releases"
 	"orrery/internal/hook"
 	"orrery/internal/site"
 )
@@ -38,7 +38,7 @@ func (a *app) thawVerb() *cobra.Command {
 func (a *app) trialVerb() *cobra.Command {
 	key := ""
 	watch := a.onSite(func(ctx context.Context, s *site.Site, _ []string) error {
-		end, err := control.WatchTrial(ctx, &a.Session, s)
+		end, err := releases.WatchTrial(ctx, &a.Session, s)
 		return a.tellEnd(s, end, err)
 	})
 	c := &cobra.Command{

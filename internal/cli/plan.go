@@ -6,12 +6,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"orrery/internal/cli/screen"
-	"orrery/internal/control"
+	"orrery/internal/control/sites"
 	"orrery/internal/problem"
 )
 
 func (a *app) planVerb() *cobra.Command {
-	var o control.PreviewOptions
+	var o sites.PreviewOptions
 	c := &cobra.Command{
 		Use:   "plan [SELECTOR...]",
 		Short: "Show what up would do, and why, without doing it",
@@ -33,8 +33,8 @@ The exit status is 0 if there is nothing to do and 10 if there is.`,
 }
 
 // preview shows what up or down would do.
-func (a *app) preview(ctx context.Context, selectors []string, o control.PreviewOptions) error {
-	p, err := control.Preview(ctx, &a.Session, selectors, o)
+func (a *app) preview(ctx context.Context, selectors []string, o sites.PreviewOptions) error {
+	p, err := sites.Preview(ctx, &a.Session, selectors, o)
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 
 	"orrery/internal/cli/reply"
 	"orrery/internal/cli/table"
-	"orrery/internal/control"
+	"orrery/internal/control/overdue"
 	"orrery/internal/control/register"
 	"orrery/internal/control/releases"
 	"orrery/internal/phrase"
@@ -41,7 +41,7 @@ func (a *app) releaseList() *cobra.Command {
 			if err != nil || reply.Wanted(a.out) {
 				return err
 			}
-			return control.UnderWay(ctx, &a.Session, s)
+			return overdue.UnderWay(ctx, &a.Session, s)
 		}),
 	}, "print JSON")
 }

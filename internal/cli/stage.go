@@ -7,15 +7,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"orrery/internal/control"
 	"orrery/internal/control/register"
+	"orrery/internal/control/releases"
 	"orrery/internal/phrase"
 	"orrery/internal/site"
 )
 
 func (a *app) stageVerb() *cobra.Command {
 	var text string
-	var how control.StageOptions
+	var how releases.StageOptions
 	c := &cobra.Command{
 		Use:   "stage [SELECTOR...] --release NUMBER",
 		Short: "Build a release and prove it in quarantine, beside the live one",
@@ -30,7 +30,7 @@ you give up that way back with --give-up-rollback.`,
 			if how.Release, err = register.ReleaseNumber(s, text); err != nil {
 				return err
 			}
-			staged, err := control.Stage(ctx, &a.Session, s, selectors, how)
+			staged, err := releases.Stage(ctx, &a.Session, s, selectors, how)
 			if err != nil {
 				return err
 			}
@@ -43,7 +43,7 @@ you give up that way back with --give-up-rollback.`,
 	return c
 }
 
-func (a *app) tellStaged(ctx context.Context, s *site.Site, selectors []string, number int, staged *control.Staged) error {
+func (a *app) tellStaged(ctx context.Context, s *site.Site, selectors []string, number int, staged *releases.Staged) error {
 	if staged.Result == nil {
 		fmt.Fprintf(a.out, "release %d of %s is staged: nothing to do.\n", number, s.Key())
 		a.tellSpared(staged.Spared, number)

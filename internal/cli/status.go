@@ -16,6 +16,7 @@ import (
 	"orrery/internal/cli/screen"
 	"orrery/internal/cli/table"
 	"orrery/internal/control"
+	"orrery/internal/control/overdue"
 	"orrery/internal/control/status"
 	"orrery/internal/host"
 	"orrery/internal/problem"
@@ -60,7 +61,7 @@ func (a *app) survey(ctx context.Context, how *survey, width int) error {
 	if err != nil {
 		return err
 	}
-	r, err := control.Status(ctx, &a.Session, s, how.selectors)
+	r, err := status.Read(ctx, &a.Session, s, how.selectors)
 	if err != nil {
 		return err
 	}
@@ -82,7 +83,7 @@ func (a *app) survey(ctx context.Context, how *survey, width int) error {
 		if !reply.Wanted(a.out) {
 			table.Emulated(a.out, r.Nodes)
 		}
-		err = control.UnderWayOn(ctx, &a.Session, s, r.Fleet)
+		err = overdue.UnderWayOn(ctx, &a.Session, s, r.Fleet)
 	}
 	return cmp.Or(err, verdict(r.Nodes))
 }
@@ -96,7 +97,7 @@ func (a *app) show(rows []status.Node, usage bool, width int) error {
 
 // status shows how nodes are that have just been brought up.
 func (a *app) status(ctx context.Context, s *site.Site, selectors []string) error {
-	r, err := control.Status(ctx, &a.Session, s, selectors)
+	r, err := status.Read(ctx, &a.Session, s, selectors)
 	if err != nil {
 		return err
 	}

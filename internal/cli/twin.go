@@ -13,6 +13,7 @@ import (
 	"orrery/internal/cli/value"
 	"orrery/internal/control"
 	"orrery/internal/control/hosts"
+	"orrery/internal/control/overdue"
 	"orrery/internal/control/register"
 	"orrery/internal/control/twins"
 	"orrery/internal/problem"
@@ -72,7 +73,7 @@ simulator ("simulated_by") are replaced by it. A twin has no way out unless you 
 		Example: "  orrery twin create karoo dev1 --scale cpus=0.5,memory=0.5 --expires 8h",
 		Args:    cobra.ExactArgs(2),
 		RunE: a.asRoot(func(c *cobra.Command, args []string) error {
-			original, dir, err := control.Original(&a.Session, args[0])
+			original, dir, err := twins.Original(&a.Session, args[0])
 			if err != nil {
 				return err
 			}
@@ -100,10 +101,10 @@ simulator ("simulated_by") are replaced by it. A twin has no way out unless you 
 			if expires > 0 {
 				r.Expires = r.Created.Add(expires)
 			}
-			if err := control.Grant(&a.Session, original, &r); err != nil {
+			if err := twins.Grant(&a.Session, original, &r); err != nil {
 				return err
 			}
-			s, result, err := control.CreateTwin(c.Context(), &a.Session, r)
+			s, result, err := twins.Create(c.Context(), &a.Session, r)
 			b := a.another()
 			b.SiteDir, b.Twin = r.Dir, o.Name
 			return b.tellUp(c.Context(), s, nil, result, err)
@@ -133,7 +134,7 @@ func (a *app) twinList() *cobra.Command {
 				expires := "-"
 				if !t.Expires.IsZero() {
 					expires = minute(t.Expires)
-					if _, so := control.Forgotten(&a.Session, t.Key()); so {
+					if _, so := overdue.Forgotten(&a.Session, t.Key()); so {
 						expires += " (nobody waits for it)"
 					}
 				}

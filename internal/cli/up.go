@@ -16,12 +16,14 @@ import (
 	"orrery/internal/cli/value"
 	"orrery/internal/control"
 	"orrery/internal/control/nodes"
+	"orrery/internal/control/overdue"
+	"orrery/internal/control/sites"
 	"orrery/internal/site"
 )
 
 func (a *app) upVerb() *cobra.Command {
 	dry := false
-	var how control.UpOptions
+	var how sites.UpOptions
 	c := &cobra.Command{
 		Use:   "up [SELECTOR...]",
 		Short: "Bring the site up as declared: nodes running, configured and healthy",
@@ -33,7 +35,7 @@ With --batch, or if a group sets a batch, running nodes are disturbed in batches
 fails, its nodes are put back as they were, and no other begins.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if dry {
-				return a.preview(c.Context(), args, control.PreviewOptions{Probe: how.Probe, Batch: how.Batch})
+				return a.preview(c.Context(), args, sites.PreviewOptions{Probe: how.Probe, Batch: how.Batch})
 			}
 			return a.onSite(func(ctx context.Context, s *site.Site, selectors []string) error { return a.up(ctx, s, selectors, how) })(c, args)
 		},
@@ -48,8 +50,8 @@ fails, its nodes are put back as they were, and no other begins.`,
 	return c
 }
 
-func (a *app) up(ctx context.Context, s *site.Site, selectors []string, how control.UpOptions) error {
-	result, elsewhere, err := control.Up(ctx, &a.Session, s, selectors, how)
+func (a *app) up(ctx context.Context, s *site.Site, selectors []string, how sites.UpOptions) error {
+	result, elsewhere, err := sites.Up(ctx, &a.Session, s, selectors, how)
 	if elsewhere != "" {
 		fmt.Fprintf(a.err, "orrery: %s is up from %s, and not from the directory where this command was given.\n", s.Key(), elsewhere)
 		return nil
@@ -91,11 +93,11 @@ func (a *app) howToGoOn(s *site.Site) {
 }
 
 func (a *app) stateVerbs() []*cobra.Command {
-	renew := a.stateVerb("renew", "Let virtual machines go on in the QEMU that is installed now, without booting", "up to date", control.Renew)
+	renew := a.stateVerb("renew", "Let virtual machines go on in the QEMU that is installed now, without booting", "up to date", sites.Renew)
 	renew.Long = `Lets virtual machines that run go on in the QEMU and with the virtiofsd that are installed now: without SELECTOR, those whose programs were replaced, as orrery status tells.
 Processes, memory and connections stay; a machine stands still for a moment. Meanwhile the host needs the memory of one more machine. What cannot go over goes on where it was.`
-	return []*cobra.Command{renew, a.restartVerb(), a.moveVerb(), a.stateVerb("start", "Start nodes that are there, as they are", "running", control.Start),
-		value.Ending(a.stateVerb("stop", "Shut nodes down and keep all that is theirs", "stopped", control.Stop), &a.Ending)}
+	return []*cobra.Command{renew, a.restartVerb(), a.moveVerb(), a.stateVerb("start", "Start nodes that are there, as they are", "running", sites.Start),
+		value.Ending(a.stateVerb("stop", "Shut nodes down and keep all that is theirs", "stopped", sites.Stop), &a.Ending)}
 }
 
 func (a *app) moveVerb() *cobra.Command {
@@ -159,15 +161,15 @@ Of a site on several hosts, it starts the nodes of this host that are as they we
 A release that was on trial is watched again; if its time is over, the nodes return to the former release.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			err := control.ResumeExpiries(c.Context(), &a.Session)
-			keys, failed := control.ResumeAlone(c.Context(), &a.Session)
+			err := overdue.ResumeExpiries(c.Context(), &a.Session)
+			keys, failed := overdue.ResumeAlone(c.Context(), &a.Session)
 			err = errors.Join(err, failed)
 			for _, m := range a.SitesUp() {
 				if slices.Contains(keys, m.Key()) {
 					continue
 				}
 				fmt.Fprintf(a.out, "%s from %s\n", m.Key(), m.Dir)
-				s, result, failed := control.ResumeSite(c.Context(), &a.Session, m)
+				s, result, failed := sites.ResumeSite(c.Context(), &a.Session, m)
 				err = errors.Join(err, a.tellUp(c.Context(), s, nil, result, failed))
 			}
 			return err

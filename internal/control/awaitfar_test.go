@@ -5,8 +5,8 @@ import (
 	"errors"
 	"testing"
 
-	"orrery/internal/control"
 	"orrery/internal/control/hosts"
+	"orrery/internal/control/releases"
 	"orrery/internal/engine"
 	"orrery/internal/host"
 	"orrery/internal/observe"
@@ -22,10 +22,10 @@ func TestAwaitFarTrial(t *testing.T) {
 	}
 	done := make(chan outcome, 1)
 	go func() {
-		end, err := control.AwaitTrial(t.Context(), d.Session, d.site())
+		end, err := releases.AwaitTrial(t.Context(), d.Session, d.site())
 		done <- outcome{end, err}
 	}()
-	_, err := control.Confirm(t.Context(), d.Session, d.site(), "it does well")
+	_, err := releases.Confirm(t.Context(), d.Session, d.site(), "it does well")
 	d.must(err)
 	if is := <-done; is.err != nil || is.end == nil || is.end.Result != observe.Confirmed || is.end.Why != "it does well" {
 		t.Errorf("it ended with %+v, %v", is.end, is.err)
@@ -38,7 +38,7 @@ func TestAwaitFarTrial(t *testing.T) {
 	d.must(err)
 	r.Trial.Failed = "node web1 is unhealthy"
 	d.must(h.Releases.Copy(r))
-	_, err = control.AwaitTrial(t.Context(), d.Session, d.site())
+	_, err = releases.AwaitTrial(t.Context(), d.Session, d.site())
 	d.wantExit(err, problem.Reverted, "node web1 is unhealthy")
 	d.wantLive(0)
 	d.wantSame(0)
@@ -74,7 +74,7 @@ func TestFarTrialFlickers(t *testing.T) {
 	cancel()
 	<-over
 	other.of("toykat").Command = nil
-	_, err := control.Confirm(t.Context(), d.Session, d.site(), "by hand")
+	_, err := releases.Confirm(t.Context(), d.Session, d.site(), "by hand")
 	d.must(err)
 	d.wantLive(700)
 }

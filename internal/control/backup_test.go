@@ -15,6 +15,8 @@ import (
 	"orrery/internal/backup"
 	"orrery/internal/control"
 	"orrery/internal/control/backups"
+	"orrery/internal/control/releases"
+	"orrery/internal/control/sites"
 	"orrery/internal/control/snapshots"
 	"orrery/internal/control/twins"
 	"orrery/internal/host"
@@ -82,7 +84,7 @@ func TestRestoreElsewhere(t *testing.T) {
 			t.Errorf("%s is %q, %v", name, is, err)
 		}
 	}
-	if r, _, err := control.Up(t.Context(), d.Session, d.site(), nil, control.UpOptions{}); err != nil || r != nil {
+	if r, _, err := sites.Up(t.Context(), d.Session, d.site(), nil, sites.UpOptions{}); err != nil || r != nil {
 		t.Errorf("an up after it: %+v, %v", r, err)
 	}
 	if _, err := os.Stat(backup.Aside(d.dirs, "toykat")); !errors.Is(err, os.ErrNotExist) {
@@ -236,14 +238,14 @@ func TestRestoreKilled(t *testing.T) {
 					_, err = backups.Restore(t.Context(), d.Session, where, o)
 					d.must(err)
 				case n%3 == 1 || len(d.SitesUp()) == 0:
-					_, elsewhere, err := control.Up(t.Context(), d.Session, d.site(), nil, control.UpOptions{})
+					_, elsewhere, err := sites.Up(t.Context(), d.Session, d.site(), nil, sites.UpOptions{})
 					d.must(err)
 					if elsewhere != "" {
 						t.Errorf("brought up was %s", elsewhere)
 					}
 				default: // the host reboots
 					for _, m := range d.SitesUp() {
-						_, _, err := control.ResumeSite(t.Context(), d.Session, m)
+						_, _, err := sites.ResumeSite(t.Context(), d.Session, m)
 						d.must(err)
 					}
 				}
@@ -270,13 +272,13 @@ func TestRestoreInterrupted(t *testing.T) {
 	if err != nil || from == nil || !from.Placed() || !slices.Contains(from.State().Nodes, "db") {
 		t.Fatalf("%+v, %v", from, err)
 	}
-	_, err = control.Start(t.Context(), d.Session, d.site(), nil)
+	_, err = sites.Start(t.Context(), d.Session, d.site(), nil)
 	if err != nil {
 		t.Errorf("a start, which makes no node: %v", err)
 	}
-	_, err = control.Stage(t.Context(), d.Session, d.site(), nil, control.StageOptions{Release: 700})
+	_, err = releases.Stage(t.Context(), d.Session, d.site(), nil, releases.StageOptions{Release: 700})
 	d.wantExit(err, problem.Left, "a restore of toykat was interrupted", "orrery up brings it to its end")
-	_, err = control.Down(t.Context(), d.Session, d.site(), nil, true)
+	_, err = sites.Down(t.Context(), d.Session, d.site(), nil, true)
 	d.must(err)
 	if from, err := backup.Part(d.dirs, image.Open(d.dirs.State), "toykat"); err != nil || from != nil {
 		t.Errorf("after a down: %+v, %v", from, err)
@@ -294,10 +296,10 @@ func TestRestoreUntouched(t *testing.T) {
 		}
 		part := map[string]any{"id": "one", "from": "/srv/backups/@one", "apart": true, "was": was}
 		d.must(host.WriteJSON(filepath.Join(backup.Aside(d.dirs, "toykat"), "restore.json"), 0o600, part))
-		_, _, err := control.Up(t.Context(), d.Session, d.site(), nil, control.UpOptions{})
+		_, _, err := sites.Up(t.Context(), d.Session, d.site(), nil, sites.UpOptions{})
 		if !was {
 			d.wantExit(err, problem.Left, "a restore of toykat was interrupted", "orrery restore /srv/backups/@one")
-			_, err = control.Down(t.Context(), d.Session, d.site(), nil, false)
+			_, err = sites.Down(t.Context(), d.Session, d.site(), nil, false)
 		} else if !strings.Contains(d.watch.text(), "before it had touched anything; what it had laid down is removed") {
 			t.Errorf("told was %s", d.watch.text())
 		}
@@ -431,7 +433,7 @@ func TestReplaceNode(t *testing.T) {
 	if all, err := snapshots.List(t.Context(), d.Session, d.site()); err != nil || len(all) > 0 {
 		t.Errorf("left are the snapshots %v, %v", all, err)
 	}
-	_, err = control.Down(t.Context(), d.Session, d.site(), []string{"db"}, false)
+	_, err = sites.Down(t.Context(), d.Session, d.site(), []string{"db"}, false)
 	d.must(err)
 	_, err = backups.ReplaceNode(t.Context(), d.Session, where, "db")
 	d.wantExit(err, problem.Failed, "is not there", "orrery up db")
@@ -525,10 +527,10 @@ func TestResumeOthers(t *testing.T) {
 	if len(up) != 1 {
 		t.Fatalf("up are %+v", up)
 	}
-	_, _, err = control.ResumeSite(t.Context(), d.Session, up[0])
+	_, _, err = sites.ResumeSite(t.Context(), d.Session, up[0])
 	d.wantExit(err, problem.Failed, "was not brought up")
 	d.wantNodes("db none running healthy, web1 none absent -, web2 none running healthy")
-	_, _, err = control.ResumeSite(t.Context(), d.Session, up[0])
+	_, _, err = sites.ResumeSite(t.Context(), d.Session, up[0])
 	d.must(err)
 	d.wantNodes(allUp)
 	d.wantSaid("web1", motd, "then")
@@ -546,7 +548,7 @@ func TestUpElsewhere(t *testing.T) {
 	d.must(os.CopyFS(there.SiteDir, os.DirFS(d.dir)))
 	s, err := there.Load()
 	d.must(err)
-	_, elsewhere, err := control.Up(t.Context(), &there, s, nil, control.UpOptions{})
+	_, elsewhere, err := sites.Up(t.Context(), &there, s, nil, sites.UpOptions{})
 	d.must(err)
 	if elsewhere != d.dir {
 		t.Errorf("brought up was %q", elsewhere)

@@ -6,8 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"orrery/internal/control"
 	"orrery/internal/control/backups"
+	"orrery/internal/control/releases"
+	"orrery/internal/control/sites"
 	"orrery/internal/problem"
 )
 
@@ -30,9 +31,9 @@ func TestCopiesOfVolumes(t *testing.T) {
 	want("switched", 0, 1)
 	d.turnTo(701)
 	want("switched again", 0, 0)
-	_, err := control.Rollback(t.Context(), d.Session, d.site(), nil)
+	_, err := releases.Rollback(t.Context(), d.Session, d.site(), nil)
 	d.must(err)
-	_, err = control.Stage(t.Context(), d.Session, d.site(), nil, control.StageOptions{})
+	_, err = releases.Stage(t.Context(), d.Session, d.site(), nil, releases.StageOptions{})
 	d.wantExit(err, problem.Usage, "you can only stage a release")
 }
 
@@ -54,7 +55,7 @@ func TestNobodyWaits(t *testing.T) {
 	d.must(d.makeEndingTwin())
 	d.must(d.Cancel("expiry-toykat.dev"))
 	d.noLater = errors.New("no process can be begun")
-	_, err := control.Start(t.Context(), d.Session, d.site(), nil)
+	_, err := sites.Start(t.Context(), d.Session, d.site(), nil)
 	d.must(err)
 	if !strings.Contains(d.watch.text(), "trouble: no process can be begun") {
 		t.Errorf("told was %s", d.watch.text())
@@ -65,7 +66,7 @@ func TestNobodyWaits(t *testing.T) {
 func TestNamedOnce(t *testing.T) {
 	d := newDesk(t)
 	d.fault.Fail("Create", "web1", 1, nil)
-	_, _, err := control.Up(t.Context(), d.Session, d.site(), nil, control.UpOptions{})
+	_, _, err := sites.Up(t.Context(), d.Session, d.site(), nil, sites.UpOptions{})
 	d.wantExit(err, problem.Left)
 	if n := strings.Count(err.Error(), "node web1"); n != 1 {
 		t.Errorf("node web1 is named %d times: %v", n, err)

@@ -4,7 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"orrery/internal/control"
+	"orrery/internal/control/sites"
+	"orrery/internal/control/status"
 	"orrery/internal/observe"
 )
 
@@ -13,13 +14,13 @@ func TestEmulated(t *testing.T) {
 	const want = "on host local virtual machines run in software emulation, many times as slow as containers: db, web1, web2; `orrery doctor` says why"
 	d := newDesk(t)
 	d.up()
-	r, err := control.Status(t.Context(), d.Session, d.site(), nil)
+	r, err := status.Read(t.Context(), d.Session, d.site(), nil)
 	d.must(err)
 	if r.Nodes[0].Accel != "" || strings.Contains(d.watch.text(), "emulation") {
 		t.Errorf("%+v, %s", r.Nodes[0], d.watch.text())
 	}
 	d.of("toykat").Can.Accel = observe.TCG
-	p, err := control.Preview(t.Context(), d.Session, nil, control.PreviewOptions{})
+	p, err := sites.Preview(t.Context(), d.Session, nil, sites.PreviewOptions{})
 	d.must(err)
 	if !p.Empty() || len(p.Warnings) != 1 || p.Warnings[0] != want {
 		t.Errorf("plan warns %q", p.Warnings)
@@ -28,7 +29,7 @@ func TestEmulated(t *testing.T) {
 	if n := strings.Count(d.watch.text(), want); n != 1 {
 		t.Errorf("up warned %d times: %s", n, d.watch.text())
 	}
-	r, err = control.Status(t.Context(), d.Session, d.site(), nil)
+	r, err = status.Read(t.Context(), d.Session, d.site(), nil)
 	d.must(err)
 	if r.Nodes[0].Accel != observe.TCG { // of which cli/table makes a warning
 		t.Errorf("%+v", r.Nodes[0])

@@ -11,6 +11,8 @@ import (
 	"orrery/internal/backup/vault"
 	"orrery/internal/control"
 	"orrery/internal/control/backups"
+	"orrery/internal/control/overdue"
+	"orrery/internal/control/sites"
 	"orrery/internal/control/twins"
 	"orrery/internal/control/way"
 	"orrery/internal/host"
@@ -207,13 +209,13 @@ func TestFarRestoreKilled(t *testing.T) {
 				break
 			}
 			d.Patient = true // the helper may still be letting go
-			d.must(control.UnderWay(d.Context(), d.Session, d.site()))
+			d.must(overdue.UnderWay(d.Context(), d.Session, d.site()))
 			if n%3 == 1 { // all of it goes
-				_, err = control.Down(t.Context(), d.Session, d.site(), nil, false)
+				_, err = sites.Down(t.Context(), d.Session, d.site(), nil, false)
 				d.must(err)
 				d.noRestore("taken down", d.machine, other)
 			} else {
-				if _, _, err = control.Up(t.Context(), d.Session, d.site(), nil, control.UpOptions{}); err != nil {
+				if _, _, err = sites.Up(t.Context(), d.Session, d.site(), nil, sites.UpOptions{}); err != nil {
 					t.Fatalf("%s: killed at %d, up: %v", what, n, err)
 				}
 				got := d.has("web1") + d.has("db")
@@ -280,7 +282,7 @@ func TestFarRestoreWithout(t *testing.T) {
 	d.write("site.toml", twoHosts)
 	d.Without = nil
 	d.up()
-	_, err := control.Down(t.Context(), d.Session, d.site(), []string{"db"}, false)
+	_, err := sites.Down(t.Context(), d.Session, d.site(), []string{"db"}, false)
 	d.must(err)
 	d.Without = []string{"sv2"}
 	d.wantExit(restore(), problem.Refused, "no node of the backup is on a host that answers", "take it out of the site file")
@@ -401,7 +403,7 @@ func TestFarRestoreTwin(t *testing.T) {
 	past.wantNodes(farUp)
 	d.wantWritten("now", "now")
 	d.wantNodes(farUp)
-	p, err := control.Preview(t.Context(), past.Session, nil, control.PreviewOptions{})
+	p, err := sites.Preview(t.Context(), past.Session, nil, sites.PreviewOptions{})
 	if err != nil || !p.Empty() {
 		t.Errorf("a plan of it: %v, %v", p, err)
 	}
@@ -461,7 +463,7 @@ func TestFarRestoreTwinKilled(t *testing.T) {
 		past := d.ofTwin("past")
 		s, err := past.Load()
 		if err == nil {
-			if _, _, err = control.Up(t.Context(), past.Session, s, nil, control.UpOptions{}); err != nil {
+			if _, _, err = sites.Up(t.Context(), past.Session, s, nil, sites.UpOptions{}); err != nil {
 				d.wantExit(err, problem.Left, "orrery restore "+to, "--to past")
 			}
 		}

@@ -16,6 +16,7 @@ import (
 	"orrery/internal/backup/vault"
 	"orrery/internal/control"
 	"orrery/internal/control/backups"
+	"orrery/internal/control/sites"
 	"orrery/internal/control/snapshots"
 	"orrery/internal/host"
 	"orrery/internal/image"
@@ -294,7 +295,7 @@ func TestFarRestoreSnapshotsKilled(t *testing.T) {
 		d.Patient = true // the helper may still be letting go
 		over := err == nil
 		if !over {
-			if _, _, err = control.Up(t.Context(), d.Session, d.site(), nil, control.UpOptions{}); err != nil || d.has("web1") == "now" {
+			if _, _, err = sites.Up(t.Context(), d.Session, d.site(), nil, sites.UpOptions{}); err != nil || d.has("web1") == "now" {
 				d.must(restore(t.Context()))
 			}
 			d.up() // which sweeps

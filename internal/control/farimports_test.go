@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"orrery/internal/control"
 	"orrery/internal/control/hosts"
+	"orrery/internal/control/sites"
 	"orrery/internal/image/imported"
 	"orrery/internal/plan"
 	"orrery/internal/problem"
@@ -27,7 +27,7 @@ func TestFarImports(t *testing.T) {
 	d, other := farDesk(t)
 	d.write("site.toml", imports("root.tar"))
 	d.write("root.tar", "an archive")
-	p, err := control.Preview(t.Context(), d.Session, nil, control.PreviewOptions{})
+	p, err := sites.Preview(t.Context(), d.Session, nil, sites.PreviewOptions{})
 	d.must(err)
 	built := 0
 	for _, s := range p.Steps {
@@ -52,18 +52,18 @@ func TestFarImports(t *testing.T) {
 	e.write("else/where.tar", "an archive")
 	elsewhere := strings.Replace(imports("else/where.tar"), `address = "local"`, `address = "10.8.1.1"`, 1)
 	e.write("site.toml", elsewhere)
-	p, err = control.Preview(t.Context(), e.Session, nil, control.PreviewOptions{})
+	p, err = sites.Preview(t.Context(), e.Session, nil, sites.PreviewOptions{})
 	if err != nil || !p.Empty() {
 		t.Fatalf("a plan from elsewhere: %v\n%v\ntold: %s", err, p, e.watch.text())
 	}
 	e.write("else/where.tar", "another archive")
-	p, err = control.Preview(t.Context(), e.Session, nil, control.PreviewOptions{})
+	p, err = sites.Preview(t.Context(), e.Session, nil, sites.PreviewOptions{})
 	if err != nil || p.Empty() {
 		t.Fatalf("another archive changes nothing: %v", err)
 	}
 	e.up() // neither host has this file, so it is sent
 	e.must(os.Remove(filepath.Join(e.dir, "else/where.tar")))
-	_, err = control.Preview(t.Context(), e.Session, nil, control.PreviewOptions{})
+	_, err = sites.Preview(t.Context(), e.Session, nil, sites.PreviewOptions{})
 	e.wantExit(err, problem.Mistake, "there is no file", "where.tar")
 }
 

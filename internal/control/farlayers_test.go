@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"orrery/internal/control"
 	"orrery/internal/control/layers"
+	"orrery/internal/control/sites"
 	"orrery/internal/problem"
 )
 
@@ -40,7 +40,7 @@ func TestFarLayers(t *testing.T) {
 	if len(gone) > 0 {
 		t.Errorf("gone are %+v", gone)
 	}
-	_, err = control.Down(t.Context(), d.Session, d.site(), nil, false)
+	_, err = sites.Down(t.Context(), d.Session, d.site(), nil, false)
 	d.must(err)
 	if gone, err = layers.Remove(t.Context(), d.Session, "sv2"); err != nil || len(gone) != on["sv2"] || gone[0].Host != "sv2" || gone[0].Title == "" {
 		t.Errorf("gone are %+v: %v", gone, err)

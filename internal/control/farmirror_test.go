@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"orrery/internal/apply"
-	"orrery/internal/control"
 	"orrery/internal/control/hosts"
+	"orrery/internal/control/sites"
 	"orrery/internal/control/volumes"
 	"orrery/internal/host"
 	"orrery/internal/host/later"
@@ -74,7 +74,7 @@ func TestFarMirrors(t *testing.T) {
 		t.Errorf("without a host, the volumes are %+v: %v", rows, err)
 	}
 	d.Without = nil
-	_, err = control.Down(t.Context(), d.Session, d.site(), nil, false)
+	_, err = sites.Down(t.Context(), d.Session, d.site(), nil, false)
 	d.must(err)
 	for _, m := range []*machine{d.machine, other} {
 		if _, err := os.Stat(apply.MirrorsPath(m.dirs, "toykat")); err == nil {

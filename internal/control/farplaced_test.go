@@ -4,8 +4,10 @@ import (
 	"strings"
 	"testing"
 
-	"orrery/internal/control"
 	"orrery/internal/control/nodes"
+	"orrery/internal/control/releases"
+	"orrery/internal/control/sites"
+	"orrery/internal/control/status"
 	"orrery/internal/observe"
 )
 
@@ -53,13 +55,13 @@ func (p *placed) want(what string) {
 	for node, host := range p.on {
 		p.wantSaid(node, "/etc/where", host+": db@sv1 web1@"+p.on["web1"]+" web2@"+p.on["web2"])
 	}
-	if plan, err := control.Preview(p.Context(), p.desk.Session, nil, control.PreviewOptions{Probe: p.drift}); err != nil || !plan.Empty() || len(plan.Warnings) > 0 {
+	if plan, err := sites.Preview(p.Context(), p.desk.Session, nil, sites.PreviewOptions{Probe: p.drift}); err != nil || !plan.Empty() || len(plan.Warnings) > 0 {
 		p.Errorf("%s: a plan: %v\n%v, which warns of %q", what, err, plan, plan.Warnings)
 	}
 	if !p.drift {
 		return
 	}
-	status, err := control.Status(p.Context(), p.desk.Session, p.site(), nil)
+	status, err := status.Read(p.Context(), p.desk.Session, p.site(), nil)
 	p.must(err)
 	p.must(status.Probe(p.Context()))
 	for _, n := range status.Nodes {
@@ -77,10 +79,10 @@ func TestPlacedInTemplates(t *testing.T) {
 	p.stage(700)
 	p.turnTo(700)
 	p.want("release 700")
-	_, err := control.Rollback(t.Context(), p.desk.Session, p.site(), nil)
+	_, err := releases.Rollback(t.Context(), p.desk.Session, p.site(), nil)
 	p.must(err)
 	p.want("rollback")
-	staged, err := control.Stage(t.Context(), p.desk.Session, p.site(), []string{"web1"}, control.StageOptions{Release: 700})
+	staged, err := releases.Stage(t.Context(), p.desk.Session, p.site(), []string{"web1"}, releases.StageOptions{Release: 700})
 	p.must(err)
 	for _, s := range staged.Result.Done { // db gets copies of its volumes again
 		if s.Subject != "db" {

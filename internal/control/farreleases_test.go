@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"orrery/internal/apply"
-	"orrery/internal/control"
 	"orrery/internal/control/releases"
+	"orrery/internal/control/sites"
 	"orrery/internal/control/way"
 	"orrery/internal/edition"
 	"orrery/internal/observe"
@@ -42,11 +42,11 @@ func TestFarReleases(t *testing.T) {
 	d.turnTo(700)
 	hosts := map[string]*machine{"sv1": d.machine}
 	e := d.elsewhere(fromElsewhere, hosts)
-	_, err := control.Preview(t.Context(), e.Session, nil, control.PreviewOptions{})
+	_, err := sites.Preview(t.Context(), e.Session, nil, sites.PreviewOptions{})
 	e.wantExit(err, problem.Refused, "releases.lock: release 700 is not in it", "kept of that release on sv1", "orrery release trust 700")
 	e.trust(700)
 	e.wantNodes("db 700 running healthy, db* none running retired, web1 700 running healthy, web1* none running healthy, web2 700 running healthy, web2* none running healthy")
-	p, err := control.Preview(t.Context(), e.Session, nil, control.PreviewOptions{})
+	p, err := sites.Preview(t.Context(), e.Session, nil, sites.PreviewOptions{})
 	if err != nil || !p.Empty() {
 		t.Fatalf("a plan from elsewhere: %v\n%v\ntold: %s", err, p, e.watch.text())
 	}
@@ -62,7 +62,7 @@ func TestFarReleases(t *testing.T) {
 	withSecond := strings.ReplaceAll(fromElsewhere, "roles  =", "host = \"sv1\"\nroles  =") + secondHost
 	e.write("site.toml", withSecond)
 	// Nothing is to be done but to let the second host know.
-	if _, _, err = control.Up(t.Context(), e.Session, e.site(), nil, control.UpOptions{}); err != nil || !strings.Contains(e.watch.text(), "host sv2 did not know which releases are live") {
+	if _, _, err = sites.Up(t.Context(), e.Session, e.site(), nil, sites.UpOptions{}); err != nil || !strings.Contains(e.watch.text(), "host sv2 did not know which releases are live") {
 		t.Fatalf("the second host: %v\ntold: %s", err, e.watch.text())
 	}
 	on := func(name string) *apply.Steered {
@@ -90,7 +90,7 @@ func TestFarReleases(t *testing.T) {
 	newer := read("sv1")
 	newer.Confirmed = append(newer.Confirmed, 700)
 	e.must(on("sv1").Releases.Write(newer))
-	_, _, err = control.Up(t.Context(), e.Session, e.site(), nil, control.UpOptions{})
+	_, _, err = sites.Up(t.Context(), e.Session, e.site(), nil, sites.UpOptions{})
 	e.must(err)
 	if one, two := read("sv1"), read("sv2"); one.State() != two.State() || len(two.Confirmed) != len(newer.Confirmed) {
 		t.Errorf("on record are %+v and %+v", one, two)
@@ -100,14 +100,14 @@ func TestFarReleases(t *testing.T) {
 	e.must(on("sv1").Releases.Write(newer))
 	newer.Active = map[string]int{"web1": 701}
 	e.must(on("sv2").Releases.Write(newer))
-	_, _, err = control.Up(t.Context(), e.Session, e.site(), nil, control.UpOptions{})
+	_, _, err = sites.Up(t.Context(), e.Session, e.site(), nil, sites.UpOptions{})
 	e.wantExit(err, problem.Surprise, "hosts sv1 and sv2 disagree", "--without")
 	e.Without = []string{"sv2"}
-	_, _, err = control.Up(t.Context(), e.Session, e.site(), nil, control.UpOptions{})
+	_, _, err = sites.Up(t.Context(), e.Session, e.site(), nil, sites.UpOptions{})
 	e.must(err)
 	e.Without = nil
 	e.must(os.Remove(filepath.Join(other.dirs.Site("toykat"), "releases.json")))
-	_, _, err = control.Up(t.Context(), e.Session, e.site(), nil, control.UpOptions{})
+	_, _, err = sites.Up(t.Context(), e.Session, e.site(), nil, sites.UpOptions{})
 	e.must(err)
 	if two := read("sv2"); two.Active["web1"] != 700 {
 		t.Errorf("on record is %+v", two)
@@ -115,7 +115,7 @@ func TestFarReleases(t *testing.T) {
 
 	// Of two copies of what a release was staged from, that counts which is in releases.lock.
 	e.must(os.WriteFile(filepath.Join(other.dirs.Release("toykat", 700), "site/roles/web/role.toml"), []byte("# another\n"), 0o600))
-	_, _, err = control.Up(t.Context(), e.Session, e.site(), nil, control.UpOptions{})
+	_, _, err = sites.Up(t.Context(), e.Session, e.site(), nil, sites.UpOptions{})
 	if err != nil || !strings.Contains(e.watch.text(), "host sv2 kept something else of release 700 than releases.lock says; it was replaced") {
 		t.Fatalf("of two copies: %v\ntold: %s", err, e.watch.text())
 	}
@@ -184,14 +184,14 @@ func TestFarSwitch(t *testing.T) {
 	if len(all) != 3 || len(all[1].Live) != 3 || len(all[0].Quarantine) != 3 || all[1].State() != "live, confirmed" {
 		t.Errorf("the releases are %+v", all)
 	}
-	_, err = control.Rollback(t.Context(), d.Session, d.site(), nil)
+	_, err = releases.Rollback(t.Context(), d.Session, d.site(), nil)
 	d.must(err)
 	d.wantLive(0)
 	d.wantSame(0)
 
 	// One host cannot: then none does.
 	other.fault.Fail("move", "", 1, nil)
-	_, err = control.Switch(t.Context(), d.Session, d.site(), nil, control.SwitchOptions{Release: 700})
+	_, err = releases.Switch(t.Context(), d.Session, d.site(), nil, releases.SwitchOptions{Release: 700})
 	d.wantExit(err, problem.Reverted, "back at release none")
 	d.wantLive(0)
 	d.wantSame(0)
@@ -219,12 +219,12 @@ func TestFarSwitch(t *testing.T) {
 
 	r.Switch = &observe.Switch{To: map[string]int{"web1": 701}, End: map[string]int{"web1": 700}, Who: "somebody"}
 	d.must(f.WriteReleases(r))
-	_, err = control.Down(t.Context(), d.Session, d.site(), nil, false)
+	_, err = sites.Down(t.Context(), d.Session, d.site(), nil, false)
 	d.must(err)
 	d.up()
 	d.wantLive(700)
 	d.wantSame(700)
-	_, err = control.Rollback(t.Context(), d.Session, d.site(), nil)
+	_, err = releases.Rollback(t.Context(), d.Session, d.site(), nil)
 	d.wantExit(err, problem.Mistake, "no former release")
 }
 
@@ -269,14 +269,14 @@ func TestUnreadableEdition(t *testing.T) {
 	for _, m := range []*machine{d.machine, other} {
 		d.must(os.WriteFile(filepath.Join(m.dirs.Release("toykat", 700), made), []byte("# another\n"), 0o600))
 	}
-	_, err := control.Preview(t.Context(), d.Session, nil, control.PreviewOptions{})
+	_, err := sites.Preview(t.Context(), d.Session, nil, sites.PreviewOptions{})
 	d.wantExit(err, problem.Refused, "kept of release 700 on sv1, sv2", "does not have the digest", "orrery release trust 700")
-	if _, err := control.Down(t.Context(), d.Session, d.site(), []string{"web1"}, false); err != nil {
+	if _, err := sites.Down(t.Context(), d.Session, d.site(), []string{"web1"}, false); err != nil {
 		t.Errorf("while no copy is what it should be: %v", err)
 	}
 	damage(other)
 	damage(d.machine)
-	if _, err := control.Down(t.Context(), d.Session, d.site(), nil, false); err != nil || !strings.Contains(d.watch.text(), "on host sv1 cannot be read, and no other host that answers has one") {
+	if _, err := sites.Down(t.Context(), d.Session, d.site(), nil, false); err != nil || !strings.Contains(d.watch.text(), "on host sv1 cannot be read, and no other host that answers has one") {
 		t.Errorf("while no copy can be read: %v\ntold: %s", err, d.watch.text())
 	}
 	for _, m := range []*machine{d.machine, other} {
@@ -309,16 +309,16 @@ func TestFarSwitchCut(t *testing.T) {
 			d.Links.Close()
 		}
 	}
-	_, err := control.Switch(t.Context(), d.Session, d.site(), nil, control.SwitchOptions{Release: 700})
+	_, err := releases.Switch(t.Context(), d.Session, d.site(), nil, releases.SwitchOptions{Release: 700})
 	if !lost || problem.Exit(err) != int(problem.HalfWay) {
 		t.Fatalf("a host was lost (%v) in a switch that ended with %v", lost, err)
 	}
 	d.Without = []string{"sv2"}
-	_, _, err = control.Up(t.Context(), d.Session, d.site(), nil, control.UpOptions{})
+	_, _, err = sites.Up(t.Context(), d.Session, d.site(), nil, sites.UpOptions{})
 	d.wantExit(err, problem.HalfWay, "sv2 is not known")
 	d.Without = nil
 	d.machine.others = map[string]*machine{"sv2": other}
-	_, err = control.Preview(t.Context(), d.Session, nil, control.PreviewOptions{})
+	_, err = sites.Preview(t.Context(), d.Session, nil, sites.PreviewOptions{})
 	d.wantExit(err, problem.HalfWay, "under way or was interrupted")
 	d.Patient = true // the helper may still be letting go
 	d.up()
@@ -383,7 +383,7 @@ func TestNodeOnTwo(t *testing.T) {
 		hosts[name] = d.machine
 	}
 	e := newDesk(t).elsewhere(fromElsewhere+secondHost, hosts)
-	_, err := control.Preview(t.Context(), e.Session, nil, control.PreviewOptions{})
+	_, err := sites.Preview(t.Context(), e.Session, nil, sites.PreviewOptions{})
 	e.wantExit(err, problem.Surprise, "on host sv1 and on host sv2", "host = in [node.")
 	_, err = way.Into(t.Context(), e.Session, e.site(), "web1")
 	e.wantExit(err, problem.Surprise, "on host sv1 and on host sv2")

@@ -6,8 +6,9 @@ import (
 	"testing"
 
 	"orrery/internal/apply"
-	"orrery/internal/control"
 	"orrery/internal/control/hosts"
+	"orrery/internal/control/overdue"
+	"orrery/internal/control/sites"
 	"orrery/internal/engine"
 	"orrery/internal/host"
 	"orrery/internal/observe"
@@ -65,7 +66,7 @@ func TestFarResume(t *testing.T) {
 	}
 	d.machine.others = map[string]*machine{"sv2": other}
 	d.wantNodes("db none running healthy, web1 none running healthy, web2 none running healthy")
-	p, err := control.Preview(t.Context(), d.Session, nil, control.PreviewOptions{})
+	p, err := sites.Preview(t.Context(), d.Session, nil, sites.PreviewOptions{})
 	d.must(err)
 	if !p.Empty() {
 		t.Errorf("a plan has %d steps: %v", len(p.Steps), p.Steps)
@@ -74,12 +75,12 @@ func TestFarResume(t *testing.T) {
 	d.Links.Close()
 	d.machine.others = nil
 	d.machine.reboot()
-	keys, err := control.ResumeAlone(t.Context(), d.Session)
+	keys, err := overdue.ResumeAlone(t.Context(), d.Session)
 	if err != nil || len(keys) != 1 {
 		t.Errorf("resumed are %v: %v", keys, err)
 	}
 	d.machine.others = map[string]*machine{"sv2": other}
-	_, err = control.Down(t.Context(), d.Session, d.site(), nil, false)
+	_, err = sites.Down(t.Context(), d.Session, d.site(), nil, false)
 	d.must(err)
 	for _, m := range []*machine{d.machine, other} {
 		if _, err := os.Stat(apply.BootPath(m.dirs, "toykat")); err == nil {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"orrery/internal/control"
+	"orrery/internal/control/sites"
 	"orrery/internal/problem"
 )
 
@@ -35,9 +35,9 @@ func TestGeneratedOverHosts(t *testing.T) {
 		t.Fatalf("kept are %q and %q, and on the other host %q and %q", d.machine.sealed("both"), d.machine.sealed("webs"), both, webs)
 	}
 	again := func(of *desk) error {
-		_, err := control.Down(t.Context(), of.Session, of.site(), nil, false)
+		_, err := sites.Down(t.Context(), of.Session, of.site(), nil, false)
 		d.must(err)
-		_, _, err = control.Up(t.Context(), of.Session, of.site(), nil, control.UpOptions{})
+		_, _, err = sites.Up(t.Context(), of.Session, of.site(), nil, sites.UpOptions{})
 		return err
 	}
 	d.must(os.RemoveAll(d.machine.dirs.Secrets("toykat"))) // a host has lost its copy
@@ -74,7 +74,7 @@ func TestSecretOfSilentHost(t *testing.T) {
 	d, other := secretive(t)
 	d.up()
 	both := other.sealed("both")
-	_, err := control.Down(t.Context(), d.Session, d.site(), nil, false)
+	_, err := sites.Down(t.Context(), d.Session, d.site(), nil, false)
 	d.must(err)
 	d.must(os.RemoveAll(d.machine.dirs.Secrets("toykat")))
 	f, err := d.Hosts(t.Context(), d.site())
@@ -100,7 +100,7 @@ func TestSecretOfStranger(t *testing.T) {
 	d, other := secretive(t)
 	d.must(os.MkdirAll(d.machine.dirs.Secrets("toykat"), 0o700))
 	d.must(os.WriteFile(filepath.Join(d.machine.dirs.Secrets("toykat"), "webs"), []byte(strings.Repeat("x", 24)), 0o600))
-	_, _, err := control.Up(t.Context(), d.Session, d.site(), nil, control.UpOptions{})
+	_, _, err := sites.Up(t.Context(), d.Session, d.site(), nil, sites.UpOptions{})
 	if err == nil || !strings.Contains(d.watch.text(), "kept on host sv1, where no node needs it") || other.sealed("webs") != "" {
 		t.Errorf("a stranger has it: %v\n%s", err, d.watch.text())
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"orrery/internal/control"
+	"orrery/internal/control/overdue"
 	"orrery/internal/control/snapshots"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
@@ -164,7 +164,7 @@ func TestFarSnapshotKilled(t *testing.T) {
 			return
 		}
 		d.Patient = true // the helper may still be letting go
-		d.must(control.UnderWay(d.Context(), d.Session, d.site()))
+		d.must(overdue.UnderWay(d.Context(), d.Session, d.site()))
 		_, err = snapshots.Restore(t.Context(), d.Session, d.site(), taken.ID, nil)
 		d.must(err)
 		d.up()

@@ -11,8 +11,10 @@ import (
 	"time"
 
 	"orrery/internal/apply"
-	"orrery/internal/control"
 	"orrery/internal/control/hosts"
+	"orrery/internal/control/overdue"
+	"orrery/internal/control/releases"
+	"orrery/internal/control/sites"
 	"orrery/internal/engine"
 	"orrery/internal/host"
 	"orrery/internal/host/later"
@@ -24,7 +26,7 @@ import (
 func onFarTrial(t *testing.T) (d *desk, other *machine) {
 	t.Helper()
 	d, other = farStaged(t)
-	made, err := control.Switch(t.Context(), d.Session, d.site(), nil, control.SwitchOptions{Release: 700, Within: hour})
+	made, err := releases.Switch(t.Context(), d.Session, d.site(), nil, releases.SwitchOptions{Release: 700, Within: hour})
 	d.must(err)
 	if made.Trial == nil || !made.Trial.ByHand || made.Trial.Until.IsZero() {
 		t.Fatalf("the trial is %+v", made.Trial)
@@ -55,10 +57,10 @@ func (d *desk) watched(m *machine) error {
 // TestFarTrial: a release that is confirmed stays on all hosts, and one that is not goes from all of them by what each has, with nobody who steers.
 func TestFarTrial(t *testing.T) {
 	d, other := onFarTrial(t)
-	_, err := control.Switch(t.Context(), d.Session, d.site(), nil, control.SwitchOptions{Release: 700})
+	_, err := releases.Switch(t.Context(), d.Session, d.site(), nil, releases.SwitchOptions{Release: 700})
 	d.wantExit(err, problem.Mistake, "is on trial")
 	d.up() // whatever is changed meanwhile, hosts know how they go back
-	end, err := control.Confirm(t.Context(), d.Session, d.site(), "by hand")
+	end, err := releases.Confirm(t.Context(), d.Session, d.site(), "by hand")
 	d.must(err)
 	if end.Result != observe.Confirmed {
 		t.Errorf("it ended as %+v", end)
@@ -66,13 +68,13 @@ func TestFarTrial(t *testing.T) {
 	d.must(d.watched(other))
 	d.wantLive(700)
 	d.wantSame(700)
-	_, err = control.Rollback(t.Context(), d.Session, d.site(), nil)
+	_, err = releases.Rollback(t.Context(), d.Session, d.site(), nil)
 	d.must(err)
 
 	text, err := os.ReadFile(filepath.Join(d.dir, "site.toml"))
 	d.must(err)
 	d.write("site.toml", string(text)+"\n[hook.page]\non = [\"trial-ended\"]\ncommand = [\"/bin/page\"]\n[hook.quiet]\non = [\"backup-done\"]\ncommand = [\"/bin/page\"]\n")
-	_, err = control.Switch(t.Context(), d.Session, d.site(), nil, control.SwitchOptions{Release: 700, Within: hour})
+	_, err = releases.Switch(t.Context(), d.Session, d.site(), nil, releases.SwitchOptions{Release: 700, Within: hour})
 	d.must(err)
 	d.Links.Close()
 	d.machine.others = nil // the hosts do not reach one another
@@ -99,7 +101,7 @@ func TestFarTrial(t *testing.T) {
 			t.Errorf("%s: a hook of something else is told: %s", host, text)
 		}
 	}
-	_, err = control.Confirm(t.Context(), d.Session, d.site(), "by hand")
+	_, err = releases.Confirm(t.Context(), d.Session, d.site(), "by hand")
 	d.wantExit(err, problem.Reverted, "nobody confirmed it")
 	d.up()
 	d.turnTo(700)
@@ -152,17 +154,17 @@ func TestFarTrialApart(t *testing.T) {
 		d.wantExit(d.watched(other), problem.Reverted, "nobody confirmed it")
 		second(d)
 		d.wantNodes("db 700 running healthy, db* none running retired, web1 none running healthy, web1* 700 running healthy, web2 none running healthy, web2* 700 running healthy")
-		_, err := control.Preview(t.Context(), d.Session, nil, control.PreviewOptions{})
+		_, err := sites.Preview(t.Context(), d.Session, nil, sites.PreviewOptions{})
 		d.wantExit(err, problem.HalfWay, "under way or was interrupted")
-		_, err = control.Confirm(t.Context(), d.Session, d.site(), "by hand")
+		_, err = releases.Confirm(t.Context(), d.Session, d.site(), "by hand")
 		d.wantExit(err, problem.HalfWay)
 		d.up()
 		d.wantLive(0)
 		d.wantSame(0)
-		if p, err := control.Preview(t.Context(), d.Session, nil, control.PreviewOptions{}); err != nil || !p.Empty() {
+		if p, err := sites.Preview(t.Context(), d.Session, nil, sites.PreviewOptions{}); err != nil || !p.Empty() {
 			t.Errorf("%s: a plan afterwards: %v, %v", what, p, err)
 		}
-		_, err = control.Confirm(t.Context(), d.Session, d.site(), "by hand")
+		_, err = releases.Confirm(t.Context(), d.Session, d.site(), "by hand")
 		d.wantExit(err, problem.Reverted, "nobody confirmed it")
 		d.turnTo(700)
 		d.wantSame(700)
@@ -194,10 +196,10 @@ func TestFarTrialFails(t *testing.T) {
 	<-over
 	d.wantLive(700)
 	d.wantSame(700)
-	_, err := control.Confirm(t.Context(), d.Session, d.site(), "by hand")
+	_, err := releases.Confirm(t.Context(), d.Session, d.site(), "by hand")
 	d.wantExit(err, problem.Refused, "failed on host sv2", "node web1 is unhealthy")
 	other.of("toykat").Command = nil
-	_, err = control.Rollback(t.Context(), d.Session, d.site(), nil)
+	_, err = releases.Rollback(t.Context(), d.Session, d.site(), nil)
 	d.must(err)
 	d.wantLive(0)
 	d.wantSame(0)
@@ -207,10 +209,10 @@ func TestFarTrialFails(t *testing.T) {
 func TestFarTrialCut(t *testing.T) {
 	d, other := farStaged(t)
 	d.machine.noLater, other.noLater = errors.New("no process can be begun"), errors.New("no process can be begun")
-	_, err := control.Switch(t.Context(), d.Session, d.site(), nil, control.SwitchOptions{Release: 700, Within: hour})
+	_, err := releases.Switch(t.Context(), d.Session, d.site(), nil, releases.SwitchOptions{Release: 700, Within: hour})
 	d.wantExit(err, problem.HalfWay, "its trial could not begin")
 	d.machine.noLater, other.noLater = nil, nil
-	_, err = control.Preview(t.Context(), d.Session, nil, control.PreviewOptions{})
+	_, err = sites.Preview(t.Context(), d.Session, nil, sites.PreviewOptions{})
 	d.wantExit(err, problem.HalfWay, "interrupted")
 	d.up()
 	d.wantLive(0)
@@ -223,7 +225,7 @@ func TestTrialTold(t *testing.T) {
 	told := func(d *desk, words ...string) {
 		t.Helper()
 		d.watch.events = nil
-		d.must(control.UnderWay(t.Context(), d.Session, d.site()))
+		d.must(overdue.UnderWay(t.Context(), d.Session, d.site()))
 		for _, want := range append(words, "notice: release 700 is on trial until ") {
 			if text := d.watch.text(); !strings.Contains(text, want) {
 				t.Errorf("%q is not in what was told: %s", want, text)
@@ -237,13 +239,13 @@ func TestTrialTold(t *testing.T) {
 	r.Trial.Failed = "node web1 is unhealthy"
 	d.must(h.Releases.Copy(r))
 	told(d, "notice: it has failed on host sv2: node web1 is unhealthy")
-	_, err = control.Confirm(t.Context(), d.Session, d.site(), "by hand")
+	_, err = releases.Confirm(t.Context(), d.Session, d.site(), "by hand")
 	d.wantExit(err, problem.Refused, "release 700 has failed on host sv2: node web1 is unhealthy", "orrery rollback")
 
 	one := newDesk(t)
 	one.up()
 	one.stage(700)
-	_, err = control.Switch(t.Context(), one.Session, one.site(), nil, control.SwitchOptions{Release: 700, Within: hour})
+	_, err = releases.Switch(t.Context(), one.Session, one.site(), nil, releases.SwitchOptions{Release: 700, Within: hour})
 	one.must(err)
 	told(one, "nobody watches over it")
 	lock, err := host.TakeLockWithin(t.Context(), time.Second, hosts.TrialLock(one.dirs, "toykat"), one.Holder())

@@ -9,7 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"orrery/internal/control"
+	"orrery/internal/control/overdue"
+	"orrery/internal/control/sites"
 	"orrery/internal/control/twins"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
@@ -29,7 +30,7 @@ func farTwin(t *testing.T, change func(*twin.Record)) (d *desk, other *machine) 
 	if change != nil {
 		change(&of)
 	}
-	_, _, err := control.CreateTwin(t.Context(), d.Session, of)
+	_, _, err := twins.Create(t.Context(), d.Session, of)
 	d.must(err)
 	return d, other
 }
@@ -47,7 +48,7 @@ func TestFarTwin(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	_, _, err := control.CreateTwin(t.Context(), d.Session, twinOf("toykat", d.dir, "dev"))
+	_, _, err := twins.Create(t.Context(), d.Session, twinOf("toykat", d.dir, "dev"))
 	d.wantExit(err, problem.Mistake, "already has a twin dev on sv1 and sv2")
 
 	e := d.elsewhere(strings.Replace(twoHosts, `address = "local"`, `address = "10.8.1.1"`, 1)+"[release.700]\n", map[string]*machine{"sv1": d.machine, "sv2": other})
@@ -58,7 +59,7 @@ func TestFarTwin(t *testing.T) {
 	}
 	of := e.ofTwin("dev")
 	of.wantNodes("db none running healthy, web1 none running healthy, web2 none running healthy")
-	p, err := control.Preview(t.Context(), of.Session, nil, control.PreviewOptions{})
+	p, err := sites.Preview(t.Context(), of.Session, nil, sites.PreviewOptions{})
 	if err != nil || !p.Empty() {
 		t.Errorf("a plan from elsewhere: %v, %v", p, err)
 	}
@@ -99,7 +100,7 @@ func TestFarTwinExpires(t *testing.T) {
 	b.machine = other
 	b.Dirs, b.Machine = other.dirs, other
 	d.must(other.Cancel("expiry-toykat.dev"))
-	control.WaitAgain(t.Context(), b.Session)
+	overdue.WaitAgain(t.Context(), b.Session)
 	if w, _ := other.Waiting(); len(w) != 1 {
 		t.Errorf("waiting are %v", w)
 	}
@@ -113,7 +114,7 @@ func TestFarTwinExpires(t *testing.T) {
 		d.must(one.WriteTwin(r))
 	}
 	of := d.ofTwin("dev")
-	_, _, err := control.Up(t.Context(), of.Session, of.site(), nil, control.UpOptions{})
+	_, _, err := sites.Up(t.Context(), of.Session, of.site(), nil, sites.UpOptions{})
 	d.wantExit(err, problem.Surprise, "expired at")
 	one := *b.Session
 	d.must(twins.EndHere(t.Context(), &one, "toykat.dev"))
@@ -134,7 +135,7 @@ func TestFarTwinRefused(t *testing.T) {
 	of := twinOf("toykat", d.dir, "dev")
 	d.Links.Close()
 	d.machine.others = nil
-	_, _, err := control.CreateTwin(t.Context(), d.Session, of)
+	_, _, err := twins.Create(t.Context(), d.Session, of)
 	d.wantExit(err, problem.Failed, "nobody answers")
 	for _, m := range []*machine{d.machine, other} {
 		if _, err := os.Stat(m.dirs.Site("toykat.dev")); err == nil {
@@ -166,7 +167,7 @@ func TestFarTwinVolumes(t *testing.T) {
 	other.fault.Fail("Freeze", "web2", 1, nil)
 	of := twinOf("toykat", d.dir, "dev")
 	of.Volumes = site.Snapshot
-	_, _, err := control.CreateTwin(t.Context(), d.Session, of)
+	_, _, err := twins.Create(t.Context(), d.Session, of)
 	d.wantExit(err, problem.Failed, "ordered")
 	if text(at(d.machine, "toykat.dev", "archive", "db")) != "paid" || text(at(other, "toykat.dev", "pages", "web2")) != "" {
 		t.Error("a copy that failed is there, or one that did not is not")
@@ -193,7 +194,7 @@ func TestFarTwinVolumes(t *testing.T) {
 	d.write("site.toml", strings.Replace(string(d.read("site.toml")), "id    = 21", "id    = 21\nhost  = \"sv1\"", 1))
 	of = twinOf("toykat", d.dir, "elsewhere")
 	of.Volumes = site.Snapshot
-	_, _, err = control.CreateTwin(t.Context(), d.Session, of)
+	_, _, err = twins.Create(t.Context(), d.Session, of)
 	d.wantExit(err, problem.Unable, "node web1 is on host sv2 with its volumes", "orrery move web1 --to sv1")
 }
 
@@ -230,7 +231,7 @@ ln -s /etc/passwd "$3/link"
 chmod 711 "$3"
 head -c 3000000 /dev/zero | tr '\0' 'x' >"$3/large"
 `)
-	_, _, err := control.CreateTwin(t.Context(), d.Session, of)
+	_, _, err := twins.Create(t.Context(), d.Session, of)
 	d.must(err)
 	if calls := string(d.read("calls")); calls != "archive db\npages web1\npages web2\n" {
 		t.Errorf("it is called with %q", calls)
@@ -276,7 +277,7 @@ head -c 3000000 /dev/zero | tr '\0' 'x' >"$3/large"
 	}
 	d.must(os.Remove(of.Volumes)) // it is asked no more
 	twin.up()
-	if p, err := control.Preview(t.Context(), twin.Session, nil, control.PreviewOptions{}); err != nil || !p.Empty() {
+	if p, err := sites.Preview(t.Context(), twin.Session, nil, sites.PreviewOptions{}); err != nil || !p.Empty() {
 		t.Errorf("a plan then: %v, %v", p, err)
 	}
 }
@@ -284,7 +285,7 @@ head -c 3000000 /dev/zero | tr '\0' 'x' >"$3/large"
 // TestFarTwinProgramFails: when the program fails, no node comes up. Nothing goes on from what hosts have on record of it, since they could name any program of this machine.
 func TestFarTwinProgramFails(t *testing.T) {
 	d, other, of := programTwin(t, `echo "$2" >>"$(dirname "$0")/calls"; [ "$2" = db ] || { echo "no data for $2"; exit 3; }`)
-	_, _, err := control.CreateTwin(t.Context(), d.Session, of)
+	_, _, err := twins.Create(t.Context(), d.Session, of)
 	d.wantExit(err, problem.Failed, "no data for web1")
 	if !strings.Contains(err.Error(), "orrery twin destroy dev") {
 		t.Errorf("no cure: %v", err)
@@ -296,7 +297,7 @@ func TestFarTwinProgramFails(t *testing.T) {
 	}
 	d.must(os.Remove(filepath.Join(d.dir, "calls")))
 	twin := d.ofTwin("dev")
-	_, _, err = control.Up(t.Context(), twin.Session, twin.site(), nil, control.UpOptions{})
+	_, _, err = sites.Up(t.Context(), twin.Session, twin.site(), nil, sites.UpOptions{})
 	d.wantExit(err, problem.Unable, "not filled to the end")
 	if _, err := os.Stat(filepath.Join(d.dir, "calls")); err == nil {
 		t.Error("it was run again")
@@ -308,12 +309,12 @@ func TestFarTwinProgramFails(t *testing.T) {
 	d.must(os.WriteFile(of.Volumes, []byte("#!/bin/sh\n"), 0o755))
 	there := filepath.Join(other.dirs.Volumes("toykat.dev"), "pages", "web2")
 	d.must(os.MkdirAll(there, 0o755))
-	_, _, err = control.CreateTwin(t.Context(), d.Session, of)
+	_, _, err = twins.Create(t.Context(), d.Session, of)
 	d.wantExit(err, problem.Failed, "host sv2", "volume pages of node web2 is there already")
 	if left := leftHere(); len(left) > 0 {
 		t.Errorf("left is %q", left)
 	}
 	d.must(twins.Destroy(t.Context(), d.Session, "dev"))
-	_, _, err = control.CreateTwin(t.Context(), d.Session, of)
+	_, _, err = twins.Create(t.Context(), d.Session, of)
 	d.must(err)
 }

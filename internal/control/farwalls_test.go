@@ -14,6 +14,8 @@ import (
 	"orrery/internal/control/backups"
 	"orrery/internal/control/releases"
 	"orrery/internal/control/roster"
+	"orrery/internal/control/sites"
+	"orrery/internal/control/status"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
 )
@@ -116,7 +118,7 @@ func TestForgedRelease(t *testing.T) {
 	forged := strings.Replace(twoHosts, "[network.lan]", "[volume.archive]\npath = \""+helper+"\"\n[network.lan]", 1) + "[release.7]\n"
 	evil.copyOf(7, map[string]string{"site.toml": forged, "roles/db/role.toml": "[[volume]]\nname = \"archive\"\npath = \"/srv\"\n", "roles/web/role.toml": ""})
 	evil.forge(func(r *observe.Releases) { r.Active = map[string]int{"db": 7, "web1": 700, "web2": 700} })
-	_, _, err := control.Up(t.Context(), d.Session, d.site(), nil, control.UpOptions{})
+	_, _, err := sites.Up(t.Context(), d.Session, d.site(), nil, sites.UpOptions{})
 	if got := d.machine.mounts(); len(got) > 0 {
 		t.Errorf("nodes see %v", got)
 	}
@@ -146,7 +148,7 @@ func TestForgedRole(t *testing.T) {
 		active := maps.Clone(evil.record().Active)
 		active["web1"], active["web2"] = release, release
 		evil.forge(func(r *observe.Releases) { r.Active = active })
-		_, _, err := control.Up(t.Context(), d.Session, d.site(), nil, control.UpOptions{})
+		_, _, err := sites.Up(t.Context(), d.Session, d.site(), nil, sites.UpOptions{})
 		if release == 6 {
 			d.wantExit(err, problem.Refused, "releases.lock: release 6 is not in it")
 		} else if d.must(err); !strings.Contains(d.watch.text(), "host sv2 kept something else of release 700 than releases.lock says; it was replaced") {
@@ -165,15 +167,15 @@ func TestForgedCopy(t *testing.T) {
 	evil.copyOf(700, map[string]string{"roles/db/role.toml": "[[step]]\nwhen = \"boot\"\nscript = \"id\"\n"})
 	for what, do := range map[string]func() error{
 		"up": func() error {
-			_, _, err := control.Up(t.Context(), d.Session, d.site(), nil, control.UpOptions{})
+			_, _, err := sites.Up(t.Context(), d.Session, d.site(), nil, sites.UpOptions{})
 			return err
 		},
 		"switch": func() error {
-			_, err := control.Switch(t.Context(), d.Session, d.site(), nil, control.SwitchOptions{Release: 700})
+			_, err := releases.Switch(t.Context(), d.Session, d.site(), nil, releases.SwitchOptions{Release: 700})
 			return err
 		},
 		"stage": func() error {
-			_, err := control.Stage(t.Context(), d.Session, d.site(), nil, control.StageOptions{Release: 700, GiveUp: true})
+			_, err := releases.Stage(t.Context(), d.Session, d.site(), nil, releases.StageOptions{Release: 700, GiveUp: true})
 			if problem.Exit(err) == int(problem.Mistake) && strings.Contains(err.Error(), "is live: nothing changes under it") {
 				return problem.New(problem.Refused, "does not have the digest")
 			}
@@ -186,10 +188,10 @@ func TestForgedCopy(t *testing.T) {
 			t.Log(what)
 		}
 	}
-	if status, err := control.Status(t.Context(), d.Session, d.site(), nil); err != nil || len(status.Nodes) != 6 {
+	if status, err := status.Read(t.Context(), d.Session, d.site(), nil); err != nil || len(status.Nodes) != 6 {
 		t.Errorf("the status is %+v: %v", status, err)
 	}
-	_, err := control.Down(t.Context(), d.Session, d.site(), nil, false)
+	_, err := sites.Down(t.Context(), d.Session, d.site(), nil, false)
 	d.must(err)
 }
 
@@ -201,16 +203,16 @@ func TestTrust(t *testing.T) {
 	if gone, err := releases.Prune(t.Context(), d.Session, d.site(), 0); err != nil || !slices.Equal(gone.Releases, []int{701}) {
 		t.Errorf("pruned were %+v: %v", gone, err)
 	}
-	_, err := control.Stop(t.Context(), d.Session, d.site(), []string{"web1"})
+	_, err := sites.Stop(t.Context(), d.Session, d.site(), []string{"web1"})
 	d.must(err)
-	_, err = control.Rollback(t.Context(), d.Session, d.site(), nil)
+	_, err = releases.Rollback(t.Context(), d.Session, d.site(), nil)
 	d.wantExit(err, problem.Refused, "releases.lock: release 700 is not in it")
 	trust := func(change func(*releases.TrustOptions)) (*releases.Copy, error) {
 		o := releases.TrustOptions{Release: 700, Show: func(*releases.Copy) {}}
 		change(&o)
 		return releases.Trust(t.Context(), d.Session, d.site(), o)
 	}
-	_, _, err = control.Up(t.Context(), d.Session, d.site(), nil, control.UpOptions{})
+	_, _, err = sites.Up(t.Context(), d.Session, d.site(), nil, sites.UpOptions{})
 	d.wantExit(err, problem.Refused, "releases.lock: release 700 is not in it", "orrery release trust 700")
 	d.write("roles/web/role.toml", "# another\n")
 	d.Asker = &refuses{}
@@ -252,14 +254,14 @@ func TestLockUnwritable(t *testing.T) {
 	d.up()
 	d.write("elsewhere", "version = 1\n")
 	d.must(os.Symlink("elsewhere", filepath.Join(d.dir, "releases.lock")))
-	_, err := control.Stage(t.Context(), d.Session, d.site(), nil, control.StageOptions{Release: 700})
+	_, err := releases.Stage(t.Context(), d.Session, d.site(), nil, releases.StageOptions{Release: 700})
 	d.wantExit(err, problem.Unable, "releases.lock: it cannot be written", "a site directory that you can write to")
 	d.wantNodes(allUp)
 	if _, err := os.Stat(other.dirs.Release("toykat", 700)); err == nil {
 		t.Error("a host keeps a copy all the same")
 	}
 	d.write("elsewhere", "version = 1\n<<<<<<< HEAD\n")
-	_, err = control.Stage(t.Context(), d.Session, d.site(), nil, control.StageOptions{Release: 700})
+	_, err = releases.Stage(t.Context(), d.Session, d.site(), nil, releases.StageOptions{Release: 700})
 	d.wantExit(err, problem.Mistake, "releases.lock: it cannot be read: line 2", "keep the lines of both")
 }
 
@@ -392,7 +394,7 @@ func TestForgedRecord(t *testing.T) {
 		d.stage(701)
 		before := (hostile{d, d.machine}).record()
 		evil.forge(forge)
-		_, _, err := control.Up(t.Context(), d.Session, d.site(), nil, control.UpOptions{})
+		_, _, err := sites.Up(t.Context(), d.Session, d.site(), nil, sites.UpOptions{})
 		if err == nil { // what it says of its own nodes may be done, and leaves the others alone
 			d.wantLive(700)
 		} else {
@@ -429,7 +431,7 @@ func TestForgedConfirmation(t *testing.T) {
 		}
 	}
 	begun := evil.record()
-	_, err := control.Confirm(t.Context(), d.Session, d.site(), "by hand")
+	_, err := releases.Confirm(t.Context(), d.Session, d.site(), "by hand")
 	d.must(err)
 	if r := evil.record(); r.Ended == nil || !r.Ended.Settled {
 		t.Errorf("on record is %+v", r)
@@ -438,7 +440,7 @@ func TestForgedConfirmation(t *testing.T) {
 	gone, err := json.Marshal(begun.After(evil.record()))
 	d.must(err)
 	d.must(os.WriteFile(evil.recordPath(), gone, 0o600))
-	_, _, _ = control.Up(t.Context(), d.Session, d.site(), nil, control.UpOptions{})
+	_, _, _ = sites.Up(t.Context(), d.Session, d.site(), nil, sites.UpOptions{})
 	if r := (hostile{d, d.machine}).record(); r.Switch != nil || r.Active["db"] != 700 {
 		t.Errorf("on record at sv1 is %+v", r)
 	}

@@ -9,9 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"orrery/internal/control"
 	"orrery/internal/control/logs"
 	"orrery/internal/control/nodes"
+	"orrery/internal/control/sites"
+	"orrery/internal/control/status"
 	"orrery/internal/control/way"
 	"orrery/internal/host"
 	"orrery/internal/host/doctor"
@@ -67,7 +68,7 @@ func TestEncrypted(t *testing.T) {
 	d, other := farDesk(t)
 	d.write("site.toml", strings.Replace(strings.Replace(twoHosts, "net.far", "net.lan", 1), `gateway = "10.99.1.1"`, "gateway = \"10.99.1.1\"\nencrypt = true", 1))
 	other.of("toykat").Encrypts = problem.New(problem.Unable, "the kernel of this host has no WireGuard")
-	if _, err := control.Preview(t.Context(), d.Session, nil, control.PreviewOptions{}); !problem.Is(err, problem.Unable) || !strings.Contains(err.Error(), "no WireGuard") {
+	if _, err := sites.Preview(t.Context(), d.Session, nil, sites.PreviewOptions{}); !problem.Is(err, problem.Unable) || !strings.Contains(err.Error(), "no WireGuard") {
 		t.Errorf("a host that cannot encrypt: %v", err)
 	}
 	if all := d.Call(d.site()).Check(t.Context()); !all[0].Well() || all[1].Well() || len(all[1].Wrong) != 1 || !strings.Contains(all[1].Wrong[0], "no WireGuard") {
@@ -100,7 +101,7 @@ func TestEncrypted(t *testing.T) {
 	if len(keys) != 2 {
 		t.Error("two hosts have the same key")
 	}
-	p, err := control.Preview(t.Context(), d.Session, nil, control.PreviewOptions{})
+	p, err := sites.Preview(t.Context(), d.Session, nil, sites.PreviewOptions{})
 	d.must(err)
 	if !p.Empty() {
 		t.Errorf("a second plan has %d steps", len(p.Steps))
@@ -110,7 +111,7 @@ func TestEncrypted(t *testing.T) {
 // TestFarHost: a site on two hosts comes up, is seen, is worked with and goes down, and each host has what is its own.
 func TestFarHost(t *testing.T) {
 	d, other := farDesk(t)
-	p, err := control.Preview(t.Context(), d.Session, nil, control.PreviewOptions{})
+	p, err := sites.Preview(t.Context(), d.Session, nil, sites.PreviewOptions{})
 	d.must(err)
 	if n := len(p.Steps); n < 10 {
 		t.Errorf("%d steps are planned", n)
@@ -119,7 +120,7 @@ func TestFarHost(t *testing.T) {
 	_, err = nodes.ConsoleOf(t.Context(), d.Session, d.site(), "web1")
 	d.wantExit(err, problem.Unable, "sv2")
 	d.wantNodes("db none running healthy, web1 none running healthy, web2 none running healthy")
-	status, err := control.Status(t.Context(), d.Session, d.site(), nil)
+	status, err := status.Read(t.Context(), d.Session, d.site(), nil)
 	d.must(err)
 	for _, n := range status.Nodes {
 		if want := map[string]string{"db": "sv1", "web1": "sv2", "web2": "sv2"}[n.Node]; n.Host != want {
@@ -145,7 +146,7 @@ func TestFarHost(t *testing.T) {
 			t.Errorf("the host of %s has SSH host keys of %d nodes", name, got)
 		}
 	}
-	if p, err = control.Preview(t.Context(), d.Session, nil, control.PreviewOptions{}); err != nil || !p.Empty() {
+	if p, err = sites.Preview(t.Context(), d.Session, nil, sites.PreviewOptions{}); err != nil || !p.Empty() {
 		t.Errorf("a second plan has %d steps: %v", len(p.Steps), err)
 	}
 	runners, err := way.All(t.Context(), d.Session, d.site())
@@ -154,13 +155,13 @@ func TestFarHost(t *testing.T) {
 		d.must(runners[name].Run(t.Context(), host.Command{Args: []string{"ask"}}))
 	}
 	d.must(status.Probe(t.Context()))
-	if _, err = control.Stop(t.Context(), d.Session, d.site(), []string{"web1"}); err != nil {
+	if _, err = sites.Stop(t.Context(), d.Session, d.site(), []string{"web1"}); err != nil {
 		t.Fatal(err)
 	}
 	if got := d.nodes(); !strings.Contains(got, "web1 none stopped") {
 		t.Errorf("the nodes are %s", got)
 	}
-	_, err = control.Down(t.Context(), d.Session, d.site(), nil, false)
+	_, err = sites.Down(t.Context(), d.Session, d.site(), nil, false)
 	d.must(err)
 	d.wantNodes("db none absent -, web1 none absent -, web2 none absent -")
 }
@@ -170,7 +171,7 @@ func TestNetworkOverHosts(t *testing.T) {
 	d, other := farDesk(t)
 	d.write("site.toml", strings.ReplaceAll(twoHosts, "net.far", "net.lan"))
 	d.up()
-	if p, err := control.Preview(t.Context(), d.Session, nil, control.PreviewOptions{}); err != nil || !p.Empty() {
+	if p, err := sites.Preview(t.Context(), d.Session, nil, sites.PreviewOptions{}); err != nil || !p.Empty() {
 		t.Errorf("a second plan has %d steps: %v", len(p.Steps), err)
 	}
 	for m, want := range map[*machine]string{d.machine: "10.8.1.2 2", other: "10.8.1.1 1"} {
@@ -188,7 +189,7 @@ func TestNetworkOverHosts(t *testing.T) {
 		}
 	}
 	d.write("site.toml", strings.Replace(strings.ReplaceAll(twoHosts, "net.far", "net.lan"), "[network.lan]", "[network.lan]\nkind = \"routed\"", 1))
-	_, err := control.Preview(t.Context(), d.Session, nil, control.PreviewOptions{})
+	_, err := sites.Preview(t.Context(), d.Session, nil, sites.PreviewOptions{})
 	if err == nil || !strings.Contains(err.Error(), "routed network lan are, or would be, on the hosts sv1 and sv2") {
 		t.Errorf("a routed network over hosts: %v", err)
 	}
@@ -206,13 +207,13 @@ func TestSilentHost(t *testing.T) {
 			t.Errorf("a host is silent: %v", err)
 		}
 	}
-	_, err := control.Preview(t.Context(), d.Session, nil, control.PreviewOptions{})
+	_, err := sites.Preview(t.Context(), d.Session, nil, sites.PreviewOptions{})
 	wants(err)
-	_, _, err = control.Up(t.Context(), d.Session, d.site(), nil, control.UpOptions{})
+	_, _, err = sites.Up(t.Context(), d.Session, d.site(), nil, sites.UpOptions{})
 	wants(err)
-	_, err = control.Down(t.Context(), d.Session, d.site(), nil, false)
+	_, err = sites.Down(t.Context(), d.Session, d.site(), nil, false)
 	wants(err)
-	status, err := control.Status(t.Context(), d.Session, d.site(), nil)
+	status, err := status.Read(t.Context(), d.Session, d.site(), nil)
 	d.must(err)
 	wants(status.Silent)
 	if got := d.nodes(); got != "db none running healthy, web1 none unknown -, web2 none unknown -" {
@@ -222,7 +223,7 @@ func TestSilentHost(t *testing.T) {
 	d.Without = []string{"sv2"}
 	// What was there is declared elsewhere now, and a new node is.
 	d.write("site.toml", strings.Replace(twoHosts, `host  = "sv2"`, `host  = "sv1"`, 1)+"[node.new]\nid = 31\nroles = [\"web\"]\nhost = \"sv1\"\nnet.lan = \"auto\"\n")
-	p, err := control.Preview(t.Context(), d.Session, nil, control.PreviewOptions{})
+	p, err := sites.Preview(t.Context(), d.Session, nil, sites.PreviewOptions{})
 	d.must(err)
 	for _, s := range p.Steps {
 		if s.ForNode() && s.Subject != "db" || s.Host != "sv1" {
@@ -232,7 +233,7 @@ func TestSilentHost(t *testing.T) {
 	if len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], "new, web1 and web2") && !strings.Contains(p.Warnings[0], "web1, web2") {
 		t.Errorf("the warnings are %q", p.Warnings)
 	}
-	_, err = control.Down(t.Context(), d.Session, d.site(), nil, false)
+	_, err = sites.Down(t.Context(), d.Session, d.site(), nil, false)
 	d.must(err)
 	if !d.marked("toykat") {
 		t.Error("the site is taken for down, though a host was left out")
@@ -266,7 +267,7 @@ func TestLostHost(t *testing.T) {
 		default:
 		}
 	}
-	_, _, err := control.Up(t.Context(), d.Session, d.site(), nil, control.UpOptions{})
+	_, _, err := sites.Up(t.Context(), d.Session, d.site(), nil, sites.UpOptions{})
 	if err == nil || !strings.Contains(d.watch.text(), "host sv2: the connection has ended") {
 		t.Errorf("the run ended with %v\ntold: %s", err, d.watch.text())
 	}
@@ -351,14 +352,14 @@ func TestFarRefused(t *testing.T) {
 		"shared on two hosts": {"shared = true", "db and web1 share volume archive, and are, or would be, on hosts sv1 and sv2"},
 	} {
 		d.write("site.toml", strings.Replace(twoHosts, "[network.far]", "[volume.archive]\n"+c.volume+"\n[network.far]", 1))
-		_, _, err := control.Up(t.Context(), d.Session, d.site(), nil, control.UpOptions{})
+		_, _, err := sites.Up(t.Context(), d.Session, d.site(), nil, sites.UpOptions{})
 		refused(what, err, c.word)
-		_, err = control.Preview(t.Context(), d.Session, nil, control.PreviewOptions{})
+		_, err = sites.Preview(t.Context(), d.Session, nil, sites.PreviewOptions{})
 		refused(what, err, c.word)
 	}
 	// If they may be on any host, they are on one.
 	d.write("site.toml", strings.NewReplacer("[network.far]", "[volume.archive]\nshared = true\n[network.far]", "host  = \"sv1\"\n", "", "host  = \"sv2\"\n", "").Replace(twoHosts))
-	p, err := control.Preview(t.Context(), d.Session, nil, control.PreviewOptions{})
+	p, err := sites.Preview(t.Context(), d.Session, nil, sites.PreviewOptions{})
 	d.must(err)
 	if p.Homes["db"] != p.Homes["web1"] || p.Homes["db"] != p.Homes["web2"] || p.Homes["db"] == "" {
 		t.Errorf("nodes that share a volume would be on %v", p.Homes)
@@ -366,7 +367,7 @@ func TestFarRefused(t *testing.T) {
 	d.write("site.toml", twoHosts)
 	d.Links.Close()
 	other.dirs = d.machine.dirs
-	_, err = control.Preview(t.Context(), d.Session, nil, control.PreviewOptions{})
+	_, err = sites.Preview(t.Context(), d.Session, nil, sites.PreviewOptions{})
 	if !problem.Is(err, problem.Mistake) || !strings.Contains(err.Error(), "hosts sv1 and sv2 are one machine") {
 		t.Errorf("two names for one machine: %v", err)
 	}
@@ -380,7 +381,7 @@ func TestAnotherControlPoint(t *testing.T) {
 	elsewhere.machine.others = map[string]*machine{"sv1": d.machine, "sv2": other}
 	elsewhere.write("site.toml", strings.Replace(twoHosts, `address = "local"`, `address = "10.8.1.1"`, 1))
 	elsewhere.wantNodes("db none running healthy, web1 none running healthy, web2 none running healthy")
-	p, err := control.Preview(t.Context(), elsewhere.Session, nil, control.PreviewOptions{})
+	p, err := sites.Preview(t.Context(), elsewhere.Session, nil, sites.PreviewOptions{})
 	if err != nil || !p.Empty() {
 		t.Errorf("a plan from elsewhere has %d steps: %v", len(p.Steps), err)
 	}
@@ -388,12 +389,12 @@ func TestAnotherControlPoint(t *testing.T) {
 	d.must(err)
 	letGo, err := d.Hold(t.Context(), d.site(), f)
 	d.must(err)
-	_, err = control.Down(t.Context(), elsewhere.Session, elsewhere.site(), nil, false)
+	_, err = sites.Down(t.Context(), elsewhere.Session, elsewhere.site(), nil, false)
 	if !problem.Is(err, problem.Locked) {
 		t.Errorf("two at once: %v", err)
 	}
 	letGo()
-	_, err = control.Down(t.Context(), elsewhere.Session, elsewhere.site(), nil, false)
+	_, err = sites.Down(t.Context(), elsewhere.Session, elsewhere.site(), nil, false)
 	d.must(err)
 	d.wantNodes("db none absent -, web1 none absent -, web2 none absent -")
 	if _, err := os.Stat(elsewhere.dirs.Site("toykat")); err == nil {

@@ -11,6 +11,7 @@ import (
 
 	"orrery/internal/control"
 	"orrery/internal/control/nodes"
+	"orrery/internal/control/overdue"
 	"orrery/internal/control/sites"
 	"orrery/internal/control/twins"
 	"orrery/internal/host"
@@ -25,7 +26,7 @@ const allUp = "db none running healthy, web1 none running healthy, web2 none run
 
 func (d *desk) up() {
 	d.Helper()
-	_, _, err := control.Up(d.Context(), d.Session, d.site(), nil, control.UpOptions{})
+	_, _, err := sites.Up(d.Context(), d.Session, d.site(), nil, sites.UpOptions{})
 	d.must(err)
 }
 
@@ -48,18 +49,18 @@ func TestUpDown(t *testing.T) {
 	s := d.site()
 	d.up()
 	d.wantNodes(allUp)
-	if r, _, err := control.Up(t.Context(), d.Session, s, nil, control.UpOptions{}); err != nil || r != nil {
+	if r, _, err := sites.Up(t.Context(), d.Session, s, nil, sites.UpOptions{}); err != nil || r != nil {
 		t.Errorf("the second up: %+v, %v", r, err)
 	}
 	archive := filepath.Join(d.dirs.Volumes("toykat"), "archive", "db")
 	if _, err := os.Stat(archive); err != nil {
 		t.Error(err)
 	}
-	if r, err := control.Down(t.Context(), d.Session, s, []string{"web*"}, false); err != nil || len(r.Done) != 2 {
+	if r, err := sites.Down(t.Context(), d.Session, s, []string{"web*"}, false); err != nil || len(r.Done) != 2 {
 		t.Errorf("down of two nodes: %+v, %v", r, err)
 	}
 	d.wantNodes("db none running healthy, web1 none absent -, web2 none absent -")
-	if _, err := control.Down(t.Context(), d.Session, s, nil, false); err != nil {
+	if _, err := sites.Down(t.Context(), d.Session, s, nil, false); err != nil {
 		t.Fatal(err)
 	}
 	if d.networks() != "" || len(d.SitesUp()) > 0 {
@@ -68,16 +69,16 @@ func TestUpDown(t *testing.T) {
 	if _, err := os.Stat(archive); err != nil {
 		t.Error(err)
 	}
-	if r, err := control.Down(t.Context(), d.Session, s, nil, false); err != nil || r != nil {
+	if r, err := sites.Down(t.Context(), d.Session, s, nil, false); err != nil || r != nil {
 		t.Errorf("the second down: %+v, %v", r, err)
 	}
 	d.up()
-	_, err := control.DownNamed(t.Context(), d.Session, "toykat", true)
+	_, err := sites.DownNamed(t.Context(), d.Session, "toykat", true)
 	d.must(err)
 	if left, err := volume.List(d.dirs, "toykat"); err != nil || len(left) > 0 {
 		t.Errorf("left are the volumes %v, %v", left, err)
 	}
-	_, err = control.DownNamed(t.Context(), d.Session, "toycat", false)
+	_, err = sites.DownNamed(t.Context(), d.Session, "toycat", false)
 	d.wantExit(err, problem.Usage, "did you mean toykat?")
 }
 
@@ -97,15 +98,15 @@ func TestConsent(t *testing.T) {
 	asker := &refuses{}
 	d.Asker = asker
 	s := d.site()
-	_, err := control.Stop(t.Context(), d.Session, s, nil)
+	_, err := sites.Stop(t.Context(), d.Session, s, nil)
 	d.wantExit(err, problem.Refused)
-	_, err = control.Down(t.Context(), d.Session, s, nil, true)
+	_, err = sites.Down(t.Context(), d.Session, s, nil, true)
 	d.wantExit(err, problem.Refused)
 	d.wantNodes(allUp)
 	if len(asker.asked) != 2 || asker.asked[0].About != control.Production || asker.asked[1].About != control.Volumes || asker.asked[0].Site != "toykat" {
 		t.Errorf("asked was %+v", asker.asked)
 	}
-	r, err := control.Start(t.Context(), d.Session, s, nil) // nothing is disturbed
+	r, err := sites.Start(t.Context(), d.Session, s, nil) // nothing is disturbed
 	if err != nil || r != nil {
 		t.Errorf("start: %+v, %v", r, err)
 	}
@@ -116,7 +117,7 @@ func TestFailures(t *testing.T) {
 	d := newDesk(t)
 	s := d.site()
 	d.fault.Fail("Start", "web1", 1, nil)
-	_, _, err := control.Up(t.Context(), d.Session, s, nil, control.UpOptions{})
+	_, _, err := sites.Up(t.Context(), d.Session, s, nil, sites.UpOptions{})
 	d.wantExit(err, problem.Left, "web1")
 	d.wantNodes("db none running healthy, web1 none stopped -, web2 none running healthy")
 	if !strings.Contains(d.watch.text(), "trouble: node web1: start: this failure was ordered") {
@@ -124,10 +125,10 @@ func TestFailures(t *testing.T) {
 	}
 	d.up()
 	d.wantNodes(allUp)
-	_, err = control.Down(t.Context(), d.Session, s, nil, true)
+	_, err = sites.Down(t.Context(), d.Session, s, nil, true)
 	d.must(err)
 	d.fault.Fail("Start", "web1", 1, nil)
-	_, _, err = control.Up(t.Context(), d.Session, s, nil, control.UpOptions{Undo: true})
+	_, _, err = sites.Up(t.Context(), d.Session, s, nil, sites.UpOptions{Undo: true})
 	d.wantExit(err, problem.Undone)
 	if _, err := os.Stat(filepath.Join(d.dirs.Site("toykat"), "undo")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("what was kept for undoing is there when it is undone: %v", err)
@@ -143,13 +144,13 @@ func TestStopStart(t *testing.T) {
 	d := newDesk(t)
 	d.up()
 	s := d.site()
-	_, err := control.Stop(t.Context(), d.Session, s, []string{"web1"})
+	_, err := sites.Stop(t.Context(), d.Session, s, []string{"web1"})
 	d.must(err)
 	d.wantNodes("db none running healthy, web1 none stopped -, web2 none running healthy")
-	_, err = control.Start(t.Context(), d.Session, s, nil)
+	_, err = sites.Start(t.Context(), d.Session, s, nil)
 	d.must(err)
 	d.wantNodes(allUp)
-	_, err = control.Stop(t.Context(), d.Session, s, []string{"nobody"})
+	_, err = sites.Stop(t.Context(), d.Session, s, []string{"nobody"})
 	d.wantExit(err, problem.Usage)
 }
 
@@ -158,7 +159,7 @@ func TestRestart(t *testing.T) {
 	d := newDesk(t)
 	d.up()
 	s := d.site()
-	_, err := control.Stop(t.Context(), d.Session, s, []string{"web2"})
+	_, err := sites.Stop(t.Context(), d.Session, s, []string{"web2"})
 	d.must(err)
 	for turn, ends := range []plan.Kind{plan.StopNode, plan.KillNode} { // web2 runs only the second time
 		d.watch.steps, d.watch.restarts = nil, 0
@@ -199,11 +200,11 @@ func TestLocked(t *testing.T) {
 	d.must(err)
 	letGo, err := d.Hold(t.Context(), s, f)
 	d.must(err)
-	_, err = control.Stop(t.Context(), d.Session, s, nil)
+	_, err = sites.Stop(t.Context(), d.Session, s, nil)
 	d.wantExit(err, problem.Locked)
 	done := make(chan error)
 	go func() {
-		_, err := control.Stop(t.Context(), d.Patiently(), s, nil)
+		_, err := sites.Stop(t.Context(), d.Patiently(), s, nil)
 		done <- err
 	}()
 	letGo()
@@ -215,19 +216,19 @@ func TestLocked(t *testing.T) {
 func TestTwin(t *testing.T) {
 	d := newDesk(t)
 	d.up()
-	original, dir, err := control.Original(d.Session, d.dir)
+	original, dir, err := twins.Original(d.Session, d.dir)
 	d.must(err)
 	of := twinOf(original.Name, dir, "dev")
-	s, r, err := control.CreateTwin(t.Context(), d.Session, of)
+	s, r, err := twins.Create(t.Context(), d.Session, of)
 	d.must(err)
 	if s.Key() != "toykat.dev" || r == nil {
 		t.Errorf("made was %s, %+v", s.Key(), r)
 	}
-	if all, running := twins.Count(t.Context(), d.Session, s); all != 3 || running != 3 {
+	if all, running := sites.Count(t.Context(), d.Session, s); all != 3 || running != 3 {
 		t.Errorf("%d nodes, %d run", all, running)
 	}
 	d.wantNodes(allUp) // of the original
-	_, _, err = control.CreateTwin(t.Context(), d.Session, of)
+	_, _, err = twins.Create(t.Context(), d.Session, of)
 	d.wantExit(err, problem.Mistake, "already has a twin dev")
 	rows, err := sites.All(t.Context(), d.Session)
 	d.must(err)
@@ -243,12 +244,12 @@ func TestTwin(t *testing.T) {
 	d.must(d.WriteTwin(record))
 	theirs, err := somebody.Load()
 	d.must(err)
-	_, err = control.Stop(t.Context(), &somebody, theirs, nil)
+	_, err = sites.Stop(t.Context(), &somebody, theirs, nil)
 	d.wantExit(err, problem.Refused, "bob")
 
 	record.Expires = record.Created.Add(-hour)
 	d.must(d.WriteTwin(record))
-	_, err = control.Start(t.Context(), d.Session, d.site(), nil) // whoever changes a site does what is overdue
+	_, err = sites.Start(t.Context(), d.Session, d.site(), nil) // whoever changes a site does what is overdue
 	d.must(err)
 	if len(d.Twins()) > 0 || !strings.Contains(d.watch.text(), "Twin dev of toykat is gone") {
 		t.Errorf("there are still %v; told was %s", d.Twins(), d.watch.text())
@@ -268,7 +269,7 @@ func TestTwinVolumes(t *testing.T) {
 	for how, want := range map[string]string{site.Empty: "", site.Snapshot: "paid", fill: "archive db\n"} {
 		of := twinOf("toykat", d.dir, "dev")
 		of.Volumes = how
-		_, _, err := control.CreateTwin(t.Context(), d.Session, of)
+		_, _, err := twins.Create(t.Context(), d.Session, of)
 		d.must(err)
 		text, _ := os.ReadFile(filepath.Join(d.dirs.Volumes("toykat.dev"), "archive", "db", "book"))
 		if string(text) != want {
@@ -278,7 +279,7 @@ func TestTwinVolumes(t *testing.T) {
 	}
 	of := twinOf("toykat", d.dir, "dev")
 	of.Volumes = "/no/such/program"
-	_, _, err := control.CreateTwin(t.Context(), d.Session, of)
+	_, _, err := twins.Create(t.Context(), d.Session, of)
 	d.wantExit(err, problem.Usage, "no such program")
 }
 
@@ -286,21 +287,21 @@ func TestTwinVolumes(t *testing.T) {
 func TestResume(t *testing.T) {
 	d := newDesk(t)
 	d.up()
-	_, err := control.Stop(t.Context(), d.Session, d.site(), nil) // as the power cut did
+	_, err := sites.Stop(t.Context(), d.Session, d.site(), nil) // as the power cut did
 	d.must(err)
 	for _, m := range d.SitesUp() {
-		s, r, err := control.ResumeSite(t.Context(), d.Session, m)
+		s, r, err := sites.ResumeSite(t.Context(), d.Session, m)
 		d.must(err)
 		if s == nil || r == nil {
 			t.Errorf("%s: %v, %v", m.Key(), s, r)
 		}
 	}
 	d.wantNodes(allUp)
-	d.must(control.ResumeExpiries(t.Context(), d.Session))
+	d.must(overdue.ResumeExpiries(t.Context(), d.Session))
 	d.must(os.Remove(filepath.Join(d.dir, "site.toml")))
-	_, _, err = control.ResumeSite(t.Context(), d.Session, d.SitesUp()[0])
+	_, _, err = sites.ResumeSite(t.Context(), d.Session, d.SitesUp()[0])
 	d.wantExit(err, problem.Failed, "was not brought up")
-	_, err = control.DownNamed(t.Context(), d.Session, "toykat", false)
+	_, err = sites.DownNamed(t.Context(), d.Session, "toykat", false)
 	d.must(err)
 	if len(d.SitesUp()) > 0 {
 		t.Errorf("up are %v", d.SitesUp())
@@ -324,13 +325,13 @@ func TestThinking(t *testing.T) {
 	other := *d.Session
 	other.Asker = control.Agreed{}
 	d.Asker = thinks{func() error {
-		_, err := control.Stop(t.Context(), &other, s, []string{"web1"})
+		_, err := sites.Stop(t.Context(), &other, s, []string{"web1"})
 		return err
 	}}
-	_, err := control.Stop(t.Context(), d.Session, s, []string{"web2"})
+	_, err := sites.Stop(t.Context(), d.Session, s, []string{"web2"})
 	d.wantExit(err, problem.Surprise, "has changed since the plan was made")
 	d.Asker = thinks{func() error { return nil }}
-	if _, err := control.Stop(t.Context(), d.Session, s, []string{"web2"}); err != nil {
+	if _, err := sites.Stop(t.Context(), d.Session, s, []string{"web2"}); err != nil {
 		t.Errorf("when nothing has changed: %v", err)
 	}
 	if host.Held(d.dirs.Lock(s.Key())) {

@@ -25,7 +25,9 @@ import (
 	"orrery/internal/apply/remote"
 	"orrery/internal/control"
 	"orrery/internal/control/hosts"
+	"orrery/internal/control/overdue"
 	"orrery/internal/control/register"
+	"orrery/internal/control/status"
 	"orrery/internal/engine"
 	"orrery/internal/engine/fake"
 	"orrery/internal/host"
@@ -484,7 +486,7 @@ func deskOn(t *testing.T, m *machine) *desk {
 	d.write("roles/web/role.toml", "[[health]]\ncommand = [\"ask\"]\ntimeout = \"1s\"\nwithin = \"1s\"\n")
 	d.write("roles/db/role.toml", "[[volume]]\nname = \"archive\"\npath = \"/srv/archive\"\n[[health]]\ncommand = [\"ask\"]\ntimeout = \"1s\"\nwithin = \"1s\"\n")
 	d.Session = &control.Session{
-		Register: register.Register{Dirs: d.dirs}, SiteDir: d.dir, Release: control.Live, Command: "orrery test", Links: &hosts.Links{}, Machine: d.machine, Overdue: control.Work{}, Asker: control.Agreed{}, Watcher: d.watch,
+		Register: register.Register{Dirs: d.dirs}, SiteDir: d.dir, Release: control.Live, Command: "orrery test", Links: &hosts.Links{}, Machine: d.machine, Overdue: overdue.Work{}, Asker: control.Agreed{}, Watcher: d.watch,
 	}
 	t.Cleanup(d.Links.Close)
 	d.of("toykat").Command = func(_ context.Context, ref engine.Ref, c host.Command) error {
@@ -520,7 +522,7 @@ func (d *desk) site() *site.Site {
 // live gives the nodes as "NAME RELEASE STATE HEALTH", and those in quarantine with a star.
 func (d *desk) nodes() string {
 	d.Helper()
-	status, err := control.Status(d.Context(), d.Session, d.site(), nil)
+	status, err := status.Read(d.Context(), d.Session, d.site(), nil)
 	if err != nil {
 		d.Fatal(err)
 	}

@@ -7,11 +7,12 @@ import (
 	"strings"
 	"testing"
 
-	"orrery/internal/control"
 	"orrery/internal/control/backups"
 	"orrery/internal/control/nodes"
 	"orrery/internal/control/releases"
+	"orrery/internal/control/sites"
 	"orrery/internal/control/snapshots"
+	"orrery/internal/control/status"
 	"orrery/internal/control/twins"
 	"orrery/internal/control/way"
 	"orrery/internal/host"
@@ -156,7 +157,7 @@ func (d *desk) backThen() bool {
 
 func (d *desk) downAll() {
 	d.Helper()
-	_, err := control.Down(d.Context(), d.Session, d.site(), nil, true)
+	_, err := sites.Down(d.Context(), d.Session, d.site(), nil, true)
 	d.must(err)
 }
 
@@ -165,12 +166,12 @@ func TestMishapUp(t *testing.T) {
 	t.Parallel()
 	d, m := frailDesk(t, false)
 	d.try(m, trip{before: d.downAll, verb: func() error {
-		_, _, err := control.Up(t.Context(), d.Session, d.site(), nil, control.UpOptions{})
+		_, _, err := sites.Up(t.Context(), d.Session, d.site(), nil, sites.UpOptions{})
 		return err
 	}, reached: d.are(bothUp)})
-	d.try(m, trip{before: d.up, verb: func() error { _, err := control.Stop(t.Context(), d.Session, d.site(), []string{"web*"}); return err },
+	d.try(m, trip{before: d.up, verb: func() error { _, err := sites.Stop(t.Context(), d.Session, d.site(), []string{"web*"}); return err },
 		reached: d.are("db none running healthy, web1 none stopped -")})
-	d.try(m, trip{before: d.up, verb: func() error { _, err := control.Down(t.Context(), d.Session, d.site(), nil, true); return err },
+	d.try(m, trip{before: d.up, verb: func() error { _, err := sites.Down(t.Context(), d.Session, d.site(), nil, true); return err },
 		reached: d.are("db none absent -, web1 none absent -")})
 }
 
@@ -180,7 +181,7 @@ func TestMishapStage(t *testing.T) {
 	d, m := frailDesk(t, false)
 	d.up()
 	stage := func(release int) error {
-		_, err := control.Stage(t.Context(), d.Session, d.site(), nil, control.StageOptions{Release: release})
+		_, err := releases.Stage(t.Context(), d.Session, d.site(), nil, releases.StageOptions{Release: release})
 		return err
 	}
 	staged := "db none running healthy, db* 700 running healthy, web1 none running healthy, web1* 700 running healthy"
@@ -197,7 +198,7 @@ func TestMishapSwitch(t *testing.T) {
 	d.stage(701)
 	live := func(release string) func() bool {
 		return func() bool {
-			status, err := control.Status(t.Context(), d.Session, d.site(), nil)
+			status, err := status.Read(t.Context(), d.Session, d.site(), nil)
 			d.must(err)
 			n := 0
 			for _, is := range status.Nodes {
@@ -209,11 +210,11 @@ func TestMishapSwitch(t *testing.T) {
 		}
 	}
 	forward := func() error {
-		_, err := control.Switch(t.Context(), d.Session, d.site(), nil, control.SwitchOptions{Release: 701})
+		_, err := releases.Switch(t.Context(), d.Session, d.site(), nil, releases.SwitchOptions{Release: 701})
 		return err
 	}
 	back := func() error {
-		_, err := control.Rollback(t.Context(), d.Session, d.site(), nil)
+		_, err := releases.Rollback(t.Context(), d.Session, d.site(), nil)
 		return err
 	}
 	d.try(m, trip{before: func() {
@@ -239,7 +240,7 @@ func TestMishapMove(t *testing.T) {
 		return err
 	}
 	at := func(want string) bool {
-		status, err := control.Status(t.Context(), d.Session, d.site(), nil)
+		status, err := status.Read(t.Context(), d.Session, d.site(), nil)
 		d.must(err)
 		for _, n := range status.Nodes {
 			if n.Node == "web1" {
@@ -319,7 +320,7 @@ func TestMishapTwin(t *testing.T) {
 			return d.makeEndingTwin()
 		}
 		of := d.ofTwin("dev")
-		_, _, err := control.Up(t.Context(), of.Session, of.site(), nil, control.UpOptions{})
+		_, _, err := sites.Up(t.Context(), of.Session, of.site(), nil, sites.UpOptions{})
 		return err
 	}})
 	d.try(m, trip{before: func() { gone(); d.must(d.makeEndingTwin()) }, verb: func() error { return twins.Destroy(t.Context(), d.Session, "dev") }, reached: running(0)})

@@ -16,7 +16,9 @@ import (
 	"orrery/internal/control/picture"
 	"orrery/internal/control/releases"
 	"orrery/internal/control/roster"
+	"orrery/internal/control/sites"
 	"orrery/internal/control/snapshots"
+	"orrery/internal/control/status"
 	"orrery/internal/control/twins"
 	"orrery/internal/control/volumes"
 	"orrery/internal/plan"
@@ -35,18 +37,18 @@ func TestMishapLook(t *testing.T) {
 	d.must(err)
 	for name, look := range map[string]func() error{
 		"plan": func() error {
-			p, err := control.Preview(t.Context(), d.Session, nil, control.PreviewOptions{Probe: true})
+			p, err := sites.Preview(t.Context(), d.Session, nil, sites.PreviewOptions{Probe: true})
 			if err == nil && !p.Empty() {
 				t.Errorf("planned is %v", p.Steps)
 			}
 			return err
 		},
 		"plan of down": func() error {
-			_, err := control.Preview(t.Context(), d.Session, nil, control.PreviewOptions{Down: true, Volumes: true})
+			_, err := sites.Preview(t.Context(), d.Session, nil, sites.PreviewOptions{Down: true, Volumes: true})
 			return err
 		},
 		"status": func() error {
-			all, err := control.Status(t.Context(), d.Session, d.site(), nil)
+			all, err := status.Read(t.Context(), d.Session, d.site(), nil)
 			if err == nil {
 				err = all.Probe(t.Context())
 			}
@@ -128,18 +130,18 @@ func TestMishapRelease(t *testing.T) {
 		return r.Trial != nil, len(r.Confirmed)
 	}
 	begin := func() error {
-		_, err := control.Switch(t.Context(), d.Session, d.site(), nil, control.SwitchOptions{Release: 700, Within: time.Hour})
+		_, err := releases.Switch(t.Context(), d.Session, d.site(), nil, releases.SwitchOptions{Release: 700, Within: time.Hour})
 		return err
 	}
 	back := func() {
 		if strings.Contains(d.nodes(), "db 700") {
-			_, err := control.Rollback(t.Context(), d.Session, d.site(), nil)
+			_, err := releases.Rollback(t.Context(), d.Session, d.site(), nil)
 			d.must(err)
 		}
 	}
 	d.try(m, trip{before: back, verb: begin, reached: func() bool { on, _ := read(); return on }, quiet: []string{"Releases.SendEdition"}})
 	d.try(m, trip{before: func() { back(); d.must(begin()) }, verb: func() error {
-		_, err := control.Confirm(t.Context(), d.Session, d.site(), "by hand")
+		_, err := releases.Confirm(t.Context(), d.Session, d.site(), "by hand")
 		return err
 	}, reached: func() bool { on, n := read(); return !on && n > 0 }, quiet: []string{"Releases.SendEdition", "Releases.Copy"}}) // that all know that all know it is noted if possible
 }

@@ -10,6 +10,7 @@ import (
 
 	"orrery/internal/control"
 	"orrery/internal/control/nodes"
+	"orrery/internal/control/sites"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/observe"
@@ -120,7 +121,7 @@ func TestMoveLost(t *testing.T) {
 		return err
 	}
 	up := func() error {
-		_, _, err := control.Up(t.Context(), d.Session, d.site(), nil, control.UpOptions{})
+		_, _, err := sites.Up(t.Context(), d.Session, d.site(), nil, sites.UpOptions{})
 		return err
 	}
 	d.must(up())
@@ -197,7 +198,7 @@ func TestMoveLost(t *testing.T) {
 						t.Errorf("%s: left on %s is %v", what, name, left)
 					}
 				}
-				if p, err := control.Preview(t.Context(), d.Session, nil, control.PreviewOptions{}); err != nil || !p.Empty() {
+				if p, err := sites.Preview(t.Context(), d.Session, nil, sites.PreviewOptions{}); err != nil || !p.Empty() {
 					t.Fatalf("%s: there is to do afterwards: %v, %v", what, steps(p), err)
 				}
 				from, to = to, from

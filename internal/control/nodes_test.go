@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"orrery/internal/control"
 	"orrery/internal/control/nodes"
+	"orrery/internal/control/sites"
 	"orrery/internal/control/way"
 	"orrery/internal/engine"
 	"orrery/internal/host"
@@ -63,7 +63,7 @@ func (d *desk) crowd(names ...string) *nodes.Crowd {
 func TestCrowd(t *testing.T) {
 	d := newDesk(t)
 	d.up()
-	_, err := control.Stop(t.Context(), d.Session, d.site(), []string{"web2"})
+	_, err := sites.Stop(t.Context(), d.Session, d.site(), []string{"web2"})
 	d.must(err)
 	c := d.crowd("db", "web1", "web2")
 	run := func(ctx context.Context, args ...string) (*speech, []nodes.Ending, error) {
@@ -122,7 +122,7 @@ func TestForward(t *testing.T) {
 	d.fault.Fail("Dial", "web1", 1, nil)
 	_, err = w.Dial(t.Context())
 	d.wantExit(err, problem.Failed, "connect to port 80 of node web1", "this failure was ordered")
-	_, err = control.Stop(t.Context(), d.Session, d.site(), []string{"web2"})
+	_, err = sites.Stop(t.Context(), d.Session, d.site(), []string{"web2"})
 	d.must(err)
 	w, err = nodes.WayTo(d.Session, d.site(), "web2:80")
 	d.must(err)
@@ -134,7 +134,7 @@ func TestForward(t *testing.T) {
 func TestCopyNowhere(t *testing.T) {
 	d := newDesk(t)
 	d.up()
-	_, err := control.Stop(t.Context(), d.Session, d.site(), []string{"web2"})
+	_, err := sites.Stop(t.Context(), d.Session, d.site(), []string{"web2"})
 	d.must(err)
 	s := d.site()
 	for _, args := range [][]string{{"nobody:/etc/motd", "/tmp/"}, {"/tmp/x", "nobody:/etc/"}} {

@@ -7,16 +7,17 @@ import (
 	"strings"
 	"testing"
 
-	"orrery/internal/control"
 	"orrery/internal/control/logs"
 	"orrery/internal/control/nodes"
+	"orrery/internal/control/sites"
+	"orrery/internal/control/status"
 	"orrery/internal/control/way"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 )
 
 func statusOf(d *desk, s *site.Site) error {
-	_, err := control.Status(d.Context(), d.Session, s, nil)
+	_, err := status.Read(d.Context(), d.Session, s, nil)
 	return err
 }
 
@@ -63,13 +64,13 @@ func TestOrigin(t *testing.T) {
 		t.Helper()
 		d.write("site.toml", text)
 		s := d.site()
-		if _, err := control.Preview(t.Context(), d.Session, nil, control.PreviewOptions{}); !problem.Is(err, problem.Surprise) || !strings.Contains(err.Error(), why) {
+		if _, err := sites.Preview(t.Context(), d.Session, nil, sites.PreviewOptions{}); !problem.Is(err, problem.Surprise) || !strings.Contains(err.Error(), why) {
 			t.Errorf("planned: %v", err)
 		}
-		if _, _, err := control.Up(t.Context(), d.Session, s, nil, control.UpOptions{}); !problem.Is(err, problem.Surprise) || !strings.Contains(err.Error(), why) {
+		if _, _, err := sites.Up(t.Context(), d.Session, s, nil, sites.UpOptions{}); !problem.Is(err, problem.Surprise) || !strings.Contains(err.Error(), why) {
 			t.Errorf("up: %v", err)
 		}
-		if _, err := control.Down(t.Context(), d.Session, s, nil, false); !problem.Is(err, problem.Surprise) || !strings.Contains(err.Error(), why) {
+		if _, err := sites.Down(t.Context(), d.Session, s, nil, false); !problem.Is(err, problem.Surprise) || !strings.Contains(err.Error(), why) {
 			t.Errorf("down: %v", err)
 		}
 		one := s.Nodes[0].Name
@@ -92,7 +93,7 @@ func TestOrigin(t *testing.T) {
 	untouched()
 
 	d.write("site.toml", strings.Replace(strangers, "[site]", "[site]\nid = \""+id+"\"", 1)) // it is this one
-	if p, err := control.Preview(t.Context(), d.Session, nil, control.PreviewOptions{}); err != nil || p.Empty() {
+	if p, err := sites.Preview(t.Context(), d.Session, nil, sites.PreviewOptions{}); err != nil || p.Empty() {
 		t.Errorf("all nodes of a site with an id are others: %v", err)
 	}
 	d.must(os.WriteFile(record(other), []byte(`{"id":"b2"}`), 0o600))
@@ -100,7 +101,7 @@ func TestOrigin(t *testing.T) {
 	untouched()
 	d.must(os.WriteFile(record(other), []byte("half"), 0o600))
 	d.write("site.toml", twoHosts)
-	if _, err := control.Preview(t.Context(), d.Session, nil, control.PreviewOptions{}); err == nil || !strings.Contains(err.Error(), "whose nodes are on this host cannot be read") {
+	if _, err := sites.Preview(t.Context(), d.Session, nil, sites.PreviewOptions{}); err == nil || !strings.Contains(err.Error(), "whose nodes are on this host cannot be read") {
 		t.Errorf("a record that cannot be read: %v", err)
 	}
 	if err := statusOf(d, d.site()); err == nil || !strings.Contains(err.Error(), "whose nodes are on this host cannot be read") || !strings.Contains(err.Error(), "sv2") {
@@ -111,13 +112,13 @@ func TestOrigin(t *testing.T) {
 	}
 	d.write("site.toml", identified("a1"))
 	d.up()
-	if _, err := control.Stop(t.Context(), d.Session, d.site(), nil); err != nil {
+	if _, err := sites.Stop(t.Context(), d.Session, d.site(), nil); err != nil {
 		t.Fatal(err)
 	}
 	if of, err = os.ReadFile(record(other)); err != nil || !strings.Contains(string(of), `"a1"`) {
 		t.Errorf("of a site that has got an id, the host has %s (%v)", of, err)
 	}
-	_, err = control.Down(t.Context(), d.Session, d.site(), nil, false)
+	_, err = sites.Down(t.Context(), d.Session, d.site(), nil, false)
 	d.must(err)
 	d.write("site.toml", identified("another"))
 	d.up()

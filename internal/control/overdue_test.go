@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"orrery/internal/control"
+	"orrery/internal/control/overdue"
+	"orrery/internal/control/releases"
+	"orrery/internal/control/sites"
 	"orrery/internal/control/twins"
 	"orrery/internal/member"
 	"orrery/internal/problem"
@@ -25,7 +27,7 @@ func (d *desk) ofTwin(name string) *desk {
 func (d *desk) makeEndingTwin() error {
 	of := twinOf("toykat", d.dir, "dev")
 	of.Expires = of.Created.Add(hour)
-	_, _, err := control.CreateTwin(d.Context(), d.Session, of)
+	_, _, err := twins.Create(d.Context(), d.Session, of)
 	return err
 }
 
@@ -44,17 +46,17 @@ func TestTwinEnds(t *testing.T) {
 	d.must(d.Cancel("expiry-toykat.dev")) // as a kill does
 	s, err := d.ofTwin("dev").Load()
 	d.must(err)
-	d.must(control.UnderWay(d.Context(), d.Session, s))
+	d.must(overdue.UnderWay(d.Context(), d.Session, s))
 	if !strings.Contains(d.watch.text(), "the process that waited for that has ended") {
 		t.Errorf("told was %s", d.watch.text())
 	}
-	_, err = control.Start(t.Context(), d.Session, d.site(), nil) // whoever changes a site sees to all of them
+	_, err = sites.Start(t.Context(), d.Session, d.site(), nil) // whoever changes a site sees to all of them
 	d.must(err)
 	if !waits() {
 		t.Error("nobody waits for its end again")
 	}
 	d.must(d.Cancel("expiry-toykat.dev"))
-	d.must(control.ResumeExpiries(t.Context(), d.Session))
+	d.must(overdue.ResumeExpiries(t.Context(), d.Session))
 	if !waits() {
 		t.Error("nobody waits for its end after a reboot")
 	}
@@ -65,14 +67,14 @@ func TestTwinEnds(t *testing.T) {
 	of.Expires = of.Created.Add(-hour)
 	d.must(d.WriteTwin(of))
 	d.fault.Fail("Destroy", "", 1, nil)
-	d.wantExit(control.ResumeExpiries(t.Context(), d.Session), problem.Failed, "twin toykat.dev could not be ended on time", "orrery twin destroy dev")
+	d.wantExit(overdue.ResumeExpiries(t.Context(), d.Session), problem.Failed, "twin toykat.dev could not be ended on time", "orrery twin destroy dev")
 	twin := d.ofTwin("dev")
-	_, err = control.Stop(t.Context(), twin.Session, s, nil)
+	_, err = sites.Stop(t.Context(), twin.Session, s, nil)
 	d.wantExit(err, problem.Surprise, "twin dev expired at", "orrery twin create makes another")
 	if len(d.Twins()) > 0 {
 		t.Errorf("there are %+v", d.Twins())
 	}
-	d.must(control.ResumeExpiries(t.Context(), d.Session))
+	d.must(overdue.ResumeExpiries(t.Context(), d.Session))
 }
 
 // TestTwinMeant: a twin is found by its name, unless several sites have one that is called so.
@@ -115,7 +117,7 @@ func TestTwinWithSecrets(t *testing.T) {
 	d.say("db", book, "paid")
 	of := twinOf("toykat", d.dir, "dev")
 	of.Volumes = site.Snapshot
-	_, _, err := control.CreateTwin(t.Context(), d.Session, of)
+	_, _, err := twins.Create(t.Context(), d.Session, of)
 	d.must(err)
 	d.ofTwin("dev").wantSaid("db", book, "paid")
 	was, err := os.ReadFile(filepath.Join(d.dirs.Secrets("toykat"), "ledger"))
@@ -129,10 +131,10 @@ func TestTwinWithSecrets(t *testing.T) {
 	fails := filepath.Join(d.dir, "fails")
 	d.must(os.WriteFile(fails, []byte("#!/bin/sh\nexit 3\n"), 0o755))
 	of.Volumes = fails
-	_, _, err = control.CreateTwin(t.Context(), d.Session, of)
+	_, _, err = twins.Create(t.Context(), d.Session, of)
 	d.wantExit(err, problem.Failed, "did not fill volume archive of node db", "orrery --twin dev up goes on")
 	d.must(twins.Destroy(t.Context(), d.Session, "dev"))
-	_, _, err = control.Original(d.Session, "no-such-site")
+	_, _, err = twins.Original(d.Session, "no-such-site")
 	d.wantExit(err, problem.Usage, "neither a site directory nor a site that is up here")
 }
 
@@ -141,7 +143,7 @@ func TestTrialAfterReboot(t *testing.T) {
 	d := newDesk(t)
 	d.up()
 	d.stage(700)
-	_, err := control.Switch(t.Context(), d.Session, d.site(), nil, control.SwitchOptions{Release: 700, Within: hour, ByHand: true})
+	_, err := releases.Switch(t.Context(), d.Session, d.site(), nil, releases.SwitchOptions{Release: 700, Within: hour, ByHand: true})
 	d.must(err)
 	d.must(d.Cancel("trial-toykat"))
 	h, err := d.Bare(t.Context(), d.site())
@@ -150,7 +152,7 @@ func TestTrialAfterReboot(t *testing.T) {
 	d.must(err)
 	r.Trial.Boot = "another"
 	d.must(h.WriteReleases(r))
-	_, err = control.Stop(t.Context(), d.Session, d.site(), []string{"web1"})
+	_, err = sites.Stop(t.Context(), d.Session, d.site(), []string{"web1"})
 	d.must(err)
 	if !strings.Contains(d.watch.text(), "nobody has watched over the trial of release 700 since the host rebooted") {
 		t.Errorf("told was %s", d.watch.text())
@@ -170,12 +172,12 @@ func TestTrialAfterReboot(t *testing.T) {
 	if !strings.Contains(d.watch.text(), "stays with \"orrery confirm\" only") {
 		t.Errorf("told was %s", d.watch.text())
 	}
-	_, err = control.Down(t.Context(), d.Session, d.site(), nil, false) // which ends it
+	_, err = sites.Down(t.Context(), d.Session, d.site(), nil, false) // which ends it
 	d.must(err)
 	if waiting, _ := d.Waiting(); len(waiting) > 0 {
 		t.Errorf("%v watch over a site that is down", waiting)
 	}
-	_, err = control.Confirm(t.Context(), d.Session, d.site(), "by hand")
+	_, err = releases.Confirm(t.Context(), d.Session, d.site(), "by hand")
 	d.wantExit(err, problem.Mistake, "no release is on trial")
 }
 
@@ -185,18 +187,18 @@ func TestGrant(t *testing.T) {
 	d.write("site.toml", toykat+"[twin]\nmost = 1\nexpires = \"2h\"\n")
 	s := d.site()
 	of := twinOf("toykat", d.dir, "dev")
-	d.must(control.Grant(d.Session, s, &of))
+	d.must(twins.Grant(d.Session, s, &of))
 	if !of.Expires.IsZero() {
 		t.Errorf("root's ends at %s", of.Expires)
 	}
 	d.Member = &member.Person{Name: "ada"}
 	of.Options.Owner, of.Expires = "ada", of.Created.Add(3*hour)
-	d.wantExit(control.Grant(d.Session, s, &of), problem.Refused, "may last 2h0m0s at most")
+	d.wantExit(twins.Grant(d.Session, s, &of), problem.Refused, "may last 2h0m0s at most")
 	of.Expires = time.Time{}
-	d.must(control.Grant(d.Session, s, &of))
+	d.must(twins.Grant(d.Session, s, &of))
 	if of.Expires.Sub(of.Created) != 2*hour {
 		t.Errorf("it ends at %s", of.Expires)
 	}
 	d.must(d.WriteTwin(of))
-	d.wantExit(control.Grant(d.Session, s, &of), problem.Refused, "at most 1")
+	d.wantExit(twins.Grant(d.Session, s, &of), problem.Refused, "at most 1")
 }

@@ -14,9 +14,12 @@ import (
 	"orrery/internal/control/layers"
 	"orrery/internal/control/logs"
 	"orrery/internal/control/nodes"
+	"orrery/internal/control/overdue"
 	"orrery/internal/control/releases"
 	"orrery/internal/control/roster"
+	"orrery/internal/control/sites"
 	"orrery/internal/control/snapshots"
+	"orrery/internal/control/status"
 	"orrery/internal/control/twins"
 	"orrery/internal/control/volumes"
 	"orrery/internal/engine"
@@ -47,22 +50,25 @@ func TestNotAllowed(t *testing.T) {
 	d.Session.Machine = forbidden{d.machine}
 	c, ctx := d.Session, t.Context()
 	for verb, do := range map[string]func() error{
-		"up":          func() error { _, _, err := control.Up(ctx, c, s, nil, control.UpOptions{}); return err },
-		"down":        func() error { _, err := control.Down(ctx, c, s, nil, true); return err },
-		"down --name": func() error { _, err := control.DownNamed(ctx, c, "toykat", true); return err },
-		"start":       func() error { _, err := control.Start(ctx, c, s, nil); return err },
-		"stop":        func() error { _, err := control.Stop(ctx, c, s, nil); return err },
-		"renew":       func() error { _, err := control.Renew(ctx, c, s, nil); return err },
+		"up":          func() error { _, _, err := sites.Up(ctx, c, s, nil, sites.UpOptions{}); return err },
+		"down":        func() error { _, err := sites.Down(ctx, c, s, nil, true); return err },
+		"down --name": func() error { _, err := sites.DownNamed(ctx, c, "toykat", true); return err },
+		"start":       func() error { _, err := sites.Start(ctx, c, s, nil); return err },
+		"stop":        func() error { _, err := sites.Stop(ctx, c, s, nil); return err },
+		"renew":       func() error { _, err := sites.Renew(ctx, c, s, nil); return err },
 		"restart":     func() error { _, err := nodes.Restart(ctx, c, s, nil); return err },
-		"plan":        func() error { _, err := control.Preview(ctx, c, nil, control.PreviewOptions{}); return err },
-		"status":      func() error { _, err := control.Status(ctx, c, s, nil); return err },
-		"stage":       func() error { _, err := control.Stage(ctx, c, s, nil, control.StageOptions{Release: 701}); return err },
-		"switch": func() error {
-			_, err := control.Switch(ctx, c, s, nil, control.SwitchOptions{Release: 700})
+		"plan":        func() error { _, err := sites.Preview(ctx, c, nil, sites.PreviewOptions{}); return err },
+		"status":      func() error { _, err := status.Read(ctx, c, s, nil); return err },
+		"stage": func() error {
+			_, err := releases.Stage(ctx, c, s, nil, releases.StageOptions{Release: 701})
 			return err
 		},
-		"rollback": func() error { _, err := control.Rollback(ctx, c, s, nil); return err },
-		"confirm":  func() error { _, err := control.Confirm(ctx, c, s, "by hand"); return err },
+		"switch": func() error {
+			_, err := releases.Switch(ctx, c, s, nil, releases.SwitchOptions{Release: 700})
+			return err
+		},
+		"rollback": func() error { _, err := releases.Rollback(ctx, c, s, nil); return err },
+		"confirm":  func() error { _, err := releases.Confirm(ctx, c, s, "by hand"); return err },
 		"exec": func() error {
 			_, err := nodes.Exec(ctx, c, s, []string{"db"}, nodes.ExecOptions{Command: []string{"true"}}, silent)
 			return err
@@ -82,9 +88,9 @@ func TestNotAllowed(t *testing.T) {
 			_, err := backups.Restore(ctx, c, to, control.RestoreOptions{Dir: d.dir, Replace: true})
 			return err
 		},
-		"twin create":  func() error { _, _, err := control.CreateTwin(ctx, c, twinOf("toykat", d.dir, "dev")); return err },
+		"twin create":  func() error { _, _, err := twins.Create(ctx, c, twinOf("toykat", d.dir, "dev")); return err },
 		"twin destroy": func() error { return twins.EndHere(ctx, c, "toykat.dev") },
-		"resume":       func() error { _, err := control.ResumeAlone(ctx, c); return err },
+		"resume":       func() error { _, err := overdue.ResumeAlone(ctx, c); return err },
 		"ci":           func() error { _, err := ci.New(c, nil, ci.Options{}); return err },
 	} {
 		if err := do(); problem.Exit(err) != int(problem.Unable) || !strings.Contains(err.Error(), "this needs root") {
@@ -103,27 +109,27 @@ func TestNotAllowed(t *testing.T) {
 // TestSwitchRefused: a switch that has nothing to go to, or whose trial would have nothing to go back to, changes nothing.
 func TestSwitchRefused(t *testing.T) {
 	d := newDesk(t)
-	turn := func(o control.SwitchOptions, on ...string) error {
-		_, err := control.Switch(t.Context(), d.Session, d.site(), on, o)
+	turn := func(o releases.SwitchOptions, on ...string) error {
+		_, err := releases.Switch(t.Context(), d.Session, d.site(), on, o)
 		return err
 	}
-	d.wantExit(turn(control.SwitchOptions{Release: 700}), problem.Mistake, "release 700 of site toykat was not staged here")
+	d.wantExit(turn(releases.SwitchOptions{Release: 700}), problem.Mistake, "release 700 of site toykat was not staged here")
 	d.stage(700)
-	d.wantExit(turn(control.SwitchOptions{Release: 700, Within: hour, ByHand: true}), problem.Mistake, "nothing is live that the trial of release 700 could go back to")
-	d.wantExit(turn(control.SwitchOptions{Release: 700}, "nobody"), problem.Usage, "nobody")
+	d.wantExit(turn(releases.SwitchOptions{Release: 700, Within: hour, ByHand: true}), problem.Mistake, "nothing is live that the trial of release 700 could go back to")
+	d.wantExit(turn(releases.SwitchOptions{Release: 700}, "nobody"), problem.Usage, "nobody")
 	d.up()
-	d.wantExit(turn(control.SwitchOptions{Release: 701}), problem.Mistake, "release 701 of site toykat was not staged here")
-	_, err := control.Rollback(t.Context(), d.Session, d.site(), nil)
+	d.wantExit(turn(releases.SwitchOptions{Release: 701}), problem.Mistake, "release 701 of site toykat was not staged here")
+	_, err := releases.Rollback(t.Context(), d.Session, d.site(), nil)
 	d.wantExit(err, problem.Mistake, "has no former release")
-	d.must(turn(control.SwitchOptions{Release: 700, Within: hour, ByHand: true}))
-	_, err = control.Rollback(t.Context(), d.Session, d.site(), []string{"web1"})
+	d.must(turn(releases.SwitchOptions{Release: 700, Within: hour, ByHand: true}))
+	_, err = releases.Rollback(t.Context(), d.Session, d.site(), []string{"web1"})
 	d.wantExit(err, problem.Mistake, "release 700 is on trial with 3 nodes, which can only go back together")
 	d.wantLive(700)
-	_, err = control.Stage(t.Context(), d.Session, d.site(), nil, control.StageOptions{})
+	_, err = releases.Stage(t.Context(), d.Session, d.site(), nil, releases.StageOptions{})
 	d.wantExit(err, problem.Usage, "you can only stage a release")
-	_, err = control.Stage(t.Context(), d.Session, d.site(), nil, control.StageOptions{Release: 799})
+	_, err = releases.Stage(t.Context(), d.Session, d.site(), nil, releases.StageOptions{Release: 799})
 	d.wantExit(err, problem.Mistake, "799")
-	_, err = control.Stage(t.Context(), d.Session, d.site(), []string{"nobody"}, control.StageOptions{Release: 701})
+	_, err = releases.Stage(t.Context(), d.Session, d.site(), []string{"nobody"}, releases.StageOptions{Release: 701})
 	d.wantExit(err, problem.Usage, "nobody")
 }
 
@@ -164,7 +170,7 @@ func (d *desk) makeTwinOfTwo(t *testing.T) *control.Session {
 			t.Fatal("the host has no address")
 		}
 	}
-	_, _, err := control.CreateTwin(t.Context(), d.Session, twinOf("toykat", d.dir, "dev"))
+	_, _, err := twins.Create(t.Context(), d.Session, twinOf("toykat", d.dir, "dev"))
 	d.must(err)
 	return d.ofTwin("dev").Session
 }
@@ -233,13 +239,13 @@ func TestOriginal(t *testing.T) {
 	d.up()
 	t.Chdir(t.TempDir())
 	for _, said := range []string{d.dir, "toykat"} {
-		if s, dir, err := control.Original(d.Session, said); err != nil || s.Name != "toykat" || dir != d.dir {
+		if s, dir, err := twins.Original(d.Session, said); err != nil || s.Name != "toykat" || dir != d.dir {
 			t.Errorf("%s: %+v in %s, %v", said, s, dir, err)
 		}
 	}
-	_, err := control.Down(t.Context(), d.Session, d.site(), nil, false)
+	_, err := sites.Down(t.Context(), d.Session, d.site(), nil, false)
 	d.must(err)
-	_, _, err = control.Original(d.Session, "toykat")
+	_, _, err = twins.Original(d.Session, "toykat")
 	d.wantExit(err, problem.Usage, "neither a site directory nor a site that is up here")
 }
 
@@ -249,10 +255,10 @@ func TestHooksNotTold(t *testing.T) {
 	d.write("site.toml", toykat+"[hook.page]\non = [\"trial-ended\", \"switch-failed\"]\ncommand = [\"/bin/true\"]\n")
 	d.up()
 	d.stage(700)
-	_, err := control.Switch(t.Context(), d.Session, d.site(), nil, control.SwitchOptions{Release: 700, Within: hour, ByHand: true})
+	_, err := releases.Switch(t.Context(), d.Session, d.site(), nil, releases.SwitchOptions{Release: 700, Within: hour, ByHand: true})
 	d.must(err)
 	d.machine.noLater = errors.New("no process can be begun")
-	_, err = control.Confirm(t.Context(), d.Session, d.site(), "by hand")
+	_, err = releases.Confirm(t.Context(), d.Session, d.site(), "by hand")
 	d.must(err)
 	if want := "trouble: the hooks of site toykat cannot be notified of trial-ended: no process can be begun"; !strings.Contains(d.watch.text(), want) {
 		t.Errorf("told was %s", d.watch.text())

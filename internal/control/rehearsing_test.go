@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"orrery/internal/control"
 	"orrery/internal/control/nodes"
 	"orrery/internal/control/rehearsals"
+	"orrery/internal/control/sites"
 	"orrery/internal/host"
 	"orrery/internal/member"
 	"orrery/internal/problem"
@@ -25,7 +25,7 @@ func TestWitness(t *testing.T) {
 	d := newDesk(t)
 	d.up()
 	d.stage(700)
-	_, err := control.Stop(t.Context(), d.Session, d.site(), []string{"web2"})
+	_, err := sites.Stop(t.Context(), d.Session, d.site(), []string{"web2"})
 	d.must(err)
 	in, feed := io.Pipe()
 	var out bytes.Buffer
@@ -62,7 +62,7 @@ func TestNoRehearsal(t *testing.T) {
 func TestConsoleOf(t *testing.T) {
 	d := newDesk(t)
 	d.up()
-	_, err := control.Down(t.Context(), d.Session, d.site(), []string{"web2"}, false)
+	_, err := sites.Down(t.Context(), d.Session, d.site(), []string{"web2"}, false)
 	d.must(err)
 	of := map[string]func(name string) error{
 		"console": func(name string) error {

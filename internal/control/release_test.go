@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"orrery/internal/control"
+	"orrery/internal/control/overdue"
+	"orrery/internal/control/releases"
+	"orrery/internal/control/sites"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -26,13 +29,13 @@ func twinOf(name, dir, as string) twin.Record {
 
 func (d *desk) stage(release int) {
 	d.Helper()
-	_, err := control.Stage(d.Context(), d.Session, d.site(), nil, control.StageOptions{Release: release})
+	_, err := releases.Stage(d.Context(), d.Session, d.site(), nil, releases.StageOptions{Release: release})
 	d.must(err)
 }
 
-func (d *desk) turnTo(release int) *control.Switched {
+func (d *desk) turnTo(release int) *releases.Switched {
 	d.Helper()
-	made, err := control.Switch(d.Context(), d.Session, d.site(), nil, control.SwitchOptions{Release: release})
+	made, err := releases.Switch(d.Context(), d.Session, d.site(), nil, releases.SwitchOptions{Release: release})
 	d.must(err)
 	return made
 }
@@ -79,15 +82,15 @@ func TestReleases(t *testing.T) {
 	d.stage(701)
 	d.turnTo(701)
 	d.wantLive(701)
-	if _, err := control.Rollback(t.Context(), d.Session, d.site(), nil); err != nil {
+	if _, err := releases.Rollback(t.Context(), d.Session, d.site(), nil); err != nil {
 		t.Fatal(err)
 	}
 	d.wantLive(700)
 	d.turnTo(701) // forward again, without staging
 	d.wantLive(701)
-	_, err := control.Switch(t.Context(), d.Session, d.site(), nil, control.SwitchOptions{Release: 702})
+	_, err := releases.Switch(t.Context(), d.Session, d.site(), nil, releases.SwitchOptions{Release: 702})
 	d.wantExit(err, problem.Mistake, "702")
-	_, err = control.Stage(t.Context(), d.Session, d.site(), nil, control.StageOptions{})
+	_, err = releases.Stage(t.Context(), d.Session, d.site(), nil, releases.StageOptions{})
 	d.wantExit(err, problem.Usage)
 	d.up()
 	d.wantLive(701)
@@ -99,7 +102,7 @@ func TestSwitchFails(t *testing.T) {
 	d.up()
 	d.stage(700)
 	d.fault.Fail("move", "", 1, nil)
-	_, err := control.Switch(t.Context(), d.Session, d.site(), nil, control.SwitchOptions{Release: 700})
+	_, err := releases.Switch(t.Context(), d.Session, d.site(), nil, releases.SwitchOptions{Release: 700})
 	d.wantExit(err, problem.Reverted, "back at release none")
 	d.wantLive(0)
 	d.turnTo(700)
@@ -112,10 +115,10 @@ func TestTrial(t *testing.T) {
 	d := newDesk(t)
 	d.up()
 	d.stage(700)
-	on := func(o control.SwitchOptions) {
+	on := func(o releases.SwitchOptions) {
 		t.Helper()
 		o.Release = 700
-		made, err := control.Switch(t.Context(), d.Session, d.site(), nil, o)
+		made, err := releases.Switch(t.Context(), d.Session, d.site(), nil, o)
 		d.must(err)
 		if made.Trial == nil {
 			t.Fatalf("there is no trial: %+v", made)
@@ -124,49 +127,49 @@ func TestTrial(t *testing.T) {
 			t.Error("nobody watches")
 		}
 	}
-	on(control.SwitchOptions{Within: hour})
-	d.must(control.UnderWay(d.Context(), d.Session, d.site()))
+	on(releases.SwitchOptions{Within: hour})
+	d.must(overdue.UnderWay(d.Context(), d.Session, d.site()))
 	if !strings.Contains(d.watch.text(), "nobody watches over it") {
 		t.Errorf("told was %s", d.watch.text())
 	}
-	end, err := control.Confirm(t.Context(), d.Session, d.site(), "by hand")
+	end, err := releases.Confirm(t.Context(), d.Session, d.site(), "by hand")
 	d.must(err)
 	if end.Result != observe.Confirmed || end.Release != 700 {
 		t.Errorf("it ended with %+v", end)
 	}
-	if end, err := control.AwaitTrial(t.Context(), d.Session, d.site()); err != nil || end.Result != observe.Confirmed {
+	if end, err := releases.AwaitTrial(t.Context(), d.Session, d.site()); err != nil || end.Result != observe.Confirmed {
 		t.Errorf("%+v, %v", end, err)
 	}
 	watch := func() (*observe.TrialEnd, error) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		return control.WatchTrial(ctx, d.Session, d.site())
+		return releases.WatchTrial(ctx, d.Session, d.site())
 	}
 	back := func() {
 		t.Helper()
-		if _, err := control.Rollback(t.Context(), d.Session, d.site(), nil); err != nil {
+		if _, err := releases.Rollback(t.Context(), d.Session, d.site(), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
 	back()
-	on(control.SwitchOptions{Within: time.Millisecond})
+	on(releases.SwitchOptions{Within: time.Millisecond})
 	end, err = watch()
 	d.must(err)
 	if end.Result != observe.Confirmed {
 		t.Errorf("it ended with %+v", end)
 	}
 	back()
-	on(control.SwitchOptions{Within: time.Millisecond, ByHand: true})
+	on(releases.SwitchOptions{Within: time.Millisecond, ByHand: true})
 	_, err = watch()
 	d.wantExit(err, problem.Reverted, "nobody confirmed it")
 	d.wantLive(0)
-	on(control.SwitchOptions{Within: hour})
+	on(releases.SwitchOptions{Within: hour})
 	d.sick = true
 	_, err = watch()
 	d.wantExit(err, problem.Reverted, "web")
 	d.sick = false
 	d.wantLive(0)
-	_, err = control.Confirm(t.Context(), d.Session, d.site(), "by hand")
+	_, err = releases.Confirm(t.Context(), d.Session, d.site(), "by hand")
 	d.wantExit(err, problem.Reverted)
 }
 
@@ -178,27 +181,27 @@ func TestKilled(t *testing.T) {
 		release []int // one of which is live in the end
 	}{
 		"up": {func(*desk) {}, func(ctx context.Context, d *desk) error {
-			_, _, err := control.Up(ctx, d.Session, d.site(), nil, control.UpOptions{})
+			_, _, err := sites.Up(ctx, d.Session, d.site(), nil, sites.UpOptions{})
 			return err
 		}, []int{0}},
 		"stage": {(*desk).up, func(ctx context.Context, d *desk) error {
-			_, err := control.Stage(ctx, d.Session, d.site(), nil, control.StageOptions{Release: 700})
+			_, err := releases.Stage(ctx, d.Session, d.site(), nil, releases.StageOptions{Release: 700})
 			return err
 		}, []int{0}},
 		"switch": {func(d *desk) { d.up(); d.stage(700) }, func(ctx context.Context, d *desk) error {
-			_, err := control.Switch(ctx, d.Session, d.site(), nil, control.SwitchOptions{Release: 700})
+			_, err := releases.Switch(ctx, d.Session, d.site(), nil, releases.SwitchOptions{Release: 700})
 			return err
 		}, []int{0, 700}},
 		"rollback": {func(d *desk) { d.up(); d.stage(700); d.turnTo(700) }, func(ctx context.Context, d *desk) error {
-			_, err := control.Rollback(ctx, d.Session, d.site(), nil)
+			_, err := releases.Rollback(ctx, d.Session, d.site(), nil)
 			return err
 		}, []int{0, 700}},
 		"stop": {(*desk).up, func(ctx context.Context, d *desk) error {
-			_, err := control.Stop(ctx, d.Session, d.site(), nil)
+			_, err := sites.Stop(ctx, d.Session, d.site(), nil)
 			return err
 		}, []int{0}},
 		"down": {(*desk).up, func(ctx context.Context, d *desk) error {
-			_, err := control.Down(ctx, d.Session, d.site(), nil, false)
+			_, err := sites.Down(ctx, d.Session, d.site(), nil, false)
 			return err
 		}, []int{0}},
 	} {
@@ -221,7 +224,7 @@ func TestKilled(t *testing.T) {
 				if !ok {
 					t.Fatalf("killed at %d (%v), the nodes are %s", n, err, was)
 				}
-				if r, _, err := control.Up(t.Context(), d.Session, d.site(), nil, control.UpOptions{}); err != nil || r != nil {
+				if r, _, err := sites.Up(t.Context(), d.Session, d.site(), nil, sites.UpOptions{}); err != nil || r != nil {
 					t.Fatalf("killed at %d, the second up: %+v, %v", n, r, err)
 				}
 				if err == nil { // it was over before
@@ -244,7 +247,7 @@ func TestEditsWait(t *testing.T) {
 	d.turnTo(700)
 	warnings := func(selectors ...string) string {
 		t.Helper()
-		p, err := control.Preview(t.Context(), d.Session, selectors, control.PreviewOptions{})
+		p, err := sites.Preview(t.Context(), d.Session, selectors, sites.PreviewOptions{})
 		d.must(err)
 		if !p.Empty() {
 			t.Errorf("something is to be done: %v", p)
@@ -264,14 +267,14 @@ func TestEditsWait(t *testing.T) {
 	if got := warnings("role=web"); !strings.HasSuffix(got, ": "+web) {
 		t.Errorf("of role=web plan says %q", got)
 	}
-	_, _, err := control.Up(t.Context(), d.Session, d.site(), nil, control.UpOptions{})
+	_, _, err := sites.Up(t.Context(), d.Session, d.site(), nil, sites.UpOptions{})
 	d.must(err)
 	if got := d.watch.text(); !strings.Contains(got, "notice: edits of nodes wait for the next release") {
 		t.Errorf("up told\n%s", got)
 	}
-	_, err = control.Rollback(t.Context(), d.Session, d.site(), nil)
+	_, err = releases.Rollback(t.Context(), d.Session, d.site(), nil)
 	d.must(err)
-	if p, err := control.Preview(t.Context(), d.Session, nil, control.PreviewOptions{}); err != nil || p.Empty() || len(p.Warnings) > 0 {
+	if p, err := sites.Preview(t.Context(), d.Session, nil, sites.PreviewOptions{}); err != nil || p.Empty() || len(p.Warnings) > 0 {
 		t.Errorf("without a release nothing waits: %v, %v", p, err)
 	}
 	d.up()
@@ -285,25 +288,25 @@ func TestDownKeepsRelease(t *testing.T) {
 	d.up()
 	d.stage(700)
 	d.turnTo(700)
-	_, err := control.Down(t.Context(), d.Session, d.site(), []string{"db"}, false)
+	_, err := sites.Down(t.Context(), d.Session, d.site(), []string{"db"}, false)
 	d.must(err)
-	if p, err := control.Preview(t.Context(), d.Session, nil, control.PreviewOptions{}); err != nil || len(p.Warnings) > 0 {
+	if p, err := sites.Preview(t.Context(), d.Session, nil, sites.PreviewOptions{}); err != nil || len(p.Warnings) > 0 {
 		t.Errorf("of a site that is not taken down: %v, %v", p, err)
 	}
 	const down = "release 700 stays the live one: the next orrery up brings it up again"
 	for warning, selectors := range map[string][]string{down: nil, "": {"web1"}} {
-		p, err := control.Preview(t.Context(), d.Session, selectors, control.PreviewOptions{Down: true})
+		p, err := sites.Preview(t.Context(), d.Session, selectors, sites.PreviewOptions{Down: true})
 		if err != nil || strings.Join(p.Warnings, "\n") != warning {
 			t.Errorf("plan --down of %q warns of %q, %v", selectors, p.Warnings, err)
 		}
 	}
-	_, err = control.Down(t.Context(), d.Session, d.site(), nil, true)
+	_, err = sites.Down(t.Context(), d.Session, d.site(), nil, true)
 	d.must(err)
 	if got := d.watch.text(); strings.Count(got, "notice: "+down) != 1 {
 		t.Errorf("down told\n%s", got)
 	}
 	const up = "release 700 comes up again, because it was live when the site was taken down"
-	p, err := control.Preview(t.Context(), d.Session, nil, control.PreviewOptions{})
+	p, err := sites.Preview(t.Context(), d.Session, nil, sites.PreviewOptions{})
 	if err != nil || strings.Join(p.Warnings, "\n") != up {
 		t.Errorf("plan says %q, %v", p.Warnings, err)
 	}
@@ -319,19 +322,19 @@ func TestDownKeepsRelease(t *testing.T) {
 func TestUnreadableRelease(t *testing.T) {
 	d := newDesk(t)
 	d.Without = []string{"sv2"}
-	_, err := control.Preview(t.Context(), d.Session, nil, control.PreviewOptions{})
+	_, err := sites.Preview(t.Context(), d.Session, nil, sites.PreviewOptions{})
 	d.wantExit(err, problem.Usage, "no other host to leave out")
 	d.Without = nil
 	d.up()
 	d.stage(700)
 	d.turnTo(700)
 	d.must(os.WriteFile(filepath.Join(d.dirs.Release("toykat", 700), "site/site.toml"), []byte("["), 0o600))
-	_, err = control.Preview(t.Context(), d.Session, nil, control.PreviewOptions{})
+	_, err = sites.Preview(t.Context(), d.Session, nil, sites.PreviewOptions{})
 	d.wantExit(err, problem.Mistake, "release 700 of site toykat: its copy of the site directory cannot be read")
 	d.wantLive(700)
 	if !strings.Contains(d.watch.text(), "release 700 of site toykat: its copy of the site directory cannot be read") {
 		t.Errorf("told was %s", d.watch.text())
 	}
-	_, err = control.Down(t.Context(), d.Session, d.site(), nil, false)
+	_, err = sites.Down(t.Context(), d.Session, d.site(), nil, false)
 	d.must(err)
 }

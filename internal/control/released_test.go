@@ -10,8 +10,10 @@ import (
 	"orrery/internal/control"
 	"orrery/internal/control/layers"
 	"orrery/internal/control/logs"
+	"orrery/internal/control/overdue"
 	"orrery/internal/control/register"
 	"orrery/internal/control/releases"
+	"orrery/internal/control/sites"
 	"orrery/internal/control/status"
 	"orrery/internal/control/way"
 	"orrery/internal/engine"
@@ -70,7 +72,7 @@ func TestReleaseLs(t *testing.T) {
 		t.Errorf("%+v, %v", again, err)
 	}
 	d.wantLive(701)
-	if _, err := control.Rollback(t.Context(), d.Session, s, nil); err != nil {
+	if _, err := releases.Rollback(t.Context(), d.Session, s, nil); err != nil {
 		t.Errorf("what rollback returns to is gone: %v", err)
 	}
 
@@ -104,7 +106,7 @@ func TestLayers(t *testing.T) {
 		t.Errorf("%+v", rows)
 	}
 	d.wantNodes("db none absent -, web1 none absent -, web2 none absent -")
-	_, _, err = control.Up(t.Context(), d.Session, d.site(), []string{"web1"}, control.UpOptions{})
+	_, _, err = sites.Up(t.Context(), d.Session, d.site(), []string{"web1"}, sites.UpOptions{})
 	d.must(err)
 	gone, err := layers.Remove(t.Context(), d.Session)
 	d.must(err)
@@ -134,7 +136,7 @@ func TestProbe(t *testing.T) {
 	d.up()
 	look := func() status.Node {
 		t.Helper()
-		status, err := control.Status(t.Context(), d.Session, d.site(), []string{"web1"})
+		status, err := status.Read(t.Context(), d.Session, d.site(), []string{"web1"})
 		d.must(err)
 		d.must(status.Probe(t.Context()))
 		return status.Nodes[0]
@@ -147,12 +149,12 @@ func TestProbe(t *testing.T) {
 		t.Errorf("%+v", n)
 	}
 	d.fault.Revive()
-	r, _, err := control.Up(t.Context(), d.Session, d.site(), nil, control.UpOptions{Probe: true})
+	r, _, err := sites.Up(t.Context(), d.Session, d.site(), nil, sites.UpOptions{Probe: true})
 	if err != nil || r != nil {
 		t.Errorf("an up that looks into nodes which are well: %+v, %v", r, err)
 	}
 
-	status, err := control.Status(t.Context(), d.Session, d.site(), nil)
+	status, err := status.Read(t.Context(), d.Session, d.site(), nil)
 	d.must(err)
 	before, err := status.Measure(t.Context(), map[int]host.Sample{})
 	d.must(err)
@@ -177,7 +179,7 @@ func TestDrift(t *testing.T) {
 	}
 	look := func() status.Node {
 		t.Helper()
-		status, err := control.Status(t.Context(), d.Session, d.site(), []string{"web1"})
+		status, err := status.Read(t.Context(), d.Session, d.site(), []string{"web1"})
 		d.must(err)
 		d.must(status.Probe(t.Context()))
 		status.SickFirst()
@@ -190,10 +192,10 @@ func TestDrift(t *testing.T) {
 	if n := look(); n.Health != status.Drifted || len(n.Drift) != 1 || n.Drift[0].Kind != observe.DriftFile || n.Drift[0].Subject != "/etc/motd" {
 		t.Errorf("%+v", n)
 	}
-	if r, _, err := control.Up(t.Context(), d.Session, d.site(), nil, control.UpOptions{}); err != nil || r != nil {
+	if r, _, err := sites.Up(t.Context(), d.Session, d.site(), nil, sites.UpOptions{}); err != nil || r != nil {
 		t.Errorf("an up that does not look: %+v, %v", r, err)
 	}
-	_, _, err := control.Up(t.Context(), d.Session, d.site(), nil, control.UpOptions{Probe: true})
+	_, _, err := sites.Up(t.Context(), d.Session, d.site(), nil, sites.UpOptions{Probe: true})
 	d.must(err)
 	d.wantSaid("web1", "/etc/motd", "hello")
 	if n := look(); len(n.Drift) > 0 {
@@ -212,13 +214,13 @@ func TestInterrupted(t *testing.T) {
 		}
 		return nil
 	}
-	_, _, err := control.Up(ctx, d.Session, s, nil, control.UpOptions{Parallel: 1})
+	_, _, err := sites.Up(ctx, d.Session, s, nil, sites.UpOptions{Parallel: 1})
 	d.wantExit(err, problem.Interrupted, "steps are done; not done", "run the same command to resume")
 	d.up()
 	d.wantNodes(allUp)
 	d.fault.Fail("Stop", "web1", 3, nil)
 	d.fault.Fail("Start", "web2", 1, nil)
-	_, err = control.Down(t.Context(), d.Session, s, []string{"web*"}, false)
+	_, err = sites.Down(t.Context(), d.Session, s, []string{"web*"}, false)
 	d.must(ignoreLeft(err))
 	d.fault.Revive()
 	d.up()
@@ -237,12 +239,12 @@ func TestUndoFails(t *testing.T) {
 	d := newDesk(t)
 	d.fault.Fail("Start", "web1", 1, nil)
 	d.fault.Fail("Destroy", "web2", 1, nil)
-	_, _, err := control.Up(t.Context(), d.Session, d.site(), nil, control.UpOptions{Undo: true})
+	_, _, err := sites.Up(t.Context(), d.Session, d.site(), nil, sites.UpOptions{Undo: true})
 	d.wantExit(err, problem.Left, "these steps could not be undone", "web2", "orrery down removes it")
 	if !strings.Contains(d.watch.text(), "undo: ") {
 		t.Errorf("told was %s", d.watch.text())
 	}
-	_, err = control.Down(t.Context(), d.Session, d.site(), nil, true)
+	_, err = sites.Down(t.Context(), d.Session, d.site(), nil, true)
 	d.must(err)
 	d.wantNodes("db none absent -, web1 none absent -, web2 none absent -")
 }
@@ -253,15 +255,15 @@ func TestHalfWay(t *testing.T) {
 	d.up()
 	d.stage(700)
 	d.fault.Fail("Change", "web1", 99, nil) // there and back
-	_, err := control.Switch(t.Context(), d.Session, d.site(), nil, control.SwitchOptions{Release: 700})
+	_, err := releases.Switch(t.Context(), d.Session, d.site(), nil, releases.SwitchOptions{Release: 700})
 	d.fault.Revive()
 	d.wantExit(err, problem.HalfWay, "could not be fully undone", "db: ")
-	d.wantExit(control.UnderWay(d.Context(), d.Session, d.site()), problem.HalfWay, "is under way or was interrupted", "orrery up brings it to release")
-	_, err = control.Confirm(t.Context(), d.Session, d.site(), "by hand")
+	d.wantExit(overdue.UnderWay(d.Context(), d.Session, d.site()), problem.HalfWay, "is under way or was interrupted", "orrery up brings it to release")
+	_, err = releases.Confirm(t.Context(), d.Session, d.site(), "by hand")
 	d.wantExit(err, problem.HalfWay)
 	d.up()
 	d.wantLive(0)
-	d.must(control.UnderWay(d.Context(), d.Session, d.site()))
+	d.must(overdue.UnderWay(d.Context(), d.Session, d.site()))
 }
 
 // TestAwaited: whoever waits for the end of a trial may end waiting; the trial continues.
@@ -269,21 +271,21 @@ func TestAwaited(t *testing.T) {
 	d := newDesk(t)
 	d.up()
 	d.stage(700)
-	_, err := control.Switch(t.Context(), d.Session, d.site(), nil, control.SwitchOptions{Release: 700, Within: hour})
+	_, err := releases.Switch(t.Context(), d.Session, d.site(), nil, releases.SwitchOptions{Release: 700, Within: hour})
 	d.must(err)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	_, err = control.AwaitTrial(ctx, d.Session, d.site())
+	_, err = releases.AwaitTrial(ctx, d.Session, d.site())
 	d.wantExit(err, problem.Interrupted, "the trial continues")
 	done := make(chan error)
 	go func() {
-		end, err := control.AwaitTrial(t.Context(), d.Session, d.site())
+		end, err := releases.AwaitTrial(t.Context(), d.Session, d.site())
 		if err == nil && end.Result != observe.Confirmed {
 			err = errors.New(end.Result)
 		}
 		done <- err
 	}()
-	_, err = control.Confirm(t.Context(), d.Session, d.site(), "by hand")
+	_, err = releases.Confirm(t.Context(), d.Session, d.site(), "by hand")
 	d.must(err)
 	d.must(<-done)
 }
@@ -326,13 +328,13 @@ func switching(t *testing.T) *desk {
 		d.stage(700)
 		d.fault.KillAt(operation)
 		ctx, cancel := d.fault.Dying(t.Context())
-		_, err := control.Switch(ctx, d.Session, d.site(), nil, control.SwitchOptions{Release: 700})
+		_, err := releases.Switch(ctx, d.Session, d.site(), nil, releases.SwitchOptions{Release: 700})
 		cancel()
 		d.fault.Revive()
 		if err == nil {
 			break
 		}
-		if control.UnderWay(d.Context(), d.Session, d.site()) != nil {
+		if overdue.UnderWay(d.Context(), d.Session, d.site()) != nil {
 			return d
 		}
 	}
@@ -352,12 +354,12 @@ func TestDownOfReleases(t *testing.T) {
 		d.turnTo(701)
 		d.fault.KillAt(operation)
 		ctx, cancel := d.fault.Dying(t.Context())
-		_, err := control.Rollback(ctx, d.Session, d.site(), nil)
+		_, err := releases.Rollback(ctx, d.Session, d.site(), nil)
 		cancel()
 		d.fault.Revive()
-		_, down := control.Down(t.Context(), d.Session, d.site(), nil, false)
+		_, down := sites.Down(t.Context(), d.Session, d.site(), nil, false)
 		d.must(down)
-		if _, _, err := control.Up(t.Context(), d.Session, d.site(), nil, control.UpOptions{}); err != nil {
+		if _, _, err := sites.Up(t.Context(), d.Session, d.site(), nil, sites.UpOptions{}); err != nil {
 			t.Fatalf("killed at %d, it does not come up again: %v", operation, err)
 		}
 		if strings.HasPrefix(d.nodes(), "db 701") {
@@ -374,17 +376,17 @@ func TestDownOfReleases(t *testing.T) {
 // TestDownWhileSwitching: a site that is taken down while a switch of it is interrupted comes up wholly at one release.
 func TestDownWhileSwitching(t *testing.T) {
 	d := switching(t)
-	d.wantExit(control.UnderWay(d.Context(), d.Session, d.site()), problem.HalfWay, "is under way or was interrupted", "orrery up brings it to release")
-	_, err := control.Confirm(t.Context(), d.Session, d.site(), "by hand")
+	d.wantExit(overdue.UnderWay(d.Context(), d.Session, d.site()), problem.HalfWay, "is under way or was interrupted", "orrery up brings it to release")
+	_, err := releases.Confirm(t.Context(), d.Session, d.site(), "by hand")
 	d.wantExit(err, problem.HalfWay, "was interrupted", "orrery up brings the set to one release")
-	_, err = control.Down(t.Context(), d.Session, d.site(), nil, false)
+	_, err = sites.Down(t.Context(), d.Session, d.site(), nil, false)
 	d.must(err)
-	d.must(control.UnderWay(d.Context(), d.Session, d.site()))
+	d.must(overdue.UnderWay(d.Context(), d.Session, d.site()))
 	d.up()
 	d.wantLive(0)
-	_, err = control.Rollback(t.Context(), d.Session, d.site(), []string{"nobody"})
+	_, err = releases.Rollback(t.Context(), d.Session, d.site(), []string{"nobody"})
 	d.wantExit(err, problem.Usage, "nobody")
-	_, err = control.Rollback(t.Context(), d.Session, d.site(), []string{"db"})
+	_, err = releases.Rollback(t.Context(), d.Session, d.site(), []string{"db"})
 	d.wantExit(err, problem.Mistake)
 }
 

@@ -2,14 +2,15 @@ package control_test
 
 import (
 	"io"
+	"orrery/internal/control/overdue"
+	"orrery/internal/control/sites"
+	"orrery/internal/control/status"
 	"os"
 	"os/exec"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"orrery/internal/control"
 )
 
 // A lane carries what one end of a connection writes to the other, which reads it later.
@@ -102,17 +103,17 @@ func TestRoundTrips(t *testing.T) {
 			do        func()
 		}{
 			"plan": {4, func() {
-				_, err := control.Preview(t.Context(), d.Session, nil, control.PreviewOptions{})
+				_, err := sites.Preview(t.Context(), d.Session, nil, sites.PreviewOptions{})
 				d.must(err)
 			}},
 			"up, with nothing to do": {12, func() {
-				_, _, err := control.Up(t.Context(), d.Session, d.site(), nil, control.UpOptions{})
+				_, _, err := sites.Up(t.Context(), d.Session, d.site(), nil, sites.UpOptions{})
 				d.must(err)
 			}},
 			"status": {6, func() {
-				all, err := control.Status(t.Context(), d.Session, d.site(), nil)
+				all, err := status.Read(t.Context(), d.Session, d.site(), nil)
 				d.must(err)
-				d.must(control.UnderWayOn(t.Context(), d.Session, d.site(), all.Fleet))
+				d.must(overdue.UnderWayOn(t.Context(), d.Session, d.site(), all.Fleet))
 			}},
 		} {
 			if n := rounds(c.do); n > c.maxRounds {

@@ -1,8 +1,10 @@
-// Package control has the operations of a site: all that a face of Orrery, such as the command line, can do with it.
+// Package control has what every operation on a site needs: on whose behalf it is, which site directory and which hosts are meant, consent, the
+// site's lock, the journal, and a Job that observes the hosts, plans, asks and carries the plan out.
 //
-// Make a Session that says on whose behalf you act, for which site directory, and with which Asker and Watcher. Load the site, then call an operation: Up,
-// Down, Stage, Switch, Status and so on. An operation looks at the host, makes a plan, gets the consent that it needs from the Asker, and takes the site's
-// lock. It carries the plan out, informs the Watcher of each step, keeps the journal, and returns a typed result.
+// Make a Session that says on whose behalf you act, for which site directory, and with which Asker and Watcher. Load the site, then call an operation
+// of one of the packages below this one: sites.Up and sites.Down, releases.Stage and releases.Switch, twins.Create, status.Read, backups.Take and so on.
+// An operation looks at the hosts, makes a plan, gets the consent that it needs from the Asker, and takes the site's lock. It carries the plan out,
+// informs the Watcher of each step, keeps the journal, and returns a typed result.
 //
 // Operations print nothing, know no flags and read no terminal, so tests can drive them on a machine in memory.
 package control

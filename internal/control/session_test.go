@@ -8,6 +8,10 @@ import (
 	"time"
 
 	"orrery/internal/control"
+	"orrery/internal/control/releases"
+	"orrery/internal/control/sites"
+	"orrery/internal/control/status"
+	"orrery/internal/control/twins"
 	"orrery/internal/control/way"
 	"orrery/internal/engine"
 	"orrery/internal/member"
@@ -37,11 +41,11 @@ func TestChangedWhileAsked(t *testing.T) {
 			t.Error(err)
 		}
 	}}
-	_, err := control.Stop(t.Context(), d.Session, s, nil)
+	_, err := sites.Stop(t.Context(), d.Session, s, nil)
 	d.wantExit(err, problem.Surprise, "has changed since the plan was made")
 	d.wantNodes("db none running healthy, web1 none stopped -, web2 none running healthy")
 	d.Asker = changes{func() {}}
-	_, err = control.Stop(t.Context(), d.Session, s, nil)
+	_, err = sites.Stop(t.Context(), d.Session, s, nil)
 	d.must(err)
 	d.wantNodes("db none stopped -, web1 none stopped -, web2 none stopped -")
 }
@@ -57,7 +61,7 @@ func TestWaysIntoNodes(t *testing.T) {
 	if len(all) != 3 {
 		t.Errorf("there are %d ways", len(all))
 	}
-	_, err = control.Stop(t.Context(), d.Session, s, []string{"web1"})
+	_, err = sites.Stop(t.Context(), d.Session, s, []string{"web1"})
 	d.must(err)
 	_, err = way.Into(t.Context(), d.Session, s, "web1")
 	d.wantExit(err, problem.Failed, "does not run", "orrery up web1")
@@ -105,7 +109,7 @@ func TestStatusProbe(t *testing.T) {
 	d.stage(700)
 	d.turnTo(700)
 	d.sick = true
-	status, err := control.Status(t.Context(), d.Session, d.site(), []string{"web2", "db", "web1"})
+	status, err := status.Read(t.Context(), d.Session, d.site(), []string{"web2", "db", "web1"})
 	d.must(err)
 	status.CheckHealth(t.Context())
 	status.SickFirst()
@@ -133,7 +137,7 @@ func TestBatchPutBack(t *testing.T) {
 	if !ok {
 		t.Fatal("1 is no batch")
 	}
-	_, _, err := control.Up(t.Context(), d.Session, d.site(), nil, control.UpOptions{Batch: one})
+	_, _, err := sites.Up(t.Context(), d.Session, d.site(), nil, sites.UpOptions{Batch: one})
 	if err == nil || !strings.Contains(d.watch.text(), "web1: start: this failure was ordered") {
 		t.Fatalf("%v; told was %s", err, d.watch.text())
 	}
@@ -156,15 +160,15 @@ func TestGiveUpRollback(t *testing.T) {
 		d.stage(n)
 		d.turnTo(n)
 	}
-	staged, err := control.Stage(t.Context(), d.Session, d.site(), nil, control.StageOptions{Release: 700})
+	staged, err := releases.Stage(t.Context(), d.Session, d.site(), nil, releases.StageOptions{Release: 700})
 	d.must(err)
 	if len(staged.Spared) != 3 {
 		t.Errorf("spared were %v", staged.Spared)
 	}
-	if _, err = control.Stage(t.Context(), d.Session, d.site(), nil, control.StageOptions{Release: 700, GiveUp: true}); err != nil {
+	if _, err = releases.Stage(t.Context(), d.Session, d.site(), nil, releases.StageOptions{Release: 700, GiveUp: true}); err != nil {
 		t.Fatal(err)
 	}
-	_, err = control.Rollback(t.Context(), d.Session, d.site(), nil)
+	_, err = releases.Rollback(t.Context(), d.Session, d.site(), nil)
 	d.wantExit(err, problem.Mistake, "no former release")
 	d.wantLive(701)
 }
@@ -173,15 +177,15 @@ func TestGiveUpRollback(t *testing.T) {
 func TestReleaseOfTwin(t *testing.T) {
 	d := newDesk(t)
 	d.up()
-	_, _, err := control.CreateTwin(t.Context(), d.Session, twinOf("toykat", d.dir, "dev"))
+	_, _, err := twins.Create(t.Context(), d.Session, twinOf("toykat", d.dir, "dev"))
 	d.must(err)
 	of := *d.Session
 	of.Twin = "dev"
 	s, err := of.Load()
 	d.must(err)
-	_, err = control.Stage(t.Context(), &of, s, nil, control.StageOptions{Release: 700})
+	_, err = releases.Stage(t.Context(), &of, s, nil, releases.StageOptions{Release: 700})
 	d.must(err)
-	made, err := control.Switch(t.Context(), &of, s, nil, control.SwitchOptions{Release: 700})
+	made, err := releases.Switch(t.Context(), &of, s, nil, releases.SwitchOptions{Release: 700})
 	d.must(err)
 	if made.Site != "toykat.dev" || made.To["db"] != 700 {
 		t.Errorf("switched was %+v", made)
@@ -189,7 +193,7 @@ func TestReleaseOfTwin(t *testing.T) {
 	d.wantLive(0) // of the original
 	for edit, want := range map[string]string{"": "", "memory = \"99MiB\"\n": "edits of nodes wait for the next release, because release 700 is live: db: memory changed"} {
 		d.write("site.toml", strings.Replace(toykat, "[node.db]\n", "[node.db]\n"+edit, 1))
-		p, err := control.Preview(t.Context(), &of, nil, control.PreviewOptions{})
+		p, err := sites.Preview(t.Context(), &of, nil, sites.PreviewOptions{})
 		d.must(err)
 		if got := strings.Join(p.Warnings, "\n"); got != want || !p.Empty() {
 			t.Errorf("after the edit %q plan says %q: %v", edit, got, p)
@@ -202,7 +206,7 @@ func TestForgottenTrial(t *testing.T) {
 	d := newDesk(t)
 	d.up()
 	d.stage(700)
-	made, err := control.Switch(t.Context(), d.Session, d.site(), nil, control.SwitchOptions{Release: 700, Within: hour})
+	made, err := releases.Switch(t.Context(), d.Session, d.site(), nil, releases.SwitchOptions{Release: 700, Within: hour})
 	d.must(err)
 	if made.Trial == nil {
 		t.Fatal("there is no trial")
@@ -212,9 +216,9 @@ func TestForgottenTrial(t *testing.T) {
 	if waiting, _ := d.Waiting(); len(waiting) != 1 {
 		t.Errorf("%v watch", waiting)
 	}
-	_, err = control.Stage(t.Context(), d.Session, d.site(), nil, control.StageOptions{Release: 701})
+	_, err = releases.Stage(t.Context(), d.Session, d.site(), nil, releases.StageOptions{Release: 701})
 	d.must(err)
-	_, err = control.Switch(t.Context(), d.Session, d.site(), nil, control.SwitchOptions{Release: 701})
+	_, err = releases.Switch(t.Context(), d.Session, d.site(), nil, releases.SwitchOptions{Release: 701})
 	d.wantExit(err, problem.Mistake, "is on trial until")
 	h, err := d.Bare(t.Context(), d.site())
 	d.must(err)
@@ -261,6 +265,6 @@ func TestMember(t *testing.T) {
 	}
 	of := twinOf("toykat", d.dir, "dev")
 	of.Options = twin.Options{Name: "dev", Owner: "ada", NAT: true}
-	err = control.Grant(d.Session, s, &of)
+	err = twins.Grant(d.Session, s, &of)
 	d.wantExit(err, problem.Refused)
 }

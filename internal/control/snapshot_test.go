@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"orrery/internal/control"
+	"orrery/internal/control/overdue"
 	"orrery/internal/control/snapshots"
 	"orrery/internal/control/way"
 	"orrery/internal/engine"
@@ -186,7 +187,7 @@ func TestSnapshotKilled(t *testing.T) {
 			}
 			return
 		}
-		d.must(control.UnderWay(d.Context(), d.Session, s))
+		d.must(overdue.UnderWay(d.Context(), d.Session, s))
 		_, err = snapshots.Restore(t.Context(), d.Session, s, taken.ID, nil)
 		d.must(err)
 		d.up()

@@ -7,7 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"orrery/internal/control"
+	"orrery/internal/control/sites"
+	"orrery/internal/control/twins"
 	"orrery/internal/control/volumes"
 	"orrery/internal/problem"
 )
@@ -52,7 +53,7 @@ func TestAdopt(t *testing.T) {
 	d.write("site.toml", renamed)
 	_, err = volumes.Adopt(t.Context(), d.Session, "db", "ledger", nil)
 	d.wantExit(err, problem.Refused, "node ledger runs", "orrery stop ledger")
-	_, err = control.Stop(t.Context(), d.Session, d.site(), []string{"ledger"})
+	_, err = sites.Stop(t.Context(), d.Session, d.site(), []string{"ledger"})
 	d.must(err)
 	d.fault.Fail("Destroy", "db", 1, nil)
 	_, err = volumes.Adopt(t.Context(), d.Session, "db", "ledger", nil)
@@ -102,7 +103,7 @@ func TestMirror(t *testing.T) {
 	if last().Problem == "" {
 		t.Error("what went wrong is not told")
 	}
-	_, _, err := control.CreateTwin(t.Context(), d.Session, twinOf("toykat", d.dir, "dev"))
+	_, _, err := twins.Create(t.Context(), d.Session, twinOf("toykat", d.dir, "dev"))
 	d.must(err)
 	d.wantExit(volumes.Verify(t.Context(), d.ofTwin("dev").Session, nil, nil), problem.Refused, "volumes of a twin are not mirrored")
 

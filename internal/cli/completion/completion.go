@@ -24,7 +24,6 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/phrase"
 	"orrery/internal/site"
-	"orrery/internal/volume"
 )
 
 // An Offer gives the shell the words that may stand in a place of the command line. A word may have a description behind a tab.
@@ -351,13 +350,7 @@ func (a words) snapshots() ([]string, cobra.ShellCompDirective) {
 
 // mirrored gives the volumes that have a mirror.
 func (a words) mirrored() ([]string, cobra.ShellCompDirective) {
-	var some []string
-	all, _ := volume.Mirrors(a.Session.Dirs, a.site())
-	for _, m := range all {
-		some = append(some, m.Volume)
-	}
-	slices.Sort(some)
-	return slices.Compact(some), noFiles
+	return volumes.WithMirror(a.Session, a.site()), noFiles
 }
 
 // formers gives whose data is there of whom no node is declared.

@@ -8,6 +8,7 @@ import (
 	"orrery/internal/control"
 	"orrery/internal/control/here"
 	"orrery/internal/control/lab"
+	"orrery/internal/control/overdue"
 )
 
 // Inner gives the verbs that are begun by Orrery itself, and not by its users.
@@ -19,7 +20,7 @@ func helper(s *control.Session) *cobra.Command {
 		Use: here.Helper, Hidden: true, Args: cobra.NoArgs,
 		Short: "Do what is asked along the standard streams, for somebody who reaches this host from another",
 		RunE: func(c *cobra.Command, _ []string) error {
-			return here.This{Dirs: s.Dirs, Version: s.Version}.Help(c.Context(), lab.Bench{Session: s}, func(ctx context.Context) { control.WaitAgain(ctx, s) })
+			return here.This{Dirs: s.Dirs, Version: s.Version}.Help(c.Context(), lab.Bench{Session: s}, func(ctx context.Context) { overdue.WaitAgain(ctx, s) })
 		},
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"orrery/internal/backup/ferry"
 	"orrery/internal/backup/vault"
 	"orrery/internal/control"
+	"orrery/internal/control/sites"
 	"orrery/internal/observe"
 	"orrery/internal/phrase"
 	"orrery/internal/problem"
@@ -322,7 +323,7 @@ func (r *restoring) bring(ctx context.Context) (*control.Restored, error) {
 	if r.manifest.Partial {
 		names = slices.DeleteFunc(nodesIn(r.manifest), func(name string) bool { _, declared := r.site.Node(name); return !declared })
 	}
-	_, _, err := control.Up(ctx, r.Session, r.site, names, control.UpOptions{Parallel: r.o.Parallel, Backup: r.id})
+	_, _, err := sites.Up(ctx, r.Session, r.site, names, sites.UpOptions{Parallel: r.o.Parallel, Backup: r.id})
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"orrery/internal/ci"
 	"orrery/internal/control"
 	"orrery/internal/control/register"
+	"orrery/internal/control/twins"
 	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/secret"
@@ -66,7 +67,7 @@ func New(c *control.Session, w Watcher, o Options) (*Proof, error) {
 			return nil, err
 		}
 	}
-	s, dir, err := control.Original(c, o.Site)
+	s, dir, err := twins.Original(c, o.Site)
 	if err != nil {
 		return nil, err
 	}

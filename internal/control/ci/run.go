@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"orrery/internal/ci"
-	"orrery/internal/control"
+	"orrery/internal/control/twins"
 	"orrery/internal/control/way"
 	"orrery/internal/host"
 	"orrery/internal/problem"
@@ -53,7 +53,7 @@ func (p *Proof) Run(ctx context.Context) error {
 // prove brings the twin up and runs the tests.
 func (p *Proof) prove(ctx context.Context) error {
 	began := time.Now()
-	if _, _, err := control.CreateTwin(ctx, p.Session, p.Twin); err != nil {
+	if _, _, err := twins.Create(ctx, p.Session, p.Twin); err != nil {
 		if cause := context.Cause(ctx); cause != nil {
 			err = errors.Join(cause, err)
 		}

@@ -46,7 +46,7 @@ func hostName(s *site.Site) string {
 // see puts into a picture how the nodes are that are live. If none is there, and this machine has no mark that the site is up, it
 // stays as it is declared: other machines keep no mark for this one.
 func see(ctx context.Context, c *control.Session, p *graph.Picture, selectors []string, up bool) (silent, err error) {
-	r, err := control.Status(ctx, c, p.Site, selectors)
+	r, err := status.Read(ctx, c, p.Site, selectors)
 	if err != nil {
 		return nil, err
 	}

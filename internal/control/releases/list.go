@@ -1,4 +1,5 @@
-// Package releases tells which releases of a site are on this host, what they consist of and how they differ, and removes old ones.
+// Package releases has the operations on releases: they are staged beside what is live, switched to and back, tried for a while, listed, compared and
+// removed.
 package releases
 
 import (

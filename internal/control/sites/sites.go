@@ -1,4 +1,5 @@
-// Package sites tells which sites and twins are on this host.
+// Package sites has the operations on a site as a whole, or on some of its nodes: they are brought up and taken down, started and stopped, and brought
+// up again after a reboot. It also tells which sites and twins are on this host.
 package sites
 
 import (
@@ -9,7 +10,6 @@ import (
 	"strings"
 
 	"orrery/internal/control"
-	"orrery/internal/control/twins"
 	"orrery/internal/site"
 	"orrery/internal/site/check"
 )
@@ -63,7 +63,7 @@ func All(ctx context.Context, c *control.Session) ([]State, error) {
 		}
 		r.Up, r.Dir = up, m.Dir
 		r.Gone = m.Dir != "" && !m.There()
-		r.Nodes, r.Running = twins.Count(ctx, c, r.site())
+		r.Nodes, r.Running = Count(ctx, c, r.site())
 		rows = append(rows, r)
 	}
 	return rows, nil

@@ -1,4 +1,4 @@
-// Package status tells how the nodes of a site are on its hosts.
+// Package status returns how the nodes of a site are on its hosts.
 package status
 
 import (

@@ -1,4 +1,4 @@
-// Package twins lists twins and ends them, wherever they are.
+// Package twins makes twins of a site, lists them, and ends them, wherever they are.
 package twins
 
 import (
@@ -9,6 +9,8 @@ import (
 	"orrery/internal/apply"
 	"orrery/internal/control"
 	"orrery/internal/control/hosts"
+	"orrery/internal/control/overdue"
+	"orrery/internal/control/sites"
 	"orrery/internal/observe"
 	"orrery/internal/phrase"
 	"orrery/internal/plan"
@@ -68,7 +70,7 @@ func Destroy(ctx context.Context, c *control.Session, name string) error {
 		return problem.New(problem.Mistake, "twin %s is on hosts %s", name, phrase.List(r.Hosts, 12)).
 			Try("run it with -C and the directory of the site, which says where they are; orrery twin destroy %s --here ends what is on this machine", key)
 	}
-	return control.EndTwin(ctx, b, r)
+	return overdue.EndTwin(ctx, b, r)
 }
 
 // of gives the site that is meant, of which there is a twin of this name; nil: it cannot be read, or there is none, and what is on this machine tells.
@@ -128,7 +130,7 @@ func EndHere(ctx context.Context, c *control.Session, key string) error {
 	if err != nil {
 		return err
 	}
-	return control.EndTwin(ctx, atWork(c, r.Options.Name), r)
+	return overdue.EndTwin(ctx, atWork(c, r.Options.Name), r)
 }
 
 // List gives the twins of which something is on this machine, and those on the hosts of the site that is meant. Silent tells why some of these do not answer.
@@ -154,7 +156,7 @@ func List(ctx context.Context, c *control.Session) (all []*hosts.Twin, silent, e
 			continue
 		}
 		t := &hosts.Twin{Record: r}
-		t.Nodes, t.Running = Count(ctx, c, &site.Site{Name: r.Site, Twin: r.Options.Name})
+		t.Nodes, t.Running = sites.Count(ctx, c, &site.Site{Name: r.Site, Twin: r.Options.Name})
 		all = append(all, t)
 	}
 	return all, silent, nil

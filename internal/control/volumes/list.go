@@ -4,6 +4,7 @@ package volumes
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"orrery/internal/apply"
@@ -116,6 +117,17 @@ func find(c *control.Session, s *site.Site, f *apply.Fleet, seen []observe.Host)
 		p.on[on] = append(p.on[on], of[i]...)
 	}
 	return p, nil
+}
+
+// WithMirror returns the names of the volumes of a site that have a mirror.
+func WithMirror(c *control.Session, s *site.Site) []string {
+	all, _ := volume.Mirrors(c.Dirs, s) // what cannot be mirrored is said when it is to be
+	var names []string
+	for _, m := range all {
+		names = append(names, m.Volume)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // host gives the name of a host where there are several.

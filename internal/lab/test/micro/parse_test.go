@@ -7,6 +7,7 @@ import (
 
 	"orrery/internal/lab/place"
 	"orrery/internal/lab/test"
+
 	"pgregory.net/rapid"
 )
 

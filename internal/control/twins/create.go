@@ -1,4 +1,4 @@
-package control
+package twins
 
 import (
 	"context"
@@ -6,8 +6,10 @@ import (
 	"path/filepath"
 
 	"orrery/internal/apply"
+	"orrery/internal/control"
 	"orrery/internal/control/fill"
 	"orrery/internal/control/hosts"
+	"orrery/internal/control/sites"
 	"orrery/internal/member"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -15,9 +17,9 @@ import (
 	"orrery/internal/site/twin"
 )
 
-// CreateTwin makes a twin, fills its volumes and brings it up. What is known of it is written first, so that a run
+// Create makes a twin, fills its volumes and brings it up. What is known of it is written first, so that a run
 // that is killed leaves a twin that can be brought up or destroyed.
-func CreateTwin(ctx context.Context, c *Session, of twin.Record) (*site.Site, *apply.Result, error) {
+func Create(ctx context.Context, c *control.Session, of twin.Record) (*site.Site, *apply.Result, error) {
 	if err := fill.Possible(of.Volumes); err != nil {
 		return nil, nil, err
 	}
@@ -42,15 +44,15 @@ func CreateTwin(ctx context.Context, c *Session, of twin.Record) (*site.Site, *a
 	if err := c.Note(original, c.Command, "twin "+of.Options.Name); err != nil {
 		return nil, nil, err
 	}
-	if err := fillOnce(ctx, &b, s, true); err != nil {
+	if err := fill.Once(ctx, &b, s, true); err != nil {
 		return nil, nil, err
 	}
-	r, err := up(ctx, &b, s, nil, UpOptions{})
+	r, _, err := sites.Up(ctx, &b, s, nil, sites.UpOptions{})
 	return s, r, err
 }
 
 // Grant settles what a twin of a member may be.
-func Grant(c *Session, original *site.Site, r *twin.Record) error {
+func Grant(c *control.Session, original *site.Site, r *twin.Record) error {
 	if c.Member == nil {
 		return nil
 	}
@@ -69,7 +71,7 @@ func Grant(c *Session, original *site.Site, r *twin.Record) error {
 }
 
 // Original loads the site of which a twin is to be made: a directory, or the name of a site that is up here.
-func Original(c *Session, text string) (*site.Site, string, error) {
+func Original(c *control.Session, text string) (*site.Site, string, error) {
 	dir := text
 	if c.Member != nil {
 		dir = c.SiteDir // that was settled

@@ -1,4 +1,4 @@
-package control
+package sites
 
 import (
 	"context"
@@ -10,7 +10,11 @@ import (
 
 	"orrery/internal/apply"
 	"orrery/internal/backup"
+	"orrery/internal/control"
+	"orrery/internal/control/fill"
 	"orrery/internal/control/hosts"
+	"orrery/internal/control/overdue"
+	"orrery/internal/control/releases"
 	"orrery/internal/image"
 	"orrery/internal/observe"
 	"orrery/internal/phrase"
@@ -33,7 +37,7 @@ type UpOptions struct {
 // Up brings up the nodes that selectors mean, or all of a site, and goes on with the trial of a release, also if not all of the site comes up. The result
 // is nil if there was nothing to do. A restore that was interrupted is brought to its end first: if that brings the site up from
 // another directory, elsewhere names it, and nothing else is done.
-func Up(ctx context.Context, c *Session, s *site.Site, selectors []string, o UpOptions) (r *apply.Result, elsewhere string, err error) {
+func Up(ctx context.Context, c *control.Session, s *site.Site, selectors []string, o UpOptions) (r *apply.Result, elsewhere string, err error) {
 	if elsewhere = restoredFrom(c, s); elsewhere == "" || o.Backup != "" {
 		r, err = up(ctx, c, s, selectors, o)
 		return r, "", err
@@ -46,22 +50,22 @@ func Up(ctx context.Context, c *Session, s *site.Site, selectors []string, o UpO
 	return nil, elsewhere, err
 }
 
-func up(ctx context.Context, c *Session, s *site.Site, selectors []string, o UpOptions) (r *apply.Result, err error) {
+func up(ctx context.Context, c *control.Session, s *site.Site, selectors []string, o UpOptions) (r *apply.Result, err error) {
 	f, chosen, err := c.ChosenHosts(ctx, s, selectors)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, resumeTrial(ctx, c, s)) }()
-	if err := fillOnce(ctx, c, s, false); err != nil {
+	defer func() { err = errors.Join(err, releases.ResumeTrial(ctx, c, s)) }()
+	if err := fill.Once(ctx, c, s, false); err != nil {
 		return nil, err
 	}
-	j := &Job{
-		Session: c, Site: s, Base: s, Hosts: f, Undo: o.Undo, Parallel: o.Parallel, Before: func() error { return MarkUp(c, s) },
+	j := &control.Job{
+		Session: c, Site: s, Base: s, Hosts: f, Undo: o.Undo, Parallel: o.Parallel, Before: func() error { return control.MarkUp(c, s) },
 		Restores: true, Backup: o.Backup,
 		Plan: func(hosts []observe.Host) (*plan.Plan, error) {
 			return planUp(c, s, hosts, plan.Goal{Nodes: withWaiting(s, hosts, chosen), Batch: o.Batch, Releases: f.Releases()})
 		},
-		Ask: func(c *Session, p *plan.Plan) (bool, error) {
+		Ask: func(c *control.Session, p *plan.Plan) (bool, error) {
 			tellOrphans(c, s, p.Orphans)
 			disturbed := p.Disturbed()
 			if len(disturbed) == 0 {
@@ -80,7 +84,7 @@ func up(ctx context.Context, c *Session, s *site.Site, selectors []string, o UpO
 }
 
 // planUp plans what makes the hosts as declared, and says what a live release keeps from being so.
-func planUp(c *Session, s *site.Site, seen []observe.Host, goal plan.Goal) (*plan.Plan, error) {
+func planUp(c *control.Session, s *site.Site, seen []observe.Host, goal plan.Goal) (*plan.Plan, error) {
 	p, err := plan.Up(s, seen, goal)
 	if err != nil {
 		return nil, err
@@ -89,7 +93,7 @@ func planUp(c *Session, s *site.Site, seen []observe.Host, goal plan.Goal) (*pla
 		return nil, err
 	}
 	p.Warnings = append(p.Warnings, release.Returning(s, seen, goal)...)
-	p.Warnings = append(p.Warnings, release.Waiting(s, seen, goal, p.Homes, func(number int) (*site.Site, error) { return declared(c, s, number) })...)
+	p.Warnings = append(p.Warnings, release.Waiting(s, seen, goal, p.Homes, func(number int) (*site.Site, error) { return releases.Declared(c, s, number) })...)
 	return p, hosts.Joined(s, seen, p)
 }
 
@@ -101,7 +105,7 @@ type PreviewOptions struct {
 }
 
 // Preview gives what Up or Down would do.
-func Preview(ctx context.Context, c *Session, selectors []string, o PreviewOptions) (*plan.Plan, error) {
+func Preview(ctx context.Context, c *control.Session, selectors []string, o PreviewOptions) (*plan.Plan, error) {
 	s, err := c.Load()
 	if err != nil {
 		return nil, err
@@ -112,7 +116,7 @@ func Preview(ctx context.Context, c *Session, selectors []string, o PreviewOptio
 	}
 	var under error
 	var both sync.WaitGroup // a host that is far away is asked both at once
-	both.Go(func() { under = UnderWayOn(ctx, c, s, f) })
+	both.Go(func() { under = overdue.UnderWayOn(ctx, c, s, f) })
 	hosts, err := c.Seen(ctx, f)
 	both.Wait()
 	if under != nil {
@@ -135,10 +139,10 @@ func Preview(ctx context.Context, c *Session, selectors []string, o PreviewOptio
 }
 
 // tellOrphans names the volumes that no node uses any more.
-func tellOrphans(c *Session, s *site.Site, orphans []orphan.Orphan) {
+func tellOrphans(c *control.Session, s *site.Site, orphans []orphan.Orphan) {
 	for _, o := range orphans {
 		if o.Unexpected() {
-			c.Watcher.Tell(Event{Kind: Orphan, Site: s.Key(), Text: o.String()})
+			c.Watcher.Tell(control.Event{Kind: control.Orphan, Site: s.Key(), Text: o.String()})
 		}
 	}
 }
@@ -160,7 +164,7 @@ func withWaiting(s *site.Site, seen []observe.Host, chosen map[string]bool) map[
 }
 
 // restoredFrom returns the site directory from which a restore began that was interrupted, if it is another than the one that is meant.
-func restoredFrom(c *Session, s *site.Site) string {
+func restoredFrom(c *control.Session, s *site.Site) string {
 	m, up := c.Marker(s.Key())
 	if dir, err := c.Absolute(); err != nil || !up || dir == m.Dir || !m.There() {
 		return ""
@@ -173,7 +177,7 @@ func restoredFrom(c *Session, s *site.Site) string {
 }
 
 // scheduleMirrors lets hosts mirror the volumes of a site as often as the site file says.
-func scheduleMirrors(ctx context.Context, c *Session, s *site.Site, f *apply.Fleet) error {
+func scheduleMirrors(ctx context.Context, c *control.Session, s *site.Site, f *apply.Fleet) error {
 	mirrors, err := volume.Mirrors(c.Dirs, s)
 	if err != nil || s.Twin != "" {
 		return err
@@ -182,7 +186,7 @@ func scheduleMirrors(ctx context.Context, c *Session, s *site.Site, f *apply.Fle
 }
 
 // Probe looks into the nodes that run, and notes with them what has drifted.
-func Probe(ctx context.Context, c *Session, f *apply.Fleet, seen []observe.Host, chosen map[string]bool) error {
+func Probe(ctx context.Context, c *control.Session, f *apply.Fleet, seen []observe.Host, chosen map[string]bool) error {
 	return f.Each(func(_ int, h *apply.Steered) error {
 		i := slices.IndexFunc(seen, func(o observe.Host) bool { return o.Name == h.Name })
 		if i < 0 {

@@ -1,4 +1,4 @@
-package control
+package releases
 
 import (
 	"context"
@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"orrery/internal/apply"
+	"orrery/internal/control"
 	"orrery/internal/control/hosts"
 	"orrery/internal/control/register"
+	"orrery/internal/control/status"
 	"orrery/internal/control/trial"
 	"orrery/internal/host"
 	"orrery/internal/host/later"
@@ -19,11 +21,13 @@ import (
 	"orrery/internal/site"
 )
 
-// watched reports whether somebody watches over a trial of a site.
-func watched(c *Session, s *site.Site) bool { return host.Held(hosts.TrialLock(c.Dirs, s.Key())) }
+// Watched reports whether somebody watches over a trial of a site.
+func Watched(c *control.Session, s *site.Site) bool {
+	return host.Held(hosts.TrialLock(c.Dirs, s.Key()))
+}
 
 // WatchTrial watches over a trial until it is over, and ends it when it is to end. It gives how it ended.
-func WatchTrial(ctx context.Context, c *Session, s *site.Site) (*observe.TrialEnd, error) {
+func WatchTrial(ctx context.Context, c *control.Session, s *site.Site) (*observe.TrialEnd, error) {
 	lock, err := host.TakeLockWithin(ctx, hosts.WatchTimeout, hosts.TrialLock(c.Dirs, s.Key()), c.Holder())
 	if err != nil {
 		return nil, err
@@ -63,7 +67,7 @@ func WatchTrial(ctx context.Context, c *Session, s *site.Site) (*observe.TrialEn
 
 // AwaitTrial waits for the end of a trial, and gives how it ended. That it has failed on one of several hosts, each of which watches
 // over it by itself, lets all go back at once.
-func AwaitTrial(ctx context.Context, c *Session, s *site.Site) (*observe.TrialEnd, error) {
+func AwaitTrial(ctx context.Context, c *control.Session, s *site.Site) (*observe.TrialEnd, error) {
 	for {
 		t, err := newChange(ctx, c, s)
 		if err != nil {
@@ -89,8 +93,8 @@ func AwaitTrial(ctx context.Context, c *Session, s *site.Site) (*observe.TrialEn
 const awaitInterval = time.Second
 
 // sick names a node that is not healthy, and why; "": all are.
-func sick(ctx context.Context, c *Session, s *site.Site, nodes []string) (string, error) {
-	all, err := Status(ctx, c, s, nodes)
+func sick(ctx context.Context, c *control.Session, s *site.Site, nodes []string) (string, error) {
+	all, err := status.Read(ctx, c, s, nodes)
 	if err != nil {
 		return "", err
 	}
@@ -104,14 +108,14 @@ func sick(ctx context.Context, c *Session, s *site.Site, nodes []string) (string
 }
 
 // goBack ends a trial with the return to what was live before it. Somebody who is at work is waited for.
-func goBack(ctx context.Context, c *Session, s *site.Site, t *change, why string) error {
+func goBack(ctx context.Context, c *control.Session, s *site.Site, t *change, why string) error {
 	trial := t.before.Trial
 	t.to, t.back, t.ends, t.why = trial.Back, true, trial, why
 	if err := c.Call(s).Learn(ctx, t.hosts, t.to); err != nil {
 		return err
 	}
 	t.Session = c.WithoutOverdue().Patiently()
-	t.Asker = Agreed{} // to the trial, when it began
+	t.Asker = control.Agreed{} // to the trial, when it began
 	if _, err := t.run(ctx); err != nil && !errors.Is(err, errTrialOver) {
 		return err
 	}
@@ -123,14 +127,14 @@ func goBack(ctx context.Context, c *Session, s *site.Site, t *change, why string
 	return err
 }
 
-// resumeTrial lets a trial be watched again, or ends it if its time is over: nobody has seen then whether the checks held.
-func resumeTrial(ctx context.Context, c *Session, s *site.Site) error {
+// ResumeTrial lets a trial be watched again, or ends it if its time is over: nobody has seen then whether the checks held.
+func ResumeTrial(ctx context.Context, c *control.Session, s *site.Site) error {
 	f, err := c.Bare(ctx, s)
 	if err != nil || !f.Own() { // other hosts watch over a trial by themselves
 		return err
 	}
 	r, err := f.ReadReleases(ctx)
-	if err != nil || r.Trial == nil || r.Switch != nil || watched(c, s) { // somebody switches now, or will be told that a switch was cut short
+	if err != nil || r.Trial == nil || r.Switch != nil || Watched(c, s) { // somebody switches now, or will be told that a switch was cut short
 		return err
 	}
 	now := host.Now()
@@ -150,7 +154,7 @@ func resumeTrial(ctx context.Context, c *Session, s *site.Site) error {
 }
 
 // watchAgain lets a trial be watched that nobody watches. After a reboot, what is left of its time goes by the clock of this boot.
-func watchAgain(ctx context.Context, c *Session, s *site.Site, now observe.Moment, left time.Duration) error {
+func watchAgain(ctx context.Context, c *control.Session, s *site.Site, now observe.Moment, left time.Duration) error {
 	f, err := c.Bare(ctx, s)
 	if err != nil {
 		return err
@@ -173,7 +177,7 @@ func watchAgain(ctx context.Context, c *Session, s *site.Site, now observe.Momen
 }
 
 // watchTrial lets a process watch over a trial, whatever becomes of this one.
-func watchTrial(ctx context.Context, c *Session, s *site.Site) error {
+func watchTrial(ctx context.Context, c *control.Session, s *site.Site) error {
 	args, err := c.SameSite("trial")
 	if err != nil {
 		return err
@@ -182,7 +186,7 @@ func watchTrial(ctx context.Context, c *Session, s *site.Site) error {
 }
 
 // TellTrial says how a trial will end.
-func TellTrial(c *Session, s *site.Site, trial *observe.Trial) {
+func TellTrial(c *control.Session, s *site.Site, trial *observe.Trial) {
 	how := "stays with \"orrery confirm\", or if its health checks hold until then,"
 	if trial.ByHand {
 		how = "stays with \"orrery confirm\" only,"

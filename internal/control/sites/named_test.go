@@ -1,10 +1,11 @@
-package control
+package sites
 
 import (
 	"os"
 	"strings"
 	"testing"
 
+	"orrery/internal/control"
 	"orrery/internal/control/register"
 	"orrery/internal/host"
 	"orrery/internal/problem"
@@ -13,7 +14,7 @@ import (
 
 // TestSiteByName: what can be known of a site without its directory is known, and a name that is mistyped is told of.
 func TestSiteByName(t *testing.T) {
-	a := &Session{Register: register.Register{Dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}}}
+	a := &control.Session{Register: register.Register{Dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}}}
 	for name, production := range map[string]bool{"karoo": true, "lost": false} {
 		if err := os.MkdirAll(a.Dirs.Site(name), 0o700); err != nil {
 			t.Fatal(err)

@@ -1,4 +1,4 @@
-package control
+package releases
 
 import (
 	"cmp"
@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"orrery/internal/apply"
+	"orrery/internal/control"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
 	"orrery/internal/plan/release"
@@ -30,7 +31,7 @@ type Staged struct {
 }
 
 // Stage makes a release beside what is live, and proves it in quarantine.
-func Stage(ctx context.Context, c *Session, s *site.Site, selectors []string, o StageOptions) (*Staged, error) {
+func Stage(ctx context.Context, c *control.Session, s *site.Site, selectors []string, o StageOptions) (*Staged, error) {
 	if o.Release == 0 {
 		return nil, problem.New(problem.Usage, "you can only stage a release").Try("declare it as a release: [release.700]")
 	}
@@ -38,7 +39,7 @@ func Stage(ctx context.Context, c *Session, s *site.Site, selectors []string, o 
 	if err != nil {
 		return nil, err
 	}
-	chosen, err := Choose(staged, selectors)
+	chosen, err := control.Choose(staged, selectors)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +52,7 @@ func Stage(ctx context.Context, c *Session, s *site.Site, selectors []string, o 
 	}
 	f.Use(staged)
 	goal, end := plan.Goal{Nodes: chosen}, &Staged{}
-	j := &Job{Session: c, Site: staged, Base: s, Hosts: f, Parallel: o.Parallel,
+	j := &control.Job{Session: c, Site: staged, Base: s, Hosts: f, Parallel: o.Parallel,
 		Before: func() error {
 			if o.GiveUp {
 				if err := giveUp(ctx, f, o.Release, goal); err != nil {
@@ -97,17 +98,17 @@ func giveUp(ctx context.Context, f *apply.Fleet, number int, goal plan.Goal) err
 }
 
 // keepRelease lets the hosts keep a copy of the site directory from which a release is staged.
-func keepRelease(ctx context.Context, c *Session, f *apply.Fleet, s, staged *site.Site, number int) error {
-	return c.Call(s).Keep(ctx, f, staged, number, Who())
+func keepRelease(ctx context.Context, c *control.Session, f *apply.Fleet, s, staged *site.Site, number int) error {
+	return c.Call(s).Keep(ctx, f, staged, number, control.Who())
 }
 
 // releaseOf gives the site as a release makes it that was staged.
-func releaseOf(ctx context.Context, c *Session, f *apply.Fleet, s *site.Site, number int) (*site.Site, error) {
+func releaseOf(ctx context.Context, c *control.Session, f *apply.Fleet, s *site.Site, number int) (*site.Site, error) {
 	return c.Call(s).Release(ctx, f, number)
 }
 
 // stagedBefore gives the site of a release's quarantine as it was staged before, or nil if it was not, or that cannot be read.
-func stagedBefore(ctx context.Context, c *Session, f *apply.Fleet, s *site.Site, number int) *site.Site {
+func stagedBefore(ctx context.Context, c *control.Session, f *apply.Fleet, s *site.Site, number int) *site.Site {
 	made, err := releaseOf(ctx, c, f, s, number)
 	if err != nil {
 		return nil
@@ -117,8 +118,8 @@ func stagedBefore(ctx context.Context, c *Session, f *apply.Fleet, s *site.Site,
 	return &staged
 }
 
-// declared returns a release as the site directory makes it now.
-func declared(c *Session, s *site.Site, number int) (*site.Site, error) {
+// Declared returns a release as the site directory makes it now.
+func Declared(c *control.Session, s *site.Site, number int) (*site.Site, error) {
 	if s.Original == nil {
 		return twin.Release(s, number)
 	}
@@ -126,8 +127,8 @@ func declared(c *Session, s *site.Site, number int) (*site.Site, error) {
 }
 
 // quarantine returns the site of a release's quarantine.
-func quarantine(c *Session, s *site.Site, number int) (*site.Site, error) {
-	made, err := declared(c, s, number)
+func quarantine(c *control.Session, s *site.Site, number int) (*site.Site, error) {
+	made, err := Declared(c, s, number)
 	if err != nil || number == 0 {
 		return made, err
 	}

@@ -1,10 +1,11 @@
-package control
+package releases
 
 import (
 	"context"
 	"fmt"
 
 	"orrery/internal/apply"
+	"orrery/internal/control"
 	"orrery/internal/control/hosts"
 	"orrery/internal/control/trial"
 	"orrery/internal/observe"
@@ -12,7 +13,7 @@ import (
 )
 
 // Confirm ends the trial of a release: it stays live. If there is none, it gives how the last one ended.
-func Confirm(ctx context.Context, c *Session, s *site.Site, why string) (*observe.TrialEnd, error) {
+func Confirm(ctx context.Context, c *control.Session, s *site.Site, why string) (*observe.TrialEnd, error) {
 	t, err := newChange(ctx, c, s)
 	if err != nil {
 		return nil, err
@@ -46,8 +47,8 @@ func Confirm(ctx context.Context, c *Session, s *site.Site, why string) (*observ
 	return r.Ended, c.Note(s, "orrery confirm", fmt.Sprintf("release %d is confirmed (%s)", number, why))
 }
 
-// forgetLive ends what was under way of releases when all nodes of a site have ended, on all of its hosts. Which were live is kept for the next up.
-func forgetLive(ctx context.Context, c *Session, s *site.Site, f *apply.Fleet) error {
+// ForgetLive ends what was under way of releases when all nodes of a site have ended, on all of its hosts. Which were live is kept for the next up.
+func ForgetLive(ctx context.Context, c *control.Session, s *site.Site, f *apply.Fleet) error {
 	r, err := f.ReadReleases(ctx)
 	if err != nil || r.Former == nil && r.Switch == nil && r.Trial == nil && r.Ended == nil {
 		return err

@@ -1,8 +1,9 @@
-package control
+package sites
 
 import (
 	"context"
 	"orrery/internal/apply"
+	"orrery/internal/control"
 	"orrery/internal/control/register"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -10,7 +11,7 @@ import (
 )
 
 // ResumeSite brings up a site that was up. It gives the site as far as it could be read.
-func ResumeSite(ctx context.Context, c *Session, m register.Marker) (*site.Site, *apply.Result, error) {
+func ResumeSite(ctx context.Context, c *control.Session, m register.Marker) (*site.Site, *apply.Result, error) {
 	b := c.WithoutOverdue()
 	b.SiteDir, b.Twin, b.Force = m.Dir, m.Twin, true
 	var r *apply.Result

@@ -1,16 +1,17 @@
-package control
+package sites
 
 import (
 	"os"
 	"path/filepath"
 
+	"orrery/internal/control"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/check"
 )
 
 // siteByName gives what can be known of a site without its directory. One of which it is not known whether it is in production is taken for one.
-func siteByName(c *Session, name string) (*site.Site, error) {
+func siteByName(c *control.Session, name string) (*site.Site, error) {
 	s := &site.Site{Name: name, Twin: c.Twin, Production: c.Twin == ""}
 	if _, err := os.Stat(c.Dirs.Site(s.Key())); err != nil || !check.Label(name) || c.Twin != "" && !check.Label(c.Twin) {
 		all, _ := filepath.Glob(c.Dirs.Site("[^.]*"))

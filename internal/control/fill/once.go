@@ -1,16 +1,16 @@
-package control
+package fill
 
 import (
 	"context"
 	"orrery/internal/apply/filling"
-	"orrery/internal/control/fill"
+	"orrery/internal/control"
 	"orrery/internal/control/hosts"
 	"orrery/internal/site"
 )
 
-// fillOnce gives the volumes of a twin what they begin with, before it is up for the first time. Fresh says that the caller has just
+// Once gives the volumes of a twin what they begin with, before it is up for the first time. Fresh says that the caller has just
 // made it, and named the program that fills them.
-func fillOnce(ctx context.Context, c *Session, s *site.Site, fresh bool) error {
+func Once(ctx context.Context, c *control.Session, s *site.Site, fresh bool) error {
 	r, known := c.Known[s.Key()]
 	if s.Twin == "" || !known {
 		return nil
@@ -34,14 +34,14 @@ func fillOnce(ctx context.Context, c *Session, s *site.Site, fresh bool) error {
 		return err
 	}
 	if !fresh && !f.Own() {
-		return fill.Unfilled(&r)
+		return Unfilled(&r)
 	}
 	letGo, err := c.Hold(ctx, s, f)
 	if err != nil {
 		return err
 	}
 	defer letGo()
-	if err := fill.By(ctx, f, c.Dirs, s, r, func(left string) { c.Outcome(s.Key(), "Not in the twin: %s", left) }); err != nil {
+	if err := By(ctx, f, c.Dirs, s, r, func(left string) { c.Outcome(s.Key(), "Not in the twin: %s", left) }); err != nil {
 		return err
 	}
 	r.Filled = true

@@ -1,15 +1,15 @@
-package control
+package status
 
 import (
 	"context"
 
-	"orrery/internal/control/status"
+	"orrery/internal/control"
 	"orrery/internal/site"
 	"orrery/internal/site/selector"
 )
 
-// Status gives the nodes that selectors mean, in the order in which they are declared, with those beside the live ones.
-func Status(ctx context.Context, c *Session, s *site.Site, selectors []string) (*status.Status, error) {
+// Read returns the nodes that selectors mean, in the order in which they are declared, with those beside the live ones.
+func Read(ctx context.Context, c *control.Session, s *site.Site, selectors []string) (*Status, error) {
 	if err := c.AllowedOn(s); err != nil {
 		return nil, err // the records of nodes are nobody else's to read
 	}
@@ -24,7 +24,7 @@ func Status(ctx context.Context, c *Session, s *site.Site, selectors []string) (
 	if err != nil {
 		return nil, err
 	}
-	all, err := status.Of(ctx, f, nodes)
+	all, err := Of(ctx, f, nodes)
 	if err == nil {
 		all.Silent = silent
 	}

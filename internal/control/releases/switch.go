@@ -1,4 +1,4 @@
-package control
+package releases
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"orrery/internal/apply"
+	"orrery/internal/control"
 	"orrery/internal/control/register"
 	"orrery/internal/control/trial"
 	"orrery/internal/hook"
@@ -23,7 +24,7 @@ import (
 
 // A change is a switch of a set of nodes to other releases.
 type change struct {
-	*Session
+	*control.Session
 	site   *site.Site
 	hosts  *apply.Fleet
 	to     map[string]int // node -> release
@@ -56,14 +57,14 @@ type Switched struct {
 }
 
 // Switch makes a staged release live for the nodes that selectors mean (none: all that are staged), all of it or nothing.
-func Switch(ctx context.Context, c *Session, s *site.Site, selectors []string, o SwitchOptions) (*Switched, error) {
+func Switch(ctx context.Context, c *control.Session, s *site.Site, selectors []string, o SwitchOptions) (*Switched, error) {
 	t, err := switchTo(ctx, c, s, selectors, o.Release)
 	if err != nil {
 		return nil, err
 	}
 	o.ByHand = o.ByHand || !t.hosts.Own() // hosts cannot agree that all checks hold, with nobody there who sees them all
 	if o.Within > 0 {
-		t.trial = &observe.Trial{Release: o.Release, Within: o.Within, ByHand: o.ByHand, Who: Who()}
+		t.trial = &observe.Trial{Release: o.Release, Within: o.Within, ByHand: o.ByHand, Who: control.Who()}
 	}
 	made, err := t.run(ctx)
 	if err != nil || t.trial == nil {
@@ -75,7 +76,7 @@ func Switch(ctx context.Context, c *Session, s *site.Site, selectors []string, o
 }
 
 // Rollback returns to what was live before: the nodes that selectors mean or, without, all that have a former release.
-func Rollback(ctx context.Context, c *Session, s *site.Site, selectors []string) (*Switched, error) {
+func Rollback(ctx context.Context, c *control.Session, s *site.Site, selectors []string) (*Switched, error) {
 	t, err := goingBack(ctx, c, s, selectors)
 	if err != nil {
 		return nil, err
@@ -84,7 +85,7 @@ func Rollback(ctx context.Context, c *Session, s *site.Site, selectors []string)
 }
 
 // switchTo prepares a switch of the nodes that selectors mean (none: all that are staged) to a release.
-func switchTo(ctx context.Context, c *Session, s *site.Site, selectors []string, number int) (*change, error) {
+func switchTo(ctx context.Context, c *control.Session, s *site.Site, selectors []string, number int) (*change, error) {
 	t, err := newChange(ctx, c, s)
 	if err != nil {
 		return nil, err
@@ -96,7 +97,7 @@ func switchTo(ctx context.Context, c *Session, s *site.Site, selectors []string,
 	if of == nil {
 		of = s
 	}
-	chosen, err := Choose(of, selectors)
+	chosen, err := control.Choose(of, selectors)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +116,7 @@ func switchTo(ctx context.Context, c *Session, s *site.Site, selectors []string,
 	return t, nil
 }
 
-func newChange(ctx context.Context, c *Session, s *site.Site) (*change, error) {
+func newChange(ctx context.Context, c *control.Session, s *site.Site) (*change, error) {
 	if err := c.AllowedOn(s); err != nil {
 		return nil, err
 	}
@@ -148,7 +149,7 @@ func (t *change) instances(ctx context.Context, number int) (map[string]bool, er
 func (t *change) run(ctx context.Context) (*Switched, error) {
 	var live map[string]int
 	var planned *plan.Plan
-	j := &Job{Session: t.Session, Site: t.site, Base: t.site, Hosts: t.hosts, Undo: true, Parallel: max(DefaultParallel(), len(t.to)),
+	j := &control.Job{Session: t.Session, Site: t.site, Base: t.site, Hosts: t.hosts, Undo: true, Parallel: max(control.DefaultParallel(), len(t.to)),
 		Plan: func(hosts []observe.Host) (*plan.Plan, error) {
 			t.before, live = hosts[0].Releases, liveNow(hosts, t.to)
 			if err := t.may(live); err != nil {
@@ -176,11 +177,11 @@ func (t *change) run(ctx context.Context) (*Switched, error) {
 			planned = p
 			return p, err
 		},
-		Ask: func(c *Session, _ *plan.Plan) (bool, error) {
+		Ask: func(c *control.Session, _ *plan.Plan) (bool, error) {
 			return c.AskProduction(t.site, fmt.Sprintf("%s would go from release %s to %s.", phrase.Count(len(t.to), "node"), register.ReleaseNames(live), register.ReleaseNames(t.to)))
 		},
 		Before: func() error {
-			if err := MarkUp(t.Session, t.site); err != nil { // its first release may be the first of it that is up
+			if err := control.MarkUp(t.Session, t.site); err != nil { // its first release may be the first of it that is up
 				return err
 			}
 			if err := t.hosts.Meet(ctx); err != nil {
@@ -282,7 +283,7 @@ func (t *change) intent(live map[string]int) *observe.Switch {
 	if t.back || len(live) < len(t.to) { // nothing was live to which it could go back
 		end = t.to
 	}
-	return &observe.Switch{To: t.to, End: end, Who: Who(), Since: time.Now().UTC(), Pid: os.Getpid()}
+	return &observe.Switch{To: t.to, End: end, Who: control.Who(), Since: time.Now().UTC(), Pid: os.Getpid()}
 }
 
 // explain says where the set is after a switch that failed. What was intended is forgotten if it is wholly back.
@@ -325,14 +326,14 @@ func (t *change) halfWay(cause error) error {
 }
 
 // goingBack prepares the return to the former release.
-func goingBack(ctx context.Context, c *Session, s *site.Site, selectors []string) (*change, error) {
+func goingBack(ctx context.Context, c *control.Session, s *site.Site, selectors []string) (*change, error) {
 	t, err := newChange(ctx, c, s)
 	if err != nil {
 		return nil, err
 	}
 	names := slices.Sorted(maps.Keys(t.before.Former))
 	if len(selectors) > 0 {
-		chosen, err := Choose(s, selectors)
+		chosen, err := control.Choose(s, selectors)
 		if err != nil {
 			return nil, err
 		}

@@ -1,15 +1,16 @@
-package control
+package overdue
 
 import (
 	"context"
 
 	"orrery/internal/apply"
+	"orrery/internal/control"
 	"orrery/internal/phrase"
 	"orrery/internal/site"
 )
 
 // UnderWay tells of a trial, of the end of a twin, and of a snapshot that was being put back. A switch that is under way, or was interrupted, is the error.
-func UnderWay(ctx context.Context, c *Session, s *site.Site) error {
+func UnderWay(ctx context.Context, c *control.Session, s *site.Site) error {
 	f, _, err := c.Reached(ctx, s)
 	if err != nil {
 		return err
@@ -18,7 +19,7 @@ func UnderWay(ctx context.Context, c *Session, s *site.Site) error {
 }
 
 // UnderWayOn tells the same by hosts that were reached just now.
-func UnderWayOn(ctx context.Context, c *Session, s *site.Site, f *apply.Fleet) error {
+func UnderWayOn(ctx context.Context, c *control.Session, s *site.Site, f *apply.Fleet) error {
 	if twin, so := Forgotten(c, s.Key()); so {
 		c.Notice(s.Key(), "twin %s is to end at %s, but the process that waited for that has ended (orrery resume, and whatever changes a site here, sees to it)",
 			s.Twin, phrase.Clock(twin.Expires))

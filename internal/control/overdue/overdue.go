@@ -1,4 +1,6 @@
-package control
+// Package overdue does what was to happen by itself and did not, because the process that waited for it was killed, or did not outlive a reboot: twins
+// end whose time is over, and trials of releases are watched again, or end.
+package overdue
 
 import (
 	"context"
@@ -7,7 +9,9 @@ import (
 	"time"
 
 	"orrery/internal/apply"
+	"orrery/internal/control"
 	"orrery/internal/control/hosts"
+	"orrery/internal/control/releases"
 	"orrery/internal/host"
 	"orrery/internal/host/later"
 	"orrery/internal/host/twins"
@@ -19,11 +23,11 @@ import (
 	"orrery/internal/site/twin"
 )
 
-// Work does what is overdue: twins end whose time is over, and trials are watched again, or end.
+// Work is what a session asks before it changes a site.
 type Work struct{}
 
 // CatchUp does what is overdue before a site is changed.
-func (Work) CatchUp(ctx context.Context, c *Session, s *site.Site, f *apply.Fleet) error {
+func (Work) CatchUp(ctx context.Context, c *control.Session, s *site.Site, f *apply.Fleet) error {
 	if err := c.AllowedOn(s); err != nil {
 		return err
 	}
@@ -48,7 +52,7 @@ func (Work) CatchUp(ctx context.Context, c *Session, s *site.Site, f *apply.Flee
 		return nil
 	}
 	r, err := f.ReadReleases(ctx)
-	if err != nil || r.Trial == nil || watched(c, s) {
+	if err != nil || r.Trial == nil || releases.Watched(c, s) {
 		return err
 	}
 	if r.Trial.Boot != host.Now().Boot {
@@ -56,7 +60,7 @@ func (Work) CatchUp(ctx context.Context, c *Session, s *site.Site, f *apply.Flee
 			s.Key(), r.Trial.Release)
 		return nil // its nodes come up first
 	}
-	if err := resumeTrial(ctx, c.WithoutOverdue(), s); err != nil {
+	if err := releases.ResumeTrial(ctx, c.WithoutOverdue(), s); err != nil {
 		c.Trouble(s.Key(), err)
 	}
 	return c.Call(s).LearnLive(ctx, f)
@@ -67,7 +71,7 @@ const punctual = 15 * time.Second
 
 // forgottenTwins gives the twins that have an end for which nobody waits, but not those whose time was over just now: for so long whoever
 // has waited may be at work.
-func forgottenTwins(c *Session, just time.Duration) []twin.Record {
+func forgottenTwins(c *control.Session, just time.Duration) []twin.Record {
 	waiting, err := c.Local().Waiting()
 	if err != nil || c.Allowed() != nil { // nobody else may read who waits
 		return nil
@@ -80,7 +84,7 @@ func forgottenTwins(c *Session, just time.Duration) []twin.Record {
 }
 
 // WaitAgain lets somebody wait for the end of each twin for which nobody does, or end it now if its time is over, and watch over each trial: a host does that when somebody reaches it from another one.
-func WaitAgain(ctx context.Context, c *Session) {
+func WaitAgain(ctx context.Context, c *control.Session) {
 	for _, r := range forgottenTwins(c, punctual) {
 		if err := expire(ctx, c, r); err != nil {
 			c.Trouble(r.Key(), err)
@@ -90,7 +94,7 @@ func WaitAgain(ctx context.Context, c *Session) {
 }
 
 // Forgotten says of a twin that nobody sees to its end, if so.
-func Forgotten(c *Session, key string) (r twin.Record, so bool) {
+func Forgotten(c *control.Session, key string) (r twin.Record, so bool) {
 	all := forgottenTwins(c, punctual)
 	i := slices.IndexFunc(all, func(r twin.Record) bool { return r.Key() == key })
 	if i < 0 {
@@ -100,7 +104,7 @@ func Forgotten(c *Session, key string) (r twin.Record, so bool) {
 }
 
 // endForgotten destroys a twin whose time is over, and lets somebody wait for the end of another.
-func endForgotten(ctx context.Context, c *Session, r twin.Record) error {
+func endForgotten(ctx context.Context, c *control.Session, r twin.Record) error {
 	b := c.WithoutOverdue()
 	b.SiteDir, b.Twin, b.Force = r.Dir, r.Options.Name, true
 	if time.Now().Before(r.Expires) {
@@ -112,7 +116,7 @@ func endForgotten(ctx context.Context, c *Session, r twin.Record) error {
 
 // ResumeExpiries destroys the twins whose time is over, and sees to it that others are destroyed in their time: what waited for that
 // did not outlive the reboot.
-func ResumeExpiries(ctx context.Context, c *Session) error {
+func ResumeExpiries(ctx context.Context, c *control.Session) error {
 	var all error
 	for _, r := range forgottenTwins(c, 0) {
 		if err := endForgotten(ctx, c, r); err != nil {
@@ -124,7 +128,7 @@ func ResumeExpiries(ctx context.Context, c *Session) error {
 }
 
 // ResumeAlone brings up what this host has of sites on several hosts, each by what the host itself has on record, and gives their keys. Trials of them are watched again.
-func ResumeAlone(ctx context.Context, c *Session) (keys []string, err error) {
+func ResumeAlone(ctx context.Context, c *control.Session) (keys []string, err error) {
 	if err := c.Allowed(); err != nil {
 		return nil, err
 	}
@@ -145,18 +149,18 @@ func ResumeAlone(ctx context.Context, c *Session) (keys []string, err error) {
 }
 
 // expire lets a twin be destroyed when its time is over.
-func expire(ctx context.Context, c *Session, r twin.Record) error {
+func expire(ctx context.Context, c *control.Session, r twin.Record) error {
 	return c.Local().Later(ctx, twins.Expiry(&r))
 }
 
 // EndTwin ends a twin. Its site file need not be readable any more: what is on the host tells what there is.
-func EndTwin(ctx context.Context, c *Session, r twin.Record) error {
+func EndTwin(ctx context.Context, c *control.Session, r twin.Record) error {
 	s := &site.Site{Name: r.Site, Twin: r.Options.Name}
 	f, err := c.Bare(ctx, s)
 	if err != nil {
 		return err
 	}
-	j := &Job{Session: c, Site: s, Hosts: f, Plan: func(hosts []observe.Host) (*plan.Plan, error) {
+	j := &control.Job{Session: c, Site: s, Hosts: f, Plan: func(hosts []observe.Host) (*plan.Plan, error) {
 		return plan.Down(s, hosts, plan.Goal{Volumes: true, Ending: c.Ending}), nil
 	}}
 	if _, err := j.Run(ctx); err != nil {
