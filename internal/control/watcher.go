@@ -55,11 +55,12 @@ func (c *Session) Outcome(site, format string, args ...any) {
 	c.Watcher.Tell(Event{Kind: Outcome, Site: site, Text: fmt.Sprintf(format, args...)})
 }
 
+// Notice tells the caller of something that may be unexpected.
 func (c *Session) Notice(site, format string, args ...any) {
 	c.Watcher.Tell(Event{Kind: Notice, Site: site, Text: fmt.Sprintf(format, args...)})
 }
 
-// trouble tells of an error that does not end the operation.
+// Trouble tells of an error that does not end the operation.
 func (c *Session) Trouble(site string, err error) {
 	c.Watcher.Tell(Event{Kind: Trouble, Site: site, Text: err.Error(), Err: err})
 }

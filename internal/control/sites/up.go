@@ -75,7 +75,7 @@ func up(ctx context.Context, c *control.Session, s *site.Site, selectors []strin
 		},
 	}
 	if o.Probe {
-		j.Probe = func(hosts []observe.Host) error { return Probe(ctx, c, f, hosts, chosen) }
+		j.Probe = func(hosts []observe.Host) error { return probe(ctx, f, hosts, chosen) }
 	}
 	if r, err = j.Run(ctx); err != nil {
 		return r, err
@@ -126,7 +126,7 @@ func Preview(ctx context.Context, c *control.Session, selectors []string, o Prev
 		return nil, err
 	}
 	if o.Probe {
-		if err := Probe(ctx, c, f, hosts, chosen); err != nil {
+		if err := probe(ctx, f, hosts, chosen); err != nil {
 			return nil, err
 		}
 	}
@@ -185,8 +185,8 @@ func scheduleMirrors(ctx context.Context, c *control.Session, s *site.Site, f *a
 	return c.Call(s).KeepMirrors(ctx, f, mirrors)
 }
 
-// Probe looks into the nodes that run, and notes with them what has drifted.
-func Probe(ctx context.Context, c *control.Session, f *apply.Fleet, seen []observe.Host, chosen map[string]bool) error {
+// probe looks into the nodes that run, and notes with them what has drifted.
+func probe(ctx context.Context, f *apply.Fleet, seen []observe.Host, chosen map[string]bool) error {
 	return f.Each(func(_ int, h *apply.Steered) error {
 		i := slices.IndexFunc(seen, func(o observe.Host) bool { return o.Name == h.Name })
 		if i < 0 {
