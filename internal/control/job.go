@@ -23,17 +23,12 @@ type Job struct {
 	*Session
 	Site     *site.Site
 	Hosts    *apply.Fleet
-	Plan     func([]observe.Host) (*plan.Plan, error)
-	Probe    func([]observe.Host) error                                       // looks for more than is on record; nil: nobody does
-	Ask      func(c *Session, p *plan.Plan) (asked bool, err error)           // before anything is done, by c, see Asker; nil: nothing to ask
-	Before   func() error                                                     // when there is something to do; nil: nothing
-	After    func(ctx context.Context) error                                  // when all of it is done, before the lock is let go; nil: nothing
-	Undo     bool                                                             // take everything back if anything fails
-	Back     func(seen []observe.Host, failed *plan.Plan) (*plan.Plan, error) // what is done if anything fails; nil: see Undo
-	Base     *site.Site                                                       // to which a switch is recovered that was interrupted; nil: it is left as it is
-	Restores bool                                                             // it brings a restore to its end that was interrupted
-	Backup   string                                                           // whose restore this is; "": of none
-	Parallel int                                                              // most steps under way at once; 0: DefaultParallel
+	Do       Operation
+	Undo     bool       // take everything back if anything fails
+	Base     *site.Site // to which a switch is recovered that was interrupted; nil: it is left as it is
+	Restores bool       // it brings a restore to its end that was interrupted
+	Backup   string     // whose restore this is; "": of none
+	Parallel int        // most steps under way at once; 0: DefaultParallel
 }
 
 func (j *Job) parallel() int {
@@ -75,7 +70,7 @@ func (j *Job) Run(ctx context.Context) (*apply.Result, error) {
 		return nil, err
 	}
 	before := spec.Digest(observe.Lasting(seen))
-	p, err := j.plan(seen)
+	p, err := j.plan(ctx, seen)
 	if err != nil {
 		return nil, err
 	}
@@ -92,18 +87,16 @@ func (j *Job) Run(ctx context.Context) (*apply.Result, error) {
 	if letGo, err = j.consent(ctx, p, before, letGo); err != nil {
 		return nil, err
 	}
-	if j.Before != nil {
-		if err := j.Before(); err != nil {
-			return nil, err
-		}
+	if err := j.Do.Begin(ctx); err != nil {
+		return nil, err
 	}
 	r, err := j.apply(ctx, p)
 	defer j.keepBoot(context.WithoutCancel(ctx), j.Hosts.Observe) // whatever came of it
-	if err == nil && j.After != nil {
-		err = j.After(ctx)
+	if err == nil {
+		err = j.Do.Commit(ctx)
 	}
 	if err == nil {
-		err = j.renewWayBack(ctx)
+		err = j.renewWayBack(ctx, seen)
 	}
 	if err == nil {
 		err = j.endRestore(ctx, seen)
@@ -141,8 +134,8 @@ func (j *Job) keepBoot(ctx context.Context, look func(context.Context) ([]observ
 }
 
 // renewWayBack lets hosts on which a release is on trial know how they go back from what there is now.
-func (j *Job) renewWayBack(ctx context.Context) error {
-	if j.Base == nil || j.After != nil || j.Hosts.Own() {
+func (j *Job) renewWayBack(ctx context.Context, seen []observe.Host) error {
+	if j.Base == nil || seen[0].Releases.Trial == nil || j.Hosts.Own() { // a trial that has begun now has its way back
 		return nil
 	}
 	r, err := j.Hosts.ReadReleases(ctx)
@@ -159,13 +152,10 @@ func (j *Job) renewWayBack(ctx context.Context) error {
 // consent gets the caller's consent to a plan. While he is waited for, others have the site's lock if they want it; then the host must
 // still be as it was when the plan was made. It returns what lets go of the lock from then on.
 func (j *Job) consent(ctx context.Context, p *plan.Plan, before string, letGo func()) (func(), error) {
-	if j.Ask == nil {
-		return letGo, nil
-	}
 	once := sync.OnceFunc(letGo)
 	b := *j.Session
 	b.Asker = outside{b.Asker, once}
-	asked, err := j.Ask(&b, p)
+	asked, err := j.Do.Confirm(&b, p)
 	if err != nil || !asked {
 		return once, err
 	}
@@ -178,13 +168,8 @@ func (j *Job) consent(ctx context.Context, p *plan.Plan, before string, letGo fu
 }
 
 // plan plans the job from what was seen, and lets the hosts know where the nodes are.
-func (j *Job) plan(seen []observe.Host) (*plan.Plan, error) {
-	if j.Probe != nil {
-		if err := j.Probe(seen); err != nil {
-			return nil, err
-		}
-	}
-	p, err := j.Plan(seen)
+func (j *Job) plan(ctx context.Context, seen []observe.Host) (*plan.Plan, error) {
+	p, err := j.Do.Plan(ctx, seen)
 	if err != nil {
 		return nil, j.Hosts.Explain(err)
 	}
@@ -229,11 +214,11 @@ func (j *Job) finish(ctx context.Context, record *Account, p *plan.Plan, r *appl
 	if r.OK() {
 		return j.Hosts.Settle(ctx, r.Done)
 	}
-	if j.Back != nil {
+	if back, ok := j.Do.(Reverter); ok {
 		for _, f := range r.Failed {
 			j.failed("", f)
 		}
-		return j.goBack(record, p, r)
+		return j.revert(back, record, p, r)
 	}
 	if ctx.Err() != nil && !j.Undo {
 		return problem.New(problem.Interrupted, "interrupted: %d of %d steps are done; not done: %s", len(r.Done), len(p.Steps), subjects(r)).
@@ -256,14 +241,14 @@ func (j *Job) finish(ctx context.Context, record *Account, p *plan.Plan, r *appl
 		Try("fix the cause and run the same command to resume")
 }
 
-// goBack looks at what there is, and does what is to be done about it. It is not interrupted by Ctrl-C.
-func (j *Job) goBack(record *Account, p *plan.Plan, r *apply.Result) error {
+// revert looks at what there is, and does what the operation says about it. It is not interrupted by Ctrl-C.
+func (j *Job) revert(of Reverter, record *Account, p *plan.Plan, r *apply.Result) error {
 	const cure = "orrery plan shows what is left, and orrery up or the same command brings it to an end"
 	seen, err := j.Seen(context.Background(), j.Hosts)
 	if err != nil {
 		return errors.Join(err, problem.New(problem.Left, "%d of %d steps are done", len(r.Done), len(p.Steps)).Try(cure))
 	}
-	back, err := j.Back(seen, p)
+	back, err := of.Revert(seen, p)
 	if err != nil {
 		return errors.Join(err, problem.New(problem.Left, "%d of %d steps are done", len(r.Done), len(p.Steps)).Try(cure))
 	}

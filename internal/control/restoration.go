@@ -133,7 +133,7 @@ func (r *restoring) settle(ctx context.Context, seen []observe.Host) error {
 	if !r.part.Going && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if err := r.Before(); err != nil {
+	if err := r.Do.Begin(ctx); err != nil {
 		return err
 	}
 	if err := r.advance(ctx, backup.ToGo); err != nil {

@@ -94,9 +94,9 @@ func (s *stand) up(ctx context.Context) error {
 	if err := os.MkdirAll(s.work, 0o700); err != nil { // what nodes see of it is mounted by root, and they may show it to all
 		return err
 	}
-	j := &control.Job{Session: s.Session, Site: s.site, Hosts: s.hosts, Plan: func(hosts []observe.Host) (*plan.Plan, error) {
+	j := &control.Job{Session: s.Session, Site: s.site, Hosts: s.hosts, Do: control.Steps(func(hosts []observe.Host) (*plan.Plan, error) {
 		return plan.Up(s.site, hosts, plan.Goal{})
-	}}
+	})}
 	_, err := j.Run(ctx)
 	return err
 }
@@ -115,9 +115,9 @@ func (s *stand) down(ctx context.Context) error {
 
 // clear removes the nodes, their networks, and the work directories.
 func (s *stand) clear(ctx context.Context) error {
-	j := &control.Job{Session: s.Session, Site: s.site, Hosts: s.hosts, Plan: func(hosts []observe.Host) (*plan.Plan, error) {
+	j := &control.Job{Session: s.Session, Site: s.site, Hosts: s.hosts, Do: control.Steps(func(hosts []observe.Host) (*plan.Plan, error) {
 		return plan.Down(s.site, hosts, plan.Goal{}), nil
-	}}
+	})}
 	if _, err := j.Run(ctx); err != nil {
 		return err
 	}

@@ -24,9 +24,9 @@ func Build(ctx context.Context, c *control.Session, selectors []string) ([]*spec
 	if err != nil {
 		return nil, err
 	}
-	j := &control.Job{Session: c, Site: s, Hosts: f, Plan: func(hosts []observe.Host) (*plan.Plan, error) {
+	j := &control.Job{Session: c, Site: s, Hosts: f, Do: control.Steps(func(hosts []observe.Host) (*plan.Plan, error) {
 		return plan.Build(s, hosts, plan.Goal{Releases: f.Releases(), Nodes: chosen})
-	}}
+	})}
 	if _, err := j.Run(ctx); err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func buildMissing(ctx context.Context, c *control.Session, s *site.Site, recipes
 	if err != nil {
 		return err
 	}
-	j := &control.Job{Session: c, Site: s, Hosts: f, Plan: func(hosts []observe.Host) (*plan.Plan, error) {
+	j := &control.Job{Session: c, Site: s, Hosts: f, Do: control.Steps(func(hosts []observe.Host) (*plan.Plan, error) {
 		p := &plan.Plan{Site: s.Name}
 		step := map[string]int{}
 		for _, l := range recipes {
@@ -128,7 +128,7 @@ func buildMissing(ctx context.Context, c *control.Session, s *site.Site, recipes
 			})
 		}
 		return p, nil
-	}}
+	})}
 	_, err = j.Run(ctx)
 	return err
 }

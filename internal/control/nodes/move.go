@@ -24,33 +24,44 @@ type Moved struct {
 	Healthy float64 `json:"healthy,omitempty"`
 }
 
-// MoveJob gives the job that moves nodes to hosts; moves gives the host of each. If it fails before a node was given away, that goes on where it was.
-func MoveJob(ctx context.Context, c *control.Session, s *site.Site, f *apply.Fleet, moves map[string]string) *control.Job {
-	return &control.Job{
-		Session: c, Site: s, Base: s, Hosts: f,
-		Plan: func(seen []observe.Host) (*plan.Plan, error) { return planMove(ctx, c, s, f, seen, moves) },
-		Back: func(seen []observe.Host, failed *plan.Plan) (*plan.Plan, error) {
-			return plan.MoveBack(s, seen, plan.Goal{Releases: f.Sites()}, failed)
-		},
-		Ask: func(c *control.Session, p *plan.Plan) (bool, error) {
-			disturbed := p.Disturbed()
-			if len(disturbed) == 0 {
-				return false, nil
-			}
-			return c.AskProduction(s, "For a moment, these would stand still: "+phrase.List(disturbed, 12)+".")
-		},
-	}
+// A Moving is the operation that moves nodes to other hosts. If it fails before a node was given away, that goes on where it was.
+type Moving struct {
+	control.Plain
+	*control.Session
+	Site  *site.Site
+	Fleet *apply.Fleet
+	To    map[string]string // node -> host
 }
 
-func planMove(ctx context.Context, c *control.Session, s *site.Site, f *apply.Fleet, seen []observe.Host, moves map[string]string) (*plan.Plan, error) {
-	if err := c.Call(s).Learn(ctx, f, beside(seen, moves)); err != nil {
+// Job returns the job that carries out the move as do says, which is the move itself, or embeds it.
+func (m *Moving) Job(do control.Operation) *control.Job {
+	return &control.Job{Session: m.Session, Site: m.Site, Base: m.Site, Hosts: m.Fleet, Do: do}
+}
+
+// Plan returns the steps of the move.
+func (m *Moving) Plan(ctx context.Context, seen []observe.Host) (*plan.Plan, error) {
+	if err := m.Call(m.Site).Learn(ctx, m.Fleet, beside(seen, m.To)); err != nil {
 		return nil, err
 	}
-	p, err := plan.MoveNodes(s, seen, plan.Goal{Releases: f.Sites()}, moves)
+	p, err := plan.MoveNodes(m.Site, seen, plan.Goal{Releases: m.Fleet.Sites()}, m.To)
 	if err != nil {
 		return nil, err
 	}
-	return p, hosts.Joined(s, seen, p)
+	return p, hosts.Joined(m.Site, seen, p)
+}
+
+// Confirm asks, in production, whether nodes may stand still.
+func (m *Moving) Confirm(c *control.Session, p *plan.Plan) (asked bool, err error) {
+	disturbed := p.Disturbed()
+	if len(disturbed) == 0 {
+		return false, nil
+	}
+	return c.AskProduction(m.Site, "For a moment, these would stand still: "+phrase.List(disturbed, 12)+".")
+}
+
+// Revert lets nodes that were not given away go on where they were.
+func (m *Moving) Revert(seen []observe.Host, failed *plan.Plan) (*plan.Plan, error) {
+	return plan.MoveBack(m.Site, seen, plan.Goal{Releases: m.Fleet.Sites()}, failed)
 }
 
 // beside gives the releases of which nodes that move are in quarantine, also on their way.
@@ -72,46 +83,46 @@ func beside(seen []observe.Host, moves map[string]string) map[string]int {
 	return all
 }
 
-// moving gives the hosts of a site, and where the nodes that selectors mean are to go.
-func moving(ctx context.Context, c *control.Session, s *site.Site, selectors []string, to string) (*apply.Fleet, map[string]string, error) {
+// newMoving returns the operation that moves the nodes that selectors mean to a host.
+func newMoving(ctx context.Context, c *control.Session, s *site.Site, selectors []string, to string) (*Moving, error) {
 	if _, ok := s.Host(to); !ok {
-		return nil, nil, hosts.NoHost(s, to)
+		return nil, hosts.NoHost(s, to)
 	}
 	f, chosen, err := c.ChosenHosts(ctx, s, selectors)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	moves := map[string]string{}
+	m := &Moving{Session: c, Site: s, Fleet: f, To: map[string]string{}}
 	for name := range chosen {
-		moves[name] = to
+		m.To[name] = to
 	}
-	return f, moves, nil
+	return m, nil
 }
 
 // Move moves the nodes that selectors mean to a host. The result is nil if they are there.
 func Move(ctx context.Context, c *control.Session, s *site.Site, selectors []string, to string) ([]Moved, error) {
-	f, moves, err := moving(ctx, c, s, selectors, to)
+	m, err := newMoving(ctx, c, s, selectors, to)
 	if err != nil {
 		return nil, err
 	}
-	r, err := MoveJob(ctx, c, s, f, moves).Run(ctx)
+	r, err := m.Job(m).Run(ctx)
 	if r == nil {
 		return nil, err
 	}
 	return WhatMoved(r), err
 }
 
-// MovePlan gives what Move would do.
+// MovePlan returns what Move would do.
 func MovePlan(ctx context.Context, c *control.Session, s *site.Site, selectors []string, to string) (*plan.Plan, error) {
-	f, moves, err := moving(ctx, c, s, selectors, to)
+	m, err := newMoving(ctx, c, s, selectors, to)
 	if err != nil {
 		return nil, err
 	}
-	seen, err := c.Seen(ctx, f)
+	seen, err := c.Seen(ctx, m.Fleet)
 	if err != nil {
 		return nil, err
 	}
-	return planMove(ctx, c, s, f, seen, moves)
+	return m.Plan(ctx, seen)
 }
 
 // WhatMoved tells which nodes have moved in a run, and how long each was away.

@@ -19,15 +19,26 @@ func Restart(ctx context.Context, c *control.Session, s *site.Site, selectors []
 	if err != nil {
 		return nil, err
 	}
-	j := &control.Job{Session: c, Site: s, Base: s, Hosts: f, Plan: func(hosts []observe.Host) (*plan.Plan, error) {
-		return plan.Restart(s, hosts, plan.Goal{Nodes: chosen, Ending: c.Ending})
-	}}
-	j.Ask = func(c *control.Session, p *plan.Plan) (bool, error) {
-		n := p.Counts()[c.Ending.Kind()]
-		if n == 0 {
-			return false, nil
-		}
-		return c.AskProduction(s, fmt.Sprintf("%s would restart.", phrase.Count(n, "node")))
-	}
+	j := &control.Job{Session: c, Site: s, Base: s, Hosts: f, Do: restarting{site: s, nodes: chosen, ending: c.Ending}}
 	return j.Run(ctx)
+}
+
+// A restarting lets nodes of a site start anew.
+type restarting struct {
+	control.Plain
+	site   *site.Site
+	nodes  map[string]bool // nil: all
+	ending plan.Ending
+}
+
+func (r restarting) Plan(_ context.Context, seen []observe.Host) (*plan.Plan, error) {
+	return plan.Restart(r.site, seen, plan.Goal{Nodes: r.nodes, Ending: r.ending})
+}
+
+func (r restarting) Confirm(c *control.Session, p *plan.Plan) (bool, error) {
+	n := p.Counts()[r.ending.Kind()]
+	if n == 0 {
+		return false, nil
+	}
+	return c.AskProduction(r.site, fmt.Sprintf("%s would restart.", phrase.Count(n, "node")))
 }

@@ -20,6 +20,21 @@ type Pruned struct {
 	Releases []int
 }
 
+// A pruning removes old releases of a site.
+type pruning struct {
+	control.Plain
+	site *site.Site
+	keep int // of those that are not needed, the newest
+}
+
+func (p pruning) Plan(_ context.Context, seen []observe.Host) (*plan.Plan, error) {
+	return release.Prune(p.site, seen, p.keep), nil
+}
+
+func (p pruning) Confirm(c *control.Session, of *plan.Plan) (bool, error) {
+	return c.AskProduction(p.site, fmt.Sprintf("%s would be removed.", phrase.Count(forgotten(of), "release")))
+}
+
 // Prune removes all releases of a site but those that are needed and, of the others, the newest that are to be kept. The result is nil if there was nothing to do.
 func Prune(ctx context.Context, c *control.Session, s *site.Site, keep int) (*Pruned, error) {
 	f, err := c.Hosts(ctx, s)
@@ -29,12 +44,7 @@ func Prune(ctx context.Context, c *control.Session, s *site.Site, keep int) (*Pr
 	if keep < 0 {
 		return nil, problem.New(problem.Usage, "--keep %d", keep).Try("0 or more")
 	}
-	j := &control.Job{Session: c, Site: s, Base: s, Hosts: f,
-		Plan: func(seen []observe.Host) (*plan.Plan, error) { return release.Prune(s, seen, keep), nil },
-		Ask: func(c *control.Session, p *plan.Plan) (bool, error) {
-			return c.AskProduction(s, fmt.Sprintf("%s would be removed.", phrase.Count(forgotten(p), "release")))
-		},
-	}
+	j := &control.Job{Session: c, Site: s, Base: s, Hosts: f, Do: pruning{site: s, keep: keep}}
 	result, err := j.Run(ctx)
 	if err != nil || result == nil {
 		return nil, err

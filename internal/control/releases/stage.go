@@ -51,41 +51,54 @@ func Stage(ctx context.Context, c *control.Session, s *site.Site, selectors []st
 		return nil, err
 	}
 	f.Use(staged)
-	goal, end := plan.Goal{Nodes: chosen}, &Staged{}
-	j := &control.Job{Session: c, Site: staged, Base: s, Hosts: f, Parallel: o.Parallel,
-		Before: func() error {
-			if o.GiveUp {
-				if err := giveUp(ctx, f, o.Release, goal); err != nil {
-					return err
-				}
-			}
-			if f.Site() != staged { // of the copy that is kept already
-				return nil
-			}
-			return keepRelease(ctx, c, f, s, staged, o.Release)
-		},
-		Plan: func(hosts []observe.Host) (*plan.Plan, error) {
-			if o.GiveUp {
-				hosts = slices.Clone(hosts)
-				for i := range hosts {
-					hosts[i].Releases = release.GiveUp(hosts[i].Releases, o.Release, goal)
-				}
-			}
-			end.Spared = release.Spared(staged, hosts, goal)
-			p, of, err := release.Stage(staged, stagedBefore(ctx, c, f, s, o.Release), hosts, goal)
-			if err == nil {
-				f.Use(of)
-			}
-			return p, err
-		},
-	}
-	end.Result, err = j.Run(ctx)
+	t := &staging{Session: c, site: s, staged: staged, hosts: f, goal: plan.Goal{Nodes: chosen}, options: o}
+	j := &control.Job{Session: c, Site: staged, Base: s, Hosts: f, Parallel: o.Parallel, Do: t}
+	t.result.Result, err = j.Run(ctx)
 	var silent error
 	for _, h := range f.All {
 		left, err := h.Runs.SkippedFiles(ctx)
-		end.Left, silent = append(end.Left, left...), errors.Join(silent, err)
+		t.result.Left, silent = append(t.result.Left, left...), errors.Join(silent, err)
 	}
-	return end, cmp.Or(err, silent) // a host that did not stage it need not say what it left out
+	return &t.result, cmp.Or(err, silent) // a host that did not stage it need not say what it left out
+}
+
+// A staging makes a release in quarantine.
+type staging struct {
+	control.Plain
+	*control.Session
+	site, staged *site.Site // staged is the site of the quarantine
+	hosts        *apply.Fleet
+	goal         plan.Goal
+	options      StageOptions
+	result       Staged
+}
+
+func (t *staging) Plan(ctx context.Context, seen []observe.Host) (*plan.Plan, error) {
+	if t.options.GiveUp {
+		seen = slices.Clone(seen)
+		for i := range seen {
+			seen[i].Releases = release.GiveUp(seen[i].Releases, t.options.Release, t.goal)
+		}
+	}
+	t.result.Spared = release.Spared(t.staged, seen, t.goal)
+	p, of, err := release.Stage(t.staged, stagedBefore(ctx, t.Session, t.hosts, t.site, t.options.Release), seen, t.goal)
+	if err == nil {
+		t.hosts.Use(of)
+	}
+	return p, err
+}
+
+// Begin has the hosts keep what the release is staged from.
+func (t *staging) Begin(ctx context.Context) error {
+	if t.options.GiveUp {
+		if err := giveUp(ctx, t.hosts, t.options.Release, t.goal); err != nil {
+			return err
+		}
+	}
+	if t.hosts.Site() != t.staged { // of the copy that is kept already
+		return nil
+	}
+	return t.Call(t.site).Keep(ctx, t.hosts, t.staged, t.options.Release, control.Who())
 }
 
 // giveUp takes down that rollback returns to a release no longer.
@@ -97,19 +110,9 @@ func giveUp(ctx context.Context, f *apply.Fleet, number int, goal plan.Goal) err
 	return f.WriteReleases(release.GiveUp(r, number, goal))
 }
 
-// keepRelease lets the hosts keep a copy of the site directory from which a release is staged.
-func keepRelease(ctx context.Context, c *control.Session, f *apply.Fleet, s, staged *site.Site, number int) error {
-	return c.Call(s).Keep(ctx, f, staged, number, control.Who())
-}
-
-// releaseOf gives the site as a release makes it that was staged.
-func releaseOf(ctx context.Context, c *control.Session, f *apply.Fleet, s *site.Site, number int) (*site.Site, error) {
-	return c.Call(s).Release(ctx, f, number)
-}
-
 // stagedBefore gives the site of a release's quarantine as it was staged before, or nil if it was not, or that cannot be read.
 func stagedBefore(ctx context.Context, c *control.Session, f *apply.Fleet, s *site.Site, number int) *site.Site {
-	made, err := releaseOf(ctx, c, f, s, number)
+	made, err := c.Call(s).Release(ctx, f, number)
 	if err != nil {
 		return nil
 	}

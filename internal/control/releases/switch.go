@@ -33,6 +33,9 @@ type change struct {
 	why    string         // it goes back: for the record of a trial that ends so
 	ends   *observe.Trial // the one that it ends, and nothing if that is over; nil: whatever is on trial
 	before observe.Releases
+
+	live    map[string]int // what was live of the set when the switch was planned
+	planned *plan.Plan
 }
 
 // SwitchOptions say to which release a set of nodes is switched, and whether that is on trial.
@@ -147,65 +150,67 @@ func (t *change) instances(ctx context.Context, number int) (map[string]bool, er
 
 // run makes the switch.
 func (t *change) run(ctx context.Context) (*Switched, error) {
-	var live map[string]int
-	var planned *plan.Plan
-	j := &control.Job{Session: t.Session, Site: t.site, Base: t.site, Hosts: t.hosts, Undo: true, Parallel: max(control.DefaultParallel(), len(t.to)),
-		Plan: func(hosts []observe.Host) (*plan.Plan, error) {
-			t.before, live = hosts[0].Releases, liveNow(hosts, t.to)
-			if err := t.may(live); err != nil {
-				return nil, err
-			}
-			if err := t.Call(t.site).Learn(ctx, t.hosts, live); err != nil {
-				return nil, err
-			}
-			if hosts = slices.Clone(hosts); len(hosts) > 1 || t.apart() { // what is taken back on one of them is still under way on others
-				intent := t.intent(live)
-				for i := range hosts {
-					hosts[i].Releases.Switch = intent
-				}
-			}
-			begins := t.trial
-			if t.apart() { // when all hosts can go back by themselves
-				begins = nil
-			}
-			p, err := release.Switch(t.site, hosts, release.Goal{
-				To: t.to, Releases: t.hosts.Sites(), Trial: begins, Holds: t.apart(), Back: t.back, Ended: trial.WentBack(t.before.Trial, t.back, t.why),
-			})
-			if err == nil && maps.Equal(live, t.to) && onlyRecords(p) {
-				p.Steps = nil
-			}
-			planned = p
-			return p, err
-		},
-		Ask: func(c *control.Session, _ *plan.Plan) (bool, error) {
-			return c.AskProduction(t.site, fmt.Sprintf("%s would go from release %s to %s.", phrase.Count(len(t.to), "node"), register.ReleaseNames(live), register.ReleaseNames(t.to)))
-		},
-		Before: func() error {
-			if err := control.MarkUp(t.Session, t.site); err != nil { // its first release may be the first of it that is up
-				return err
-			}
-			if err := t.hosts.Meet(ctx); err != nil {
-				return err
-			}
-			return t.intend(ctx, live)
-		},
-		After: t.beginApart,
-	}
+	j := &control.Job{Session: t.Session, Site: t.site, Base: t.site, Hosts: t.hosts, Undo: true, Parallel: max(control.DefaultParallel(), len(t.to)), Do: t}
 	began := time.Now()
 	result, err := j.Run(ctx)
 	if err != nil {
-		err = t.explain(err, live)
+		err = t.explain(err, t.live)
 		t.tellFailedSwitch(ctx, err)
 		return nil, err
 	}
-	made := &Switched{Site: t.site.Key(), To: t.to, From: live, Already: result == nil, Took: time.Since(began), Kept: result != nil && !t.back && len(live) > 0}
+	made := &Switched{Site: t.site.Key(), To: t.to, From: t.live, Already: result == nil, Took: time.Since(began), Kept: result != nil && !t.back && len(t.live) > 0}
 	if result != nil && len(t.hosts.All) > 1 {
-		made.Skew, made.Outage = result.Measured(planned)
+		made.Skew, made.Outage = result.Measured(t.planned)
 	}
 	if trial := t.before.Trial; result != nil && t.back && trial != nil {
 		t.TellTrialEnd(ctx, t.site, trial.Release, observe.Reverted, t.why)
 	}
 	return made, nil
+}
+
+// Plan returns the steps of the switch.
+func (t *change) Plan(ctx context.Context, seen []observe.Host) (*plan.Plan, error) {
+	t.before, t.live = seen[0].Releases, liveNow(seen, t.to)
+	if err := t.may(t.live); err != nil {
+		return nil, err
+	}
+	if err := t.Call(t.site).Learn(ctx, t.hosts, t.live); err != nil {
+		return nil, err
+	}
+	if seen = slices.Clone(seen); len(seen) > 1 || t.apart() { // what is taken back on one of them is still under way on others
+		intent := t.intent(t.live)
+		for i := range seen {
+			seen[i].Releases.Switch = intent
+		}
+	}
+	begins := t.trial
+	if t.apart() { // when all hosts can go back by themselves
+		begins = nil
+	}
+	p, err := release.Switch(t.site, seen, release.Goal{
+		To: t.to, Releases: t.hosts.Sites(), Trial: begins, Holds: t.apart(), Back: t.back, Ended: trial.WentBack(t.before.Trial, t.back, t.why),
+	})
+	if err == nil && maps.Equal(t.live, t.to) && onlyRecords(p) {
+		p.Steps = nil
+	}
+	t.planned = p
+	return p, err
+}
+
+// Confirm asks, in production, whether the nodes may go to other releases.
+func (t *change) Confirm(c *control.Session, _ *plan.Plan) (asked bool, err error) {
+	return c.AskProduction(t.site, fmt.Sprintf("%s would go from release %s to %s.", phrase.Count(len(t.to), "node"), register.ReleaseNames(t.live), register.ReleaseNames(t.to)))
+}
+
+// Begin takes down where the set is to end.
+func (t *change) Begin(ctx context.Context) error {
+	if err := control.MarkUp(t.Session, t.site); err != nil { // its first release may be the first of it that is up
+		return err
+	}
+	if err := t.hosts.Meet(ctx); err != nil {
+		return err
+	}
+	return t.intend(ctx, t.live)
 }
 
 // errTrialOver is why a trial is not ended: somebody has confirmed it, or gone back, in the meantime.
@@ -265,8 +270,8 @@ func (t *change) intend(ctx context.Context, live map[string]int) error {
 // apart reports whether a trial begins that each host watches over by itself, without the site directory.
 func (t *change) apart() bool { return t.trial != nil && !t.hosts.Own() }
 
-// beginApart lets such a trial begin.
-func (t *change) beginApart(ctx context.Context) error {
+// Commit lets such a trial begin.
+func (t *change) Commit(ctx context.Context) error {
 	if !t.apart() {
 		return nil
 	}

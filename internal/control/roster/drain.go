@@ -83,11 +83,11 @@ func (d Drain) Run(ctx context.Context, c *control.Session, s *site.Site) (*Move
 		}
 		return h.State.SetCordoned(ctx, &observe.Drain{Who: control.Who(), Since: time.Now().UTC().Truncate(time.Second)})
 	}
-	m := &moving{Moved: Moved{Host: d.Host, Moved: []nodes.Moved{}}, show: d.Show, propose: func(seen []observe.Host) (place.Moves, error) { return leaving(s, f, seen, d.Host) }}
+	m := &moving{Moved: Moved{Host: d.Host, Moved: []nodes.Moved{}}, show: d.Show, propose: func(seen []observe.Host) (place.Moves, error) { return leaving(s, f, seen, d.Host) }, before: mark}
 	if d.Stay {
 		m.show = nil
 	}
-	ran, err := m.run(ctx, c, s, f, mark)
+	ran, err := m.run(ctx, c, s, f)
 	if err != nil || ran {
 		return &m.Moved, err
 	}
@@ -106,7 +106,7 @@ func Rebalance(ctx context.Context, c *control.Session, s *site.Site, show Show)
 		return nil, err
 	}
 	m := &moving{Moved: Moved{Moved: []nodes.Moved{}}, show: show, propose: proposing(s, f)}
-	_, err = m.run(ctx, c, s, f, nil)
+	_, err = m.run(ctx, c, s, f)
 	return &m.Moved, err
 }
 
@@ -133,41 +133,50 @@ func proposing(s *site.Site, f *apply.Fleet) func([]observe.Host) (place.Moves, 
 	}
 }
 
-// A moving is of nodes that somebody else has chosen.
+// A moving is a move of nodes that somebody else has chosen.
 type moving struct {
+	*nodes.Moving
 	Moved
 	show    Show // nil: nothing is to be moved
 	propose func([]observe.Host) (place.Moves, error)
+	before  func() error // is called before the first step; nil: nothing is
 }
 
-// run moves what is proposed for the hosts as they are, once the caller has agreed; before is done first. It tells whether there was something to move.
-func (m *moving) run(ctx context.Context, c *control.Session, s *site.Site, f *apply.Fleet, before func() error) (bool, error) {
-	to := map[string]string{}
-	j := nodes.MoveJob(ctx, c, s, f, to)
-	plans := j.Plan
-	j.Plan = func(seen []observe.Host) (p *plan.Plan, err error) {
-		if m.Moves, err = m.propose(seen); err != nil {
-			return nil, err
-		}
-		clear(to)
-		if m.show != nil {
-			for _, move := range m.Moves.Moves {
-				to[move.Node] = move.To
-			}
-		}
-		if len(to) == 0 {
-			return &plan.Plan{Site: s.Name}, nil
-		}
-		return plans(seen)
-	}
-	j.Before = before
-	j.Ask = func(c *control.Session, p *plan.Plan) (bool, error) {
-		m.show(m.Moves, p)
-		return c.Asker.Ask(control.Question{About: control.Moves, Site: s.Name, Why: fmt.Sprintf("%s would move to other hosts of %s. Each stands still for a moment.", phrase.Count(len(to), "node"), s.Name)})
-	}
-	r, err := j.Run(ctx)
+// run moves what is proposed for the hosts as they are, once the caller has agreed. It reports whether there was something to move.
+func (m *moving) run(ctx context.Context, c *control.Session, s *site.Site, f *apply.Fleet) (bool, error) {
+	m.Moving = &nodes.Moving{Session: c, Site: s, Fleet: f, To: map[string]string{}}
+	r, err := m.Job(m).Run(ctx)
 	if r != nil {
 		m.Moved.Moved = append(m.Moved.Moved, nodes.WhatMoved(r)...)
 	}
-	return r != nil || len(to) > 0, err
+	return r != nil || len(m.To) > 0, err
+}
+
+func (m *moving) Plan(ctx context.Context, seen []observe.Host) (p *plan.Plan, err error) {
+	if m.Moves, err = m.propose(seen); err != nil {
+		return nil, err
+	}
+	clear(m.To)
+	if m.show != nil {
+		for _, move := range m.Moves.Moves {
+			m.To[move.Node] = move.To
+		}
+	}
+	if len(m.To) == 0 {
+		return &plan.Plan{Site: m.Site.Name}, nil
+	}
+	return m.Moving.Plan(ctx, seen)
+}
+
+func (m *moving) Confirm(c *control.Session, p *plan.Plan) (asked bool, err error) {
+	m.show(m.Moves, p)
+	why := fmt.Sprintf("%s would move to other hosts of %s. Each stands still for a moment.", phrase.Count(len(m.To), "node"), m.Site.Name)
+	return c.Asker.Ask(control.Question{About: control.Moves, Site: m.Site.Name, Why: why})
+}
+
+func (m *moving) Begin(context.Context) error {
+	if m.before == nil {
+		return nil
+	}
+	return m.before()
 }

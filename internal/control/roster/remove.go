@@ -85,13 +85,13 @@ func strip(ctx context.Context, c *control.Session, s *site.Site, name string) (
 	if err != nil {
 		return nil, err
 	}
-	j := &control.Job{Session: c, Site: s, Hosts: f, Plan: func(seen []observe.Host) (*plan.Plan, error) {
+	j := &control.Job{Session: c, Site: s, Hosts: f, Do: control.Steps(func(seen []observe.Host) (*plan.Plan, error) {
 		at := seenOf(seen, name)
 		if err := empty(at); err != nil {
 			return nil, err
 		}
 		return plan.Down(s, []observe.Host{*at}, plan.Goal{}), nil
-	}}
+	})}
 	if _, err := j.Run(ctx); err != nil {
 		return nil, err
 	}

@@ -56,12 +56,7 @@ func DownNamed(ctx context.Context, c *control.Session, name string, volumes boo
 
 // down ends nodes; those that are chosen or, if that is nil, all that there is of a site.
 func down(ctx context.Context, c *control.Session, s *site.Site, f *apply.Fleet, chosen map[string]bool, volumes bool) (*apply.Result, error) {
-	j := &control.Job{Session: c, Site: s, Hosts: f,
-		Plan: func(hosts []observe.Host) (*plan.Plan, error) {
-			return release.Down(s, hosts, plan.Goal{Nodes: chosen, Volumes: volumes, Ending: c.Ending}), nil
-		},
-		Ask: func(c *control.Session, p *plan.Plan) (bool, error) { return askDown(c, s, p, volumes) },
-	}
+	j := &control.Job{Session: c, Site: s, Hosts: f, Do: &takingDown{site: s, nodes: chosen, volumes: volumes, ending: c.Ending}}
 	result, err := j.Run(ctx)
 	if err != nil || chosen != nil {
 		return result, err
@@ -81,49 +76,26 @@ func down(ctx context.Context, c *control.Session, s *site.Site, f *apply.Fleet,
 	return result, f.DropRestores(ctx)
 }
 
-func askDown(c *control.Session, s *site.Site, p *plan.Plan, volumes bool) (asked bool, err error) {
-	if n := p.Counts()[plan.RemoveVolume]; volumes && n > 0 {
-		why := fmt.Sprintf("The data of %s of %s would be deleted permanently.", phrase.Count(n, "volume"), s.Name)
-		if asked, err = c.Asker.Ask(control.Question{About: control.Volumes, Site: s.Name, Why: why}); err != nil {
+// A takingDown ends nodes of a site.
+type takingDown struct {
+	control.Plain
+	site    *site.Site
+	nodes   map[string]bool // nil: all
+	volumes bool            // with the volumes
+	ending  plan.Ending
+}
+
+func (d *takingDown) Plan(_ context.Context, seen []observe.Host) (*plan.Plan, error) {
+	return release.Down(d.site, seen, plan.Goal{Nodes: d.nodes, Volumes: d.volumes, Ending: d.ending}), nil
+}
+
+func (d *takingDown) Confirm(c *control.Session, p *plan.Plan) (asked bool, err error) {
+	if n := p.Counts()[plan.RemoveVolume]; d.volumes && n > 0 {
+		why := fmt.Sprintf("The data of %s of %s would be deleted permanently.", phrase.Count(n, "volume"), d.site.Name)
+		if asked, err = c.Asker.Ask(control.Question{About: control.Volumes, Site: d.site.Name, Why: why}); err != nil {
 			return asked, err
 		}
 	}
-	more, err := c.AskProduction(s, fmt.Sprintf("%s would end.", phrase.Count(p.Counts()[plan.DestroyNode], "node")))
+	more, err := c.AskProduction(d.site, fmt.Sprintf("%s would end.", phrase.Count(p.Counts()[plan.DestroyNode], "node")))
 	return asked || more, err
-}
-
-// Start starts nodes that are there, as they are. The result is nil if all of them run.
-func Start(ctx context.Context, c *control.Session, s *site.Site, selectors []string) (*apply.Result, error) {
-	return setState(ctx, c, s, selectors, plan.Start, func(*control.Session, *plan.Plan) (bool, error) { return false, nil })
-}
-
-// Stop shuts nodes down and keeps all that is theirs. The result is nil if none of them runs.
-func Stop(ctx context.Context, c *control.Session, s *site.Site, selectors []string) (*apply.Result, error) {
-	stop := func(s *site.Site, hosts []observe.Host, goal plan.Goal) (*plan.Plan, error) {
-		return plan.Stop(s, hosts, goal), nil
-	}
-	return setState(ctx, c, s, selectors, stop, func(c *control.Session, p *plan.Plan) (bool, error) {
-		return c.AskProduction(s, fmt.Sprintf("%s would stop.", phrase.Count(len(p.Steps), "node")))
-	})
-}
-
-// Renew lets virtual machines go on in the programs that their host has now, without booting: those that selectors mean or, without, all whose programs were replaced. The result is nil if
-// there are none.
-func Renew(ctx context.Context, c *control.Session, s *site.Site, selectors []string) (*apply.Result, error) {
-	return setState(ctx, c, s, selectors, plan.Renew, func(c *control.Session, p *plan.Plan) (bool, error) {
-		return c.AskProduction(s, fmt.Sprintf("%s would go on in another QEMU.", phrase.Count(len(p.Steps), "node")))
-	})
-}
-
-type planner func(*site.Site, []observe.Host, plan.Goal) (*plan.Plan, error)
-
-func setState(ctx context.Context, c *control.Session, s *site.Site, selectors []string, make planner, ask func(*control.Session, *plan.Plan) (bool, error)) (*apply.Result, error) {
-	f, chosen, err := c.ChosenHosts(ctx, s, selectors)
-	if err != nil {
-		return nil, err
-	}
-	j := &control.Job{Session: c, Site: s, Base: s, Hosts: f, Ask: ask, Plan: func(hosts []observe.Host) (*plan.Plan, error) {
-		return make(s, hosts, plan.Goal{Nodes: chosen, Ending: c.Ending})
-	}}
-	return j.Run(ctx)
 }

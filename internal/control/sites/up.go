@@ -60,28 +60,44 @@ func up(ctx context.Context, c *control.Session, s *site.Site, selectors []strin
 		return nil, err
 	}
 	j := &control.Job{
-		Session: c, Site: s, Base: s, Hosts: f, Undo: o.Undo, Parallel: o.Parallel, Before: func() error { return control.MarkUp(c, s) },
-		Restores: true, Backup: o.Backup,
-		Plan: func(hosts []observe.Host) (*plan.Plan, error) {
-			return planUp(c, s, hosts, plan.Goal{Nodes: withWaiting(s, hosts, chosen), Batch: o.Batch, Releases: f.Releases()})
-		},
-		Ask: func(c *control.Session, p *plan.Plan) (bool, error) {
-			tellOrphans(c, s, p.Orphans)
-			disturbed := p.Disturbed()
-			if len(disturbed) == 0 {
-				return false, nil
-			}
-			return c.AskProduction(s, "Disturbed would be "+phrase.List(disturbed, 12)+".")
-		},
-	}
-	if o.Probe {
-		j.Probe = func(hosts []observe.Host) error { return probe(ctx, f, hosts, chosen) }
+		Session: c, Site: s, Base: s, Hosts: f, Undo: o.Undo, Parallel: o.Parallel, Restores: true, Backup: o.Backup,
+		Do: &bringingUp{session: c, site: s, hosts: f, nodes: chosen, options: o},
 	}
 	if r, err = j.Run(ctx); err != nil {
 		return r, err
 	}
 	return r, scheduleMirrors(ctx, c, s, f)
 }
+
+// A bringingUp makes the hosts as the site is declared.
+type bringingUp struct {
+	control.Plain
+	session *control.Session
+	site    *site.Site
+	hosts   *apply.Fleet
+	nodes   map[string]bool // nil: all
+	options UpOptions
+}
+
+func (u *bringingUp) Plan(ctx context.Context, seen []observe.Host) (*plan.Plan, error) {
+	if u.options.Probe {
+		if err := probe(ctx, u.hosts, seen, u.nodes); err != nil {
+			return nil, err
+		}
+	}
+	return planUp(u.session, u.site, seen, plan.Goal{Nodes: withWaiting(u.site, seen, u.nodes), Batch: u.options.Batch, Releases: u.hosts.Releases()})
+}
+
+func (u *bringingUp) Confirm(c *control.Session, p *plan.Plan) (asked bool, err error) {
+	tellOrphans(c, u.site, p.Orphans)
+	disturbed := p.Disturbed()
+	if len(disturbed) == 0 {
+		return false, nil
+	}
+	return c.AskProduction(u.site, "Disturbed would be "+phrase.List(disturbed, 12)+".")
+}
+
+func (u *bringingUp) Begin(context.Context) error { return control.MarkUp(u.session, u.site) }
 
 // planUp plans what makes the hosts as declared, and says what a live release keeps from being so.
 func planUp(c *control.Session, s *site.Site, seen []observe.Host, goal plan.Goal) (*plan.Plan, error) {

@@ -104,9 +104,9 @@ func end(ctx context.Context, c *control.Session, original *site.Site, name stri
 	if err != nil {
 		return err
 	}
-	j := &control.Job{Session: c, Site: s, Hosts: f, Plan: func(hosts []observe.Host) (*plan.Plan, error) {
+	j := &control.Job{Session: c, Site: s, Hosts: f, Do: control.Steps(func(hosts []observe.Host) (*plan.Plan, error) {
 		return plan.Down(s, hosts, plan.Goal{Volumes: true, Ending: c.Ending}), nil
-	}}
+	})}
 	if _, err := j.Run(ctx); err != nil {
 		return err
 	}
