@@ -20,7 +20,7 @@ import (
 
 // A Job is one change of a site on its hosts: observe, plan, ask, apply.
 type Job struct {
-	*Session
+	Session  *Session
 	Site     *site.Site
 	Hosts    *apply.Fleet
 	Do       Operation
@@ -40,10 +40,10 @@ func (j *Job) parallel() int {
 
 // Run does the job. It gives the result of the plan, or nil if there was nothing to do.
 func (j *Job) Run(ctx context.Context) (*apply.Result, error) {
-	if err := j.CatchUp(ctx, j.Site, j.Hosts); err != nil {
+	if err := j.Session.CatchUp(ctx, j.Site, j.Hosts); err != nil {
 		return nil, err
 	}
-	letGo, err := j.Hold(ctx, j.Site, j.Hosts)
+	letGo, err := j.Session.Hold(ctx, j.Site, j.Hosts)
 	if err != nil {
 		return nil, err
 	}
@@ -52,17 +52,17 @@ func (j *Job) Run(ctx context.Context) (*apply.Result, error) {
 		return nil, err
 	}
 	var cut sync.WaitGroup // a host that is far away is asked both at once
-	cut.Go(func() { j.Call(j.Site).TellCutShort(ctx, j.Hosts) })
+	cut.Go(func() { j.Session.Call(j.Site).TellCutShort(ctx, j.Hosts) })
 	late, left, err := j.Hosts.CatchUp(ctx)
 	cut.Wait()
 	for _, name := range late {
-		j.Notice(j.Site.Key(), "host %s did not know which releases are live; it does now", name)
+		j.Session.Notice(j.Site.Key(), "host %s did not know which releases are live; it does now", name)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if left != nil {
-		j.Trouble(j.Site.Key(), left)
+		j.Session.Trouble(j.Site.Key(), left)
 	}
 	j.tellDoubts()
 	seen, err := j.recover(ctx)
@@ -75,7 +75,7 @@ func (j *Job) Run(ctx context.Context) (*apply.Result, error) {
 		return nil, err
 	}
 	for _, warning := range p.Warnings {
-		j.Notice(j.Site.Key(), "%s", warning)
+		j.Session.Notice(j.Site.Key(), "%s", warning)
 	}
 	if p.Empty() {
 		j.keepBoot(ctx, func(context.Context) ([]observe.Host, error) { return seen, nil }) // a run that was killed may not have come to it
@@ -106,7 +106,7 @@ func (j *Job) Run(ctx context.Context) (*apply.Result, error) {
 
 // recover goes on with a restore and a switch that were interrupted, and returns the hosts as they are then.
 func (j *Job) recover(ctx context.Context) ([]observe.Host, error) {
-	seen, err := j.Seen(ctx, j.Hosts)
+	seen, err := j.Session.Seen(ctx, j.Hosts)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +116,7 @@ func (j *Job) recover(ctx context.Context) ([]observe.Host, error) {
 	if done, err := j.recoverSwitch(ctx); err != nil || !done {
 		return seen, err
 	}
-	return j.Seen(ctx, j.Hosts)
+	return j.Session.Seen(ctx, j.Hosts)
 }
 
 // keepBoot lets hosts know what they do by themselves after a reboot, from what there is now. One that does not starts nothing then that has changed.
@@ -128,8 +128,8 @@ func (j *Job) keepBoot(ctx context.Context, look func(context.Context) ([]observ
 	if s.Stage != 0 {
 		return
 	}
-	if err := j.Call(s).KeepBoot(ctx, j.Hosts, look); err != nil {
-		j.Notice(s.Key(), "hosts do not know all that they are to start by themselves after a reboot: %v", err)
+	if err := j.Session.Call(s).KeepBoot(ctx, j.Hosts, look); err != nil {
+		j.Session.Notice(s.Key(), "hosts do not know all that they are to start by themselves after a reboot: %v", err)
 	}
 }
 
@@ -142,10 +142,10 @@ func (j *Job) renewWayBack(ctx context.Context, seen []observe.Host) error {
 	if err != nil || r.Trial == nil || r.Switch != nil {
 		return err
 	}
-	if err := j.Call(j.Site).Learn(ctx, j.Hosts, r.Trial.Back); err != nil {
+	if err := j.Session.Call(j.Site).Learn(ctx, j.Hosts, r.Trial.Back); err != nil {
 		return err
 	}
-	_, err = j.Call(j.Site).WayBack(ctx, j.Hosts, r.Trial, j.Hosts.Sites())
+	_, err = j.Session.Call(j.Site).WayBack(ctx, j.Hosts, r.Trial, j.Hosts.Sites())
 	return err
 }
 
@@ -160,7 +160,7 @@ func (j *Job) consent(ctx context.Context, p *plan.Plan, before string, letGo fu
 		return once, err
 	}
 	once()
-	again, err := j.Hold(ctx, j.Site, j.Hosts)
+	again, err := j.Session.Hold(ctx, j.Site, j.Hosts)
 	if err != nil {
 		return once, err
 	}
@@ -179,7 +179,7 @@ func (j *Job) plan(ctx context.Context, seen []observe.Host) (*plan.Plan, error)
 
 // unchanged stops the run if the host is not as it was when the plan was shown.
 func (j *Job) unchanged(ctx context.Context, before string) error {
-	hosts, err := j.Seen(ctx, j.Hosts)
+	hosts, err := j.Session.Seen(ctx, j.Hosts)
 	if err != nil {
 		return err
 	}
@@ -191,12 +191,12 @@ func (j *Job) unchanged(ctx context.Context, before string) error {
 
 // apply carries out a plan, keeps the journal, and says what is left if not all of it could be done.
 func (j *Job) apply(ctx context.Context, p *plan.Plan) (*apply.Result, error) {
-	record, err := begin(j.Hosts, j.Command)
+	record, err := begin(j.Hosts, j.Session.Command)
 	if err != nil {
 		return nil, err
 	}
 	pack.NoteRestarts(p)
-	result := record.carryOut(ctx, j.Watcher, j.Hosts, "step", p, j.parallel())
+	result := record.carryOut(ctx, j.Session.Watcher, j.Hosts, "step", p, j.parallel())
 	j.tellDoubts()
 	err = j.finish(ctx, record, p, result)
 	return result, errors.Join(err, record.end(outcome(err, j.Hosts.Redact)))
@@ -205,7 +205,7 @@ func (j *Job) apply(ctx context.Context, p *plan.Plan) (*apply.Result, error) {
 // tellDoubts tells of what hosts gave that is not used.
 func (j *Job) tellDoubts() {
 	for _, doubt := range j.Hosts.Doubts() {
-		j.Notice(j.Site.Key(), "%s", doubt)
+		j.Session.Notice(j.Site.Key(), "%s", doubt)
 	}
 }
 
@@ -244,7 +244,7 @@ func (j *Job) finish(ctx context.Context, record *Account, p *plan.Plan, r *appl
 // revert looks at what there is, and does what the operation says about it. It is not interrupted by Ctrl-C.
 func (j *Job) revert(of Reverter, record *Account, p *plan.Plan, r *apply.Result) error {
 	const cure = "orrery plan shows what is left, and orrery up or the same command brings it to an end"
-	seen, err := j.Seen(context.Background(), j.Hosts)
+	seen, err := j.Session.Seen(context.Background(), j.Hosts)
 	if err != nil {
 		return errors.Join(err, problem.New(problem.Left, "%d of %d steps are done", len(r.Done), len(p.Steps)).Try(cure))
 	}
@@ -253,7 +253,7 @@ func (j *Job) revert(of Reverter, record *Account, p *plan.Plan, r *apply.Result
 		return errors.Join(err, problem.New(problem.Left, "%d of %d steps are done", len(r.Done), len(p.Steps)).Try(cure))
 	}
 	j.Hosts.Place(back.Homes)
-	undone := record.carryOut(context.Background(), j.Watcher, j.Hosts, "undo", back, j.parallel())
+	undone := record.carryOut(context.Background(), j.Session.Watcher, j.Hosts, "undo", back, j.parallel())
 	for _, f := range undone.Failed {
 		j.failed("undo: ", f)
 	}
@@ -261,7 +261,7 @@ func (j *Job) revert(of Reverter, record *Account, p *plan.Plan, r *apply.Result
 		return problem.New(problem.Left, "failed, and these could not be put right: %s", subjects(undone)).Try(cure)
 	}
 	if err := j.Hosts.Settle(context.Background(), undone.Done); err != nil {
-		j.Trouble(j.Site.Key(), err) // the next run sweeps it away
+		j.Session.Trouble(j.Site.Key(), err) // the next run sweeps it away
 	}
 	return problem.New(problem.Undone, "failed; each node is where it was, or where it had come to, and goes on there").Try("mend the cause and run the same command")
 }
@@ -269,10 +269,10 @@ func (j *Job) revert(of Reverter, record *Account, p *plan.Plan, r *apply.Result
 // takeBack undoes what was done. It is not interrupted by Ctrl-C: half undone is worse than late.
 func (j *Job) takeBack(record *Account, p *plan.Plan, r *apply.Result) error {
 	back := wayback.Undo(p, append(r.Done, failedSteps(r)...))
-	undone := record.carryOut(context.Background(), j.Watcher, j.Hosts, "undo", back, j.parallel())
+	undone := record.carryOut(context.Background(), j.Session.Watcher, j.Hosts, "undo", back, j.parallel())
 	if undone.OK() {
 		if err := j.Hosts.Settle(context.Background(), nil); err != nil {
-			j.Trouble(j.Site.Key(), err) // the next run sweeps it away
+			j.Session.Trouble(j.Site.Key(), err) // the next run sweeps it away
 		}
 		return problem.New(problem.Undone, "failed; the %d steps that had been done were undone", len(r.Done)).
 			Try("mend the cause and run the same command")
@@ -287,15 +287,15 @@ func (j *Job) takeBack(record *Account, p *plan.Plan, r *apply.Result) error {
 // putBack lets the nodes of a batch that failed be what they were. What of that fails is said: the run has failed already.
 func (j *Job) putBack(record *Account, p *plan.Plan, r *apply.Result) {
 	back, left := wayback.PutBack(p, r.Done, failedSteps(r))
-	undone := record.carryOut(context.Background(), j.Watcher, j.Hosts, "undo", back, j.parallel())
+	undone := record.carryOut(context.Background(), j.Session.Watcher, j.Hosts, "undo", back, j.parallel())
 	for _, f := range undone.Failed {
 		j.failed("put back: ", f)
 	}
 	if restored := back.Nodes(); undone.OK() && len(restored) > 0 {
-		j.Notice(j.Site.Key(), "as before again: %s", phrase.List(restored, 12))
+		j.Session.Notice(j.Site.Key(), "as before again: %s", phrase.List(restored, 12))
 	}
 	if len(left) > 0 {
-		j.Notice(j.Site.Key(), "left as they are, because what they were cannot come back: %s", phrase.List(left, 12))
+		j.Session.Notice(j.Site.Key(), "left as they are, because what they were cannot come back: %s", phrase.List(left, 12))
 	}
 }
 
@@ -329,5 +329,5 @@ func subjects(r *apply.Result) string {
 
 // failed tells of a step that failed.
 func (j *Job) failed(during string, f apply.Failure) {
-	j.Watcher.Tell(Event{Kind: Trouble, Site: j.Site.Key(), Text: fmt.Sprintf("%s%s: %s: %v", during, f.Step.Title(), f.Step.Kind, f.Err), Err: f.Err})
+	j.Session.Watcher.Tell(Event{Kind: Trouble, Site: j.Site.Key(), Text: fmt.Sprintf("%s%s: %s: %v", during, f.Step.Title(), f.Step.Kind, f.Err), Err: f.Err})
 }

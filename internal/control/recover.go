@@ -29,17 +29,17 @@ func (j *Job) recoverSwitch(ctx context.Context) (done bool, err error) {
 		return false, problem.New(problem.HalfWay, "a switch of %s to release %s was interrupted, and what of the set is on %s is not known", r.Switch.Who, register.ReleaseNames(r.Switch.To), phrase.List(f.Unknown, 12)).At(j.Base.Key()).
 			Try("bring the host back and run orrery up, which brings the set to release %s; one that is lost for good is taken out of site.toml", register.ReleaseNames(r.Switch.End))
 	}
-	j.Notice(j.Base.Key(), "a switch of %s to release %s was interrupted; the set goes to release %s first", r.Switch.Who, register.ReleaseNames(r.Switch.To), register.ReleaseNames(r.Switch.End))
+	j.Session.Notice(j.Base.Key(), "a switch of %s to release %s was interrupted; the set goes to release %s first", r.Switch.Who, register.ReleaseNames(r.Switch.To), register.ReleaseNames(r.Switch.End))
 	all := []map[string]int{r.Switch.To, r.Switch.End, r.Active}
 	if r.Trial != nil {
 		all = append(all, map[string]int{"": r.Trial.Release})
 	}
 	for _, of := range all {
-		if err := j.Call(j.Base).Learn(ctx, f, of); err != nil {
+		if err := j.Session.Call(j.Base).Learn(ctx, f, of); err != nil {
 			return false, err
 		}
 	}
-	seen, err := j.Seen(ctx, f)
+	seen, err := j.Session.Seen(ctx, f)
 	if err != nil {
 		return false, err
 	}
@@ -57,11 +57,11 @@ func (j *Job) recoverSwitch(ctx context.Context) (done bool, err error) {
 			Try("fix the cause and run the same command again")
 	}
 	if back && r.Trial != nil {
-		j.TellTrialEnd(ctx, j.Base, r.Trial.Release, observe.Reverted, trial.RolledBack)
+		j.Session.TellTrialEnd(ctx, j.Base, r.Trial.Release, observe.Reverted, trial.RolledBack)
 	}
 	if r, err = f.ReadReleases(ctx); err != nil {
 		return false, err
 	}
 	j.Hosts.ForgetLive() // it read what was live when this run began, and now another release may be
-	return true, j.Call(j.Base).LearnLive(ctx, j.Hosts)
+	return true, j.Session.Call(j.Base).LearnLive(ctx, j.Hosts)
 }

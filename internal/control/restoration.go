@@ -74,7 +74,7 @@ func (j *Job) settleRestore(ctx context.Context, seen []observe.Host) ([]observe
 		return nil, err
 	}
 	if len(over) > 0 {
-		r.Notice(r.key(), "host %s says that the restore came to its end there before; what it has now stays as it is", phrase.List(over, 12))
+		r.Session.Notice(r.key(), "host %s says that the restore came to its end there before; what it has now stays as it is", phrase.List(over, 12))
 		return seen, nil
 	}
 	switch {
@@ -83,7 +83,7 @@ func (j *Job) settleRestore(ctx context.Context, seen []observe.Host) ([]observe
 	case r.Backup != "":
 		err = problem.New(problem.Surprise, "not all hosts have their part of this backup").Try("run the same command again")
 	case r.part.Untouched() && len(r.Hosts.Unknown) == 0:
-		r.Notice(r.key(), "a restore of %s was interrupted before it had touched anything; what it had laid down is removed", r.key())
+		r.Session.Notice(r.key(), "a restore of %s was interrupted before it had touched anything; what it had laid down is removed", r.key())
 		err = r.advance(ctx, backup.ToDrop)
 	default: // it touched nothing; if there was nothing before, no node is made without what it had
 		return seen, nil
@@ -91,7 +91,7 @@ func (j *Job) settleRestore(ctx context.Context, seen []observe.Host) ([]observe
 	if err != nil {
 		return nil, err
 	}
-	return r.Seen(ctx, r.Hosts)
+	return r.Session.Seen(ctx, r.Hosts)
 }
 
 func (r *restoring) key() string { return r.Site.Key() }
@@ -128,7 +128,7 @@ func (r *restoring) whole() (whole bool, over []string, err error) {
 // settle takes down what was there, and has all hosts put their parts in place.
 func (r *restoring) settle(ctx context.Context, seen []observe.Host) error {
 	if r.Backup == "" {
-		r.Notice(r.key(), "a restore of %s from %s was interrupted; it is brought to its end first", r.key(), r.part.From)
+		r.Session.Notice(r.key(), "a restore of %s from %s was interrupted; it is brought to its end first", r.key(), r.part.From)
 	}
 	if !r.part.Going && ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -148,7 +148,7 @@ func (r *restoring) settle(ctx context.Context, seen []observe.Host) error {
 		return err
 	}
 	r.Hosts.ForgetLive() // it read what was live when this run began
-	return r.Call(r.Site).LearnLive(ctx, r.Hosts)
+	return r.Session.Call(r.Site).LearnLive(ctx, r.Hosts)
 }
 
 // clear takes down what was there, with its data; while a host is left out, only of the nodes that come back. Until all hosts have
@@ -164,7 +164,7 @@ func (r *restoring) clear(ctx context.Context, seen []observe.Host) error {
 		}
 	}
 	p := plan.Down(r.Site, seen, goal)
-	if err := r.journalled(r.Hosts, func(account *Account) error { return r.CarryOutOn(ctx, account, r.Hosts, p.Steps) }); err != nil {
+	if err := r.Session.journalled(r.Hosts, func(account *Account) error { return r.Session.CarryOutOn(ctx, account, r.Hosts, p.Steps) }); err != nil {
 		return err
 	}
 	return r.advance(ctx, backup.ToClear)
@@ -208,11 +208,11 @@ func (j *Job) endRestore(ctx context.Context, seen []observe.Host) error {
 			if !h.Local() {
 				line = fmt.Sprintf("host %s: %s", h.Name, line)
 			}
-			j.Notice(j.Site.Key(), "%s", line)
+			j.Session.Notice(j.Site.Key(), "%s", line)
 		}
 		if !part.Opened {
 			once.Do(func() {
-				j.Notice(j.Site.Key(), "generated secrets and SSH host keys were made anew, and roles that have secrets applied anew; data that was made with the former secrets may not accept them")
+				j.Session.Notice(j.Site.Key(), "generated secrets and SSH host keys were made anew, and roles that have secrets applied anew; data that was made with the former secrets may not accept them")
 			})
 		}
 		return err

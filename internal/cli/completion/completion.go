@@ -31,8 +31,8 @@ type Offer func(words) ([]string, cobra.ShellCompDirective)
 
 // words are those that may stand where something has been typed already.
 type words struct {
-	*control.Session
-	typed string
+	Session *control.Session
+	typed   string
 }
 
 const (
@@ -155,7 +155,7 @@ func (a words) hosts() ([]string, cobra.ShellCompDirective) {
 
 // site gives the site that is meant; an empty one if it cannot be read: completion never fails aloud.
 func (a words) site() *site.Site {
-	s, err := a.Load()
+	s, err := a.Session.Load()
 	if err != nil {
 		return &site.Site{}
 	}
@@ -237,7 +237,7 @@ func (a words) pathsIn(name, begin string) []string {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	s := a.site()
-	if _, err := control.Declared(s, name); err != nil || a.Allowed() != nil {
+	if _, err := control.Declared(s, name); err != nil || a.Session.Allowed() != nil {
 		return nil
 	}
 	in, err := way.Into(ctx, a.Session, s, name)
@@ -302,7 +302,7 @@ func (a words) twins() ([]string, cobra.ShellCompDirective) {
 	original.Twin = ""
 	of := words{Session: &original}.site().Name
 	var some []string
-	for _, r := range a.Twins() {
+	for _, r := range a.Session.Twins() {
 		if of == "" || r.Site == of {
 			some = append(some, r.Options.Name+"\tof "+r.Site+", "+r.Options.Owner+"'s")
 		}
@@ -313,7 +313,7 @@ func (a words) twins() ([]string, cobra.ShellCompDirective) {
 // sites gives the names of the sites that are up; a directory will do, too.
 func (a words) sites() ([]string, cobra.ShellCompDirective) {
 	var some []string
-	for _, m := range a.SitesUp() {
+	for _, m := range a.Session.SitesUp() {
 		if m.Twin == "" {
 			some = append(some, m.Site+"\t"+m.Dir)
 		}

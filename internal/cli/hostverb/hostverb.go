@@ -22,7 +22,7 @@ import (
 
 // A Face is what verbs share: on whose behalf they act, and where they print.
 type Face struct {
-	*control.Session
+	Session  *control.Session
 	Out, Err io.Writer
 	OnHosts  func(do func(context.Context, *site.Site, []string) error) func(*cobra.Command, []string) error // what is done with the site that is meant
 	Without  func(*cobra.Command)                                                                            // the flag that leaves hosts out

@@ -18,7 +18,7 @@ import (
 
 // A Face is what verbs share: on whose behalf they act, and where they print.
 type Face struct {
-	*control.Session
+	Session  *control.Session
 	Out, Err io.Writer
 	Tell     func(error)                                                     // prints a problem
 	Without  func(*cobra.Command)                                            // the flag that leaves hosts out

@@ -22,7 +22,7 @@ import (
 
 // verbs are those of one call of the program.
 type verbs struct {
-	*control.Session
+	Session  *control.Session
 	in       io.Reader
 	out, err io.Writer
 }
@@ -48,7 +48,7 @@ The verbs below do to hosts what befalls hosts. They work in that shell, and in 
 			return nil
 		},
 		RunE: v.asRoot(func(c *cobra.Command, args []string) error {
-			s, err := v.Load()
+			s, err := v.Session.Load()
 			if err != nil {
 				return err
 			}
@@ -70,7 +70,7 @@ The verbs below do to hosts what befalls hosts. They work in that shell, and in 
 // asRoot is what a verb does that is for root only.
 func (v *verbs) asRoot(do run) run {
 	return func(c *cobra.Command, args []string) error {
-		if err := v.Allowed(); err != nil {
+		if err := v.Session.Allowed(); err != nil {
 			return err
 		}
 		return do(c, args)
@@ -85,7 +85,7 @@ func (v *verbs) befall(use, short string, do func(rehearsal.Host) error) *cobra.
 // onHost does something with the host that the first argument names.
 func (v *verbs) onHost(do func(h rehearsal.Host, args []string) error) run {
 	return v.asRoot(func(_ *cobra.Command, args []string) error {
-		s, err := v.Load()
+		s, err := v.Session.Load()
 		if err != nil {
 			return err
 		}
@@ -146,7 +146,7 @@ less than %s without an answer is no gap. A node that goes with its host asks no
 }
 
 func (v *verbs) measure(ctx context.Context, args []string) error {
-	s, err := v.Load()
+	s, err := v.Session.Load()
 	if err != nil {
 		return err
 	}

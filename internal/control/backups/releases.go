@@ -61,7 +61,7 @@ func (r *restoring) vouched(ctx context.Context, fresh bool) error {
 	if len(hosts.Elsewhere(r.site)) == 0 {
 		return nil
 	}
-	lock, err := sitefile.ReadLock(r.SiteDir)
+	lock, err := sitefile.ReadLock(r.Session.SiteDir)
 	if err != nil {
 		return err
 	}

@@ -94,10 +94,10 @@ func meant(ctx context.Context, c *control.Session, r *backup.Repair, target str
 
 // A search is one for what hosts gave to backups that have lost it.
 type search struct {
-	*control.Session
-	key   string
-	fleet *apply.Fleet
-	in    *vault.Repository
+	Session *control.Session
+	key     string
+	fleet   *apply.Fleet
+	in      *vault.Repository
 }
 
 // ask asks the hosts that gave it. One that fails ends nothing: others may have something all the same.
@@ -116,7 +116,7 @@ func (s *search) ask(ctx context.Context, wanted map[vault.Digest]bool, into bac
 	}
 	for i, why := range failed {
 		if why != nil && err == nil {
-			s.Watcher.Tell(control.Event{Kind: control.Trouble, Site: s.key, Text: fmt.Sprintf("host %s gives back nothing more of what is damaged: %v", s.fleet.All[i].Name, why)})
+			s.Session.Watcher.Tell(control.Event{Kind: control.Trouble, Site: s.key, Text: fmt.Sprintf("host %s gives back nothing more of what is damaged: %v", s.fleet.All[i].Name, why)})
 		}
 	}
 	return err

@@ -90,7 +90,7 @@ func (r *restoring) again() string {
 }
 
 func (r *restoring) notice(format string, args ...any) {
-	r.Watcher.Tell(control.Event{Kind: control.Notice, Site: r.key(), Text: fmt.Sprintf(format, args...)})
+	r.Session.Watcher.Tell(control.Event{Kind: control.Notice, Site: r.key(), Text: fmt.Sprintf(format, args...)})
 }
 
 func (r *restoring) run(ctx context.Context) (done *control.Restored, err error) {
@@ -101,7 +101,7 @@ func (r *restoring) run(ctx context.Context) (done *control.Restored, err error)
 	if err != nil {
 		return nil, err
 	}
-	files := &backup.Restore{From: r.from, Manifest: r.manifest, With: with, Dirs: r.Dirs, Key: r.key()}
+	files := &backup.Restore{From: r.from, Manifest: r.manifest, With: with, Dirs: r.Session.Dirs, Key: r.key()}
 	if r.secrets, err = files.Secrets(); err != nil {
 		return nil, err
 	}
@@ -112,13 +112,13 @@ func (r *restoring) run(ctx context.Context) (done *control.Restored, err error)
 	touched := false
 	defer func() {
 		if err != nil && fresh && !touched {
-			err = errors.Join(err, tree.RemoveAll(r.SiteDir))
+			err = errors.Join(err, tree.RemoveAll(r.Session.SiteDir))
 		}
 	}()
-	if err := r.AllowedOn(r.site); err != nil {
+	if err := r.Session.AllowedOn(r.site); err != nil {
 		return nil, err
 	}
-	if err := r.MayChange(r.site); err != nil {
+	if err := r.Session.MayChange(r.site); err != nil {
 		return nil, err
 	}
 	if err := r.vouched(ctx, fresh); err != nil {
@@ -154,14 +154,14 @@ func (r *restoring) declare(ctx context.Context, files *backup.Restore) (fresh b
 	switch {
 	case dir != "":
 	case r.twin != "" && len(r.manifest.Hosts) == 0:
-		dir = filepath.Join(r.Dirs.Site(r.key()), "site")
+		dir = filepath.Join(r.Session.Dirs.Site(r.key()), "site")
 	default:
 		dir = r.manifest.Site
 	}
 	if dir, err = filepath.Abs(dir); err != nil {
 		return false, err
 	}
-	files.SiteDir, r.SiteDir, r.Twin = dir, dir, ""
+	files.SiteDir, r.Session.SiteDir, r.Session.Twin = dir, dir, ""
 	if fresh, err = files.LaySite(ctx); err != nil {
 		return false, err
 	}
@@ -170,7 +170,7 @@ func (r *restoring) declare(ctx context.Context, files *backup.Restore) (fresh b
 			return false, r.other
 		}
 	}
-	if r.site, err = r.Load(); err != nil && r.other != nil {
+	if r.site, err = r.Session.Load(); err != nil && r.other != nil {
 		return false, r.other // it is of no site
 	}
 	if err == nil && r.site.Name != r.manifest.Site {
@@ -184,7 +184,7 @@ func (r *restoring) declare(ctx context.Context, files *backup.Restore) (fresh b
 
 // look asks the hosts that are not left out for what is there.
 func (r *restoring) look(ctx context.Context) (seen []observe.Host, err error) {
-	if r.fleet, err = r.Hosts(ctx, r.site); err != nil {
+	if r.fleet, err = r.Session.Hosts(ctx, r.site); err != nil {
 		return nil, err
 	}
 	return r.fleet.Observe(ctx)
@@ -211,7 +211,7 @@ func (r *restoring) agree(ctx context.Context, seen []observe.Host) error {
 		return r.other
 	}
 	if r.other != nil {
-		r.notice("the site directory %s is another than in the backup, and stays as it is", r.SiteDir)
+		r.notice("the site directory %s is another than in the backup, and stays as it is", r.Session.SiteDir)
 	}
 	if err := r.place(seen); err != nil {
 		return err
@@ -232,24 +232,24 @@ func (r *restoring) agree(ctx context.Context, seen []observe.Host) error {
 		if missing := r.manifest.Missing(); len(missing) > 0 {
 			why += fmt.Sprintf(" The backup has nothing of host %s, which was left out.", phrase.List(missing, 12))
 		}
-		if _, err := r.Asker.Ask(control.Question{About: control.Replace, Site: r.site.Name, Why: why}); err != nil {
+		if _, err := r.Session.Asker.Ask(control.Question{About: control.Replace, Site: r.site.Name, Why: why}); err != nil {
 			return err
 		}
-		if _, err := r.AskProduction(r.site, why); err != nil {
+		if _, err := r.Session.AskProduction(r.site, why); err != nil {
 			return err
 		}
 	}
 	outside := r.outside()
 	if !r.was && r.o.Replace && len(outside) > 0 {
 		why := fmt.Sprintf("What is in these directories would be deleted permanently: %s.", phrase.List(outside, 100))
-		if _, err := r.Asker.Ask(control.Question{About: control.Replace, Site: r.site.Name, Why: why}); err != nil {
+		if _, err := r.Session.Asker.Ask(control.Question{About: control.Replace, Site: r.site.Name, Why: why}); err != nil {
 			return err
 		}
 	}
 	if len(outside) > 0 {
-		why := fmt.Sprintf("Volumes in the backup would go to directories outside %s: %s.", r.Dirs.State, phrase.List(outside, 100))
-		if _, err := r.Asker.Ask(control.Question{About: control.Paths, Site: r.site.Name, Why: why}); err != nil {
-			return problem.New(problem.Refused, "volumes in the backup would go to directories outside %s: %s; nothing was done", r.Dirs.State, phrase.List(outside, 8)).
+		why := fmt.Sprintf("Volumes in the backup would go to directories outside %s: %s.", r.Session.Dirs.State, phrase.List(outside, 100))
+		if _, err := r.Session.Asker.Ask(control.Question{About: control.Paths, Site: r.site.Name, Why: why}); err != nil {
+			return problem.New(problem.Refused, "volumes in the backup would go to directories outside %s: %s; nothing was done", r.Session.Dirs.State, phrase.List(outside, 8)).
 				Try("type %s when asked, or say --yes-paths %s", r.site.Name, r.site.Name)
 		}
 	}
@@ -263,7 +263,7 @@ func (r *restoring) stage(ctx context.Context) error {
 	if r.releases, err = r.liveReleases(ctx); err != nil {
 		return err
 	}
-	watch := r.Watcher.Bytes("restore")
+	watch := r.Session.Watcher.Bytes("restore")
 	defer watch.Close()
 	shelf, err := r.shelve(vault.NewPieces(r.from))
 	if err != nil {
@@ -327,5 +327,5 @@ func (r *restoring) bring(ctx context.Context) (*control.Restored, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &control.Restored{Site: r.site, Title: r.title, Dir: r.SiteDir, Nodes: names}, nil
+	return &control.Restored{Site: r.site, Title: r.title, Dir: r.Session.SiteDir, Nodes: names}, nil
 }

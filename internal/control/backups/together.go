@@ -23,10 +23,10 @@ import (
 
 // A together is a backup of a site on its hosts that is being taken.
 type together struct {
-	*control.Session
-	fleet *apply.Fleet
-	into  *backup.Together
-	order ferry.Order
+	Session *control.Session
+	fleet   *apply.Fleet
+	into    *backup.Together
+	order   ferry.Order
 
 	read, ready *snapshots.Gathering
 	tempo       *snapshots.Tempo
@@ -204,7 +204,7 @@ func (t *together) releases(ctx context.Context, dir string) error {
 	}
 	delete(numbers, 0)
 	for number := range numbers {
-		at, err := t.Call(t.into.Set.Site).Edition(ctx, t.fleet, number, dir)
+		at, err := t.Session.Call(t.into.Set.Site).Edition(ctx, t.fleet, number, dir)
 		if err != nil {
 			return err
 		}

@@ -17,13 +17,13 @@ import (
 func (r *restoring) asTwin(ctx context.Context) error {
 	r.original = r.site
 	var record twin.Record
-	is, err := r.Call(r.original).OneTwin(ctx, r.twin)
+	is, err := r.Session.Call(r.original).OneTwin(ctx, r.twin)
 	switch {
 	case err == nil:
 		record, r.known = is.Record, true
 	case problem.Is(err, problem.Mistake): // there is none
 		record = twin.Record{
-			Site: r.original.Name, Dir: r.SiteDir, Options: twin.Options{Name: r.twin, Owner: control.Who()}, Volumes: r.begins(), Filled: true, Created: time.Now().UTC().Truncate(time.Second),
+			Site: r.original.Name, Dir: r.Session.SiteDir, Options: twin.Options{Name: r.twin, Owner: control.Who()}, Volumes: r.begins(), Filled: true, Created: time.Now().UTC().Truncate(time.Second),
 		}
 		record.Hosts = hosts.Names(r.original)
 		if r.manifest.Partial {
@@ -33,7 +33,7 @@ func (r *restoring) asTwin(ctx context.Context) error {
 		return err
 	}
 	r.record, r.Session.Twin = record, r.twin
-	r.Know(record)
+	r.Session.Know(record)
 	r.site, err = twin.Of(r.original, record.Options)
 	return err
 }
@@ -47,7 +47,7 @@ func (r *restoring) note(ctx context.Context) (undo func() error, err error) {
 	if r.twin == "" {
 		return nothing, nil
 	}
-	err = r.Call(r.site).RecordTwin(ctx, r.record)
+	err = r.Session.Call(r.site).RecordTwin(ctx, r.record)
 	if r.known || err != nil {
 		return nothing, err
 	}

@@ -45,7 +45,7 @@ type Proof struct {
 	Twin   twin.Record
 	Kept   bool // the twin is left
 
-	*control.Session
+	Session  *control.Session
 	options  Options
 	watcher  Watcher
 	original *site.Site

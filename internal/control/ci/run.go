@@ -24,7 +24,7 @@ func (p *Proof) Run(ctx context.Context) error {
 		return err
 	}
 	// Whoever finds the twin later knows by this lock whether the run that made it still lives.
-	lock, err := host.TakeLock(ctx, p.lock(p.Twin.Key()), p.Holder())
+	lock, err := host.TakeLock(ctx, p.lock(p.Twin.Key()), p.Session.Holder())
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (p *Proof) prove(ctx context.Context) error {
 		})
 		return err
 	}
-	f, err := p.Hosts(ctx, p.site)
+	f, err := p.Session.Hosts(ctx, p.site)
 	if err != nil {
 		return err
 	}

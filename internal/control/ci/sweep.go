@@ -13,7 +13,7 @@ import (
 )
 
 // lock is held by the run that has made a twin.
-func (p *Proof) lock(key string) string { return filepath.Join(p.Dirs.Site(key), "ci.lock") }
+func (p *Proof) lock(key string) string { return filepath.Join(p.Session.Dirs.Site(key), "ci.lock") }
 
 // sweep ends the twins of runs that were killed. One that was left on purpose has no such lock.
 func (p *Proof) sweep(ctx context.Context) error {
@@ -22,7 +22,7 @@ func (p *Proof) sweep(ctx context.Context) error {
 		return err
 	}
 	for _, path := range locks {
-		lock, err := host.TakeLock(ctx, path, p.Holder())
+		lock, err := host.TakeLock(ctx, path, p.Session.Holder())
 		if err != nil {
 			continue // its run lives
 		}
@@ -36,9 +36,9 @@ func (p *Proof) sweep(ctx context.Context) error {
 }
 
 func (p *Proof) sweepOne(ctx context.Context, key string) error {
-	record, err := p.ReadTwin(key)
+	record, err := p.Session.ReadTwin(key)
 	if errors.Is(err, os.ErrNotExist) { // it was killed before there was a twin
-		return p.Dirs.RemoveSite(key)
+		return p.Session.Dirs.RemoveSite(key)
 	}
 	if err != nil {
 		return err
@@ -54,5 +54,5 @@ func (p *Proof) end(ctx context.Context, r twin.Record) error {
 	if err := twins.Destroy(ctx, &b, r.Options.Name); err != nil && !problem.Is(err, problem.Mistake) { // there may be none yet
 		return err
 	}
-	return p.Dirs.RemoveSite(r.Key()) // with the lock of this run
+	return p.Session.Dirs.RemoveSite(r.Key()) // with the lock of this run
 }

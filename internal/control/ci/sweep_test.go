@@ -16,7 +16,7 @@ func TestSweep(t *testing.T) {
 	dir := t.TempDir()
 	p := &Proof{Session: &control.Session{Register: register.Register{Dirs: host.Dirs{State: dir, Run: dir}}, Command: "orrery ci"}, original: &site.Site{Name: "karoo"}}
 	for _, key := range []string{"karoo.ci-dead", "karoo.ci-alive", "karoo.ci-kept", "karoo.dev", "other.ci-dead"} {
-		if err := os.MkdirAll(p.Dirs.Site(key), 0o700); err != nil {
+		if err := os.MkdirAll(p.Session.Dirs.Site(key), 0o700); err != nil {
 			t.Fatal(err)
 		}
 		if key == "karoo.ci-kept" {
@@ -26,7 +26,7 @@ func TestSweep(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	alive, err := host.TakeLock(t.Context(), p.lock("karoo.ci-alive"), p.Holder())
+	alive, err := host.TakeLock(t.Context(), p.lock("karoo.ci-alive"), p.Session.Holder())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func TestSweep(t *testing.T) {
 	if err := p.sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	left, _ := filepath.Glob(p.Dirs.Site("*"))
+	left, _ := filepath.Glob(p.Session.Dirs.Site("*"))
 	for i := range left {
 		left[i] = filepath.Base(left[i])
 	}

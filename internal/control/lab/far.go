@@ -56,7 +56,7 @@ func Read(path, name string) (*experiment.Experiment, error) {
 
 // A far run is done on another host, whose bundle comes here.
 type far struct {
-	*control.Session
+	Session *control.Session
 	watcher Watcher
 	Options
 	host site.Host
@@ -80,7 +80,7 @@ func (f *far) run(ctx context.Context) (made *Written, err error) {
 	}
 	defer work.Remove()
 	f.work = work.Path
-	link, err := f.Call(&site.Site{Hosts: []site.Host{f.host}}).Link(ctx, f.host)
+	link, err := f.Session.Call(&site.Site{Hosts: []site.Host{f.host}}).Link(ctx, f.host)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +128,7 @@ func (f *far) measure(ctx context.Context, link *remote.Link, x remote.Experimen
 		laid <- err
 	}()
 	heard := newHearing(f.watcher, f.host.Name, f.Experiment, func(text string) {
-		f.Watcher.Tell(control.Event{Kind: control.Progress, Text: f.host.Name + ": " + text})
+		f.Session.Watcher.Tell(control.Event{Kind: control.Progress, Text: f.host.Name + ": " + text})
 	})
 	done = link.Measure(ctx, x, heard.hear, in)
 	f.watcher.Close()

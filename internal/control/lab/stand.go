@@ -29,7 +29,7 @@ import (
 
 // A stand is the stand of an experiment on this host: a site like any other, but that it is not there for longer than the run.
 type stand struct {
-	*control.Session
+	Session *control.Session
 	*setting.Stand
 	site  *site.Site
 	hosts *apply.Fleet
@@ -80,7 +80,7 @@ func newStand(ctx context.Context, c *control.Session, e *experiment.Experiment,
 // begin makes the settings. What a run that was killed has left of its own is removed first: up would leave a node alone that was
 // just about to be destroyed.
 func (s *stand) begin(ctx context.Context, aside func() (control.Watcher, func())) error {
-	if tree.Exists(s.Dirs.Site(s.site.Key())) {
+	if tree.Exists(s.Session.Dirs.Site(s.site.Key())) {
 		err := s.quietly(aside, func() error { return s.clear(ctx) })
 		if err != nil {
 			return err
@@ -107,7 +107,7 @@ func (s *stand) down(ctx context.Context) error {
 		return err
 	}
 	var err error
-	for _, dir := range []string{s.Dirs.Site(s.site.Key()), filepath.Join(s.Dirs.Run, "lab")} {
+	for _, dir := range []string{s.Session.Dirs.Site(s.site.Key()), filepath.Join(s.Session.Dirs.Run, "lab")} {
 		err = errors.Join(err, tree.RemoveAll(dir))
 	}
 	return err
@@ -171,7 +171,7 @@ func (s *stand) ground(ctx context.Context) (*setting.Ground, error) {
 	}
 	g, err := s.Places(s.site, setting.Here{
 		Engine: func(name string) engine.Engine { return near.ByName()[name] },
-		Tree:   image.Open(s.Session.Dirs.State).Tree, Tools: tools, Run: s.Dirs.Run,
+		Tree:   image.Open(s.Session.Dirs.State).Tree, Tools: tools, Run: s.Session.Dirs.Run,
 	})
 	if err != nil {
 		return nil, err

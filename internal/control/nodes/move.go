@@ -27,10 +27,10 @@ type Moved struct {
 // A Moving is the operation that moves nodes to other hosts. If it fails before a node was given away, that goes on where it was.
 type Moving struct {
 	control.Plain
-	*control.Session
-	Site  *site.Site
-	Fleet *apply.Fleet
-	To    map[string]string // node -> host
+	Session *control.Session
+	Site    *site.Site
+	Fleet   *apply.Fleet
+	To      map[string]string // node -> host
 }
 
 // Job returns the job that carries out the move as do says, which is the move itself, or embeds it.
@@ -40,7 +40,7 @@ func (m *Moving) Job(do control.Operation) *control.Job {
 
 // Plan returns the steps of the move.
 func (m *Moving) Plan(ctx context.Context, seen []observe.Host) (*plan.Plan, error) {
-	if err := m.Call(m.Site).Learn(ctx, m.Fleet, beside(seen, m.To)); err != nil {
+	if err := m.Session.Call(m.Site).Learn(ctx, m.Fleet, beside(seen, m.To)); err != nil {
 		return nil, err
 	}
 	p, err := plan.MoveNodes(m.Site, seen, plan.Goal{Releases: m.Fleet.Sites()}, m.To)

@@ -65,7 +65,7 @@ func Stage(ctx context.Context, c *control.Session, s *site.Site, selectors []st
 // A staging makes a release in quarantine.
 type staging struct {
 	control.Plain
-	*control.Session
+	Session      *control.Session
 	site, staged *site.Site // staged is the site of the quarantine
 	hosts        *apply.Fleet
 	goal         plan.Goal
@@ -98,7 +98,7 @@ func (t *staging) Begin(ctx context.Context) error {
 	if t.hosts.Site() != t.staged { // of the copy that is kept already
 		return nil
 	}
-	return t.Call(t.site).Keep(ctx, t.hosts, t.staged, t.options.Release, control.Who())
+	return t.Session.Call(t.site).Keep(ctx, t.hosts, t.staged, t.options.Release, control.Who())
 }
 
 // giveUp takes down that rollback returns to a release no longer.

@@ -24,15 +24,15 @@ import (
 
 // A change is a switch of a set of nodes to other releases.
 type change struct {
-	*control.Session
-	site   *site.Site
-	hosts  *apply.Fleet
-	to     map[string]int // node -> release
-	back   bool           // to what was live before; interrupted, it is brought to its end and not taken back
-	trial  *observe.Trial // that it begins; nil: none
-	why    string         // it goes back: for the record of a trial that ends so
-	ends   *observe.Trial // the one that it ends, and nothing if that is over; nil: whatever is on trial
-	before observe.Releases
+	Session *control.Session
+	site    *site.Site
+	hosts   *apply.Fleet
+	to      map[string]int // node -> release
+	back    bool           // to what was live before; interrupted, it is brought to its end and not taken back
+	trial   *observe.Trial // that it begins; nil: none
+	why     string         // it goes back: for the record of a trial that ends so
+	ends    *observe.Trial // the one that it ends, and nothing if that is over; nil: whatever is on trial
+	before  observe.Releases
 
 	live    map[string]int // what was live of the set when the switch was planned
 	planned *plan.Plan
@@ -163,7 +163,7 @@ func (t *change) run(ctx context.Context) (*Switched, error) {
 		made.Skew, made.Outage = result.Measured(t.planned)
 	}
 	if trial := t.before.Trial; result != nil && t.back && trial != nil {
-		t.TellTrialEnd(ctx, t.site, trial.Release, observe.Reverted, t.why)
+		t.Session.TellTrialEnd(ctx, t.site, trial.Release, observe.Reverted, t.why)
 	}
 	return made, nil
 }
@@ -174,7 +174,7 @@ func (t *change) Plan(ctx context.Context, seen []observe.Host) (*plan.Plan, err
 	if err := t.may(t.live); err != nil {
 		return nil, err
 	}
-	if err := t.Call(t.site).Learn(ctx, t.hosts, t.live); err != nil {
+	if err := t.Session.Call(t.site).Learn(ctx, t.hosts, t.live); err != nil {
 		return nil, err
 	}
 	if seen = slices.Clone(seen); len(seen) > 1 || t.apart() { // what is taken back on one of them is still under way on others
@@ -276,7 +276,7 @@ func (t *change) Commit(ctx context.Context) error {
 		return nil
 	}
 	t.hosts.ForgetLive()
-	if err := t.Call(t.site).BeginTrial(ctx, t.hosts, t.trial, t.hosts.Sites()); err != nil {
+	if err := t.Session.Call(t.site).BeginTrial(ctx, t.hosts, t.trial, t.hosts.Sites()); err != nil {
 		return problem.New(problem.HalfWay, "the release is live, and its trial could not begin").At(t.site.Key()).Because(err).Try("orrery up returns to what was live before")
 	}
 	return nil
@@ -312,7 +312,7 @@ func (t *change) explain(err error, live map[string]int) error {
 
 // halfWay says of each node at which release it is.
 func (t *change) halfWay(cause error) error {
-	hosts, err := t.Seen(context.Background(), t.hosts)
+	hosts, err := t.Session.Seen(context.Background(), t.hosts)
 	if err != nil {
 		return problem.New(problem.HalfWay, "the switch failed and could not be fully undone; where the set is cannot be seen").At(t.site.Key()).Because(errors.Join(cause, err)).
 			Try("when all hosts answer, the next orrery up, switch or rollback first brings the set to one release")
@@ -365,5 +365,5 @@ func (t *change) tellFailedSwitch(ctx context.Context, err error) {
 		e.Release = &number
 		break
 	}
-	t.Tell(ctx, t.site, e)
+	t.Session.Tell(ctx, t.site, e)
 }

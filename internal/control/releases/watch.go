@@ -115,7 +115,7 @@ func goBack(ctx context.Context, c *control.Session, s *site.Site, t *change, wh
 		return err
 	}
 	t.Session = c.WithoutOverdue().Patiently()
-	t.Asker = control.Agreed{} // to the trial, when it began
+	t.Session.Asker = control.Agreed{} // to the trial, when it began
 	if _, err := t.run(ctx); err != nil && !errors.Is(err, errTrialOver) {
 		return err
 	}

@@ -107,20 +107,20 @@ func vouchOwn(ctx context.Context, c *control.Session, s *site.Site) error {
 
 // A joining is of a host to a site, as that is with it.
 type joining struct {
-	*control.Session
-	site *site.Site
-	name string
-	call *hosts.Call // with it
+	Session *control.Session
+	site    *site.Site
+	name    string
+	call    *hosts.Call // with it
 }
 
 func (j *joining) say(format string, args ...any) {
-	j.Watcher.Tell(control.Event{Kind: control.Progress, Site: j.site.Key(), Text: fmt.Sprintf(format, args...)})
+	j.Session.Watcher.Tell(control.Event{Kind: control.Progress, Site: j.site.Key(), Text: fmt.Sprintf(format, args...)})
 }
 
 // reach reaches the host, and all others: what it is must not contradict what they are. A host that is new to the site must not have nodes of one that is called so.
 func (j *joining) reach(ctx context.Context, fresh bool) error {
 	j.say("reaching host %s", j.name)
-	f, silent, err := j.Reached(ctx, j.site)
+	f, silent, err := j.Session.Reached(ctx, j.site)
 	if err == nil {
 		err = silent
 	}
@@ -170,7 +170,7 @@ func (j *joining) outfit(ctx context.Context) ([]string, error) {
 // check checks the hosts. The new one must be well; what is wrong with others is said, and keeps nobody from joining but for what concerns both.
 func (j *joining) check(ctx context.Context) (hosts.State, error) {
 	j.say("checking host %s, and whether the hosts reach one another", j.name)
-	all := j.Call(everywhere(j.site)).Check(ctx)
+	all := j.Session.Call(everywhere(j.site)).Check(ctx)
 	i := slices.IndexFunc(all, func(s hosts.State) bool { return s.Host == j.name })
 	state := all[i]
 	for k := range all {

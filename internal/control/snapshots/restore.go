@@ -77,7 +77,7 @@ func Once(ctx context.Context, c *control.Session, account *control.Account, s *
 
 // A restoring puts nodes back as they were in a snapshot.
 type restoring struct {
-	*control.Session
+	Session *control.Session
 	Restored
 	site    *site.Site
 	fleet   *apply.Fleet
@@ -103,10 +103,10 @@ type (
 // agree gets the consent to lose what was written since.
 func (r *restoring) agree() error {
 	why := fmt.Sprintf("What %s of %s and their volumes have written since %s would be lost.", phrase.Count(len(r.nodes), "node"), r.site.Name, r.from.Time.Local().Format(time.DateTime))
-	if _, err := r.Asker.Ask(control.Question{About: control.Restore, Site: r.site.Name, Why: why}); err != nil {
+	if _, err := r.Session.Asker.Ask(control.Question{About: control.Restore, Site: r.site.Name, Why: why}); err != nil {
 		return err
 	}
-	_, err := r.AskProduction(r.site, why)
+	_, err := r.Session.AskProduction(r.site, why)
 	return err
 }
 
@@ -198,7 +198,7 @@ func (r *restoring) mayGoOn(ctx context.Context) error {
 
 // run puts the nodes back: all of them, on all hosts, or none.
 func (r *restoring) run(ctx context.Context) error {
-	if err := r.CarryOutOn(ctx, r.account, r.fleet, r.stops()); err != nil {
+	if err := r.Session.CarryOutOn(ctx, r.account, r.fleet, r.stops()); err != nil {
 		return errors.Join(err, r.startFormer(ctx))
 	}
 	on, names := &apply.Fleet{}, map[string][]string{}
@@ -245,9 +245,9 @@ func (r *restoring) run(ctx context.Context) error {
 
 // prove starts the nodes. If that fails, they are ended, so that what was there before can come back.
 func (r *restoring) prove(ctx context.Context) error {
-	err := r.CarryOutOn(ctx, r.account, r.fleet, r.starts())
+	err := r.Session.CarryOutOn(ctx, r.account, r.fleet, r.starts())
 	if err != nil {
-		err = errors.Join(err, r.CarryOutOn(context.WithoutCancel(ctx), r.account, r.fleet, r.stopRestored()))
+		err = errors.Join(err, r.Session.CarryOutOn(context.WithoutCancel(ctx), r.account, r.fleet, r.stopRestored()))
 	}
 	return err
 }
@@ -311,5 +311,5 @@ func (r *restoring) startFormer(ctx context.Context) error {
 	for _, n := range r.ran {
 		steps = append(steps, &plan.Step{Kind: plan.StartNode, Host: n.host, Subject: n.Name, Node: &n.Node.Node})
 	}
-	return r.CarryOutOn(context.WithoutCancel(ctx), r.account, r.fleet, steps)
+	return r.Session.CarryOutOn(context.WithoutCancel(ctx), r.account, r.fleet, steps)
 }

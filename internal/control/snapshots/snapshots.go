@@ -49,13 +49,13 @@ func Take(ctx context.Context, c *control.Session, s *site.Site, selectors []str
 
 // A taking takes a snapshot.
 type taking struct {
-	*control.Session
-	site  *site.Site
-	fleet *apply.Fleet
-	of    apply.Capture
-	on    *apply.Fleet // hosts that have a part
-	nodes [][]int      // on each of these
-	parts map[string]*snapshot.Snapshot
+	Session *control.Session
+	site    *site.Site
+	fleet   *apply.Fleet
+	of      apply.Capture
+	on      *apply.Fleet // hosts that have a part
+	nodes   [][]int      // on each of these
+	parts   map[string]*snapshot.Snapshot
 }
 
 // choose finds where the nodes are.

@@ -19,11 +19,11 @@ type Adopted = apply.Adopted
 
 // An adoption is a node that takes over the data of another.
 type adoption struct {
-	*control.Session
-	site  *site.Site
-	fleet *apply.Fleet
-	of    apply.Heritage
-	all   []apply.Adoption
+	Session *control.Session
+	site    *site.Site
+	fleet   *apply.Fleet
+	of      apply.Heritage
+	all     []apply.Adoption
 }
 
 // Adopt gives a node the volumes of a former one: those that are named, as WAS=IS if they were called otherwise, or all that it uses. What it gives has been adopted, also
@@ -70,7 +70,7 @@ func Formers(c *control.Session, s *site.Site) []string {
 
 // run ends what is there of the former node, and gives its data to the heir.
 func (a *adoption) run(ctx context.Context, r *control.Account) ([]Adopted, error) {
-	seen, err := a.Seen(ctx, a.fleet)
+	seen, err := a.Session.Seen(ctx, a.fleet)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func (a *adoption) run(ctx context.Context, r *control.Account) ([]Adopted, erro
 			}
 		}
 	}
-	if err := a.CarryOutOn(ctx, r, a.fleet, ends); err != nil {
+	if err := a.Session.CarryOutOn(ctx, r, a.fleet, ends); err != nil {
 		return nil, err
 	}
 	return h.Volumes.Adopt(ctx, a.of)
@@ -161,6 +161,6 @@ func (a *adoption) ending(hosts []observe.Host) ([]*plan.Step, error) {
 	if p.Empty() {
 		return nil, nil
 	}
-	_, err := a.AskProduction(a.site, a.of.Former+" would end.")
+	_, err := a.Session.AskProduction(a.site, a.of.Former+" would end.")
 	return p.Steps, err
 }
