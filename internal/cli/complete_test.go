@@ -12,7 +12,6 @@ import (
 
 	"orrery/internal/cli/completion"
 	"orrery/internal/control"
-	"orrery/internal/control/register"
 	"orrery/internal/host"
 	"orrery/internal/site/twin"
 )
@@ -31,15 +30,15 @@ func TestComplete(t *testing.T) {
 	state := t.TempDir()
 	t.Setenv("ORRERY_STATE", state)
 	t.Setenv("ORRERY_RUN", t.TempDir())
-	a := &app{Session: control.Session{Register: register.Register{Dirs: host.DefaultDirs()}, SiteDir: "../../examples/toykat"}}
+	a := &app{Session: control.Session{Dirs: host.DefaultDirs(), SiteDir: "../../examples/toykat"}}
 	dir, err := filepath.Abs(a.SiteDir)
 	mustDo(t, err)
 	s, err := a.Load()
 	mustDo(t, err)
 	mustDo(t, os.MkdirAll(a.Dirs.Site("toykat"), 0o700))
-	mustDo(t, a.MarkUp(s, a.SiteDir))
-	mustDo(t, a.WriteTwin(twin.Record{Site: "toykat", Dir: dir, Options: twin.Options{Name: "dev1", Owner: "ada"}}))
-	mustDo(t, a.WriteTwin(twin.Record{Site: "other", Dir: "/srv/other", Options: twin.Options{Name: "dev2"}}))
+	mustDo(t, a.Register().MarkUp(s, a.SiteDir))
+	mustDo(t, a.Register().WriteTwin(twin.Record{Site: "toykat", Dir: dir, Options: twin.Options{Name: "dev1", Owner: "ada"}}))
+	mustDo(t, a.Register().WriteTwin(twin.Record{Site: "other", Dir: "/srv/other", Options: twin.Options{Name: "dev2"}}))
 	const id = "20260730-120000"
 	mustDo(t, os.MkdirAll(filepath.Join(a.Dirs.Snapshots("toykat"), id), 0o700))
 	mustDo(t, os.WriteFile(filepath.Join(a.Dirs.Snapshots("toykat"), id, "snapshot.json"), []byte(`{"id": "`+id+`"}`), 0o600))

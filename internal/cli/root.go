@@ -45,7 +45,7 @@ type app struct {
 
 // newApp gives a call of the program by a command line.
 func newApp(in io.Reader, out, errs io.Writer, args []string) *app {
-	a := &app{Session: control.Session{Register: register.Register{Dirs: host.DefaultDirs()}, Release: control.Live, Version: Version, Links: &hosts.Links{}, Overdue: overdue.Work{}}, in: in, out: out, err: errs}
+	a := &app{Session: control.Session{Dirs: host.DefaultDirs(), Known: &register.Known{}, Release: control.Live, Version: Version, Links: &hosts.Links{}, Overdue: overdue.Work{}}, in: in, out: out, err: errs}
 	a.Asker, a.Watcher = &asker{a}, &watcher{a}
 	a.said(args)
 	return a

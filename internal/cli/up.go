@@ -164,7 +164,7 @@ A release that was on trial is watched again; if its time is over, the nodes ret
 			err := overdue.ResumeExpiries(c.Context(), &a.Session)
 			keys, failed := overdue.ResumeAlone(c.Context(), &a.Session)
 			err = errors.Join(err, failed)
-			for _, m := range a.SitesUp() {
+			for _, m := range a.Register().SitesUp() {
 				if slices.Contains(keys, m.Key()) {
 					continue
 				}

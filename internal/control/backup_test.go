@@ -237,14 +237,14 @@ func TestRestoreKilled(t *testing.T) {
 				case n%3 == 0: // the same command
 					_, err = backups.Restore(t.Context(), d.Session, where, o)
 					d.must(err)
-				case n%3 == 1 || len(d.SitesUp()) == 0:
+				case n%3 == 1 || len(d.Register().SitesUp()) == 0:
 					_, elsewhere, err := sites.Up(t.Context(), d.Session, d.site(), nil, sites.UpOptions{})
 					d.must(err)
 					if elsewhere != "" {
 						t.Errorf("brought up was %s", elsewhere)
 					}
 				default: // the host reboots
-					for _, m := range d.SitesUp() {
+					for _, m := range d.Register().SitesUp() {
 						_, _, err := sites.ResumeSite(t.Context(), d.Session, m)
 						d.must(err)
 					}
@@ -523,7 +523,7 @@ func TestResumeOthers(t *testing.T) {
 	_, err = backups.Restore(t.Context(), d.Session, where, control.RestoreOptions{Dir: d.dir})
 	d.wantExit(err, problem.Left, "node web1")
 	d.fault.Fail("Create", "web1", 1, nil)
-	up := d.SitesUp()
+	up := d.Register().SitesUp()
 	if len(up) != 1 {
 		t.Fatalf("up are %+v", up)
 	}

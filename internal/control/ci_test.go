@@ -77,8 +77,8 @@ func TestProof(t *testing.T) {
 	junit := filepath.Join(t.TempDir(), "report.xml")
 	p, w, err := d.prove(proof.Options{JUnit: junit, Release: "next", Orrery: "1.2"})
 	d.must(err)
-	if w.outcomes() != "answers passed, balance failed" || p.Kept || len(d.Twins()) > 0 {
-		t.Errorf("the tests: %s; twins: %+v", w.outcomes(), d.Twins())
+	if w.outcomes() != "answers passed, balance failed" || p.Kept || len(d.Register().Twins()) > 0 {
+		t.Errorf("the tests: %s; twins: %+v", w.outcomes(), d.Register().Twins())
 	}
 	text, err := os.ReadFile(junit)
 	d.must(err)
@@ -101,12 +101,12 @@ func TestProofOnly(t *testing.T) {
 	d := proofDesk(t)
 	p, w, err := d.prove(proof.Options{Only: []string{"web1"}, Keep: true})
 	d.must(err)
-	if w.outcomes() != "answers passed, balance skipped" || !p.Kept || len(d.Twins()) != 1 {
-		t.Errorf("the tests: %s; twins: %+v", w.outcomes(), d.Twins())
+	if w.outcomes() != "answers passed, balance skipped" || !p.Kept || len(d.Register().Twins()) != 1 {
+		t.Errorf("the tests: %s; twins: %+v", w.outcomes(), d.Register().Twins())
 	}
 	_, w, err = d.prove(proof.Options{})
 	d.must(err)
-	if len(w.swept) > 0 || len(d.Twins()) != 1 {
+	if len(w.swept) > 0 || len(d.Register().Twins()) != 1 {
 		t.Errorf("swept were %v", w.swept)
 	}
 	d.must(twins.Destroy(t.Context(), d.Session, p.Twin.Options.Name))
@@ -118,17 +118,17 @@ func TestProofBroken(t *testing.T) {
 	d.fault.Fail("Start", "db", 1, nil)
 	p, w, err := d.prove(proof.Options{})
 	d.wantExit(err, problem.Left, "db")
-	if w.outcomes() != "bring-up "+string(ci.Broken) || len(d.Twins()) > 0 {
-		t.Errorf("the tests: %s; twins: %+v", w.outcomes(), d.Twins())
+	if w.outcomes() != "bring-up "+string(ci.Broken) || len(d.Register().Twins()) > 0 {
+		t.Errorf("the tests: %s; twins: %+v", w.outcomes(), d.Register().Twins())
 	}
 	left := twin.Record{Site: "toykat", Dir: d.dir, Options: p.Twin.Options, Created: time.Now()}
 	left.Options.Name = "ci-killed"
-	d.must(d.WriteTwin(left))
+	d.must(d.Register().WriteTwin(left))
 	d.must(os.WriteFile(filepath.Join(d.dirs.Site("toykat.ci-killed"), "ci.lock"), nil, 0o600))
 	_, w, err = d.prove(proof.Options{})
 	d.must(err)
-	if strings.Join(w.swept, " ") != "ci-killed" || len(d.Twins()) > 0 {
-		t.Errorf("swept were %v; twins: %+v", w.swept, d.Twins())
+	if strings.Join(w.swept, " ") != "ci-killed" || len(d.Register().Twins()) > 0 {
+		t.Errorf("swept were %v; twins: %+v", w.swept, d.Register().Twins())
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -139,8 +139,8 @@ func TestProofBroken(t *testing.T) {
 	p, err = proof.New(d.Session, w, proof.Options{Timeout: time.Nanosecond})
 	d.must(err)
 	d.wantExit(p.Run(t.Context()), problem.Failed, "did not pass", "not done within 1ns")
-	if len(d.Twins()) > 0 {
-		t.Errorf("left is %+v", d.Twins())
+	if len(d.Register().Twins()) > 0 {
+		t.Errorf("left is %+v", d.Register().Twins())
 	}
 }
 
@@ -157,7 +157,7 @@ func TestNoProof(t *testing.T) {
 	d.Twin = "dev"
 	_, _, err = d.prove(proof.Options{})
 	d.wantExit(err, problem.Usage, "makes a twin of its own")
-	if len(d.Twins()) > 0 {
-		t.Errorf("left is %+v", d.Twins())
+	if len(d.Register().Twins()) > 0 {
+		t.Errorf("left is %+v", d.Register().Twins())
 	}
 }

@@ -108,10 +108,10 @@ func TestFarTwinExpires(t *testing.T) {
 	for _, m := range []*machine{d.machine, other} { // and now it is
 		one := *d.Session
 		one.Dirs, one.Machine = m.dirs, m
-		r, err := one.ReadTwin("toykat.dev")
+		r, err := one.Register().ReadTwin("toykat.dev")
 		d.must(err)
 		r.Expires = over
-		d.must(one.WriteTwin(r))
+		d.must(one.Register().WriteTwin(r))
 	}
 	of := d.ofTwin("dev")
 	_, _, err := sites.Up(t.Context(), of.Session, of.site(), nil, sites.UpOptions{})

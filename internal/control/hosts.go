@@ -30,7 +30,7 @@ func (c *Session) Hosts(ctx context.Context, s *site.Site) (*apply.Fleet, error)
 func (c *Session) Call(s *site.Site) *hosts.Call {
 	dir, _ := c.Absolute() // of a site that is known by its name, there is none
 	return &hosts.Call{
-		Links: c.Links, Machine: c.Local(), Dirs: c.Dirs, Site: s, Dir: dir, Without: c.Without, Twins: c.Known, Notice: func(format string, args ...any) { c.Notice(s.Key(), format, args...) },
+		Links: c.Links, Machine: c.Local(), Dirs: c.Dirs, Site: s, Dir: dir, Without: c.Without, Known: c.Known, Notice: func(format string, args ...any) { c.Notice(s.Key(), format, args...) },
 	}
 }
 

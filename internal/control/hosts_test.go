@@ -252,7 +252,7 @@ func TestSilentHost(t *testing.T) {
 
 // marked reports whether a site is taken for up.
 func (d *desk) marked(key string) bool {
-	_, up := d.Marker(key)
+	_, up := d.Register().Marker(key)
 	return up
 }
 

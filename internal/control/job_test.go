@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"orrery/internal/control/register"
 	"orrery/internal/host"
 	"orrery/internal/journal"
 	"orrery/internal/observe"
@@ -18,7 +17,7 @@ import (
 // TestUndoInJournal: the journal holds the steps by which a run was taken back as it holds those that were done, and how they ended.
 func TestUndoInJournal(t *testing.T) {
 	dir := t.TempDir()
-	a := &Session{Watcher: silent{}, Register: register.Register{Dirs: host.Dirs{State: dir, Run: dir}}, Command: "orrery switch"}
+	a := &Session{Watcher: silent{}, Dirs: host.Dirs{State: dir, Run: dir}, Command: "orrery switch"}
 	s := &site.Site{Name: "karoo"}
 	f, err := a.Bare(t.Context(), s)
 	if err != nil {

@@ -63,8 +63,8 @@ func TestUpDown(t *testing.T) {
 	if _, err := sites.Down(t.Context(), d.Session, s, nil, false); err != nil {
 		t.Fatal(err)
 	}
-	if d.networks() != "" || len(d.SitesUp()) > 0 {
-		t.Errorf("left are %v, %v", d.networks(), d.SitesUp())
+	if d.networks() != "" || len(d.Register().SitesUp()) > 0 {
+		t.Errorf("left are %v, %v", d.networks(), d.Register().SitesUp())
 	}
 	if _, err := os.Stat(archive); err != nil {
 		t.Error(err)
@@ -238,21 +238,21 @@ func TestTwin(t *testing.T) {
 
 	somebody := *d.Session
 	somebody.Twin = "dev"
-	record, err := d.ReadTwin("toykat.dev")
+	record, err := d.Register().ReadTwin("toykat.dev")
 	d.must(err)
 	record.Options.Owner = "bob"
-	d.must(d.WriteTwin(record))
+	d.must(d.Register().WriteTwin(record))
 	theirs, err := somebody.Load()
 	d.must(err)
 	_, err = sites.Stop(t.Context(), &somebody, theirs, nil)
 	d.wantExit(err, problem.Refused, "bob")
 
 	record.Expires = record.Created.Add(-hour)
-	d.must(d.WriteTwin(record))
+	d.must(d.Register().WriteTwin(record))
 	_, err = sites.Start(t.Context(), d.Session, d.site(), nil) // whoever changes a site does what is overdue
 	d.must(err)
-	if len(d.Twins()) > 0 || !strings.Contains(d.watch.text(), "Twin dev of toykat is gone") {
-		t.Errorf("there are still %v; told was %s", d.Twins(), d.watch.text())
+	if len(d.Register().Twins()) > 0 || !strings.Contains(d.watch.text(), "Twin dev of toykat is gone") {
+		t.Errorf("there are still %v; told was %s", d.Register().Twins(), d.watch.text())
 	}
 	d.wantExit(twins.Destroy(t.Context(), d.Session, "dev"), problem.Mistake, "has no twin")
 	d.wantNodes(allUp)
@@ -289,7 +289,7 @@ func TestResume(t *testing.T) {
 	d.up()
 	_, err := sites.Stop(t.Context(), d.Session, d.site(), nil) // as the power cut did
 	d.must(err)
-	for _, m := range d.SitesUp() {
+	for _, m := range d.Register().SitesUp() {
 		s, r, err := sites.ResumeSite(t.Context(), d.Session, m)
 		d.must(err)
 		if s == nil || r == nil {
@@ -299,12 +299,12 @@ func TestResume(t *testing.T) {
 	d.wantNodes(allUp)
 	d.must(overdue.ResumeExpiries(t.Context(), d.Session))
 	d.must(os.Remove(filepath.Join(d.dir, "site.toml")))
-	_, _, err = sites.ResumeSite(t.Context(), d.Session, d.SitesUp()[0])
+	_, _, err = sites.ResumeSite(t.Context(), d.Session, d.Register().SitesUp()[0])
 	d.wantExit(err, problem.Failed, "was not brought up")
 	_, err = sites.DownNamed(t.Context(), d.Session, "toykat", false)
 	d.must(err)
-	if len(d.SitesUp()) > 0 {
-		t.Errorf("up are %v", d.SitesUp())
+	if len(d.Register().SitesUp()) > 0 {
+		t.Errorf("up are %v", d.Register().SitesUp())
 	}
 }
 

@@ -486,7 +486,7 @@ func deskOn(t *testing.T, m *machine) *desk {
 	d.write("roles/web/role.toml", "[[health]]\ncommand = [\"ask\"]\ntimeout = \"1s\"\nwithin = \"1s\"\n")
 	d.write("roles/db/role.toml", "[[volume]]\nname = \"archive\"\npath = \"/srv/archive\"\n[[health]]\ncommand = [\"ask\"]\ntimeout = \"1s\"\nwithin = \"1s\"\n")
 	d.Session = &control.Session{
-		Register: register.Register{Dirs: d.dirs}, SiteDir: d.dir, Release: control.Live, Command: "orrery test", Links: &hosts.Links{}, Machine: d.machine, Overdue: overdue.Work{}, Asker: control.Agreed{}, Watcher: d.watch,
+		Dirs: d.dirs, Known: &register.Known{}, SiteDir: d.dir, Release: control.Live, Command: "orrery test", Links: &hosts.Links{}, Machine: d.machine, Overdue: overdue.Work{}, Asker: control.Agreed{}, Watcher: d.watch,
 	}
 	t.Cleanup(d.Links.Close)
 	d.of("toykat").Command = func(_ context.Context, ref engine.Ref, c host.Command) error {

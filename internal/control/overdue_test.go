@@ -62,17 +62,17 @@ func TestTwinEnds(t *testing.T) {
 	}
 
 	d.must(d.Cancel("expiry-toykat.dev"))
-	of, err := d.ReadTwin("toykat.dev")
+	of, err := d.Register().ReadTwin("toykat.dev")
 	d.must(err)
 	of.Expires = of.Created.Add(-hour)
-	d.must(d.WriteTwin(of))
+	d.must(d.Register().WriteTwin(of))
 	d.fault.Fail("Destroy", "", 1, nil)
 	d.wantExit(overdue.ResumeExpiries(t.Context(), d.Session), problem.Failed, "twin toykat.dev could not be ended on time", "orrery twin destroy dev")
 	twin := d.ofTwin("dev")
 	_, err = sites.Stop(t.Context(), twin.Session, s, nil)
 	d.wantExit(err, problem.Surprise, "twin dev expired at", "orrery twin create makes another")
-	if len(d.Twins()) > 0 {
-		t.Errorf("there are %+v", d.Twins())
+	if len(d.Register().Twins()) > 0 {
+		t.Errorf("there are %+v", d.Register().Twins())
 	}
 	d.must(overdue.ResumeExpiries(t.Context(), d.Session))
 }
@@ -87,7 +87,7 @@ func TestTwinMeant(t *testing.T) {
 		if name == "karoo" {
 			of.Dir = t.TempDir()
 		}
-		d.must(d.WriteTwin(of))
+		d.must(d.Register().WriteTwin(of))
 	}
 	twin := d.ofTwin("dev")
 	twin.SiteDir = ""
@@ -103,7 +103,7 @@ func TestTwinMeant(t *testing.T) {
 	_, err = twin.Directory()
 	d.wantExit(err, problem.Mistake, "there is no twin")
 	d.must(os.MkdirAll(d.dirs.Site("toykat.dev"), 0o700))
-	d.must(os.WriteFile(d.TwinPath("toykat.dev"), []byte("{"), 0o600))
+	d.must(os.WriteFile(d.Register().TwinPath("toykat.dev"), []byte("{"), 0o600))
 	_, err = d.ofTwin("dev").Load()
 	d.wantExit(err, problem.Failed, "the record of twin dev cannot be read", "orrery twin destroy dev")
 }
@@ -199,6 +199,6 @@ func TestGrant(t *testing.T) {
 	if of.Expires.Sub(of.Created) != 2*hour {
 		t.Errorf("it ends at %s", of.Expires)
 	}
-	d.must(d.WriteTwin(of))
+	d.must(d.Register().WriteTwin(of))
 	d.wantExit(twins.Grant(d.Session, s, &of), problem.Refused, "at most 1")
 }

@@ -101,8 +101,8 @@ func TestNotAllowed(t *testing.T) {
 	if is := d.nodes(); is != was || len(d.watch.steps) != steps {
 		t.Errorf("the nodes were %s and are %s, by %v", was, is, d.watch.steps[steps:])
 	}
-	if len(d.Twins()) > 0 {
-		t.Errorf("there are twins: %+v", d.Twins())
+	if len(d.Register().Twins()) > 0 {
+		t.Errorf("there are twins: %+v", d.Register().Twins())
 	}
 }
 

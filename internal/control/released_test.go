@@ -292,7 +292,7 @@ func TestAwaited(t *testing.T) {
 
 // TestRoot: without a machine, it is this one, which whoever is not root may not change.
 func TestRoot(t *testing.T) {
-	c := &control.Session{Register: register.Register{Dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}}}
+	c := &control.Session{Dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}}
 	if err := c.Allowed(); (err != nil) != (problem.Exit(err) == int(problem.Unable)) {
 		t.Error(err)
 	}

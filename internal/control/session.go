@@ -18,20 +18,22 @@ import (
 	"orrery/internal/control/here"
 	"orrery/internal/control/hosts"
 	"orrery/internal/control/register"
+	"orrery/internal/host"
 	"orrery/internal/member"
 	"orrery/internal/plan"
 )
 
 // A Session is the work of one caller with the sites of this host.
 type Session struct {
-	register.Register
-	SiteDir string // the site directory that is meant; "": found
-	Twin    string // the twin that is meant; "": the site itself
-	Force   bool   // also what is somebody else's
-	Patient bool   // wait for whoever else changes the site
-	Release int    // of the nodes that are worked with; Live: of those that are live
-	Command string // as the caller said it, for locks and the journal
-	Version string // of this program, which is that of helpers on other hosts
+	Dirs    host.Dirs
+	Known   *register.Known // of twins, while the session lasts; shared by copies of it
+	SiteDir string          // the site directory that is meant; "": found
+	Twin    string          // the twin that is meant; "": the site itself
+	Force   bool            // also what is somebody else's
+	Patient bool            // wait for whoever else changes the site
+	Release int             // of the nodes that are worked with; Live: of those that are live
+	Command string          // as the caller said it, for locks and the journal
+	Version string          // of this program, which is that of helpers on other hosts
 
 	Links   *hosts.Links // to other hosts
 	Ending  plan.Ending  // how running nodes end that are stopped, restarted or taken down
@@ -61,4 +63,9 @@ func Who() string {
 		return u.Username
 	}
 	return fmt.Sprint(os.Getuid())
+}
+
+// Register returns what is known of sites on this machine.
+func (c *Session) Register() register.Register {
+	return register.Register{Dirs: c.Dirs, Known: c.Known}
 }

@@ -11,7 +11,6 @@ import (
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/sitefile"
-	"orrery/internal/site/twin"
 )
 
 // Directory gives the site directory that is meant: -C, else the current one, else that of the only site that is up here.
@@ -26,7 +25,7 @@ func (c *Session) Directory() (string, error) {
 		r, err := c.OnlyTwin()
 		return r.Dir, err
 	}
-	up := slices.DeleteFunc(c.SitesUp(), func(m register.Marker) bool { return m.Twin != "" })
+	up := slices.DeleteFunc(c.Register().SitesUp(), func(m register.Marker) bool { return m.Twin != "" })
 	switch len(up) {
 	case 1:
 		if !up[0].There() {
@@ -52,19 +51,11 @@ func (c *Session) Load() (*site.Site, error) {
 	}
 	t, err := c.Call(s).OneTwin(context.Background(), c.Twin)
 	if err == nil {
-		c.Know(t.Record)
-	} else if _, there := os.Stat(c.TwinPath(s.Name + "." + c.Twin)); there != nil || !problem.Is(err, problem.Mistake) {
+		c.Known.Add(t.Record)
+	} else if _, there := os.Stat(c.Register().TwinPath(s.Name + "." + c.Twin)); there != nil || !problem.Is(err, problem.Mistake) {
 		return nil, err // else the record is here, and AsTwin says why it cannot be read
 	}
-	return c.AsTwin(s, c.Twin, 0)
-}
-
-// Know notes what hosts have on record of a twin.
-func (c *Session) Know(r twin.Record) {
-	if c.Known == nil {
-		c.Known = map[string]twin.Record{}
-	}
-	c.Known[r.Key()] = r
+	return c.Register().AsTwin(s, c.Twin, 0)
 }
 
 // Absolute gives the site directory that is meant, as an absolute path.
@@ -98,5 +89,5 @@ func MarkUp(c *Session, s *site.Site) error {
 	if err != nil {
 		return err
 	}
-	return c.MarkUp(s, dir)
+	return c.Register().MarkUp(s, dir)
 }

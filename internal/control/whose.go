@@ -11,10 +11,10 @@ import (
 
 // OnlyTwin gives the twin that is meant, if only one is called so.
 func (c *Session) OnlyTwin() (r twin.Record, err error) {
-	found := slices.DeleteFunc(c.Twins(), func(r twin.Record) bool { return r.Options.Name != c.Twin })
+	found := slices.DeleteFunc(c.Register().Twins(), func(r twin.Record) bool { return r.Options.Name != c.Twin })
 	switch len(found) {
 	case 0:
-		return r, c.NoTwin("", c.Twin)
+		return r, c.Register().NoTwin("", c.Twin)
 	case 1:
 		return found[0], nil
 	}
@@ -31,7 +31,7 @@ func (c *Session) MayChange(s *site.Site) error {
 	if s.Twin == "" || c.Force {
 		return nil
 	}
-	r, err := c.ReadTwin(s.Key())
+	r, err := c.Register().ReadTwin(s.Key())
 	if err != nil || r.Options.Owner == Who() {
 		return nil
 	}

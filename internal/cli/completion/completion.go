@@ -302,7 +302,7 @@ func (a words) twins() ([]string, cobra.ShellCompDirective) {
 	original.Twin = ""
 	of := words{Session: &original}.site().Name
 	var some []string
-	for _, r := range a.Session.Twins() {
+	for _, r := range a.Session.Register().Twins() {
 		if of == "" || r.Site == of {
 			some = append(some, r.Options.Name+"\tof "+r.Site+", "+r.Options.Owner+"'s")
 		}
@@ -313,7 +313,7 @@ func (a words) twins() ([]string, cobra.ShellCompDirective) {
 // sites gives the names of the sites that are up; a directory will do, too.
 func (a words) sites() ([]string, cobra.ShellCompDirective) {
 	var some []string
-	for _, m := range a.Session.SitesUp() {
+	for _, m := range a.Session.Register().SitesUp() {
 		if m.Twin == "" {
 			some = append(some, m.Site+"\t"+m.Dir)
 		}

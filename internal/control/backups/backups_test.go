@@ -13,7 +13,6 @@ import (
 	"orrery/internal/backup"
 	"orrery/internal/backup/vault"
 	"orrery/internal/control"
-	"orrery/internal/control/register"
 	"orrery/internal/engine"
 	"orrery/internal/host"
 	"orrery/internal/image"
@@ -56,7 +55,7 @@ type yard struct {
 func newYard(t *testing.T) *yard {
 	t.Helper()
 	y := &yard{heard: &heard{}, dir: t.TempDir(), at: filepath.Join(t.TempDir(), "backups") + "/"}
-	y.Session = &control.Session{Register: register.Register{Dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}}, SiteDir: y.dir, Watcher: y.heard}
+	y.Session = &control.Session{Dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}, SiteDir: y.dir, Watcher: y.heard}
 	y.write(t, "[site]\nname = \"karoo\"\n")
 	var err error
 	if y.site, err = sitefile.Load(y.dir); err != nil {

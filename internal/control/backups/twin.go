@@ -33,7 +33,7 @@ func (r *restoring) asTwin(ctx context.Context) error {
 		return err
 	}
 	r.record, r.Session.Twin = record, r.twin
-	r.Session.Know(record)
+	r.Session.Known.Add(record)
 	r.site, err = twin.Of(r.original, record.Options)
 	return err
 }

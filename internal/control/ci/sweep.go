@@ -36,7 +36,7 @@ func (p *Proof) sweep(ctx context.Context) error {
 }
 
 func (p *Proof) sweepOne(ctx context.Context, key string) error {
-	record, err := p.Session.ReadTwin(key)
+	record, err := p.Session.Register().ReadTwin(key)
 	if errors.Is(err, os.ErrNotExist) { // it was killed before there was a twin
 		return p.Session.Dirs.RemoveSite(key)
 	}

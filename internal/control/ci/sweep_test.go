@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"orrery/internal/control"
-	"orrery/internal/control/register"
 	"orrery/internal/host"
 	"orrery/internal/site"
 )
@@ -14,7 +13,7 @@ import (
 // TestSweep: what a run left that was killed before there was a twin goes; what another run is about to make, what was left on purpose and what is no run's stays.
 func TestSweep(t *testing.T) {
 	dir := t.TempDir()
-	p := &Proof{Session: &control.Session{Register: register.Register{Dirs: host.Dirs{State: dir, Run: dir}}, Command: "orrery ci"}, original: &site.Site{Name: "karoo"}}
+	p := &Proof{Session: &control.Session{Dirs: host.Dirs{State: dir, Run: dir}, Command: "orrery ci"}, original: &site.Site{Name: "karoo"}}
 	for _, key := range []string{"karoo.ci-dead", "karoo.ci-alive", "karoo.ci-kept", "karoo.dev", "other.ci-dead"} {
 		if err := os.MkdirAll(p.Session.Dirs.Site(key), 0o700); err != nil {
 			t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 // Once gives the volumes of a twin what they begin with, before it is up for the first time. Fresh says that the caller has just
 // made it, and named the program that fills them.
 func Once(ctx context.Context, c *control.Session, s *site.Site, fresh bool) error {
-	r, known := c.Known[s.Key()]
+	r, known := c.Known.Twin(s.Key())
 	if s.Twin == "" || !known {
 		return nil
 	}
@@ -45,6 +45,6 @@ func Once(ctx context.Context, c *control.Session, s *site.Site, fresh bool) err
 		return err
 	}
 	r.Filled = true
-	c.Know(r)
+	c.Known.Add(r)
 	return nil
 }

@@ -11,10 +11,10 @@ import (
 	"orrery/internal/apply"
 	"orrery/internal/apply/remote"
 	"orrery/internal/control/here"
+	"orrery/internal/control/register"
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site"
-	"orrery/internal/site/twin"
 )
 
 // Links are the connections of a session to other hosts: one to each, whatever is done there.
@@ -79,7 +79,7 @@ type Call struct {
 	Site    *site.Site
 	Dir     string                           // of the site
 	Without []string                         // hosts that are left out
-	Twins   map[string]twin.Record           // that are known, by key
+	Known   *register.Known                  // twins
 	Notice  func(format string, args ...any) // tells the caller of something at once
 }
 

@@ -68,14 +68,14 @@ func (c *Call) learnOne(ctx context.Context, f *apply.Fleet, number int) error {
 // Keep lets all hosts keep the edition of a release that is staged from the site directory.
 func (c *Call) Keep(ctx context.Context, f *apply.Fleet, staged *site.Site, number int, who string) error {
 	if c.alone() {
-		return register.Register{Dirs: c.Dirs, Known: c.Twins}.KeepRelease(c.Site, staged, number, c.Dir, who)
+		return register.Register{Dirs: c.Dirs, Known: c.Known}.KeepRelease(c.Site, staged, number, c.Dir, who)
 	}
 	dir, err := os.MkdirTemp("", "orrery-release-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // the hosts have it
-	here := register.Register{Dirs: host.Dirs{State: dir}, Known: c.Twins}
+	here := register.Register{Dirs: host.Dirs{State: dir}, Known: c.Known}
 	if err := here.KeepRelease(c.Site, staged, number, c.Dir, who); err != nil {
 		return err
 	}
@@ -190,7 +190,7 @@ func (c *Call) Edition(ctx context.Context, f *apply.Fleet, number int, dir stri
 
 // Release gives the site as a release makes it that some host keeps, and that is the one in releases.lock.
 func (c *Call) Release(ctx context.Context, f *apply.Fleet, number int) (*site.Site, error) {
-	own := register.Register{Dirs: c.Dirs, Known: c.Twins}
+	own := register.Register{Dirs: c.Dirs, Known: c.Known}
 	if c.alone() {
 		return own.LoadRelease(c.Site, number)
 	}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"orrery/internal/control"
-	"orrery/internal/control/register"
 	"orrery/internal/host"
 	"orrery/internal/lab/bundle"
 	"orrery/internal/lab/experiment"
@@ -31,7 +30,7 @@ func (r *resumed) Resumed(dir string, _ int) { r.dirs = append(r.dirs, dir) }
 
 // TestOpenBundle: a run goes on in the bundle of one of the same experiment that has not come to its end, unless it is to begin anew or another version has made that.
 func TestOpenBundle(t *testing.T) {
-	c := &control.Session{Register: register.Register{Dirs: host.Dirs{State: t.TempDir()}}}
+	c := &control.Session{Dirs: host.Dirs{State: t.TempDir()}}
 	o := Options{Experiment: experiment.Default(), Orrery: "1"}
 	open := func(o Options) (dir string, goesOn bool) {
 		t.Helper()
@@ -74,7 +73,7 @@ func TestOpenBundle(t *testing.T) {
 
 // TestFind: a bundle is found by its path and by its id; of what is none, the nearest is named.
 func TestFind(t *testing.T) {
-	c := &control.Session{Register: register.Register{Dirs: host.Dirs{State: t.TempDir()}}}
+	c := &control.Session{Dirs: host.Dirs{State: t.TempDir()}}
 	book, _, err := openBundle(t.Context(), c, &resumed{}, Options{Experiment: experiment.Default(), To: filepath.Join(Bundles(c), "default-20261101")})
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +94,7 @@ func TestFind(t *testing.T) {
 
 // TestHistory: without names, the runs of the experiment that ran last are taken, the oldest first; another can be named; what has no round is left out.
 func TestHistory(t *testing.T) {
-	c := &control.Session{Register: register.Register{Dirs: host.Dirs{State: t.TempDir()}}}
+	c := &control.Session{Dirs: host.Dirs{State: t.TempDir()}}
 	if _, err := History(c, nil, ""); problem.Exit(err) != int(problem.Usage) {
 		t.Errorf("without runs: %v", err)
 	}
@@ -146,7 +145,7 @@ func TestOtherConditions(t *testing.T) {
 		"orrery": {func(h *bundle.Head) { h.Orrery = "0.0.1" }, ``, "Orrery: 0.0.1 then, 1 now"},
 	} {
 		t.Run(what, func(t *testing.T) {
-			s := &control.Session{Register: register.Register{Dirs: host.Dirs{State: t.TempDir()}}}
+			s := &control.Session{Dirs: host.Dirs{State: t.TempDir()}}
 			dir := filepath.Join(Bundles(s), "default-first")
 			o := Options{Experiment: experiment.Default(), Orrery: "1", To: dir}
 			book, before, err := openBundle(t.Context(), s, &resumed{}, o)

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"orrery/internal/control"
-	"orrery/internal/control/register"
 	"orrery/internal/host"
 	"orrery/internal/lab/bundle"
 	"orrery/internal/lab/experiment"
@@ -55,7 +54,7 @@ func measured(t *testing.T, c *control.Session, id string, slower float64) strin
 
 // TestJudge: a run has a report, which can be computed again; a figure that was changed, and damage, are told; two runs are set side by side.
 func TestJudge(t *testing.T) {
-	c := &control.Session{Register: register.Register{Dirs: host.Dirs{State: t.TempDir()}}}
+	c := &control.Session{Dirs: host.Dirs{State: t.TempDir()}}
 	first := measured(t, c, "default-1", 1)
 	measured(t, c, "default-2", 1.5)
 	made, err := WriteReport(first)
@@ -104,7 +103,7 @@ func TestJudge(t *testing.T) {
 
 // TestCompareRuns: several runs of each side are compared, with what other runs of the experiment on this host tell; a run counts once.
 func TestCompareRuns(t *testing.T) {
-	c := &control.Session{Register: register.Register{Dirs: host.Dirs{State: t.TempDir()}}}
+	c := &control.Session{Dirs: host.Dirs{State: t.TempDir()}}
 	for i, id := range []string{"a1", "a2", "a3", "b1", "b2", "b3", "old1", "old2"} {
 		slower := 1 + float64(i%3)/500
 		if id[0] == 'b' {

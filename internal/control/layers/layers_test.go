@@ -12,7 +12,6 @@ import (
 	"orrery/internal/apply/local"
 	"orrery/internal/control"
 	"orrery/internal/control/here"
-	"orrery/internal/control/register"
 	"orrery/internal/engine"
 	"orrery/internal/engine/fake"
 	"orrery/internal/host"
@@ -88,7 +87,7 @@ func TestRecipes(t *testing.T) {
 
 // TestMirrorAt: the mirror is where the caller says, or the site file, or with the state of this host.
 func TestMirrorAt(t *testing.T) {
-	c := &control.Session{Register: register.Register{Dirs: host.Dirs{State: "/state"}}}
+	c := &control.Session{Dirs: host.Dirs{State: "/state"}}
 	s := &site.Site{Name: "karoo"}
 	for _, k := range []struct{ named, apt, want string }{
 		{"", "", "/state/mirror"}, {"", "http://deb.example/debian", "/state/mirror"}, {"", "file:///srv/mirror/apt", "/srv/mirror"}, {"/mnt/other", "file:///srv/mirror/apt", "/mnt/other"},
@@ -106,7 +105,7 @@ func TestMirrorAt(t *testing.T) {
 
 // TestStore: a store without layers has none, and nothing is used of it; what is not in it cannot be told of.
 func TestStore(t *testing.T) {
-	c := &control.Session{Register: register.Register{Dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}}}
+	c := &control.Session{Dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}}
 	if rows, err := List(t.Context(), c); err != nil || len(rows) > 0 {
 		t.Errorf("%+v, %v", rows, err)
 	}
@@ -135,7 +134,7 @@ func (m open) Host(name, key string, secrets apply.Secrets) apply.Host {
 // TestUsed: a layer on which a node stands is used, with what it stands on itself; the others can be removed, and only they are.
 func TestUsed(t *testing.T) {
 	m := open{engine: fake.New(), dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}}
-	c := &control.Session{Register: register.Register{Dirs: m.dirs}, Machine: m}
+	c := &control.Session{Dirs: m.dirs, Machine: m}
 	keep := func(digest, base string) {
 		t.Helper()
 		text, err := json.Marshal(image.Record{Digest: digest, Title: digest, Base: base})

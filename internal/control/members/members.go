@@ -82,16 +82,16 @@ func recorded(c *control.Session, said string) (m register.Marker, owner string,
 		return said == "" || said == name || pathOf(c, said) == dir
 	}
 	if c.Twin != "" {
-		found := slices.DeleteFunc(c.Twins(), func(r twin.Record) bool { return r.Options.Name != c.Twin || !meant(r.Site, r.Dir) })
+		found := slices.DeleteFunc(c.Register().Twins(), func(r twin.Record) bool { return r.Options.Name != c.Twin || !meant(r.Site, r.Dir) })
 		switch len(found) {
 		case 0:
-			return m, "", c.NoTwin("", c.Twin)
+			return m, "", c.Register().NoTwin("", c.Twin)
 		case 1:
 			return register.Marker{Site: found[0].Site, Twin: c.Twin, Dir: found[0].Dir}, found[0].Options.Owner, nil
 		}
 		return m, "", problem.New(problem.Usage, "twins of %s are called %s", phrase.Count(len(found), "site"), c.Twin).Try("use -C %s, for example", found[0].Site)
 	}
-	up := slices.DeleteFunc(c.SitesUp(), func(m register.Marker) bool { return m.Twin != "" })
+	up := slices.DeleteFunc(c.Register().SitesUp(), func(m register.Marker) bool { return m.Twin != "" })
 	here := slices.DeleteFunc(slices.Clone(up), func(m register.Marker) bool { return m.Dir != c.From })
 	found := slices.DeleteFunc(up, func(m register.Marker) bool { return !meant(m.Site, m.Dir) })
 	switch {

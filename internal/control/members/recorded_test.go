@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"orrery/internal/control"
-	"orrery/internal/control/register"
 	"orrery/internal/host"
 	"orrery/internal/member"
 	"orrery/internal/problem"
@@ -15,16 +14,16 @@ import (
 
 // TestRecorded: a member means one of the sites and twins that root has put on record: by name, by directory, by where he is, or because there is one only.
 func TestRecorded(t *testing.T) {
-	c := &control.Session{Register: register.Register{Dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}}, From: "/srv"}
+	c := &control.Session{Dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}, From: "/srv"}
 	up := func(name, as, dir string) {
 		t.Helper()
-		if err := c.MarkUp(&site.Site{Name: name, Twin: as}, dir); err != nil {
+		if err := c.Register().MarkUp(&site.Site{Name: name, Twin: as}, dir); err != nil {
 			t.Fatal(err)
 		}
 	}
 	twinOf := func(name, as, owner string) {
 		t.Helper()
-		if err := c.WriteTwin(twin.Record{Site: name, Dir: "/srv/" + name, Options: twin.Options{Name: as, Owner: owner}}); err != nil {
+		if err := c.Register().WriteTwin(twin.Record{Site: name, Dir: "/srv/" + name, Options: twin.Options{Name: as, Owner: owner}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -70,7 +69,7 @@ func TestRecorded(t *testing.T) {
 
 // TestMayNotCall: verbs that are not for members are refused before anything is looked up, and others if the site is nobody's.
 func TestMayNotCall(t *testing.T) {
-	c := &control.Session{Register: register.Register{Dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}}, Member: &member.Person{Name: "ada"}}
+	c := &control.Session{Dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}, Member: &member.Person{Name: "ada"}}
 	for _, verb := range []string{"host check", "host-helper", "nothing"} {
 		if err := MayCall(t.Context(), c, verb, nil, nil); problem.Exit(err) != int(problem.Refused) {
 			t.Errorf("%s: %v", verb, err)
@@ -87,7 +86,7 @@ func TestMayNotCall(t *testing.T) {
 		t.Errorf("a twin of a site that is not up: %v", err)
 	}
 	dir := t.TempDir() + "/open"
-	if err := c.MarkUp(&site.Site{Name: "a"}, dir); err != nil {
+	if err := c.Register().MarkUp(&site.Site{Name: "a"}, dir); err != nil {
 		t.Fatal(err)
 	}
 	c.Twin = ""

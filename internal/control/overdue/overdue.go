@@ -41,7 +41,7 @@ func (Work) CatchUp(ctx context.Context, c *control.Session, s *site.Site, f *ap
 				Try("orrery twin create makes another")
 		}
 	}
-	if r, known := c.Known[s.Key()]; known && !r.Expires.IsZero() && time.Now().After(r.Expires) {
+	if r, known := c.Known.Twin(s.Key()); known && !r.Expires.IsZero() && time.Now().After(r.Expires) {
 		return problem.New(problem.Surprise, "twin %s expired at %s; each of its hosts ends what it has of it", s.Twin, phrase.Clock(r.Expires)).At(s.Key()).
 			Try("orrery twin destroy %s ends the rest at once", s.Twin)
 	}
@@ -76,7 +76,7 @@ func forgottenTwins(c *control.Session, just time.Duration) []twin.Record {
 	if err != nil || c.Allowed() != nil { // nobody else may read who waits
 		return nil
 	}
-	return slices.DeleteFunc(c.Twins(), func(r twin.Record) bool {
+	return slices.DeleteFunc(c.Register().Twins(), func(r twin.Record) bool {
 		over := time.Since(r.Expires)
 		return r.Expires.IsZero() || over >= 0 && over < just ||
 			slices.ContainsFunc(waiting, func(w later.Waiting) bool { return w.Name == twins.ExpiryName(r.Key()) })

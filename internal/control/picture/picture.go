@@ -21,7 +21,7 @@ func Of(ctx context.Context, c *control.Session, s *site.Site, selectors []strin
 	if p.Nodes, err = selector.Select(s, selectors...); err != nil {
 		return p, false, nil, err
 	}
-	up := slices.ContainsFunc(c.SitesUp(), func(m register.Marker) bool { return m.Site == s.Name && m.Twin == s.Twin })
+	up := slices.ContainsFunc(c.Register().SitesUp(), func(m register.Marker) bool { return m.Site == s.Name && m.Twin == s.Twin })
 	switch {
 	case declared:
 		return p, false, nil, nil

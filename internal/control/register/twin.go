@@ -19,7 +19,7 @@ func (r Register) WriteTwin(t twin.Record) error { return twins.Write(r.Dirs, t)
 
 // ReadTwin reads the record of a twin.
 func (r Register) ReadTwin(key string) (twin.Record, error) {
-	if t, is := r.Known[key]; is {
+	if t, known := r.Known.Twin(key); known {
 		return t, nil
 	}
 	return twins.Read(r.Dirs, key)

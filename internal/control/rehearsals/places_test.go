@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"orrery/internal/control"
-	"orrery/internal/control/register"
 	"orrery/internal/host"
 	"orrery/internal/rehearsal"
 	"orrery/internal/site"
@@ -70,7 +69,7 @@ func TestOptions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &control.Session{Register: register.Register{Dirs: host.Dirs{State: "/state"}}, SiteDir: link}
+	c := &control.Session{Dirs: host.Dirs{State: "/state"}, SiteDir: link}
 	places := []rehearsal.Place{{Name: "sv1"}, {Name: "sv2"}, {Name: "control"}}
 	o, err := options(c, &site.Site{Name: "karoo", Twin: "dev"}, places)
 	if err != nil || !slices.Equal(o.Shown, []string{real}) || o.Name != "karoo.dev" || o.Store != "/state/store" || o.State != "/state/rehearsals" || len(o.Places) != 3 || o.Programs["orrery"] == "" {

@@ -61,7 +61,7 @@ func List(ctx context.Context, c *control.Session, s *site.Site) ([]Info, error)
 	infos := map[int]*Info{}
 	of := func(number int) *Info {
 		if infos[number] == nil {
-			infos[number] = &Info{Number: number, ReleaseRecord: c.ReadReleaseRecord(s.Key(), number)}
+			infos[number] = &Info{Number: number, ReleaseRecord: c.Register().ReadReleaseRecord(s.Key(), number)}
 		}
 		return infos[number]
 	}

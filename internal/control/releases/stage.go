@@ -126,7 +126,7 @@ func Declared(c *control.Session, s *site.Site, number int) (*site.Site, error) 
 	if s.Original == nil {
 		return twin.Release(s, number)
 	}
-	return c.AsTwin(s.Original, s.Twin, number)
+	return c.Register().AsTwin(s.Original, s.Twin, number)
 }
 
 // quarantine returns the site of a release's quarantine.

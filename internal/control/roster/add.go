@@ -92,7 +92,7 @@ func Add(ctx context.Context, c *control.Session, name, address string) (*Added,
 // vouchOwn writes to releases.lock what this machine keeps of the releases of a site, if that has had no other host, and of those of its twins.
 func vouchOwn(ctx context.Context, c *control.Session, s *site.Site) error {
 	all := []*site.Site{s}
-	for _, t := range c.Twins() {
+	for _, t := range c.Register().Twins() {
 		if t.Site == s.Name {
 			all = append(all, &site.Site{Name: s.Name, Twin: t.Options.Name, Hosts: s.Hosts})
 		}

@@ -68,7 +68,7 @@ func down(ctx context.Context, c *control.Session, s *site.Site, f *apply.Fleet,
 		return result, err
 	}
 	if hosts.Near(s) {
-		c.Unmark(s.Key())
+		c.Register().Unmark(s.Key())
 	}
 	if err := c.Call(s).KeepMirrors(ctx, f, nil); err != nil {
 		return result, err

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"orrery/internal/control"
-	"orrery/internal/control/register"
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -14,12 +13,12 @@ import (
 
 // TestSiteByName: what can be known of a site without its directory is known, and a name that is mistyped is told of.
 func TestSiteByName(t *testing.T) {
-	a := &control.Session{Register: register.Register{Dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}}}
+	a := &control.Session{Dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}}
 	for name, production := range map[string]bool{"karoo": true, "lost": false} {
 		if err := os.MkdirAll(a.Dirs.Site(name), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := a.MarkUp(&site.Site{Name: name, Production: production}, "/no/such/directory"); err != nil {
+		if err := a.Register().MarkUp(&site.Site{Name: name, Production: production}, "/no/such/directory"); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -54,11 +54,11 @@ func All(ctx context.Context, c *control.Session) ([]State, error) {
 			continue
 		}
 		r := State{Site: name, Twin: twin}
-		m, up := c.Marker(e.Name())
+		m, up := c.Register().Marker(e.Name())
 		if !up {
-			m, _ = c.FormerMarker(e.Name())
+			m, _ = c.Register().FormerMarker(e.Name())
 		}
-		if of, err := c.ReadTwin(e.Name()); err == nil && twin != "" {
+		if of, err := c.Register().ReadTwin(e.Name()); err == nil && twin != "" {
 			m.Dir = of.Dir
 		}
 		r.Up, r.Dir = up, m.Dir

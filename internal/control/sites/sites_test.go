@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"orrery/internal/control"
-	"orrery/internal/control/register"
 	"orrery/internal/host"
 	"orrery/internal/site"
 	"orrery/internal/site/twin"
@@ -17,7 +16,7 @@ import (
 
 // TestSites: a host knows its sites and the directories that they came from, be they up or down and the directories there or gone.
 func TestSites(t *testing.T) {
-	a := &control.Session{Register: register.Register{Dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}}}
+	a := &control.Session{Dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}}
 	here := t.TempDir()
 	if err := os.WriteFile(filepath.Join(here, "site.toml"), nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -30,17 +29,17 @@ func TestSites(t *testing.T) {
 		if err := os.MkdirAll(a.Dirs.Site(s.Key()), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := a.MarkUp(&s, dir); err != nil {
+		if err := a.Register().MarkUp(&s, dir); err != nil {
 			t.Fatal(err)
 		}
 	}
-	a.Unmark("rest")
+	a.Register().Unmark("rest")
 	for _, dir := range []string{"unknown", ".karoo.dev2-new"} {
 		if err := os.MkdirAll(a.Dirs.Site(dir), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := a.WriteTwin(twin.Record{Site: "karoo", Dir: here, Options: twin.Options{Name: "dev1"}, Created: time.Now()}); err != nil {
+	if err := a.Register().WriteTwin(twin.Record{Site: "karoo", Dir: here, Options: twin.Options{Name: "dev1"}, Created: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	rows, err := All(t.Context(), a)

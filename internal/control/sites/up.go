@@ -181,7 +181,7 @@ func withWaiting(s *site.Site, seen []observe.Host, chosen map[string]bool) map[
 
 // restoredFrom returns the site directory from which a restore began that was interrupted, if it is another than the one that is meant.
 func restoredFrom(c *control.Session, s *site.Site) string {
-	m, up := c.Marker(s.Key())
+	m, up := c.Register().Marker(s.Key())
 	if dir, err := c.Absolute(); err != nil || !up || dir == m.Dir || !m.There() {
 		return ""
 	}

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"orrery/internal/control"
-	"orrery/internal/control/register"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/observe"
@@ -38,7 +37,7 @@ func node(id int, name string) snapshot.Node {
 func restoringOf(t *testing.T, nodes ...snapshot.Node) (*restoring, *asked) {
 	t.Helper()
 	asker := &asked{}
-	c := &control.Session{Register: register.Register{Dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}}, Asker: asker}
+	c := &control.Session{Dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}, Asker: asker}
 	s := &site.Site{Name: "karoo", Production: true, Nodes: []site.Node{{Name: "web", ID: 11}}}
 	f, err := c.Hosts(t.Context(), s)
 	if err != nil {

@@ -37,7 +37,7 @@ func Create(ctx context.Context, c *control.Session, of twin.Record) (*site.Site
 		return nil, nil, err
 	}
 	of.Hosts = hosts.Names(s)
-	b.Know(of)
+	b.Known.Add(of)
 	if err := b.Call(original).NewTwin(ctx, s, of); err != nil {
 		return nil, nil, err
 	}
@@ -57,7 +57,7 @@ func Grant(c *control.Session, original *site.Site, r *twin.Record) error {
 		return nil
 	}
 	w := member.Wish{NAT: r.Options.NAT, Volumes: r.Volumes, Scale: max(r.Options.Cpus, r.Options.Memory)}
-	for _, other := range c.Twins() {
+	for _, other := range c.Register().Twins() {
 		if other.Site == r.Site && other.Options.Owner == c.Member.Name {
 			w.Has++
 		}
@@ -76,7 +76,7 @@ func Original(c *control.Session, text string) (*site.Site, string, error) {
 	if c.Member != nil {
 		dir = c.SiteDir // that was settled
 	} else if _, err := os.Stat(filepath.Join(text, sitefile.Name)); err != nil {
-		for _, m := range c.SitesUp() {
+		for _, m := range c.Register().SitesUp() {
 			if m.Site == text && m.Twin == "" {
 				dir = m.Dir
 			}

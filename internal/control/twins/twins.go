@@ -29,7 +29,7 @@ func atWork(c *control.Session, name string) *control.Session {
 // meant gives the key of the twin that is meant: of the site of -C or of here, else of the only site with a twin of that name.
 func meant(c *control.Session) (string, error) {
 	if here, err := c.Absolute(); err == nil {
-		for _, r := range c.Twins() {
+		for _, r := range c.Register().Twins() {
 			if r.Options.Name == c.Twin && r.Dir == here {
 				return r.Key(), nil
 			}
@@ -59,9 +59,9 @@ func Destroy(ctx context.Context, c *control.Session, name string) error {
 	if err != nil {
 		return err
 	}
-	r, err := c.ReadTwin(key)
+	r, err := c.Register().ReadTwin(key)
 	if errors.Is(err, fs.ErrNotExist) { // its time was over just now
-		return c.NoTwin("", name)
+		return c.Register().NoTwin("", name)
 	}
 	if err != nil {
 		return err
@@ -85,7 +85,7 @@ func of(ctx context.Context, c *control.Session, name string) (*site.Site, error
 	}
 	t, err := c.Call(s).OneTwin(ctx, name)
 	if err == nil {
-		c.Know(t.Record) // whose it is
+		c.Known.Add(t.Record) // whose it is
 	}
 	if problem.Is(err, problem.Mistake) {
 		if _, wrong := c.OnlyTwin(); wrong == nil { // one of another site
@@ -123,7 +123,7 @@ func EndHere(ctx context.Context, c *control.Session, key string) error {
 	if err := c.Allowed(); err != nil {
 		return err
 	}
-	r, err := c.ReadTwin(key)
+	r, err := c.Register().ReadTwin(key)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && r.Key() != key {
 		return problem.New(problem.Mistake, "nothing of a twin %q is on this machine", key).Try("orrery twin ls lists those of which something is; this takes SITE.TWIN")
 	}
@@ -151,7 +151,7 @@ func List(ctx context.Context, c *control.Session) (all []*hosts.Twin, silent, e
 			}
 		}
 	}
-	for _, r := range c.Twins() {
+	for _, r := range c.Register().Twins() {
 		if r.Site == name {
 			continue
 		}

@@ -10,7 +10,6 @@ import (
 
 	"orrery/internal/apply"
 	"orrery/internal/control"
-	"orrery/internal/control/register"
 	"orrery/internal/host"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
@@ -48,7 +47,7 @@ roles = ["ledger"]
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &control.Session{Register: register.Register{Dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}}, SiteDir: dir, Asker: control.Agreed{}}
+	c := &control.Session{Dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}, SiteDir: dir, Asker: control.Agreed{}}
 	write(t, filepath.Join(c.Dirs.Volumes("karoo"), "ledger", "db", "book"), "what was paid")
 	return c, s
 }
