@@ -41,7 +41,7 @@ With --log, or where the output is no terminal, it prints the last lines and end
 				return a.printed(at, lines)
 			}
 			return control.Noted(&a.Session, s, func() error {
-				line, err := at.Take(ctx, a.Holder())
+				line, err := at.Take(ctx, control.Holder(&a.Session))
 				if err != nil {
 					return err
 				}

@@ -85,11 +85,11 @@ func outcome(err error, redact func(string) string) string {
 
 // Note adds to a site's journal what was done to it outside a plan.
 func (c *Session) Note(s *site.Site, command, result string) error {
-	return c.noted(s, command, func() string { return result })
+	return noted(c, s, command, func() string { return result })
 }
 
 // noted notes what is done beside plans, and how it ended.
-func (c *Session) noted(s *site.Site, command string, do func() string) error {
+func noted(c *Session, s *site.Site, command string, do func() string) error {
 	f, _, err := c.Call(s).Bare(context.Background()) // those that answer
 	if err != nil {
 		return err
@@ -102,7 +102,7 @@ func (c *Session) noted(s *site.Site, command string, do func() string) error {
 }
 
 // journalled notes in the journal that something is done, and how it ended.
-func (c *Session) journalled(f *apply.Fleet, do func(*Account) error) error {
+func journalled(c *Session, f *apply.Fleet, do func(*Account) error) error {
 	record, err := begin(f, c.Command)
 	if err != nil {
 		return err
@@ -127,8 +127,8 @@ func (r *Account) carryOut(ctx context.Context, show Watcher, f *apply.Fleet, ki
 	return apply.Run(ctx, p, f.StartRun(), noted, parallel)
 }
 
-// CarryOutOn does steps, which say on which host they are done, within something that is locked, and gives what went wrong with them.
-func (c *Session) CarryOutOn(ctx context.Context, record *Account, f *apply.Fleet, steps []*plan.Step) error {
+// CarryOut does steps, which say on which host they are done, within something that is locked, and returns what went wrong with them.
+func (r *Account) CarryOut(ctx context.Context, show Watcher, f *apply.Fleet, steps []*plan.Step) error {
 	if len(steps) == 0 {
 		return nil
 	}
@@ -136,7 +136,7 @@ func (c *Session) CarryOutOn(ctx context.Context, record *Account, f *apply.Flee
 		s.N = n
 	}
 	p := &plan.Plan{Site: f.Site().Name, Steps: steps}
-	result := record.carryOut(ctx, c.Watcher, f, "step", p, DefaultParallel())
+	result := r.carryOut(ctx, show, f, "step", p, DefaultParallel())
 	var err error
 	for _, f := range result.Failed {
 		err = errors.Join(err, fmt.Errorf("%s: %s: %w", f.Step.Title(), f.Step.Kind, f.Err))

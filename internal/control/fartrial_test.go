@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"orrery/internal/apply"
+	"orrery/internal/control"
 	"orrery/internal/control/hosts"
 	"orrery/internal/control/overdue"
 	"orrery/internal/control/releases"
@@ -248,7 +249,7 @@ func TestTrialTold(t *testing.T) {
 	_, err = releases.Switch(t.Context(), one.Session, one.site(), nil, releases.SwitchOptions{Release: 700, Within: hour})
 	one.must(err)
 	told(one, "nobody watches over it")
-	lock, err := host.TakeLockWithin(t.Context(), time.Second, hosts.TrialLock(one.dirs, "toykat"), one.Holder())
+	lock, err := host.TakeLockWithin(t.Context(), time.Second, hosts.TrialLock(one.dirs, "toykat"), control.Holder(one.Session))
 	one.must(err)
 	defer lock.Release()
 	told(one, "then it is confirmed or goes back to release none")

@@ -50,14 +50,14 @@ func (c *Session) Bare(ctx context.Context, s *site.Site) (*apply.Fleet, error) 
 
 // Seen gives the hosts of a site as they are.
 func (c *Session) Seen(ctx context.Context, f *apply.Fleet) ([]observe.Host, error) {
-	if err := c.mayChange(f); err != nil {
+	if err := mayChange(c, f); err != nil {
 		return nil, err
 	}
 	return f.Observe(ctx)
 }
 
 // mayChange returns an Unable problem if the caller may not change what is on the hosts, one of which may be this machine.
-func (c *Session) mayChange(f *apply.Fleet) error {
+func mayChange(c *Session, f *apply.Fleet) error {
 	if len(f.All) == 0 {
 		return c.Allowed()
 	}

@@ -230,7 +230,7 @@ func TestLabThere(t *testing.T) {
 	if said := d.watch.text(); !strings.Contains(said, "sv2: ") {
 		t.Errorf("what is told is %q", said)
 	}
-	lock, err := host.TakeLock(t.Context(), filepath.Join(lab.Bundles(&there), ".lock"), there.Holder())
+	lock, err := host.TakeLock(t.Context(), filepath.Join(lab.Bundles(&there), ".lock"), control.Holder(&there))
 	d.must(err)
 	_, err = d.onSv2(t.Context(), lab.Options{})
 	d.wantExit(err, problem.Locked)

@@ -23,29 +23,29 @@ func (c *Session) LockedOn(ctx context.Context, s *site.Site, f *apply.Fleet, do
 	if err := f.Sweep(ctx); err != nil {
 		return err
 	}
-	return c.journalled(f, do)
+	return journalled(c, f, do)
 }
 
 // Hold takes the lock of a site on its hosts for somebody who may change it; who is patient waits for whoever has it.
 func (c *Session) Hold(ctx context.Context, s *site.Site, f *apply.Fleet) (letGo func(), err error) {
-	if err := c.mayChange(f); err != nil {
+	if err := mayChange(c, f); err != nil {
 		return nil, err
 	}
 	if err := c.MayChange(s); err != nil {
 		return nil, err
 	}
 	if !c.Patient {
-		return f.Hold(ctx, c.Holder())
+		return f.Hold(ctx, Holder(c))
 	}
 	err = waits.For(ctx, "site "+s.Key(), func() (held waits.Held, err error) {
-		letGo, err = f.Hold(ctx, c.Holder())
+		letGo, err = f.Hold(ctx, Holder(c))
 		return waits.Locked(err)
 	})
 	return letGo, err
 }
 
 // Holder says who holds what the session holds.
-func (c *Session) Holder() host.Holder {
+func Holder(c *Session) host.Holder {
 	return host.NewHolder(Who(), c.Command)
 }
 

@@ -14,7 +14,7 @@ func Noted(c *Session, s *site.Site, do func() error) error {
 		return do()
 	}
 	var err error
-	unnoted := c.noted(s, c.Command, func() string {
+	unnoted := noted(c, s, c.Command, func() string {
 		if err = do(); problem.Exit(err) != 0 {
 			return fmt.Sprintf("exit status %d", problem.Exit(err))
 		}

@@ -57,7 +57,7 @@ func (j *Job) recoverSwitch(ctx context.Context) (done bool, err error) {
 			Try("fix the cause and run the same command again")
 	}
 	if back && r.Trial != nil {
-		j.Session.TellTrialEnd(ctx, j.Base, r.Trial.Release, observe.Reverted, trial.RolledBack)
+		TellTrialEnd(ctx, j.Session, j.Base, r.Trial.Release, observe.Reverted, trial.RolledBack)
 	}
 	if r, err = f.ReadReleases(ctx); err != nil {
 		return false, err

@@ -226,7 +226,7 @@ func TestSameSite(t *testing.T) {
 	t.Chdir(filepath.Dir(d.dir))
 	d.SiteDir = filepath.Base(d.dir)
 	for twin, want := range map[string][]string{"": nil, "dev": {"--twin", "dev"}} {
-		args, err := d.ofTwin(twin).SameSite("trial")
+		args, err := control.SameSite(d.ofTwin(twin).Session, "trial")
 		if want := slices.Concat([]string{"-C", d.dir, "--force"}, want, []string{"trial"}); err != nil || !slices.Equal(args, want) {
 			t.Errorf("of twin %q: %v, not %v (%v)", twin, args, want, err)
 		}

@@ -22,7 +22,7 @@ func (c *Session) Directory() (string, error) {
 		return ".", nil
 	}
 	if c.Twin != "" {
-		r, err := c.OnlyTwin()
+		r, err := OnlyTwin(c)
 		return r.Dir, err
 	}
 	up := slices.DeleteFunc(c.Register().SitesUp(), func(m register.Marker) bool { return m.Twin != "" })
@@ -67,19 +67,6 @@ func (c *Session) Absolute() (string, error) {
 	return filepath.Abs(dir)
 }
 
-// SameSite gives the command line of another verb for this site.
-func (c *Session) SameSite(verb ...string) ([]string, error) {
-	dir, err := c.Absolute()
-	if err != nil {
-		return nil, err
-	}
-	args := []string{"-C", dir, "--force"}
-	if c.Twin != "" {
-		args = append(args, "--twin", c.Twin)
-	}
-	return append(args, verb...), nil
-}
-
 // MarkUp notes that a site was brought up on this machine.
 func MarkUp(c *Session, s *site.Site) error {
 	if !hosts.Near(s) {
@@ -90,4 +77,17 @@ func MarkUp(c *Session, s *site.Site) error {
 		return err
 	}
 	return c.Register().MarkUp(s, dir)
+}
+
+// SameSite gives the command line of another verb for this site.
+func SameSite(c *Session, verb ...string) ([]string, error) {
+	dir, err := c.Absolute()
+	if err != nil {
+		return nil, err
+	}
+	args := []string{"-C", dir, "--force"}
+	if c.Twin != "" {
+		args = append(args, "--twin", c.Twin)
+	}
+	return append(args, verb...), nil
 }

@@ -28,6 +28,6 @@ func (c *Session) Tell(ctx context.Context, s *site.Site, e hook.Event) {
 }
 
 // TellTrialEnd lets the hooks know how a trial has ended.
-func (c *Session) TellTrialEnd(ctx context.Context, s *site.Site, release int, result, why string) {
+func TellTrialEnd(ctx context.Context, c *Session, s *site.Site, release int, result, why string) {
 	c.Tell(ctx, s, hook.Event{Event: site.TrialEnded, Result: result, Why: why, Release: &release})
 }

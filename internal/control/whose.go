@@ -10,7 +10,7 @@ import (
 )
 
 // OnlyTwin gives the twin that is meant, if only one is called so.
-func (c *Session) OnlyTwin() (r twin.Record, err error) {
+func OnlyTwin(c *Session) (r twin.Record, err error) {
 	found := slices.DeleteFunc(c.Register().Twins(), func(r twin.Record) bool { return r.Options.Name != c.Twin })
 	switch len(found) {
 	case 0:

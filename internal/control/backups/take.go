@@ -78,7 +78,7 @@ func chosen(ctx context.Context, c *control.Session, selectors []string, target 
 	if err := c.AllowedOn(s); err != nil {
 		return nil, nil, err
 	}
-	f, names, err := c.ChosenHosts(ctx, s, selectors)
+	f, names, err := control.ChosenHosts(ctx, c, s, selectors)
 	if err != nil {
 		return nil, nil, err
 	}

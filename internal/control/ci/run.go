@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"orrery/internal/ci"
+	"orrery/internal/control"
 	"orrery/internal/control/twins"
 	"orrery/internal/control/way"
 	"orrery/internal/host"
@@ -24,7 +25,7 @@ func (p *Proof) Run(ctx context.Context) error {
 		return err
 	}
 	// Whoever finds the twin later knows by this lock whether the run that made it still lives.
-	lock, err := host.TakeLock(ctx, p.lock(p.Twin.Key()), p.Session.Holder())
+	lock, err := host.TakeLock(ctx, p.lock(p.Twin.Key()), control.Holder(p.Session))
 	if err != nil {
 		return err
 	}

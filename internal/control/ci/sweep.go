@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"orrery/internal/control"
 	"orrery/internal/control/twins"
 	"orrery/internal/host"
 	"orrery/internal/problem"
@@ -22,7 +23,7 @@ func (p *Proof) sweep(ctx context.Context) error {
 		return err
 	}
 	for _, path := range locks {
-		lock, err := host.TakeLock(ctx, path, p.Session.Holder())
+		lock, err := host.TakeLock(ctx, path, control.Holder(p.Session))
 		if err != nil {
 			continue // its run lives
 		}

@@ -25,7 +25,7 @@ func TestSweep(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	alive, err := host.TakeLock(t.Context(), p.lock("karoo.ci-alive"), p.Session.Holder())
+	alive, err := host.TakeLock(t.Context(), p.lock("karoo.ci-alive"), control.Holder(p.Session))
 	if err != nil {
 		t.Fatal(err)
 	}

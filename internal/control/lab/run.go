@@ -63,7 +63,7 @@ func Run(ctx context.Context, c *control.Session, w Watcher, o Options) (made *W
 	if err != nil {
 		return nil, problem.New(problem.Failed, "the directory of measurements cannot be made").At(Bundles(c)).Because(err).Try("see whether the file system of the state directory can be written to")
 	}
-	lock, err := host.TakeLock(ctx, filepath.Join(Bundles(c), lockFile), c.Holder())
+	lock, err := host.TakeLock(ctx, filepath.Join(Bundles(c), lockFile), control.Holder(c))
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,7 @@ func Build(ctx context.Context, c *control.Session, selectors []string) ([]*spec
 	if err != nil {
 		return nil, err
 	}
-	f, chosen, err := c.ChosenHosts(ctx, s, selectors)
+	f, chosen, err := control.ChosenHosts(ctx, c, s, selectors)
 	if err != nil {
 		return nil, err
 	}

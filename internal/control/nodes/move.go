@@ -88,7 +88,7 @@ func newMoving(ctx context.Context, c *control.Session, s *site.Site, selectors 
 	if _, ok := s.Host(to); !ok {
 		return nil, hosts.NoHost(s, to)
 	}
-	f, chosen, err := c.ChosenHosts(ctx, s, selectors)
+	f, chosen, err := control.ChosenHosts(ctx, c, s, selectors)
 	if err != nil {
 		return nil, err
 	}

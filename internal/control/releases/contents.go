@@ -27,7 +27,7 @@ type Contents struct {
 
 // Show tells what the nodes of a release consist of that selectors mean, from the records of their layers.
 func Show(ctx context.Context, c *control.Session, s *site.Site, number int, selectors []string) ([]Contents, error) {
-	f, chosen, err := c.ChosenHosts(ctx, s, selectors)
+	f, chosen, err := control.ChosenHosts(ctx, c, s, selectors)
 	if err != nil {
 		return nil, err
 	}

@@ -163,7 +163,7 @@ func (t *change) run(ctx context.Context) (*Switched, error) {
 		made.Skew, made.Outage = result.Measured(t.planned)
 	}
 	if trial := t.before.Trial; result != nil && t.back && trial != nil {
-		t.Session.TellTrialEnd(ctx, t.site, trial.Release, observe.Reverted, t.why)
+		control.TellTrialEnd(ctx, t.Session, t.site, trial.Release, observe.Reverted, t.why)
 	}
 	return made, nil
 }

@@ -43,7 +43,7 @@ func Confirm(ctx context.Context, c *control.Session, s *site.Site, why string) 
 		return nil, hosts.Unconfirmed(t.hosts, s.Key(), err, was)
 	}
 	hosts.Settle(t.hosts, r)
-	c.TellTrialEnd(ctx, s, number, observe.Confirmed, why)
+	control.TellTrialEnd(ctx, c, s, number, observe.Confirmed, why)
 	return r.Ended, c.Note(s, "orrery confirm", fmt.Sprintf("release %d is confirmed (%s)", number, why))
 }
 

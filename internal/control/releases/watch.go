@@ -28,7 +28,7 @@ func Watched(c *control.Session, s *site.Site) bool {
 
 // WatchTrial watches over a trial until it is over, and ends it when it is to end. It gives how it ended.
 func WatchTrial(ctx context.Context, c *control.Session, s *site.Site) (*observe.TrialEnd, error) {
-	lock, err := host.TakeLockWithin(ctx, hosts.WatchTimeout, hosts.TrialLock(c.Dirs, s.Key()), c.Holder())
+	lock, err := host.TakeLockWithin(ctx, hosts.WatchTimeout, hosts.TrialLock(c.Dirs, s.Key()), control.Holder(c))
 	if err != nil {
 		return nil, err
 	}
@@ -178,7 +178,7 @@ func watchAgain(ctx context.Context, c *control.Session, s *site.Site, now obser
 
 // watchTrial lets a process watch over a trial, whatever becomes of this one.
 func watchTrial(ctx context.Context, c *control.Session, s *site.Site) error {
-	args, err := c.SameSite("trial")
+	args, err := control.SameSite(c, "trial")
 	if err != nil {
 		return err
 	}

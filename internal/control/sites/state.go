@@ -34,7 +34,7 @@ func Renew(ctx context.Context, c *control.Session, s *site.Site, selectors []st
 type planner func(*site.Site, []observe.Host, plan.Goal) (*plan.Plan, error)
 
 func setState(ctx context.Context, c *control.Session, s *site.Site, selectors []string, planned planner, would string) (*apply.Result, error) {
-	f, chosen, err := c.ChosenHosts(ctx, s, selectors)
+	f, chosen, err := control.ChosenHosts(ctx, c, s, selectors)
 	if err != nil {
 		return nil, err
 	}

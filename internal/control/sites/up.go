@@ -51,7 +51,7 @@ func Up(ctx context.Context, c *control.Session, s *site.Site, selectors []strin
 }
 
 func up(ctx context.Context, c *control.Session, s *site.Site, selectors []string, o UpOptions) (r *apply.Result, err error) {
-	f, chosen, err := c.ChosenHosts(ctx, s, selectors)
+	f, chosen, err := control.ChosenHosts(ctx, c, s, selectors)
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +126,7 @@ func Preview(ctx context.Context, c *control.Session, selectors []string, o Prev
 	if err != nil {
 		return nil, err
 	}
-	f, chosen, err := c.ChosenHosts(ctx, s, selectors)
+	f, chosen, err := control.ChosenHosts(ctx, c, s, selectors)
 	if err != nil {
 		return nil, err
 	}

@@ -27,7 +27,7 @@ type Snapshot struct {
 
 // List gives the snapshots of a site.
 func List(ctx context.Context, c *control.Session, s *site.Site) ([]*Snapshot, error) {
-	f, _, err := c.ChosenHosts(ctx, s, nil)
+	f, _, err := control.ChosenHosts(ctx, c, s, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -28,7 +28,7 @@ type Restored struct {
 
 // Restore puts the nodes that selectors mean, or all that are in it, back as they were in a snapshot.
 func Restore(ctx context.Context, c *control.Session, s *site.Site, id string, selectors []string) (*Restored, error) {
-	f, chosen, err := c.ChosenHosts(ctx, s, selectors)
+	f, chosen, err := control.ChosenHosts(ctx, c, s, selectors)
 	if err != nil {
 		return nil, err
 	}
@@ -198,7 +198,7 @@ func (r *restoring) mayGoOn(ctx context.Context) error {
 
 // run puts the nodes back: all of them, on all hosts, or none.
 func (r *restoring) run(ctx context.Context) error {
-	if err := r.Session.CarryOutOn(ctx, r.account, r.fleet, r.stops()); err != nil {
+	if err := r.account.CarryOut(ctx, r.Session.Watcher, r.fleet, r.stops()); err != nil {
 		return errors.Join(err, r.startFormer(ctx))
 	}
 	on, names := &apply.Fleet{}, map[string][]string{}
@@ -245,9 +245,9 @@ func (r *restoring) run(ctx context.Context) error {
 
 // prove starts the nodes. If that fails, they are ended, so that what was there before can come back.
 func (r *restoring) prove(ctx context.Context) error {
-	err := r.Session.CarryOutOn(ctx, r.account, r.fleet, r.starts())
+	err := r.account.CarryOut(ctx, r.Session.Watcher, r.fleet, r.starts())
 	if err != nil {
-		err = errors.Join(err, r.Session.CarryOutOn(context.WithoutCancel(ctx), r.account, r.fleet, r.stopRestored()))
+		err = errors.Join(err, r.account.CarryOut(context.WithoutCancel(ctx), r.Session.Watcher, r.fleet, r.stopRestored()))
 	}
 	return err
 }
@@ -311,5 +311,5 @@ func (r *restoring) startFormer(ctx context.Context) error {
 	for _, n := range r.ran {
 		steps = append(steps, &plan.Step{Kind: plan.StartNode, Host: n.host, Subject: n.Name, Node: &n.Node.Node})
 	}
-	return r.Session.CarryOutOn(context.WithoutCancel(ctx), r.account, r.fleet, steps)
+	return r.account.CarryOut(context.WithoutCancel(ctx), r.Session.Watcher, r.fleet, steps)
 }

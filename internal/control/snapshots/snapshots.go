@@ -25,7 +25,7 @@ type Part struct {
 
 // Take keeps the state of the nodes that selectors mean, or of all, as it is at one moment on all hosts.
 func Take(ctx context.Context, c *control.Session, s *site.Site, selectors []string, with Part) (*Snapshot, error) {
-	f, chosen, err := c.ChosenHosts(ctx, s, selectors)
+	f, chosen, err := control.ChosenHosts(ctx, c, s, selectors)
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +173,7 @@ func freeID(all []*Snapshot) string {
 
 // Remove removes snapshots for good.
 func Remove(ctx context.Context, c *control.Session, s *site.Site, ids []string) error {
-	f, _, err := c.ChosenHosts(ctx, s, nil)
+	f, _, err := control.ChosenHosts(ctx, c, s, nil)
 	if err != nil {
 		return err
 	}

@@ -35,7 +35,7 @@ func meant(c *control.Session) (string, error) {
 			}
 		}
 	}
-	r, err := c.OnlyTwin()
+	r, err := control.OnlyTwin(c)
 	if err != nil {
 		return "", err
 	}
@@ -88,7 +88,7 @@ func of(ctx context.Context, c *control.Session, name string) (*site.Site, error
 		c.Known.Add(t.Record) // whose it is
 	}
 	if problem.Is(err, problem.Mistake) {
-		if _, wrong := c.OnlyTwin(); wrong == nil { // one of another site
+		if _, wrong := control.OnlyTwin(c); wrong == nil { // one of another site
 			return nil, nil
 		}
 	}

@@ -92,7 +92,7 @@ func (a *adoption) run(ctx context.Context, r *control.Account) ([]Adopted, erro
 			}
 		}
 	}
-	if err := a.Session.CarryOutOn(ctx, r, a.fleet, ends); err != nil {
+	if err := r.CarryOut(ctx, a.Session.Watcher, a.fleet, ends); err != nil {
 		return nil, err
 	}
 	return h.Volumes.Adopt(ctx, a.of)

@@ -43,7 +43,7 @@ func List(ctx context.Context, c *control.Session) ([]Row, []orphan.Orphan, erro
 	if err := c.AllowedOn(s); err != nil {
 		return nil, nil, err
 	}
-	f, _, err := c.ChosenHosts(ctx, s, nil)
+	f, _, err := control.ChosenHosts(ctx, c, s, nil)
 	if err != nil {
 		return nil, nil, err
 	}

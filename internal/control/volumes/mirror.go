@@ -40,7 +40,7 @@ func Mirror(ctx context.Context, c *control.Session, o MirrorOptions, each func(
 		if len(of) == 0 {
 			return nil
 		}
-		return h.Volumes.Mirror(ctx, of, apply.MirrorRun{Contents: o.Contents, By: c.Holder()}, func(made Mirrored) {
+		return h.Volumes.Mirror(ctx, of, apply.MirrorRun{Contents: o.Contents, By: control.Holder(c)}, func(made Mirrored) {
 			mutex.Lock()
 			defer mutex.Unlock()
 			if made.Problem == "" {
@@ -57,7 +57,7 @@ func own(ctx context.Context, c *control.Session, o MirrorOptions, each func(Mir
 	if len(o.Names) != 1 {
 		return problem.New(problem.Usage, "which volume?").Try("orrery volume mirror --key %s NAME", o.Key)
 	}
-	return hosts.MirrorOwn(ctx, c.Call(&site.Site{}).Machine, c.Dirs, o.Key, o.Names[0], c.Holder(), func(made Mirrored) {
+	return hosts.MirrorOwn(ctx, c.Call(&site.Site{}).Machine, c.Dirs, o.Key, o.Names[0], control.Holder(c), func(made Mirrored) {
 		if made.Problem == "" {
 			each(made)
 		}
