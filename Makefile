@@ -63,6 +63,10 @@ test: test-packages bin/orrery bin/orrery-micro bin/orrery-guest ## everything: 
 mutate: ## small faults in one package that no hermetic test notices: make mutate PKG=./internal/plan N=40
 	$(GO) run ./test/mutate -n $${N:-40} -seed $${SEED:-1} -tests "$${TESTS:-}" $(PKG)
 
+.PHONY: test-race
+test-race: ## two operations at once in one process, under the race detector
+	CGO_ENABLED=1 $(GO) test -race -count=1 -timeout 30m -run '^TestTwoAtOnce$$' ./internal/control
+
 .PHONY: test-chaos
 test-chaos: test-packages bin/orrery-micro bin/orrery-guest ## random verbs with kills, full disks and other mishaps, 200 new histories of them (make test: the same 30 each time), 300,000 rows written meanwhile, and many more kills
 	ORRERY_INTEGRATION=1 ORRERY_CHAOS_RUNS=$${ORRERY_CHAOS_RUNS:-200} \
