@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/wire"
 )
@@ -28,20 +29,26 @@ func (f failing) Talk(_ context.Context, about string, with *wire.Caller) error 
 	return with.Say(word{Fault: &f.with})
 }
 
+// toHelper connects to a helper.
+func toHelper(t *testing.T, is host.Runner) *Link {
+	t.Helper()
+	near, far := net.Pipe()
+	go wire.Serve(context.Background(), far, is) //nolint:errcheck // it ends with the connection
+	l, err := Open(t.Context(), "sv2", near, "1", func(err error) error { return err })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	return l
+}
+
 // TestFailsHere: whatever a host is asked and fails at, the call fails here, with what the host says of it and at which host it was.
 func TestFailsHere(t *testing.T) {
 	broken := fault{Problems: []trouble{{Kind: problem.Unable, What: "the disk is broken", Where: "/var/lib", Cure: "get another"}}}
 	for name, call := range asksHost() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			near, far := net.Pipe()
-			go wire.Serve(context.Background(), far, failing{with: broken}) //nolint:errcheck // it ends with the connection
-			l, err := Open(t.Context(), "sv2", near, "1", func(err error) error { return err })
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer l.Close()
-			err = call(t.Context(), l)
+			err := call(t.Context(), toHelper(t, failing{with: broken}))
 			if err == nil {
 				t.Fatal("it succeeds")
 			}
