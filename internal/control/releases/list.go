@@ -4,6 +4,7 @@ package releases
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -60,7 +61,11 @@ func List(ctx context.Context, c *control.Session, s *site.Site) ([]Info, error)
 	infos := map[int]*Info{}
 	of := func(number int) *Info {
 		if infos[number] == nil {
-			infos[number] = &Info{Number: number, ReleaseRecord: c.ReadReleaseRecord(s.Key(), number)}
+			record, err := c.ReadReleaseRecord(s.Key(), number)
+			if err != nil {
+				c.Watcher.Tell(control.Event{Kind: control.Notice, Site: s.Key(), Text: fmt.Sprintf("who staged release %d cannot be read: %v", number, err)})
+			}
+			infos[number] = &Info{Number: number, ReleaseRecord: record}
 		}
 		return infos[number]
 	}
