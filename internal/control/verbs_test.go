@@ -3,6 +3,7 @@ package control_test
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -176,6 +177,22 @@ func TestDeclinedVerbs(t *testing.T) {
 	was, steps := c.are(), len(c.watch.steps)
 	for _, verb := range []string{"down", "stop", "restart", "switch", "rollback", "snapshot restore", "restore of a node", "restore", "release prune"} {
 		if err := c.verbs(t.Context(), "")[verb](); !problem.Is(err, problem.Refused) {
+			t.Errorf("%s: %v", verb, err)
+		}
+		c.unchanged(verb, was, steps)
+	}
+}
+
+// TestBlockedVerbs: what cannot be noted in the journal of a host is not done: each verb that changes something there says so first.
+func TestBlockedVerbs(t *testing.T) {
+	t.Parallel()
+	c := newChanging(t)
+	journal := c.others["sv2"].dirs.Journal("toykat")
+	c.must(os.Rename(journal, journal+".aside"))
+	c.must(os.MkdirAll(filepath.Join(journal, "in the way"), 0o755))
+	was, steps := c.are(), len(c.watch.steps)
+	for verb, do := range c.verbs(t.Context(), "") {
+		if err := do(); err == nil || !strings.Contains(err.Error(), "journal") {
 			t.Errorf("%s: %v", verb, err)
 		}
 		c.unchanged(verb, was, steps)
