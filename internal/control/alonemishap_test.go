@@ -12,7 +12,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// TestMishapAlone: whatever of a host fails that goes back from a trial by itself is said, and tried again until it has gone back.
+// TestMishapAlone: whatever of a host fails that goes back from a trial by itself is said, and tried again until
+// it has gone back.
 func TestMishapAlone(t *testing.T) {
 	t.Parallel()
 	d, m := frailDesk(t, false)
@@ -45,11 +46,13 @@ func TestMishapAlone(t *testing.T) {
 	d.try(m, trip{before: begin, verb: alone, reached: func() bool {
 		r, err := other.Host("sv2", "toykat", nil).Releases.Read(t.Context())
 		d.must(err)
-		return r.Trial == nil && r.Switch == nil && r.Ended != nil && r.Ended.Result == observe.Reverted && strings.Contains(d.nodes(), "web1 none running healthy")
+		return r.Trial == nil && r.Switch == nil && r.Ended != nil && r.Ended.Result == observe.Reverted &&
+			strings.Contains(d.nodes(), "web1 none running healthy")
 	}, quiet: []string{"Nodes.Runner", "Releases.Read"}}) // the next round looks again
 }
 
-// TestLiveInstance: of the nodes of all hosts, the live instance is found of the one that is meant, also if it does not run; what is staged is not live.
+// TestLiveInstance: of the nodes of all hosts, the live instance is found of the one that is meant, also if it
+// does not run; what is staged is not live.
 func TestLiveInstance(t *testing.T) {
 	d, _ := farDesk(t)
 	d.write("site.toml", twoHosts+"[release.700]\n")
@@ -59,7 +62,8 @@ func TestLiveInstance(t *testing.T) {
 	d.must(err)
 	roll, err := way.Call(t.Context(), d.Session, d.site())
 	d.must(err)
-	for name, state := range map[string]observe.State{"db": observe.Running, "web1": observe.Running, "web2": observe.Stopped} {
+	for name, state := range map[string]observe.State{"db": observe.Running, "web1": observe.Running,
+		"web2": observe.Stopped} {
 		n, err := roll.Live(t.Context(), name)
 		d.must(err)
 		if n.Name != name || n.Staged || n.Release != 0 || n.State != state {

@@ -26,8 +26,11 @@ func TestBrokenSite(t *testing.T) {
 	was, steps := c.are(), len(c.watch.steps)
 	ctx := t.Context()
 	for verb, do := range map[string]func() error{
-		"plan":              func() error { _, err := c.Preview(ctx, nil, control.PreviewOptions{}); return err },
-		"backup":            func() error { _, err := backups.Take(ctx, c.Session, nil, c.to, backups.Options{}); return err },
+		"plan": func() error { _, err := c.Preview(ctx, nil, control.PreviewOptions{}); return err },
+		"backup": func() error {
+			_, err := backups.Take(ctx, c.Session, nil, c.to, backups.Options{})
+			return err
+		},
 		"restore of a node": func() error { _, err := backups.ReplaceNode(ctx, c.Session, c.to, "web1"); return err },
 		"volume ls":         func() error { _, _, err := volumes.List(ctx, c.Session); return err },
 		"volume mirror": func() error {
@@ -41,12 +44,15 @@ func TestBrokenSite(t *testing.T) {
 		"image verify": func() error {
 			return layers.Verify(ctx, c.Session, []string{"sv2"}, nil, func(string, string, error) {})
 		},
-		"mirror pull":     func() error { _, err := layers.Pull(ctx, c.Session, layers.PullOptions{}); return err },
-		"host add":        func() error { _, err := roster.Add(ctx, c.Session, "sv3", "10.8.1.3"); return err },
-		"host remove":     func() error { _, err := roster.Remove(ctx, c.Session, "sv2"); return err },
-		"twin create":     func() error { _, _, err := c.CreateTwin(ctx, twinOf("toykat", c.dir, "dev")); return err },
-		"ci":              func() error { _, err := ci.New(c.Session, nil, ci.Options{}); return err },
-		"of a twin: plan": func() error { _, err := c.ofTwin("dev").Preview(ctx, nil, control.PreviewOptions{}); return err },
+		"mirror pull": func() error { _, err := layers.Pull(ctx, c.Session, layers.PullOptions{}); return err },
+		"host add":    func() error { _, err := roster.Add(ctx, c.Session, "sv3", "10.8.1.3"); return err },
+		"host remove": func() error { _, err := roster.Remove(ctx, c.Session, "sv2"); return err },
+		"twin create": func() error { _, _, err := c.CreateTwin(ctx, twinOf("toykat", c.dir, "dev")); return err },
+		"ci":          func() error { _, err := ci.New(c.Session, nil, ci.Options{}); return err },
+		"of a twin: plan": func() error {
+			_, err := c.ofTwin("dev").Preview(ctx, nil, control.PreviewOptions{})
+			return err
+		},
 	} {
 		c.write("site.toml", string(whole)+"[nodes.web9]\n")
 		if err := do(); err == nil || !strings.Contains(err.Error(), "site.toml") {
@@ -60,7 +66,8 @@ func TestBrokenSite(t *testing.T) {
 	}
 }
 
-// TestCutShortWithoutCopy: a switch that was interrupted is not brought to its end without what its releases were staged from: nothing is done, and it is said what is missing.
+// TestCutShortWithoutCopy: a switch that was interrupted is not brought to its end without what its releases were
+// staged from: nothing is done, and it is said what is missing.
 func TestCutShortWithoutCopy(t *testing.T) {
 	d := newDesk(t)
 	d.up()

@@ -80,7 +80,8 @@ func (d *desk) shown(look func() (any, error)) (string, error) {
 	return string(text) + d.watch.text(), err
 }
 
-// TestDamagedRecords: a record of a host that cannot be read is never taken for one that says nothing: a verb that shows something else than before says why.
+// TestDamagedRecords: a record of a host that cannot be read is never taken for one that says nothing: a verb that
+// shows something else than before says why.
 func TestDamagedRecords(t *testing.T) {
 	t.Parallel()
 	alone := diskDesk(t)
@@ -108,7 +109,8 @@ func TestDamagedRecords(t *testing.T) {
 				d.must(err)
 				d.must(os.WriteFile(path, []byte("{"), 0o600))
 				for name, look := range d.looks() {
-					if text, err := d.shown(look); err == nil && text != before[name] && !strings.Contains(text, "cannot be read") {
+					if text, err := d.shown(look); err == nil && text != before[name] &&
+						!strings.Contains(text, "cannot be read") {
 						t.Errorf("%s is damaged, and %s shows\n%s\nnot\n%s", path, name, text, before[name])
 					}
 				}

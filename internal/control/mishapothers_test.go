@@ -14,7 +14,8 @@ import (
 	"orrery/internal/site"
 )
 
-// TestMishapUndo: whatever fails while a site comes up that is to be as before if anything does, or while nodes start again, is said.
+// TestMishapUndo: whatever fails while a site comes up that is to be as before if anything does, or while nodes
+// start again, is said.
 func TestMishapUndo(t *testing.T) {
 	t.Parallel()
 	d, m := frailDesk(t, false)
@@ -22,10 +23,14 @@ func TestMishapUndo(t *testing.T) {
 		_, _, err := d.Up(t.Context(), d.site(), nil, control.UpOptions{Undo: true})
 		return err
 	}, reached: d.are(bothUp)})
+	// A node that runs and is not proven is for up.
 	d.try(m, trip{before: func() {
 		_, err := d.Stop(t.Context(), d.site(), nil)
 		d.must(err)
-	}, verb: func() error { _, err := d.Start(t.Context(), d.site(), nil); return err }, reached: d.are(bothUp), again: func() error { d.up(); return nil }}) // a node that runs and is not proven is for up
+	}, verb: func() error {
+		_, err := d.Start(t.Context(), d.site(), nil)
+		return err
+	}, reached: d.are(bothUp), again: func() error { d.up(); return nil }})
 }
 
 // TestMishapPrune: whatever fails while releases, snapshots or layers are removed is said, and they go in the end.
@@ -42,15 +47,21 @@ func TestMishapPrune(t *testing.T) {
 		var err error
 		taken, err = snapshots.Take(t.Context(), d.Session, d.site(), nil, snapshots.Part{})
 		d.must(err)
-	}, verb: func() error { return snapshots.Remove(t.Context(), d.Session, d.site(), []string{taken.ID}) }, reached: func() bool {
+	}, verb: func() error {
+		return snapshots.Remove(t.Context(), d.Session, d.site(), []string{taken.ID})
+	}, reached: func() bool {
 		all, err := snapshots.List(t.Context(), d.Session, d.site())
 		d.must(err)
 		return len(all) == 0
 	}})
-	d.try(m, trip{before: func() {}, verb: func() error { _, err := layers.Remove(t.Context(), d.Session, "sv1", "sv2"); return err }, reached: d.are(bothUp)})
+	d.try(m, trip{before: func() {}, verb: func() error {
+		_, err := layers.Remove(t.Context(), d.Session, "sv1", "sv2")
+		return err
+	}, reached: d.are(bothUp)})
 }
 
-// TestMishapCopies: whatever fails while a twin gets copies of the volumes of its original is said, and it comes to have them.
+// TestMishapCopies: whatever fails while a twin gets copies of the volumes of its original is said, and it comes
+// to have them.
 func TestMishapCopies(t *testing.T) {
 	t.Parallel()
 	d, m := frailDesk(t, true)

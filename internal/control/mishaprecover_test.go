@@ -11,7 +11,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// TestMishapRecover: whatever fails while a switch that was interrupted is brought to its end is said, and the set comes to be of one release.
+// TestMishapRecover: whatever fails while a switch that was interrupted is brought to its end is said, and the set
+// comes to be of one release.
 func TestMishapRecover(t *testing.T) {
 	t.Parallel()
 	d, m := frailDesk(t, false)
@@ -39,16 +40,19 @@ func TestMishapRecover(t *testing.T) {
 		return func() bool {
 			r, err := h.Releases.Read(t.Context())
 			d.must(err)
-			return r.Switch == nil && strings.Contains(d.nodes(), "db "+release+" running healthy") && strings.Contains(d.nodes(), "web1 "+release+" running healthy")
+			return r.Switch == nil && strings.Contains(d.nodes(), "db "+release+" running healthy") &&
+				strings.Contains(d.nodes(), "web1 "+release+" running healthy")
 		}
 	}
 	quiet := []string{"Releases.SendEdition"} // the other host has the same copy
 	for _, end := range []int{700, 701} {
-		d.try(m, trip{before: interrupt(end), verb: up, reached: live(map[int]string{700: "700", 701: "701"}[end]), quiet: quiet})
+		d.try(m, trip{before: interrupt(end), verb: up, reached: live(map[int]string{700: "700",
+			701: "701"}[end]), quiet: quiet})
 	}
 }
 
-// TestMishapOnTrial: whatever fails while a site is changed of which a release is on trial is said, and each host knows how it goes back.
+// TestMishapOnTrial: whatever fails while a site is changed of which a release is on trial is said, and each host
+// knows how it goes back.
 func TestMishapOnTrial(t *testing.T) {
 	t.Parallel()
 	d, m := frailDesk(t, false)
@@ -60,12 +64,16 @@ func TestMishapOnTrial(t *testing.T) {
 		_, err := d.Stop(t.Context(), d.site(), []string{"web1"})
 		d.must(err)
 	}
-	d.try(m, trip{before: stopped, verb: func() error { _, _, err := d.Up(t.Context(), d.site(), nil, control.UpOptions{}); return err }, reached: func() bool {
+	d.try(m, trip{before: stopped, verb: func() error {
+		_, _, err := d.Up(t.Context(), d.site(), nil, control.UpOptions{})
+		return err
+	}, reached: func() bool {
 		return strings.Contains(d.nodes(), "web1 700 running healthy")
 	}, quiet: []string{"Releases.SendEdition"}})
 }
 
-// TestMishapResume: whatever fails while a host brings up by itself what it has is said, and nothing stays down that it was to start.
+// TestMishapResume: whatever fails while a host brings up by itself what it has is said, and nothing stays down
+// that it was to start.
 func TestMishapResume(t *testing.T) {
 	t.Parallel()
 	d, m := frailDesk(t, false)
@@ -84,7 +92,8 @@ func TestMishapResume(t *testing.T) {
 func TestMishapSurvey(t *testing.T) {
 	t.Parallel()
 	d, m := frailDesk(t, false)
-	d.write("site.toml", strings.NewReplacer("net.far", "net.lan", `gateway = "10.99.1.1"`, "gateway = \"10.99.1.1\"\nencrypt = true").Replace(onEach))
+	d.write("site.toml", strings.NewReplacer("net.far", "net.lan", `gateway = "10.99.1.1"`,
+		"gateway = \"10.99.1.1\"\nencrypt = true").Replace(onEach))
 	d.up()
 	d.try(m, trip{before: func() {}, verb: func() error {
 		for _, h := range d.Call(d.site()).Check(t.Context()) {

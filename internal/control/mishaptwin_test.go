@@ -13,7 +13,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// TestMishapRestoreTwin: whatever fails while a backup is restored as a twin is said, and the twin comes to be as the site was then, or is not there.
+// TestMishapRestoreTwin: whatever fails while a backup is restored as a twin is said, and the twin comes to be as
+// the site was then, or is not there.
 func TestMishapRestoreTwin(t *testing.T) {
 	t.Parallel()
 	d, m := frailDesk(t, true)
@@ -39,7 +40,8 @@ func TestMishapRestoreTwin(t *testing.T) {
 		}
 	}, verb: restore, reached: func() bool {
 		all := there()
-		return len(all) == 1 && all[0].Running == 2 && past.reads("db", book, "then") && past.reads("web1", motd, "then")
+		return len(all) == 1 && all[0].Running == 2 && past.reads("db", book, "then") && past.reads("web1",
+			motd, "then")
 	}})
 	d.wantWritten("now", "now")
 }
@@ -47,7 +49,8 @@ func TestMishapRestoreTwin(t *testing.T) {
 // TestMoveAsks: a move in production asks about the nodes that stand still for it, and about none that do not run.
 func TestMoveAsks(t *testing.T) {
 	d, _ := frailDesk(t, true)
-	d.write("site.toml", strings.NewReplacer("[site]", "[site]\nproduction = true", "roles = [\"web\"]\nhost  = \"sv2\"\n", "roles = [\"web\"]\n", "net.far", "net.lan").Replace(onEach))
+	d.write("site.toml", strings.NewReplacer("[site]", "[site]\nproduction = true",
+		"roles = [\"web\"]\nhost  = \"sv2\"\n", "roles = [\"web\"]\n", "net.far", "net.lan").Replace(onEach))
 	d.up()
 	on := func() string {
 		status, err := d.Status(t.Context(), d.site(), []string{"web1"})

@@ -9,7 +9,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// TestTwinApart: hosts that know different things of a twin are told of, and nothing is brought up of it; it can be destroyed and made anew.
+// TestTwinApart: hosts that know different things of a twin are told of, and nothing is brought up of it; it can
+// be destroyed and made anew.
 func TestTwinApart(t *testing.T) {
 	d, m := frailDesk(t, false)
 	m.order("", 0)
@@ -19,7 +20,8 @@ func TestTwinApart(t *testing.T) {
 	one := func() error { _, err := d.Call(d.site()).OneTwin(t.Context(), "dev"); return err }
 	d.must(one())
 	all, silent, err := twins.List(t.Context(), d.Session)
-	if err != nil || silent != nil || len(all) != 1 || !slices.Equal(all[0].On, []string{"sv1", "sv2"}) || all[0].Nodes != 2 || all[0].Running != 2 {
+	if err != nil || silent != nil || len(all) != 1 || !slices.Equal(all[0].On, []string{"sv1", "sv2"}) ||
+		all[0].Nodes != 2 || all[0].Running != 2 {
 		t.Errorf("the twins are %+v, %v, %v", all, silent, err)
 	}
 	_, err = d.Call(d.site()).OneTwin(t.Context(), "deb")
@@ -37,7 +39,8 @@ func TestTwinApart(t *testing.T) {
 		was := records[0]
 		change()
 		d.must(there.Twins.Save(t.Context(), records[0]))
-		d.wantExit(one(), problem.Surprise, "hosts sv1 and sv2 have different records of twin dev", "orrery twin destroy dev")
+		d.wantExit(one(), problem.Surprise, "hosts sv1 and sv2 have different records of twin dev",
+			"orrery twin destroy dev")
 		if _, err := d.ofTwin("dev").Load(); err == nil {
 			t.Errorf("a twin is loaded of which one host says that it is %s", what)
 		}

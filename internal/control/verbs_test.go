@@ -1,6 +1,7 @@
 package control_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -23,7 +24,10 @@ import (
 	"orrery/internal/problem"
 )
 
-// A changing desk is a site in production over two hosts, one release of which is live and another one staged, with a snapshot and a backup.
+const releasesOfToykat = "[release.700]\n[release.701]\n"
+
+// A changing desk is a site in production over two hosts, one release of which is live and another one staged,
+// with a snapshot and a backup.
 type changing struct {
 	*desk
 	id, to string // of the snapshot, and where the backup is
@@ -32,7 +36,7 @@ type changing struct {
 func newChanging(t *testing.T) changing {
 	t.Helper()
 	d, _ := frailDesk(t, true)
-	d.write("site.toml", strings.Replace(onEach, "[site]", "[site]\nproduction = true", 1)+"[release.700]\n[release.701]\n")
+	d.write("site.toml", strings.Replace(onEach, "[site]", "[site]\nproduction = true", 1)+releasesOfToykat)
 	d.up()
 	d.stage(700)
 	d.turnTo(700)
@@ -60,17 +64,29 @@ func (c changing) verbs(ctx context.Context, of string) map[string]func() error 
 			_, err := c.Stage(ctx, s, on, control.StageOptions{Release: 701, GiveUp: true})
 			return err
 		},
-		"switch":           func() error { _, err := c.Switch(ctx, s, on, control.SwitchOptions{Release: 701}); return err },
-		"rollback":         func() error { _, err := c.Rollback(ctx, s, on); return err },
-		"snapshot":         func() error { _, err := snapshots.Take(ctx, c.Session, s, on, snapshots.Part{}); return err },
-		"snapshot restore": func() error { _, err := snapshots.Restore(ctx, c.Session, s, c.id, on); return err },
-		"backup":           func() error { _, err := backups.Take(ctx, c.Session, on, c.to, backups.Options{}); return err },
-		"move":             func() error { _, err := nodes.Move(ctx, c.Session, s, []string{or(of, "db")}, "sv2"); return err },
-		"restore of a node": func() error {
-			_, err := backups.ReplaceNode(ctx, c.Session, c.to, or(of, "web1"))
+		"switch": func() error {
+			_, err := c.Switch(ctx, s, on, control.SwitchOptions{Release: 701})
 			return err
 		},
-		"volume adopt": func() error { _, err := volumes.Adopt(ctx, c.Session, "db", or(of, "web1"), nil); return err },
+		"rollback": func() error { _, err := c.Rollback(ctx, s, on); return err },
+		"snapshot": func() error {
+			_, err := snapshots.Take(ctx, c.Session, s, on, snapshots.Part{})
+			return err
+		},
+		"snapshot restore": func() error { _, err := snapshots.Restore(ctx, c.Session, s, c.id, on); return err },
+		"backup": func() error {
+			_, err := backups.Take(ctx, c.Session, on, c.to, backups.Options{})
+			return err
+		},
+		"move": func() error {
+			_, err := nodes.Move(ctx, c.Session, s, []string{cmp.Or(of, "db")}, "sv2")
+			return err
+		},
+		"restore of a node": func() error {
+			_, err := backups.ReplaceNode(ctx, c.Session, c.to, cmp.Or(of, "web1"))
+			return err
+		},
+		"volume adopt": func() error { _, err := volumes.Adopt(ctx, c.Session, "db", cmp.Or(of, "web1"), nil); return err },
 	}
 	if of != "" {
 		return all
@@ -95,13 +111,6 @@ func (c changing) verbs(ctx context.Context, of string) map[string]func() error 
 	return all
 }
 
-func or(of, other string) string {
-	if of == "" {
-		return other
-	}
-	return of
-}
-
 // are returns the nodes in an order of their own: that of the instances of one is not always the same.
 func (c changing) are() string {
 	c.Helper()
@@ -121,7 +130,8 @@ func (c changing) unchanged(verb, was string, steps int) {
 	}
 }
 
-// TestLockedVerbs: while somebody changes a site on one of its hosts, nobody else does on any, and each is told who it is.
+// TestLockedVerbs: while somebody changes a site on one of its hosts, nobody else does on any, and each is told
+// who it is.
 func TestLockedVerbs(t *testing.T) {
 	t.Parallel()
 	c := newChanging(t)
@@ -175,7 +185,8 @@ func TestDeclinedVerbs(t *testing.T) {
 	c := newChanging(t)
 	c.Asker = &refuses{}
 	was, steps := c.are(), len(c.watch.steps)
-	for _, verb := range []string{"down", "stop", "restart", "switch", "rollback", "snapshot restore", "restore of a node", "restore", "release prune"} {
+	for _, verb := range []string{"down", "stop", "restart", "switch", "rollback", "snapshot restore",
+		"restore of a node", "restore", "release prune"} {
 		if err := c.verbs(t.Context(), "")[verb](); !problem.Is(err, problem.Refused) {
 			t.Errorf("%s: %v", verb, err)
 		}
@@ -183,7 +194,8 @@ func TestDeclinedVerbs(t *testing.T) {
 	}
 }
 
-// TestBlockedVerbs: what cannot be noted in the journal of a host is not done: each verb that changes something there says so first.
+// TestBlockedVerbs: what cannot be noted in the journal of a host is not done: each verb that changes something
+// there says so first.
 func TestBlockedVerbs(t *testing.T) {
 	t.Parallel()
 	c := newChanging(t)

@@ -25,7 +25,8 @@ func (d *desk) onShortTrial() {
 	d.must(err)
 }
 
-// TestMishapWatch: whatever fails while a trial is watched over is said, and does not end the watch: the release stays in the end, as its checks held.
+// TestMishapWatch: whatever fails while a trial is watched over is said, and does not end the watch: the release
+// stays in the end, as its checks held.
 func TestMishapWatch(t *testing.T) {
 	t.Parallel()
 	d, m := newDesk(t), &mishaps{}

@@ -84,7 +84,8 @@ func twinOfKaroo() twin.Record {
 	return twin.Record{Site: "karoo", Options: twin.Options{Name: "dev"}, Expires: time.Now().Add(time.Hour)}
 }
 
-// TestBlocked: what a host cannot write is an error, and nothing is begun that was to follow from it. Without what is in the way, the same call succeeds.
+// TestBlocked: what a host cannot write is an error, and nothing is begun that was to follow from it. Without what
+// is in the way, the same call succeeds.
 func TestBlocked(t *testing.T) {
 	m, w, later := keeping(t)
 	dirs, ctx := m.dirs[0], t.Context()
@@ -97,24 +98,42 @@ func TestBlocked(t *testing.T) {
 	}
 	key := func() error { _, err := w.names.hostKey("db"); return err }
 	told := &inventory.Names{Told: []inventory.Told{{Site: "karoo", ID: m.node.ID}}}
-	names, forget := step(plan.Step{Kind: plan.WriteNames, Names: "1", Packed: plan.Packed{Tell: told}}), step(plan.Step{Kind: plan.ForgetNames})
+	names, forget := step(plan.Step{Kind: plan.WriteNames, Names: "1", Packed: plan.Packed{Tell: told}}),
+		step(plan.Step{Kind: plan.ForgetNames})
 	must(t, names())
 	mirrored := apply.Directory{Node: "db", Mirror: "/backup", Every: time.Hour}
 	for what, c := range map[string]struct {
 		path string
 		do   func() error
 	}{
-		"the id of the site":          {kept("origin.json"), func() error { return w.State.SetSiteID(ctx, "a1") }},
-		"that the host is drained":    {kept("drained.json"), func() error { return w.State.SetCordoned(ctx, &observe.Drain{}) }},
-		"that it is so no longer":     {kept("drained.json"), func() error { return w.State.SetCordoned(ctx, nil) }},
-		"what follows a reboot":       {apply.BootPath(dirs, "karoo"), func() error { return w.State.KeepBoot(ctx, apply.Boot{Steps: []json.RawMessage{[]byte("{}")}}) }},
-		"that nothing does":           {apply.BootPath(dirs, "karoo"), func() error { return w.State.KeepBoot(ctx, apply.Boot{}) }},
-		"the way back from a trial":   {apply.WayBackPath(dirs, "karoo"), func() error { return w.State.KeepWayBack(ctx, apply.WayBack{Host: "sv1"}) }},
-		"what is live":                {kept("releases.json"), func() error { return w.Releases.Write(observe.Releases{}) }},
-		"what is live elsewhere":      {kept("releases.json"), func() error { return w.Releases.Copy(observe.Releases{}) }},
-		"what a switch has made live": {kept("releases.json"), step(plan.Step{Kind: plan.CommitSwitch, Releases: &observe.Releases{}})},
-		"a secret":                    {kept("secrets", "token"), func() error { return w.Host.Secrets.Store(ctx, "token", "abc") }},
-		"the record of a twin":        {twins.Path(dirs, "karoo.dev"), func() error { return asTwin.Twins.Save(ctx, twinOfKaroo()) }},
+		"the id of the site": {kept("origin.json"), func() error { return w.State.SetSiteID(ctx, "a1") }},
+		"that the host is drained": {kept("drained.json"), func() error {
+			return w.State.SetCordoned(ctx, &observe.Drain{})
+		}},
+		"that it is so no longer": {kept("drained.json"), func() error { return w.State.SetCordoned(ctx, nil) }},
+		"what follows a reboot": {apply.BootPath(dirs, "karoo"), func() error {
+			return w.State.KeepBoot(ctx, apply.Boot{Steps: []json.RawMessage{[]byte("{}")}})
+		}},
+		"that nothing does": {apply.BootPath(dirs, "karoo"), func() error {
+			return w.State.KeepBoot(ctx, apply.Boot{})
+		}},
+		"the way back from a trial": {apply.WayBackPath(dirs, "karoo"), func() error {
+			return w.State.KeepWayBack(ctx, apply.WayBack{Host: "sv1"})
+		}},
+		"what is live": {kept("releases.json"), func() error {
+			return w.Releases.Write(observe.Releases{})
+		}},
+		"what is live elsewhere": {kept("releases.json"), func() error {
+			return w.Releases.Copy(observe.Releases{})
+		}},
+		"what a switch has made live": {kept("releases.json"), step(plan.Step{Kind: plan.CommitSwitch,
+			Releases: &observe.Releases{}})},
+		"a secret": {kept("secrets", "token"), func() error {
+			return w.Host.Secrets.Store(ctx, "token", "abc")
+		}},
+		"the record of a twin": {twins.Path(dirs, "karoo.dev"), func() error {
+			return asTwin.Twins.Save(ctx, twinOfKaroo())
+		}},
 		"the journal": {kept("journal.jsonl"), func() error {
 			j, err := w.Runs.OpenJournal()
 			if err == nil {
@@ -126,16 +145,25 @@ func TestBlocked(t *testing.T) {
 			_, err := w.Volumes.KeepMirrors(ctx, apply.Mirrors{Of: []apply.Directory{mirrored}})
 			return err
 		}},
-		"that none is":                {apply.MirrorsPath(dirs, "karoo"), func() error { _, err := w.Volumes.KeepMirrors(ctx, apply.Mirrors{}); return err }},
-		"an SSH host key":             {kept("keys", "db", "ssh_host_ed25519_key"), key},
-		"its public half":             {kept("keys", "db", "ssh_host_ed25519_key.pub"), key},
-		"the key of a network":        {kept("keys", ".wireguard"), func() error { _, err := w.names.privateKey(); return err }},
+		"that none is": {apply.MirrorsPath(dirs, "karoo"), func() error {
+			_, err := w.Volumes.KeepMirrors(ctx, apply.Mirrors{})
+			return err
+		}},
+		"an SSH host key": {kept("keys", "db", "ssh_host_ed25519_key"), key},
+		"its public half": {kept("keys", "db", "ssh_host_ed25519_key.pub"), key},
+		"the key of a network": {kept("keys", ".wireguard"), func() error {
+			_, err := w.names.privateKey()
+			return err
+		}},
 		"what nodes were told":        {dirs.Names("karoo"), names},
 		"what a node is told":         {filepath.Join(dirs.Etc("karoo", m.node.ID), "hosts"), names},
 		"which keys nodes have":       {kept("keys", "known_hosts"), names},
 		"what nodes were told before": {kept("undo", "names.json"), names},
 		"that nodes are told no more": {dirs.Names("karoo"), forget},
-		"how far a node has come":     {kept("undo", "101", "progress.json"), func() error { return runOf(dirs, "karoo").note(101, func(p *progress) { p.Booting = !p.Booting }) }},
+		"how far a node has come": {kept("undo", "101", "progress.json"), func() error {
+			return runOf(dirs,
+				"karoo").note(101, func(p *progress) { p.Booting = !p.Booting })
+		}},
 		"the log of a node": {kept("logs", "db.log"), func() error {
 			log, err := w.log("db")
 			if err == nil {
@@ -143,7 +171,8 @@ func TestBlocked(t *testing.T) {
 			}
 			return err
 		}},
-		"room for the start of a node": {kept("undo", "101", "spare", "0"), step(plan.Step{Kind: plan.StopNode, Was: m.node, Restarts: true})},
+		"room for the start of a node": {kept("undo", "101", "spare", "0"), step(plan.Step{Kind: plan.StopNode,
+			Was: m.node, Restarts: true})},
 	} {
 		away := inTheWay(t, c.path)
 		before := fmt.Sprint(later.calls, later.schedules)

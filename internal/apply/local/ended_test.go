@@ -74,7 +74,8 @@ var _ engine.Remounter = remounting{}
 
 func (remounting) Remount(context.Context, *spec.Node) error { return nil }
 
-// TestFormerCopies: a node that is retired keeps no copy of a volume that it once had for itself; what others have in common with it stays, and so does a copy that it is to have.
+// TestFormerCopies: a node that is retired keeps no copy of a volume that it once had for itself; what others have
+// in common with it stays, and so does a copy that it is to have.
 func TestFormerCopies(t *testing.T) {
 	w := newWorld(t)
 	w.settled(w.reach(w.up()))
@@ -82,10 +83,12 @@ func TestFormerCopies(t *testing.T) {
 	w.host.Ground.Volumes, w.host.Engines["fake"] = on, remounting{w.below.Engine}
 	n := *w.spelt("db")
 	n.Mounts = []spec.Mount{
-		{Volume: "rows", Path: "/srv", Copy: spec.NoCopy, Release: 700}, {Volume: "all", Path: "/all", Copy: spec.NoCopy, Shared: true},
+		{Volume: "rows", Path: "/srv", Copy: spec.NoCopy, Release: 700}, {Volume: "all", Path: "/all",
+			Copy: spec.NoCopy, Shared: true},
 		{Volume: "copied", Path: "/copied", Copy: "snapshot", Release: 700}, {Volume: "own", Path: "/own"},
 	}
-	w.must(w.Do(t.Context(), &plan.Step{Kind: plan.RetireNode, Host: "sv1", Subject: "db", Node: &n, Was: &n}, func(string) {}))
+	w.must(w.Do(t.Context(), &plan.Step{Kind: plan.RetireNode, Host: "sv1", Subject: "db", Node: &n, Was: &n},
+		func(string) {}))
 	if !slices.Equal(on.dropped, []string{"db rows 700"}) {
 		t.Errorf("dropped is %q", on.dropped)
 	}

@@ -40,12 +40,16 @@ func (c changed) Change(_ context.Context, n *spec.Node) error {
 	return nil
 }
 
-// TestLiveFirst: when links have moved, the nodes that are live now are recorded before those in quarantine, for which no client waits.
-// A node that cannot be recorded is an error, and keeps no other from being recorded. If no link has moved, nothing is recorded.
+// TestLiveFirst: when links have moved, the nodes that are live now are recorded before those in quarantine, for
+// which no client waits.
+// A node that cannot be recorded is an error, and keeps no other from being recorded. If no link has moved,
+// nothing is recorded.
 func TestLiveFirst(t *testing.T) {
 	moves := []plan.Move{
-		{Is: &spec.Node{ID: 1, Name: "web", Engine: "fake", Staged: true}}, {Is: &spec.Node{ID: 7001, Name: "web", Engine: "fake"}},
-		{Is: &spec.Node{ID: 2, Name: "db", Engine: "fake", Staged: true}}, {Is: &spec.Node{ID: 7002, Name: "db", Engine: "fake"}},
+		{Is: &spec.Node{ID: 1, Name: "web", Engine: "fake", Staged: true}}, {Is: &spec.Node{ID: 7001,
+			Name: "web", Engine: "fake"}},
+		{Is: &spec.Node{ID: 2, Name: "db", Engine: "fake", Staged: true}}, {Is: &spec.Node{ID: 7002,
+			Name: "db", Engine: "fake"}},
 	}
 	for what, c := range map[string]struct {
 		links error
@@ -59,7 +63,8 @@ func TestLiveFirst(t *testing.T) {
 		"the links cannot be moved": {links: errors.New("no such bridge"), wrong: true},
 	} {
 		var told []int
-		w := New("sv1", "karoo", newRemoval(t).dirs[0], map[string]engine.Engine{"fake": changed{mu: &sync.Mutex{}, told: &told, fails: c.fails}}, nil, nil)
+		w := New("sv1", "karoo", newRemoval(t).dirs[0],
+			map[string]engine.Engine{"fake": changed{mu: &sync.Mutex{}, told: &told, fails: c.fails}}, nil, nil)
 		w.Ground.Networks = links{failure: c.links}
 		err := w.Runs.Do(t.Context(), &plan.Step{Kind: plan.MoveLinks, Moves: moves}, func(string) {})
 		if len(told) == 4 {

@@ -34,14 +34,21 @@ func (b blind) View(ref engine.Ref) (*tree.Root, error) {
 	return b.viewed.View(ref)
 }
 
-// TestUnseenFiles: a node whose files cannot be looked at is not taken for one without drift: it is said why, beside what else was found.
+// TestUnseenFiles: a node whose files cannot be looked at is not taken for one without drift: it is said why,
+// beside what else was found.
 func TestUnseenFiles(t *testing.T) {
 	for what, c := range map[string]struct {
 		spoil func(n *served) engine.Engine
 		says  string
 	}{
-		"its ids":  {func(n *served) engine.Engine { return blind{viewed: n.engine, ids: errors.New("no ids")} }, "no ids"},
-		"its root": {func(n *served) engine.Engine { return blind{viewed: n.engine, view: errors.New("no root")} }, "no root"},
+		"its ids": {func(n *served) engine.Engine {
+			return blind{viewed: n.engine,
+				ids: errors.New("no ids")}
+		}, "no ids"},
+		"its root": {func(n *served) engine.Engine {
+			return blind{viewed: n.engine,
+				view: errors.New("no root")}
+		}, "no root"},
 		"its private layer": {func(n *served) engine.Engine {
 			n.must(os.RemoveAll(filepath.Join(n.engine.dir, "upper")))
 			return n.engine
@@ -54,7 +61,8 @@ func TestUnseenFiles(t *testing.T) {
 		n := newServed(t)
 		n.unit = "inactive"
 		secrets := noSecrets{secret.NewKeyring(n.Site(), n.dirs)}
-		w := New("local", "karoo", n.dirs, map[string]engine.Engine{"fake": c.spoil(n)}, image.Open(n.dirs.State), secrets)
+		w := New("local", "karoo", n.dirs, map[string]engine.Engine{"fake": c.spoil(n)},
+			image.Open(n.dirs.State), secrets)
 		nodes, err := n.engine.List(t.Context(), "karoo")
 		n.must(err)
 		wanted, duties, err := n.Wanted(n.node)
@@ -62,7 +70,8 @@ func TestUnseenFiles(t *testing.T) {
 		n.must(w.Nodes.DetectDrift(t.Context(), nodes, []apply.Want{{Node: wanted, Duties: duties}}))
 		var kinds []observe.DriftKind
 		for _, d := range nodes[0].Drift {
-			if kinds = append(kinds, d.Kind); d.Kind == observe.DriftNode && (d.How != observe.Silent || !strings.Contains(d.Found, c.says)) {
+			if kinds = append(kinds, d.Kind); d.Kind == observe.DriftNode && (d.How != observe.Silent ||
+				!strings.Contains(d.Found, c.says)) {
 				t.Errorf("%s cannot be seen, and what is said is %s", what, d)
 			}
 		}

@@ -143,7 +143,8 @@ func (l weakLayers) BuildBase(ctx context.Context, of *spec.Layer, m site.Mirror
 	return l.try("Layers.BuildBase", func() error { return l.storing.BuildBase(ctx, of, m, say) })
 }
 
-func (l weakLayers) BuildLayer(ctx context.Context, of *spec.Layer, m site.Mirror, fill func(context.Context, host.Runner) error, say func(string)) error {
+func (l weakLayers) BuildLayer(ctx context.Context, of *spec.Layer, m site.Mirror, fill func(context.Context,
+	host.Runner) error, say func(string)) error {
 	return l.try("Layers.BuildLayer", func() error { return l.storing.BuildLayer(ctx, of, m, fill, say) })
 }
 
@@ -157,8 +158,12 @@ func (v weakVolumes) Provide(n *spec.Node, m spec.Mount, account volume.Account)
 	return v.try("Volumes.Provide", func() error { return v.Volumes.Provide(n, m, account) })
 }
 
-func (v weakVolumes) ProvideCopy(ctx context.Context, n *spec.Node, m spec.Mount, account volume.Account, still volume.Still) (volume.Made, error) {
-	return weakly(v.weak, "Volumes.ProvideCopy", func() (volume.Made, error) { return v.Volumes.ProvideCopy(ctx, n, m, account, still) })
+func (v weakVolumes) ProvideCopy(ctx context.Context, n *spec.Node, m spec.Mount, account volume.Account,
+	still volume.Still) (volume.Made, error) {
+	return weakly(v.weak, "Volumes.ProvideCopy", func() (volume.Made,
+		error) {
+		return v.Volumes.ProvideCopy(ctx, n, m, account, still)
+	})
 }
 
 func (v weakVolumes) Erase(path string) error {
@@ -261,7 +266,8 @@ func weakWorld(t *testing.T) (*world, *weak) {
 	w, of := newWorld(t), &weak{}
 	g := &w.host.Ground
 	*g = backends.Set{
-		Networks: weakNetworks{g.Networks, of}, Layers: weakLayers{g.Layers, of}, Volumes: weakVolumes{g.Volumes, of}, Kernel: weakKernel{g.Kernel, of},
+		Networks: weakNetworks{g.Networks, of}, Layers: weakLayers{g.Layers, of},
+		Volumes: weakVolumes{g.Volumes, of}, Kernel: weakKernel{g.Kernel, of},
 		Records: weakRecords{g.Records, of}, Claims: weakClaims{g.Claims, of}, Timers: g.Timers,
 	}
 	w.host.Engines["fake"] = weakEngine{w.below.Engine, of}
@@ -269,7 +275,8 @@ func weakWorld(t *testing.T) (*world, *weak) {
 	return w, of
 }
 
-// A life is all that a worker does for a site, from its first up to the end: do does one thing of that, which has a name.
+// A life is all that a worker does for a site, from its first up to the end: do does one thing of that, which has
+// a name.
 func (w *world) life(do func(name string, act func() error)) {
 	ctx := w.Context()
 	carry := func(what string, p *plan.Plan, err error) {
@@ -302,7 +309,8 @@ func (w *world) life(do func(name string, act func() error)) {
 	w.release(0, none)
 	w.stage(700)
 	for _, to := range []int{700, 0} {
-		p, err = release.Switch(w.site, look(), release.Goal{To: map[string]int{"db": to, "web": to}, Releases: w.releases()})
+		p, err = release.Switch(w.site, look(), release.Goal{To: map[string]int{"db": to, "web": to},
+			Releases: w.releases()})
 		carry(fmt.Sprint("switch to ", to), p, err)
 	}
 	carry("down", plan.Down(w.site, look(), plan.Goal{Volumes: true, Releases: w.releases()}), nil)
@@ -311,7 +319,8 @@ func (w *world) life(do func(name string, act func() error)) {
 	})
 }
 
-// TestWeakGround: whatever a worker stands on fails, what it does fails, and succeeds when it is done again: no failure is passed over, and none spoils what comes after it.
+// TestWeakGround: whatever a worker stands on fails, what it does fails, and succeeds when it is done again: no
+// failure is passed over, and none spoils what comes after it.
 func TestWeakGround(t *testing.T) {
 	w, of := weakWorld(t)
 	calls := map[string]map[string]int{}

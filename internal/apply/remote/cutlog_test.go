@@ -16,7 +16,8 @@ import (
 type torn struct{ apply.NodeHost }
 
 func (torn) Log(context.Context, string) (io.ReadCloser, error) {
-	return io.NopCloser(io.MultiReader(strings.NewReader("the first line\n"), iotest.ErrReader(errors.New("the disk is broken")))), nil
+	return io.NopCloser(io.MultiReader(strings.NewReader("the first line\n"),
+		iotest.ErrReader(errors.New("the disk is broken")))), nil
 }
 
 type tornRuns struct{ apply.RunHost }
@@ -44,7 +45,8 @@ func TestTorn(t *testing.T) {
 		t.Errorf("the log is %q, %v", text, err)
 	}
 	must(t, log.Close())
-	if all, _, err := far.Runs.ReadJournal(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "the disk is broken") {
+	if all, _, err := far.Runs.ReadJournal(t.Context(), 0); err == nil || !strings.Contains(err.Error(),
+		"the disk is broken") {
 		t.Errorf("the journal is %v, %v", all, err)
 	}
 }

@@ -37,7 +37,8 @@ func (l *answering) Dial(_ context.Context, _, address string) (net.Conn, error)
 	return near, nil
 }
 
-// TestDialFallsBack: a service is reached that listens on the node's first address only; where nothing listens, and where something else goes wrong, it is said which.
+// TestDialFallsBack: a service is reached that listens on the node's first address only; where nothing listens,
+// and where something else goes wrong, it is said which.
 func TestDialFallsBack(t *testing.T) {
 	const own, other, loop = "10.99.1.21:80", "10.99.2.21:80", "127.0.0.1:80"
 	lost := problem.New(problem.Failed, "host sv2: the connection has ended")
@@ -48,14 +49,18 @@ func TestDialFallsBack(t *testing.T) {
 		tried   []string
 		says    string
 	}{
-		"on loopback":              {at: loop, nics: 2, tried: []string{loop}},
-		"on its only address":      {at: own, nics: 1, tried: []string{loop, own}},
-		"on the first of two":      {at: own, nics: 2, tried: []string{loop, own}},
-		"on the second of two":     {at: other, nics: 2, tried: []string{loop, own}, says: "nothing listens on port 80 of node web1"},
-		"nowhere":                  {nics: 1, tried: []string{loop, own}, says: "nothing listens on port 80 of node web1"},
+		"on loopback":         {at: loop, nics: 2, tried: []string{loop}},
+		"on its only address": {at: own, nics: 1, tried: []string{loop, own}},
+		"on the first of two": {at: own, nics: 2, tried: []string{loop, own}},
+		"on the second of two": {at: other, nics: 2, tried: []string{loop, own},
+			says: "nothing listens on port 80 of node web1"},
+		"nowhere": {nics: 1, tried: []string{loop, own},
+			says: "nothing listens on port 80 of node web1"},
 		"nowhere, without network": {tried: []string{loop}, says: "nothing listens on port 80 of node web1"},
-		"its host is lost":         {nics: 1, failure: lost, tried: []string{loop}, says: "host sv2: the connection has ended"},
-		"anything else":            {nics: 1, failure: errors.New("no route"), tried: []string{loop}, says: "connect to port 80 of node web1: no route"},
+		"its host is lost": {nics: 1, failure: lost, tried: []string{loop},
+			says: "host sv2: the connection has ended"},
+		"anything else": {nics: 1, failure: errors.New("no route"), tried: []string{loop},
+			says: "connect to port 80 of node web1: no route"},
 	} {
 		in := &answering{at: c.at, failure: c.failure}
 		n := &site.Node{Name: "web1"}
@@ -64,7 +69,8 @@ func TestDialFallsBack(t *testing.T) {
 		}
 		w := &Way{Port: "80", node: n, runner: in, lookedFor: time.Now()}
 		conn, err := w.Dial(t.Context())
-		if (conn != nil) != (c.says == "") || (err != nil) != (c.says != "") || err != nil && !strings.Contains(err.Error(), c.says) {
+		if (conn != nil) != (c.says == "") || (err != nil) != (c.says != "") || err != nil &&
+			!strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v, %v", what, conn, err)
 		}
 		if !slices.Equal(in.tried, c.tried) {
