@@ -23,7 +23,7 @@ func TestBrokenSite(t *testing.T) {
 	c := newChanging(t)
 	whole, err := os.ReadFile(filepath.Join(c.dir, "site.toml"))
 	c.must(err)
-	was, steps := c.are(), len(c.watch.steps)
+	was, steps := c.nodes(), len(c.watch.steps)
 	ctx := t.Context()
 	for verb, do := range map[string]func() error{
 		"plan": func() error { _, err := c.Preview(ctx, nil, control.PreviewOptions{}); return err },

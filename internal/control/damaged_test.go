@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -127,7 +128,7 @@ func (m *machine) records() (all []string) {
 		switch {
 		case err != nil:
 			return err
-		case e.IsDir() && (e.Name() == "private" || e.Name() == "volumes" || e.Name() == "tree"):
+		case e.IsDir() && (slices.Contains([]string{"private", "upper", "volumes", "tree"}, e.Name())):
 			return fs.SkipDir
 		case e.Type().IsRegular():
 			all = append(all, path)
