@@ -208,7 +208,11 @@ func (p *passage) Meet(ctx context.Context, peer string, mine lane.Card) (theirs
 	select {
 	case theirs = <-opened:
 	case err := <-failed:
-		return theirs, err
+		select {
+		case theirs = <-opened: // it has failed since: whoever comes to it is told
+		default:
+			return theirs, err
+		}
 	case <-ctx.Done():
 		return theirs, context.Cause(ctx)
 	}

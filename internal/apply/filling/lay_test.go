@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"orrery/internal/apply"
@@ -27,6 +28,45 @@ func sent(ctx context.Context, way io.ReadWriter, tree, from string) error {
 		_, err = new(treesync.Sender).Send(ctx, along, []treesync.Source{{Name: tree, Dir: from}}, true)
 	}
 	return err
+}
+
+// untaken is a stream of which nothing must be taken.
+type untaken struct{ t *testing.T }
+
+func (u untaken) Read([]byte) (int, error) {
+	u.t.Error("something is taken in that has no place")
+	return 0, io.EOF
+}
+
+func (u untaken) Write(b []byte) (int, error) { return len(b), nil }
+
+// TestLayRefuses: what has no place is refused before anything of it is taken in, and it is said why.
+func TestLayRefuses(t *testing.T) {
+	dirs := host.Dirs{State: t.TempDir()}
+	data := spec.Mount{Volume: "data"}
+	refused := func(says string, d apply.Directory) {
+		t.Helper()
+		if err := Lay(dirs, "s.dev", d, untaken{t}); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("it is said %v, and not %q", err, says)
+		}
+	}
+	refused("no record of a twin s.dev", apply.Directory{Node: "db", Mount: data})
+	filled := twin.Record{Site: "s", Volumes: "/fill.sh", Options: twin.Options{Name: "dev"}, Filled: true}
+	for _, r := range []twin.Record{filled, {Site: "s", Volumes: site.Snapshot, Options: filled.Options}, {Site: "s", Volumes: site.Empty, Options: filled.Options}} {
+		if err := twins.Write(dirs, r); err != nil {
+			t.Fatal(err)
+		}
+		refused("no program fills the volumes of twin s.dev", apply.Directory{Node: "db", Mount: data})
+	}
+	if err := twins.Write(dirs, twin.Record{Site: "s", Volumes: "/fill.sh", Options: filled.Options}); err != nil {
+		t.Fatal(err)
+	}
+	refused("has for itself", apply.Directory{Node: "..", Mount: data})
+	refused("has for itself", apply.Directory{Node: "db", Mount: spec.Mount{Volume: "data", Shared: true}})
+	if err := os.MkdirAll(filepath.Join(dirs.Volumes("s.dev"), "data", "db"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	refused("is there already", apply.Directory{Node: "db", Mount: data})
 }
 
 // TestLay: what comes is laid down as a volume that the twin has for itself and has not yet, and nowhere else; nothing is there of what does not come to its end.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -42,8 +43,11 @@ func (p *Place) engine(n *spec.Node) (engine.Engine, error) {
 // recorded gives what the host has on record of a node.
 func (p *Place) recorded(n *spec.Node) (*nodedir.Record, error) {
 	r, err := p.Ground.Records.Read(n.Site, n.ID)
-	if err != nil {
-		return nil, problem.New(problem.Surprise, "node %s is gone", n.Name).At(nodedir.Of(p.Dirs, n.Site, n.ID).Path()).Try("plan again")
+	switch path := nodedir.Of(p.Dirs, n.Site, n.ID).Path(); {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, problem.New(problem.Surprise, "node %s is gone", n.Name).At(path).Try("plan again")
+	case err != nil:
+		return nil, problem.New(problem.Failed, "the record of node %s cannot be read", n.Name).At(path).Because(err)
 	}
 	return r, nil
 }

@@ -195,7 +195,8 @@ var setDrainedMethod = method[*observe.Drain, none]{
 
 // Forget removes all that the host keeps of the site.
 func (f stateHost) Forget(ctx context.Context) (left []string, err error) {
-	return forgetMethod.call(ctx, f.far, none{})
+	left, err = forgetMethod.call(ctx, f.far, none{})
+	return shownAll(left), err
 }
 
 var forgetMethod = method[none, []string]{
@@ -313,7 +314,8 @@ var settleMethod = method[[]json.RawMessage, none]{
 
 // SkippedFiles returns what is not in the copies of volumes.
 func (f runHost) SkippedFiles(ctx context.Context) ([]string, error) {
-	return leftMethod.call(ctx, f.far, none{})
+	left, err := leftMethod.call(ctx, f.far, none{})
+	return shownAll(left), err
 }
 
 var leftMethod = method[none, []string]{

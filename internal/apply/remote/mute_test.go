@@ -289,7 +289,6 @@ func TestWaitsGoOn(t *testing.T) {
 
 // TestHalfCalls: what has begun well does not end well by itself: a lock that is not let go of, a journal that takes no entry, a stream that stops.
 func TestHalfCalls(t *testing.T) {
-	shorten(t, 150*time.Millisecond, 150*time.Millisecond, 10*time.Millisecond)
 	begins := func(about string, with *wire.Caller) {
 		w := word{Detail: "held"}
 		if about == logMethod.name || about == entriesMethod.name {
@@ -315,6 +314,7 @@ func TestHalfCalls(t *testing.T) {
 			defer mutex.Unlock()
 			told = append(told, text)
 		})
+		shorten(t, 150*time.Millisecond, 150*time.Millisecond, 10*time.Millisecond) // once it has greeted
 		return l.Host("s", nil), func() string {
 			mutex.Lock()
 			defer mutex.Unlock()

@@ -46,8 +46,11 @@ func (r Register) LoadRelease(s *site.Site, number int) (*site.Site, error) {
 	if _, err := os.Stat(dir); err != nil {
 		return nil, problem.New(problem.Mistake, "release %d of site %s was not staged here", number, s.Key()).Try("orrery stage --release %d", number)
 	}
-	record := r.ReadReleaseRecord(s.Key(), number)
-	made, err := r.keptRelease(s, dir, record.Dir, record.Images, number)
+	record, err := r.ReadReleaseRecord(s.Key(), number)
+	var made *site.Site
+	if err == nil {
+		made, err = r.keptRelease(s, dir, record.Dir, record.Images, number)
+	}
 	if err != nil {
 		return nil, problem.New(problem.Failed, "release %d of site %s: its copy of the site directory cannot be read", number, s.Key()).At(dir).Because(err).
 			Try("stage it again under another number")
@@ -161,11 +164,14 @@ func (r Register) copySite(s, staged *site.Site, from, to string, images map[str
 	return err
 }
 
-// ReadReleaseRecord says who staged a release and when, as far as that is known.
-func (r Register) ReadReleaseRecord(key string, number int) ReleaseRecord {
-	record, _ := host.ReadJSON[ReleaseRecord](filepath.Join(r.Dirs.Release(key, number), edition.Record))
+// ReadReleaseRecord returns who staged a release and when, or nothing of that if it was not staged here.
+func (r Register) ReadReleaseRecord(key string, number int) (ReleaseRecord, error) {
+	record, err := host.ReadJSON[ReleaseRecord](filepath.Join(r.Dirs.Release(key, number), edition.Record))
 	record.Number = number
-	return record
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return record, err
 }
 
 // ReleaseNames says at which releases nodes are.

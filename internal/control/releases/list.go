@@ -61,7 +61,11 @@ func List(ctx context.Context, c *control.Session, s *site.Site) ([]Info, error)
 	infos := map[int]*Info{}
 	of := func(number int) *Info {
 		if infos[number] == nil {
-			infos[number] = &Info{Number: number, ReleaseRecord: c.Register().ReadReleaseRecord(s.Key(), number)}
+			record, err := c.Register().ReadReleaseRecord(s.Key(), number)
+			if err != nil {
+				c.Notice(s.Key(), "who staged release %d cannot be read: %v", number, err)
+			}
+			infos[number] = &Info{Number: number, ReleaseRecord: record}
 		}
 		return infos[number]
 	}

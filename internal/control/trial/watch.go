@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"orrery/internal/observe"
+	"orrery/internal/problem"
 )
 
 // A Watch goes on until a trial is over. Nothing but that ends it: what goes wrong is said and tried again, less and less often.
@@ -109,13 +110,17 @@ func (w *Watch) round(ctx context.Context, trial *observe.Trial) error {
 	return nil
 }
 
-// ended gives what went wrong with ending a trial: nothing if the record says that it is over, whoever ended it.
+// ended returns what went wrong with ending a trial, or nil if the record says that it is over, whoever ended it. What went wrong besides
+// is said: nobody tries it again.
 func (w *Watch) ended(err error) error {
 	r, unread := w.Look()
 	switch {
 	case unread != nil:
 		return unread
 	case r.Trial == nil && r.Switch == nil:
+		if err != nil && !problem.Is(err, problem.Reverted) {
+			w.Say(err)
+		}
 		return nil
 	case err == nil:
 		return errors.New("the trial is still on record")

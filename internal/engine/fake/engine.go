@@ -3,6 +3,7 @@
 package fake
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -80,7 +81,7 @@ func copyOf(n *spec.Node) spec.Node {
 // Capabilities says what the engine can do beyond the methods of engine.Engine.
 func (e *Engine) Capabilities() observe.Capabilities { return e.Can }
 
-// List gives the nodes of a site, by name.
+// List returns the nodes of a site by name, and instances of one node by their ids: twice the same.
 func (e *Engine) List(ctx context.Context, site string) ([]observe.Node, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -95,7 +96,9 @@ func (e *Engine) List(ctx context.Context, site string) ([]observe.Node, error) 
 			all = append(all, o)
 		}
 	}
-	slices.SortFunc(all, func(a, b observe.Node) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(all, func(a, b observe.Node) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
+	})
 	return all, nil
 }
 

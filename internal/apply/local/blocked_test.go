@@ -1,0 +1,198 @@
+package local
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"orrery/internal/apply"
+	"orrery/internal/host/later"
+	"orrery/internal/host/twins"
+	"orrery/internal/journal"
+	"orrery/internal/observe"
+	"orrery/internal/plan"
+	"orrery/internal/secret"
+	"orrery/internal/site"
+	"orrery/internal/site/inventory"
+	"orrery/internal/site/spec"
+	"orrery/internal/site/twin"
+	"orrery/internal/tree"
+	"orrery/internal/volume"
+)
+
+// waiting is what is to run later on a host, and the timers that it keeps.
+type waiting struct {
+	calls     []string
+	schedules []volume.Schedule
+}
+
+func (w *waiting) Later(_ context.Context, l later.Call) error {
+	w.calls = append(w.calls, l.Name)
+	return nil
+}
+
+func (w *waiting) Cancel(name string) error {
+	w.calls = append(w.calls, "cancel "+name)
+	return nil
+}
+
+func (w *waiting) Schedule(_ context.Context, s volume.Schedule) ([]string, error) {
+	w.schedules = append(w.schedules, s)
+	return nil, nil
+}
+
+// noSecrets are those of a site that has none.
+type noSecrets struct{ *secret.Keyring }
+
+func (noSecrets) Text(context.Context, spec.SecretText) ([]byte, error) { return nil, fs.ErrNotExist }
+
+// keeping is a host on which a node has been made, and what waits there.
+func keeping(t *testing.T) (*removal, *Worker, *waiting) {
+	t.Helper()
+	m := newRemoval(t)
+	w, later := m.on[0], &waiting{}
+	w.Waiter, w.Ground.Timers = later, later
+	w.Place.Secrets = noSecrets{secret.NewKeyring(&site.Site{Name: "karoo"}, m.dirs[0])}
+	return m, w, later
+}
+
+// inTheWay puts a directory that is not empty where a file is kept. What was there is beside it.
+func inTheWay(t *testing.T, path string) (away func()) {
+	t.Helper()
+	had := tree.Exists(path)
+	if had {
+		must(t, os.Rename(path, path+".aside"))
+	}
+	must(t, os.MkdirAll(filepath.Join(path, "in the way"), 0o755))
+	return func() {
+		t.Helper()
+		must(t, os.RemoveAll(path))
+		if had {
+			must(t, os.Rename(path+".aside", path))
+		}
+	}
+}
+
+// twinOfKaroo is the record of a twin whose time is over in an hour.
+func twinOfKaroo() twin.Record {
+	return twin.Record{Site: "karoo", Options: twin.Options{Name: "dev"}, Expires: time.Now().Add(time.Hour)}
+}
+
+// TestBlocked: what a host cannot write is an error, and nothing is begun that was to follow from it. Without what
+// is in the way, the same call succeeds.
+func TestBlocked(t *testing.T) {
+	m, w, later := keeping(t)
+	dirs, ctx := m.dirs[0], t.Context()
+	asTwin := New("sv1", "karoo.dev", dirs, nil, nil, nil)
+	asTwin.Waiter = later
+	must(t, os.MkdirAll(dirs.Site("karoo.dev"), 0o700))
+	kept := func(name ...string) string { return filepath.Join(dirs.Site("karoo"), filepath.Join(name...)) }
+	step := func(s plan.Step) func() error {
+		return func() error { return w.Runs.Do(ctx, &s, func(string) {}) }
+	}
+	key := func() error { _, err := w.names.hostKey("db"); return err }
+	told := &inventory.Names{Told: []inventory.Told{{Site: "karoo", ID: m.node.ID}}}
+	names, forget := step(plan.Step{Kind: plan.WriteNames, Names: "1", Packed: plan.Packed{Tell: told}}),
+		step(plan.Step{Kind: plan.ForgetNames})
+	must(t, names())
+	mirrored := apply.Directory{Node: "db", Mirror: "/backup", Every: time.Hour}
+	for what, c := range map[string]struct {
+		path string
+		do   func() error
+	}{
+		"the id of the site": {kept("origin.json"), func() error { return w.State.SetSiteID(ctx, "a1") }},
+		"that the host is drained": {kept("drained.json"), func() error {
+			return w.State.SetCordoned(ctx, &observe.Drain{})
+		}},
+		"that it is so no longer": {kept("drained.json"), func() error { return w.State.SetCordoned(ctx, nil) }},
+		"what follows a reboot": {apply.BootPath(dirs, "karoo"), func() error {
+			return w.State.KeepBoot(ctx, apply.Boot{Steps: []json.RawMessage{[]byte("{}")}})
+		}},
+		"that nothing does": {apply.BootPath(dirs, "karoo"), func() error {
+			return w.State.KeepBoot(ctx, apply.Boot{})
+		}},
+		"the way back from a trial": {apply.WayBackPath(dirs, "karoo"), func() error {
+			return w.State.KeepWayBack(ctx, apply.WayBack{Host: "sv1"})
+		}},
+		"what is live": {kept("releases.json"), func() error {
+			return w.Releases.Write(observe.Releases{})
+		}},
+		"what is live elsewhere": {kept("releases.json"), func() error {
+			return w.Releases.Copy(observe.Releases{})
+		}},
+		"what a switch has made live": {kept("releases.json"), step(plan.Step{Kind: plan.CommitSwitch,
+			Releases: &observe.Releases{}})},
+		"a secret": {kept("secrets", "token"), func() error {
+			return w.Host.Secrets.Store(ctx, "token", "abc")
+		}},
+		"the record of a twin": {twins.Path(dirs, "karoo.dev"), func() error {
+			return asTwin.Twins.Save(ctx, twinOfKaroo())
+		}},
+		"the journal": {kept("journal.jsonl"), func() error {
+			j, err := w.Runs.OpenJournal()
+			if err == nil {
+				err = errors.Join(j.Add(journal.Entry{Kind: "begin"}), j.Close())
+			}
+			return err
+		}},
+		"which mirrors are kept": {apply.MirrorsPath(dirs, "karoo"), func() error {
+			_, err := w.Volumes.KeepMirrors(ctx, apply.Mirrors{Of: []apply.Directory{mirrored}})
+			return err
+		}},
+		"that none is": {apply.MirrorsPath(dirs, "karoo"), func() error {
+			_, err := w.Volumes.KeepMirrors(ctx, apply.Mirrors{})
+			return err
+		}},
+		"an SSH host key": {kept("keys", "db", "ssh_host_ed25519_key"), key},
+		"its public half": {kept("keys", "db", "ssh_host_ed25519_key.pub"), key},
+		"the key of a network": {kept("keys", ".wireguard"), func() error {
+			_, err := w.names.privateKey()
+			return err
+		}},
+		"what nodes were told":        {dirs.Names("karoo"), names},
+		"what a node is told":         {filepath.Join(dirs.Etc("karoo", m.node.ID), "hosts"), names},
+		"which keys nodes have":       {kept("keys", "known_hosts"), names},
+		"what nodes were told before": {kept("undo", "names.json"), names},
+		"that nodes are told no more": {dirs.Names("karoo"), forget},
+		"how far a node has come": {kept("undo", "101", "progress.json"), func() error {
+			return runOf(dirs,
+				"karoo").note(101, func(p *progress) { p.Booting = !p.Booting })
+		}},
+		"the log of a node": {kept("logs", "db.log"), func() error {
+			log, err := w.log("db")
+			if err == nil {
+				err = log.Close()
+			}
+			return err
+		}},
+		"room for the start of a node": {kept("undo", "101", "spare", "0"), step(plan.Step{Kind: plan.StopNode,
+			Was: m.node, Restarts: true})},
+	} {
+		away := inTheWay(t, c.path)
+		before := fmt.Sprint(later.calls, later.schedules)
+		if err := c.do(); err == nil {
+			t.Errorf("%s cannot be written, and that is no error", what)
+		}
+		if after := fmt.Sprint(later.calls, later.schedules); after != before {
+			t.Errorf("%s cannot be written, and what follows is begun: %s", what, after)
+		}
+		away()
+		if err := c.do(); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	must(t, names())
+	must(t, names()) // which keeps what the first has written
+	away := inTheWay(t, filepath.Join(dirs.Etc("karoo", m.node.ID), "hosts"))
+	if err := w.names.restore(); err == nil {
+		t.Error("what nodes were told before cannot be put back, and that is no error")
+	}
+	away()
+	must(t, w.names.restore())
+}

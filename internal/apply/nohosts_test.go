@@ -1,0 +1,26 @@
+package apply
+
+import (
+	"testing"
+)
+
+// TestNoHosts: of a site whose hosts are all left out, nothing is known, and it can still be asked about.
+func TestNoHosts(t *testing.T) {
+	f := &Fleet{Unknown: []string{"sv1", "sv2"}}
+	seen, err := f.Observe(t.Context())
+	if err != nil || len(seen) != 2 || !seen[0].Unknown || seen[1].Name != "sv2" {
+		t.Errorf("seen are %+v, %v", seen, err)
+	}
+	there, err := f.Present(t.Context(), Closely)
+	if err != nil || len(there) > 0 {
+		t.Errorf("present are %v, %v", there, err)
+	}
+	f.Assembled()
+	f.Place(map[string]string{"web": "sv1"})
+	if s := f.Site(); s != nil || f.Releases() != nil || len(f.StartRun()) > 0 {
+		t.Errorf("of the site it is known %+v", s)
+	}
+	if _, known := f.Host("sv1"); known {
+		t.Error("a host that was left out is there")
+	}
+}

@@ -1,0 +1,67 @@
+package remote
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"strings"
+	"testing"
+
+	"orrery/internal/host"
+	"orrery/internal/problem"
+	"orrery/internal/wire"
+)
+
+// A failing helper greets, and answers all else with the same fault.
+type failing struct {
+	prepared
+	with fault
+}
+
+func (f failing) Talk(_ context.Context, about string, with *wire.Caller) error {
+	var q json.RawMessage
+	if err := with.Hear(&q); err != nil {
+		return err
+	}
+	if about == greetMethod.name {
+		return with.Say(map[string]any{"result": Greeting{Version: "1"}})
+	}
+	return with.Say(word{Fault: &f.with})
+}
+
+// toHelper connects to a helper.
+func toHelper(t *testing.T, is host.Runner) *Link {
+	t.Helper()
+	near, far := net.Pipe()
+	go wire.Serve(context.Background(), far, is) //nolint:errcheck // it ends with the connection
+	l, err := Open(t.Context(), "sv2", near, "1", func(err error) error { return err })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	return l
+}
+
+// TestFailsHere: whatever a host is asked and fails at, the call fails here, with what the host says of it and at
+// which host it was.
+func TestFailsHere(t *testing.T) {
+	broken := fault{Problems: []trouble{{Kind: problem.Unable, What: "the disk is broken", Where: "/var/lib",
+		Cure: "get another"}}}
+	for name, call := range asksHost() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			err := call(t.Context(), toHelper(t, failing{with: broken}))
+			if err == nil {
+				t.Fatal("it succeeds")
+			}
+			for _, want := range []string{"the disk is broken", "host sv2"} {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%q does not say %q", err, want)
+				}
+			}
+			if !problem.Is(err, problem.Unable) {
+				t.Errorf("it is of the kind %d: %v", problem.Exit(err), err)
+			}
+		})
+	}
+}

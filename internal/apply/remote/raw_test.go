@@ -1,0 +1,111 @@
+package remote
+
+import (
+	"context"
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"orrery/internal/apply"
+	"orrery/internal/wire"
+)
+
+// hostileText is what a host says wherever it may say text.
+const hostileText = "a1\x1b[2J"
+
+// A hostile helper answers each question with an answer of the right form, whose texts are not fit for a terminal.
+type hostile struct{ prepared }
+
+func (hostile) Talk(_ context.Context, about string, with *wire.Caller) error {
+	var q json.RawMessage
+	if err := with.Hear(&q); err != nil {
+		return err
+	}
+	if about == greetMethod.name {
+		return with.Say(map[string]any{"result": Greeting{Version: "1"}})
+	}
+	for _, m := range methods() {
+		if name, _ := m.about(); name == about {
+			answer := reflect.New(answerOf(m)).Elem()
+			spoil(answer, 0)
+			return with.Say(map[string]any{"result": answer.Interface()})
+		}
+	}
+	return nil
+}
+
+// spoil sets all texts in a value, and lets each list have one entry.
+func spoil(v reflect.Value, depth int) {
+	if depth > 8 || !v.CanSet() || v.Type() == reflect.TypeFor[time.Time]() {
+		return
+	}
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(hostileText)
+	case reflect.Pointer:
+		if v.Type() == reflect.TypeFor[*fault]() {
+			return // then it would be no answer
+		}
+		v.Set(reflect.New(v.Type().Elem()))
+		spoil(v.Elem(), depth+1)
+	case reflect.Slice:
+		if v.Type().Elem().Kind() != reflect.Uint8 {
+			v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+			spoil(v.Index(0), depth+1)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			spoil(v.Field(i), depth+1)
+		}
+	}
+}
+
+// asRecorded are the methods whose texts are looked at, or made fit, where they are used.
+var asRecorded = []string{
+	"Nodes.List", "Nodes.WithOwner", "Nodes.ReadUsage", "State.Observe", "State.PublicKey", "State.Cordoned",
+	"Releases.Read", "Layers.Word", "Twins.List",
+	"Transfers.Send", "Volumes.Verify", "Layers.Describe",
+}
+
+// TestNothingRaw: what a host says of what it has done or found is a line that a terminal takes for text.
+func TestNothingRaw(t *testing.T) {
+	looked := 0
+	for _, subject := range reflect.VisibleFields(reflect.TypeFor[apply.Host]()) {
+		for i := range subject.Type.NumMethod() {
+			m := subject.Type.Method(i)
+			name := subject.Name + "." + m.Name
+			if subject.Type == reflect.TypeFor[apply.NearHost]() || slices.Contains(nearby, name) ||
+				slices.Contains(asRecorded, name) {
+				continue
+			}
+			l := toHelper(t, hostile{})
+			ask := arguments(t.Context(), m.Type)
+			for k, a := range ask {
+				if a.Kind() == reflect.Slice && a.Type().Elem().Kind() != reflect.Pointer { // one answer for each
+					ask[k] = reflect.MakeSlice(a.Type(), 1, 1)
+				}
+			}
+			out := reflect.ValueOf(l.Host("s", nil)).FieldByIndex(subject.Index).MethodByName(m.Name).Call(ask)
+			if err, failed := out[len(out)-1].Interface().(error); failed {
+				t.Logf("%s refuses it: %v", name, err)
+				continue
+			}
+			for _, is := range out {
+				text, err := json.Marshal(is.Interface())
+				if err != nil {
+					continue // a stream
+				}
+				looked += strings.Count(string(text), "a1")
+				if strings.Contains(string(text), `\u001b`) {
+					t.Errorf("%s returns %s", name, text[:min(len(text), 200)])
+				}
+			}
+		}
+	}
+	if looked < 10 {
+		t.Errorf("%d texts were looked at", looked)
+	}
+}

@@ -1,0 +1,85 @@
+package control_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"orrery/internal/control"
+	"orrery/internal/control/hosts"
+	"orrery/internal/control/releases"
+	"orrery/internal/control/sites"
+	"orrery/internal/control/way"
+	"orrery/internal/observe"
+	"orrery/internal/problem"
+)
+
+// TestMishapAlone: whatever of a host fails that goes back from a trial by itself is said, and tried again until
+// it has gone back.
+func TestMishapAlone(t *testing.T) {
+	t.Parallel()
+	d, m := frailDesk(t, false)
+	d.up()
+	d.stage(700)
+	other := d.others["sv2"]
+	begin := func() {
+		if strings.Contains(d.nodes(), "web1 none running") { // it has gone back
+			d.up()
+			_, err := releases.Switch(t.Context(), d.Session, d.site(), nil, releases.SwitchOptions{Release: 700, Within: time.Hour})
+			d.must(err)
+		}
+		h := other.Host("sv2", "toykat", nil)
+		r, err := h.Releases.Read(t.Context())
+		d.must(err)
+		if r.Trial != nil {
+			r.Trial.Until, r.Trial.Ends = time.Now().Add(-time.Second), 0
+			d.must(h.Releases.Copy(r))
+		}
+	}
+	alone := func() error {
+		err := (&hosts.Alone{Machine: other, Dirs: other.dirs, Key: "toykat", Say: func(err error) {
+			d.watch.Tell(control.Event{Kind: control.Trouble, Text: err.Error()})
+		}}).Watch(t.Context())
+		if problem.Is(err, problem.Reverted) {
+			return nil
+		}
+		return err
+	}
+	d.try(m, trip{before: begin, verb: alone, reached: func() bool {
+		r, err := other.Host("sv2", "toykat", nil).Releases.Read(t.Context())
+		d.must(err)
+		return r.Trial == nil && r.Switch == nil && r.Ended != nil && r.Ended.Result == observe.Reverted &&
+			strings.Contains(d.nodes(), "web1 none running healthy")
+	}, quiet: []string{"Nodes.Runner", "Releases.Read"}}) // the next round looks again
+}
+
+// TestLiveInstance: of the nodes of all hosts, the live instance is found of the one that is meant, also if it
+// does not run; what is staged is not live.
+func TestLiveInstance(t *testing.T) {
+	d, _ := farDesk(t)
+	d.write("site.toml", twoHosts+"[release.700]\n")
+	d.up()
+	d.stage(700)
+	_, err := sites.Stop(t.Context(), d.Session, d.site(), []string{"web2"})
+	d.must(err)
+	roll, err := way.Call(t.Context(), d.Session, d.site())
+	d.must(err)
+	for name, state := range map[string]observe.State{"db": observe.Running, "web1": observe.Running,
+		"web2": observe.Stopped} {
+		n, err := roll.Live(t.Context(), name)
+		d.must(err)
+		if n.Name != name || n.Staged || n.Release != 0 || n.State != state {
+			t.Errorf("of %s it is %+v", name, n)
+		}
+	}
+	_, err = sites.Down(t.Context(), d.Session, d.site(), []string{"web1"}, false)
+	d.must(err)
+	roll, err = way.Call(t.Context(), d.Session, d.site())
+	d.must(err)
+	if n, err := roll.Live(t.Context(), "web1"); !problem.Is(err, problem.Failed) || n != nil {
+		t.Errorf("of a node that is gone: %+v, %v", n, err)
+	}
+	if n, err := roll.Live(t.Context(), "nobody"); err == nil {
+		t.Errorf("of a node that is not declared: %+v", n)
+	}
+}

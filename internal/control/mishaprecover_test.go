@@ -1,0 +1,111 @@
+package control_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"orrery/internal/control"
+	"orrery/internal/control/hosts"
+	"orrery/internal/control/releases"
+	"orrery/internal/control/sites"
+	"orrery/internal/observe"
+	"orrery/internal/problem"
+)
+
+// TestMishapRecover: whatever fails while a switch that was interrupted is brought to its end is said, and the set
+// comes to be of one release.
+func TestMishapRecover(t *testing.T) {
+	t.Parallel()
+	d, m := frailDesk(t, false)
+	d.up()
+	d.stage(700)
+	d.turnTo(700)
+	d.stage(701)
+	h := d.Host("sv1", "toykat", nil)
+	other := d.others["sv2"].Host("sv2", "toykat", nil)
+	set := func(number int) map[string]int { return map[string]int{"db": number, "web1": number} }
+	interrupt := func(end int) func() {
+		return func() {
+			r, err := h.Releases.Read(t.Context())
+			d.must(err)
+			r.Switch = &observe.Switch{To: set(701), End: set(end), Who: "ada"}
+			d.must(h.Releases.Write(r))
+			if r, err = h.Releases.Read(t.Context()); err == nil {
+				err = other.Releases.Copy(r)
+			}
+			d.must(err)
+		}
+	}
+	up := func() error {
+		_, _, err := sites.Up(t.Context(), d.Session, d.site(), nil, sites.UpOptions{})
+		return err
+	}
+	live := func(release string) func() bool {
+		return func() bool {
+			r, err := h.Releases.Read(t.Context())
+			d.must(err)
+			return r.Switch == nil && strings.Contains(d.nodes(), "db "+release+" running healthy") &&
+				strings.Contains(d.nodes(), "web1 "+release+" running healthy")
+		}
+	}
+	quiet := []string{"Releases.SendEdition"} // the other host has the same copy
+	for _, end := range []int{700, 701} {
+		d.try(m, trip{before: interrupt(end), verb: up, reached: live(map[int]string{700: "700",
+			701: "701"}[end]), quiet: quiet})
+	}
+}
+
+// TestMishapOnTrial: whatever fails while a site is changed of which a release is on trial is said, and each host
+// knows how it goes back.
+func TestMishapOnTrial(t *testing.T) {
+	t.Parallel()
+	d, m := frailDesk(t, false)
+	d.up()
+	d.stage(700)
+	_, err := releases.Switch(t.Context(), d.Session, d.site(), nil, releases.SwitchOptions{Release: 700, Within: time.Hour})
+	d.must(err)
+	stopped := func() {
+		_, err := sites.Stop(t.Context(), d.Session, d.site(), []string{"web1"})
+		d.must(err)
+	}
+	d.try(m, trip{before: stopped, verb: func() error {
+		_, _, err := sites.Up(t.Context(), d.Session, d.site(), nil, sites.UpOptions{})
+		return err
+	}, reached: func() bool {
+		return strings.Contains(d.nodes(), "web1 700 running healthy")
+	}, quiet: []string{"Releases.SendEdition"}})
+}
+
+// TestMishapResume: whatever fails while a host brings up by itself what it has is said, and nothing stays down
+// that it was to start.
+func TestMishapResume(t *testing.T) {
+	t.Parallel()
+	d, m := frailDesk(t, false)
+	d.write("site.toml", strings.Replace(onEach, "net.far", "net.lan", 1))
+	d.up()
+	other := d.others["sv2"]
+	d.try(m, trip{before: func() { d.Links.Close(); other.reboot() }, verb: func() error {
+		_, err := (&hosts.Alone{Machine: other, Dirs: other.dirs, Key: "toykat", Say: func(err error) {
+			d.watch.Tell(control.Event{Kind: control.Trouble, Text: err.Error()})
+		}}).Resume(t.Context())
+		return err
+	}, reached: func() bool { return strings.Contains(d.nodes(), "web1 none running") }})
+}
+
+// TestMishapSurvey: what cannot be asked of a host is wrong with it, and host check says so.
+func TestMishapSurvey(t *testing.T) {
+	t.Parallel()
+	d, m := frailDesk(t, false)
+	d.write("site.toml", strings.NewReplacer("net.far", "net.lan", `gateway = "10.99.1.1"`,
+		"gateway = \"10.99.1.1\"\nencrypt = true").Replace(onEach))
+	d.up()
+	d.try(m, trip{before: func() {}, verb: func() error {
+		for _, h := range d.Call(d.site()).Check(t.Context()) {
+			if len(h.Wrong) > 0 || !h.Answers {
+				return problem.New(problem.Failed, "%s: %v", h.Host, h.Wrong)
+			}
+		}
+		return nil
+	}, reached: func() bool { return true }})
+}

@@ -1,0 +1,86 @@
+package control_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"orrery/internal/control/releases"
+	"orrery/internal/observe"
+	"orrery/internal/problem"
+)
+
+// onShortTrial begins a trial whose time is over at once.
+func (d *desk) onShortTrial() {
+	d.Helper()
+	if strings.Contains(d.nodes(), "db 700") {
+		_, err := releases.Rollback(d.Context(), d.Session, d.site(), nil)
+		d.must(err)
+	}
+	_, err := releases.Switch(d.Context(), d.Session, d.site(), nil, releases.SwitchOptions{Release: 700, Within: time.Nanosecond})
+	d.must(err)
+}
+
+// TestMishapWatch: whatever fails while a trial is watched over is said, and does not end the watch: the release
+// stays in the end, as its checks held.
+func TestMishapWatch(t *testing.T) {
+	t.Parallel()
+	d, m := newDesk(t), &mishaps{}
+	d.machine.mishaps, d.machine.name = m, "sv1"
+	d.up()
+	d.stage(700)
+	watch := func(name string, nth int) {
+		t.Helper()
+		d.onShortTrial()
+		d.watch.events = nil
+		m.order(name, nth)
+		end, err := releases.WatchTrial(t.Context(), d.Session, d.site())
+		if err != nil || end.Result != observe.Confirmed {
+			t.Errorf("%s fails, and the trial ends as %+v, %v", name, end, err)
+		}
+		if strings.Contains(name, " Nodes.") {
+			return // its checks are tried again in the next round
+		}
+		if m.happened() && !strings.Contains(d.watch.text(), string(errMishap)) {
+			t.Errorf("%s fails, and nobody is told: %s", name, d.watch.text())
+		}
+	}
+	watch("", 0)
+	for _, name := range slices.Sorted(maps.Keys(m.called())) {
+		watch(name, 1)
+	}
+	m.order("", 0)
+	d.wantLive(700)
+}
+
+// TestWatchEnds: who ends a watch ends no trial, and another may watch at once.
+func TestWatchEnds(t *testing.T) {
+	d := newDesk(t)
+	d.up()
+	d.stage(700)
+	_, err := releases.Switch(t.Context(), d.Session, d.site(), nil, releases.SwitchOptions{Release: 700, Within: hour})
+	d.must(err)
+	for range 2 {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		gone := errors.New("the caller has gone")
+		time.AfterFunc(100*time.Millisecond, func() { cancel(gone) })
+		if end, err := releases.WatchTrial(ctx, d.Session, d.site()); !errors.Is(err, gone) || end != nil {
+			t.Errorf("it ends as %+v, %v", end, err)
+		}
+		ctx, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		end, err := releases.AwaitTrial(ctx, d.Session, d.site())
+		stop()
+		if !problem.Is(err, problem.Interrupted) || end != nil {
+			t.Errorf("for whoever waits it ends as %+v, %v", end, err)
+		}
+	}
+	end, err := releases.Confirm(t.Context(), d.Session, d.site(), "by hand")
+	d.must(err)
+	if end.Result != observe.Confirmed {
+		t.Errorf("it has ended as %+v", end)
+	}
+}
