@@ -1,5 +1,6 @@
-// Package holders finds the processes that hold a lock on a file, for whoever waits for it. The kernel knows them, so no
-// holder has to say who it is, and none can be forgotten.
+// Package holders finds the processes that hold a lock on a file, so that a caller can name them
+// while it waits. The kernel knows them, so no holder has to say who it is, and none can be
+// forgotten.
 package holders
 
 import (

@@ -1,4 +1,4 @@
-// Package image builds and keeps the read-only file trees that nodes stand on: base images and role layers.
+// Package image builds and stores the read-only file trees of nodes: base images and role layers.
 //
 // To build a layer, open the Store of a state directory and call BuildBase or BuildLayer with the spec of the layer, whose digest is its name. The
 // Store starts a scratch container on the layers below, runs in it what the roles ask for, and makes the result canonical.

@@ -1,4 +1,5 @@
-// Package wire carries the calls of a host.Runner over one connection to a place that is elsewhere: in a virtual machine, or on another host.
+// Package wire carries the calls of a host.Runner over one connection: to a virtual machine, or to
+// another host.
 //
 // At one end, Open gives a Client, whose Runner has the commands run, the files put and the connections made at the other end. There, Serve has a host.Runner do
 // that. A connection is whatever carries bytes both ways: the serial port of a virtual machine, the standard streams of a program that ssh(1) has started.

@@ -1,4 +1,5 @@
-// Package remote is a host at the other end of a connection: there, the same program runs as a helper, which does what this end asks.
+// Package remote makes another host an apply.Host: the same program runs there as a helper and does
+// what the control host requests.
 //
 // Serve is the helper: it gives what a Machine has to whoever is at the other end of a connection. Open is that other end: it gives a Link, whose Host is an apply.Host like that of this
 // machine, and nothing more. All deciding stays at this end; the helper knows no site but by its key, and has nothing that it keeps but what a host has on its disk. The lock of a

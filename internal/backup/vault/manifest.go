@@ -1,4 +1,5 @@
-// Package vault keeps backups: a store of content that is named by its digests, in a directory that holds many (Repository) or in one file (Archive).
+// Package vault stores backups as content named by its digest: in a directory that holds many
+// (Repository) or in one file (Archive).
 //
 // Content is cut into pieces of at most 1 MiB. A Packer takes those that the vault has not got yet, compresses several into a block, and puts that under
 // the digest of what is in the file. Pieces reads them back, and believes nothing that its digest does not confirm. On top of that a Tree is a list of

@@ -1,4 +1,5 @@
-// Package kvm makes nodes as virtual machines with QEMU: by KVM where this host's processor runs guests, else in software emulation.
+// Package kvm makes nodes as virtual machines with QEMU: with KVM where the host's processor
+// supports it, else in software emulation.
 //
 // A machine's root is the overlay that a container of the same node would have, mounted in a namespace of its own and given to the guest by virtiofsd, which has
 // the node's range of user ids and no others. So nothing is converted, and what nodedir does to nodes that do not run holds for machines, too. The kernel is one

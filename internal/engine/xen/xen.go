@@ -1,4 +1,4 @@
-// Package xen makes nodes as guests of Xen, on a host that is its Dom0, by Xen's own toolstack (package host/xl).
+// Package xen makes nodes as guests of Xen on a Dom0, with Xen's own toolstack (package host/xl).
 //
 // A guest's root is the overlay that a container of the same node would have, mounted in a namespace of its own and given to the guest by 9p; what nodedir does to nodes
 // that do not run holds for guests, too. The directories that a node sees beside its root are each offered by 9p under a name of their own. A node may boot a disk that

@@ -1,5 +1,5 @@
-// Package run does the rounds of an experiment: every test in every setting, the settings in an order that drift of the host cannot favour,
-// one trial at a time.
+// Package run runs the rounds of an experiment: every test in every setting, one trial at a time,
+// in an order that drift of the host cannot favour.
 package run
 
 import (

@@ -1,5 +1,5 @@
-// Package kind knows how a host makes a network of each kind, and how it joins a container to one: a file for each kind. What networks of a kind are,
-// for those who make none, says site.NetworkKind.
+// Package kind makes a network of each kind on a host, and joins a container to it: a file for each
+// kind. What networks of a kind are, for those who make none, says site.NetworkKind.
 //
 // Every network has one link on the host that carries its mark (site.BridgeName). What that is depends on the network's kind:
 //

@@ -1,4 +1,4 @@
-// Package wayback plans how the steps that a run has done are taken back.
+// Package wayback plans how the steps of a run are undone.
 package wayback
 
 import (

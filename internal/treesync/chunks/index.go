@@ -1,4 +1,5 @@
-// Package chunks fetches the files of a tree from several hosts at once, in pieces that are each verified when they arrive.
+// Package chunks fetches the files of a tree from several hosts at once, in pieces that are
+// verified as they arrive.
 //
 // Read makes the Index of a tree: what is at each path, with the digests of its files. Serve sends an index and pieces over a connection.
 // Open begins or resumes a download, Fetch asks several hosts for the pieces that are missing, and what has arrived can be served to
