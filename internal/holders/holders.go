@@ -1,5 +1,5 @@
-// Package holders finds the processes that hold a lock on a file, so that a caller can name them
-// while it waits. The kernel knows them, so no holder has to say who it is, and none can be
+// Package holders finds the processes that hold a lock on a file: a caller that waits for the lock
+// can name them. The kernel knows them, so no holder has to say who it is, and none can be
 // forgotten.
 package holders
 

@@ -1,0 +1,217 @@
+package docs
+
+import (
+	"cmp"
+	"fmt"
+	"go/doc"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// A floor of the house is a few rooms: folders of internal, or single packages that stand lower than their folder.
+type floor struct {
+	name  string
+	rooms []string
+}
+
+// floors are those of the house, from the top. A room imports only from its own floor and from floors below it.
+var floors = []floor{
+	{"faces", []string{"cli"}},
+	{"operations", []string{"control", "member", "ci"}},
+	{"the lab", []string{"lab"}},
+	{"carrying out", []string{"apply"}},
+	{"keeping", []string{"snapshot", "backup", "drift", "mirror", "stock"}},
+	{"making nodes", []string{"engine"}},
+	{"what a host has of a site", []string{"image", "role", "network", "volume", "secret", "journal", "hook", "edition", "guest", "relay"}},
+	{"between machines", []string{"wire", "lane", "treesync", "cargo"}},
+	{"this machine", []string{"host", "holders", "aside", "rehearsal"}},
+	{"deciding", []string{"plan", "observe"}},
+	{"the site", []string{"site", "distro"}},
+	{"the ground", []string{"problem", "strict", "tree", "frame", "jsonlimit", "knot", "pattern", "phrase", "pins", "rawfile", "turn",
+		"visible", "waits", "guest/boot", "image/sums"}},
+}
+
+// withoutComment are the rooms that have packages but are none themselves, with what they are for.
+var withoutComment = map[string]string{
+	"guest": "is what runs in a virtual machine",
+	"lab":   "measures what virtualization costs",
+}
+
+const (
+	regenerate = "go test ./docs -run 'TestHouse|TestPackages' -update"
+	maxPurpose = 80 // columns beside the name of a room
+)
+
+// A goPackage is one below internal.
+type goPackage struct {
+	path    string // from internal
+	purpose string // the first sentence of its comment, without "Package NAME"
+	imports []string
+}
+
+// TestHouse: the picture in architecture.md has every room, what its package comment says, and no import that goes up.
+func TestHouse(t *testing.T) {
+	all := goPackages(t)
+	level := map[string]int{}
+	for i, f := range floors {
+		for _, room := range f.rooms {
+			level[room] = i
+		}
+	}
+	for _, p := range all {
+		from, ok := level[roomOf(p.path)]
+		if !ok {
+			t.Errorf("package %s is in no room: add its folder to floors in docs/house_test.go, then %s", p.path, regenerate)
+			continue
+		}
+		for _, other := range p.imports {
+			if to, ok := level[roomOf(other)]; ok && to < from {
+				t.Errorf("package %s (%s) imports %s, which is above it (%s)", p.path, floors[from].name, other, floors[to].name)
+			}
+		}
+	}
+	same(t, "docs/architecture.md", within(t, one(t, "docs/architecture.md").text, "house", drawHouse(t, all)))
+}
+
+// drawHouse draws the floors with their rooms, the purpose of each beside it.
+func drawHouse(t *testing.T, all []goPackage) string {
+	t.Helper()
+	purposes := map[string]string{}
+	for _, p := range all {
+		purposes[p.path] = p.purpose
+	}
+	const names, width = 12, 12 + maxPurpose + 4
+	line := func(left, title, right string) string {
+		return left + title + strings.Repeat("─", width-len([]rune(title))) + right + "\n"
+	}
+	var b strings.Builder
+	for i, f := range floors {
+		b.WriteString(line(map[bool]string{true: "┌", false: "├"}[i == 0], "─ "+f.name+" ", map[bool]string{true: "┐", false: "┤"}[i == 0]))
+		for _, room := range f.rooms {
+			purpose := cmp.Or(purposes[room], withoutComment[room])
+			purpose, _, _ = strings.Cut(purpose, ":")
+			if purpose == "" || len([]rune(purpose)) > maxPurpose {
+				t.Errorf("package %s: the first sentence of its comment must have 1 to %d characters before a colon: %q", room, maxPurpose, purpose)
+			}
+			fmt.Fprintf(&b, "│  %-*s%-*s│\n", names, room, width-names-2, purpose)
+		}
+	}
+	b.WriteString(line("└", "", "┘"))
+	return b.String()
+}
+
+// TestPackages: docs/packages.md has what the comment of each package says.
+func TestPackages(t *testing.T) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# Packages\n\nThe first sentence of the comment of each package below `internal/`, floor by floor as in the picture in [architecture](architecture.md#the-house).\n"+
+		"`go doc ./internal/NAME` shows the rest. This page is generated: change the comments, then run `%s`.\n", regenerate)
+	all := goPackages(t)
+	for _, f := range floors {
+		fmt.Fprintf(&b, "\n## %s\n\n| package | purpose |\n|---|---|\n", strings.ToUpper(f.name[:1])+f.name[1:])
+		for _, room := range f.rooms {
+			for _, p := range all {
+				if roomOf(p.path) == room {
+					fmt.Fprintf(&b, "| [`%s`](../internal/%s) | %s |\n", p.path, p.path, strings.ReplaceAll(p.purpose, "|", `\|`))
+				}
+			}
+		}
+	}
+	same(t, "docs/packages.md", b.String())
+}
+
+// roomOf returns the room that a package is in, or "" if it is in none.
+func roomOf(pkg string) string {
+	for p := pkg; p != "."; p = filepath.Dir(p) {
+		if slices.ContainsFunc(floors, func(f floor) bool { return slices.Contains(f.rooms, p) }) {
+			return p
+		}
+	}
+	return ""
+}
+
+// goPackages returns the packages below internal, by path.
+func goPackages(t *testing.T) []goPackage {
+	t.Helper()
+	found := map[string]*goPackage{}
+	internal := filepath.Join(root, "internal")
+	fset := token.NewFileSet()
+	err := filepath.WalkDir(internal, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		dir, err := filepath.Rel(internal, filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		f, err := parser.ParseFile(fset, path, nil, parser.ImportsOnly|parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		p, ok := found[dir]
+		if !ok {
+			p = &goPackage{path: dir}
+			found[dir] = p
+		}
+		if text := f.Doc.Text(); strings.HasPrefix(text, "Package ") {
+			p.purpose = strings.TrimSuffix(strings.TrimPrefix(new(doc.Package).Synopsis(text), "Package "+f.Name.Name+" "), ".")
+		}
+		for _, i := range f.Imports {
+			name, err := strconv.Unquote(i.Path.Value)
+			if err != nil {
+				return err
+			}
+			if other, ok := strings.CutPrefix(name, "orrery/internal/"); ok {
+				p.imports = append(p.imports, other)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []goPackage
+	for _, p := range found {
+		if p.purpose == "" {
+			t.Errorf("package %s has no comment that begins with Package", p.path)
+		}
+		all = append(all, *p)
+	}
+	if len(all) < 50 {
+		t.Fatalf("only %d packages were found", len(all))
+	}
+	slices.SortFunc(all, func(a, b goPackage) int { return strings.Compare(a.path, b.path) })
+	return all
+}
+
+// within returns a page with new text in the block behind a mark.
+func within(t *testing.T, page, mark, text string) string {
+	t.Helper()
+	block := regexp.MustCompile("(?s)(<!-- " + mark + ":[^\n]*-->\n```text\n).*?```\n")
+	if !block.MatchString(page) {
+		t.Fatalf("there is no block %s", mark)
+	}
+	return block.ReplaceAllString(page, "${1}"+text+"```\n")
+}
+
+// same compares a page with what it should be, or writes it with -update.
+func same(t *testing.T, path, want string) {
+	t.Helper()
+	path = filepath.Join(root, path)
+	if *update && !t.Failed() {
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if text, err := os.ReadFile(path); err != nil || string(text) != want {
+		t.Errorf("%s is not what the package comments and imports say: %s (%v)", path, regenerate, err)
+	}
+}
