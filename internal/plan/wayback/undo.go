@@ -1,4 +1,3 @@
-// Package wayback plans how the steps of a run are undone.
 package wayback
 
 import (
