@@ -3,6 +3,7 @@ package docs
 import (
 	"cmp"
 	"fmt"
+	"go/ast"
 	"go/doc"
 	"go/parser"
 	"go/token"
@@ -48,6 +49,8 @@ var withoutComment = map[string]string{
 const (
 	regenerate = "go test ./docs -run 'TestHouse|TestPackages' -update"
 	maxPurpose = 80 // columns beside the name of a room
+
+	maxArchitecture = 1500 // words
 )
 
 // A goPackage is one below internal.
@@ -125,6 +128,93 @@ func TestPackages(t *testing.T) {
 		}
 	}
 	same(t, "docs/packages.md", b.String())
+}
+
+// TestStory: each function in the story of up exists, and the package of one that it is indented under names it.
+func TestStory(t *testing.T) {
+	_, rest, ok := strings.Cut(one(t, "docs/architecture.md").text, "<!-- story:")
+	if !ok {
+		t.Fatal("there is no story")
+	}
+	_, rest, _ = strings.Cut(rest, "```text\n")
+	story, _, _ := strings.Cut(rest, "```")
+	line := regexp.MustCompile(`^([ │├└]*)([\w/]+)\.(\w+) `)
+	declared, used := map[string]map[string]bool{}, map[string]map[string]bool{}
+	var callers []string // the packages of the functions above, from the first
+	steps := 0
+	for text := range strings.Lines(story) {
+		m := line.FindStringSubmatch(text)
+		if m == nil {
+			t.Errorf("this is no step of the story: %s", text)
+			continue
+		}
+		depth, pkg, name := len([]rune(m[1]))/2, m[2], m[3]
+		if declared[pkg] == nil {
+			declared[pkg], used[pkg] = words(t, pkg)
+		}
+		if !declared[pkg][name] {
+			t.Errorf("package %s has no function %s", pkg, name)
+		}
+		callers = callers[:min(depth, len(callers))]
+		if depth > 0 && !slices.ContainsFunc(callers, func(caller string) bool { return used[caller][name] }) {
+			t.Errorf("none of %s calls %s.%s", callers, pkg, name)
+		}
+		callers = append(callers, pkg)
+		steps++
+	}
+	if steps < 20 {
+		t.Errorf("the story has only %d steps", steps)
+	}
+}
+
+// TestShortArchitecture: beside its pictures, the page stays short enough to be read at once.
+func TestShortArchitecture(t *testing.T) {
+	if words := len(strings.Fields(prose(one(t, "docs/architecture.md")))); words > maxArchitecture {
+		t.Errorf("docs/architecture.md has %d words beside its pictures; at most %d: how a package works belongs in its doc.go", words, maxArchitecture)
+	}
+}
+
+// words returns the functions and methods that a package declares, and the names that its functions use.
+func words(t *testing.T, pkg string) (declared, used map[string]bool) {
+	t.Helper()
+	dir := filepath.Join(root, "internal", pkg)
+	if strings.HasPrefix(pkg, "cmd/") {
+		dir = filepath.Join(root, pkg)
+	}
+	paths, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("there is no package %s (%v)", pkg, err)
+	}
+	declared, used = map[string]bool{}, map[string]bool{}
+	for _, path := range paths {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.FuncDecl:
+				declared[n.Name.Name] = true
+			case *ast.InterfaceType:
+				for _, method := range n.Methods.List {
+					for _, name := range method.Names {
+						declared[name.Name] = true
+					}
+				}
+			case *ast.SelectorExpr:
+				used[n.Sel.Name] = true
+			case *ast.CallExpr:
+				if name, ok := n.Fun.(*ast.Ident); ok {
+					used[name.Name] = true
+				}
+			}
+			return true
+		})
+	}
+	return declared, used
 }
 
 // roomOf returns the room that a package is in, or "" if it is in none.

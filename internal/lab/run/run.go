@@ -1,5 +1,3 @@
-// Package run runs the rounds of an experiment: every test in every setting, one trial at a time,
-// in an order that drift of the host cannot favour.
 package run
 
 import (
