@@ -1,7 +1,3 @@
-// Package ports guards the bridge ports of nodes on this host: a node can send only under its own
-// addresses, and only what an ordinary host sends (policy.go). One table of nftables, of the family
-// of bridges, holds all ports of all sites. Its sets say what each port may send as. Its rules are
-// always the same.
 package ports
 
 import (
