@@ -251,7 +251,7 @@ func goPackages(t *testing.T) []goPackage {
 			found[dir] = p
 		}
 		if text := f.Doc.Text(); strings.HasPrefix(text, "Package ") {
-			p.purpose = strings.TrimSuffix(strings.TrimPrefix(new(doc.Package).Synopsis(text), "Package "+f.Name.Name+" "), ".")
+			p.purpose = strings.TrimRight(strings.TrimPrefix(new(doc.Package).Synopsis(text), "Package "+f.Name.Name+" "), ".:")
 		}
 		for _, i := range f.Imports {
 			name, err := strconv.Unquote(i.Path.Value)

@@ -12,7 +12,7 @@
 //   - host/reach runs the system's ssh with one shell script as its command (decision 38). The script becomes
 //     root by sudo -n and looks for the program by its digest in /var/lib/orrery/helper, to which only root
 //     can write. If it is missing, the script reads it from its standard input and verifies it. It then
-//     becomes the program (the hidden verb host-helper). The control host remembers which hosts have the
+//     becomes the program (the hidden verb host-helper). The control host caches the digest of its own
 //     program (host/reach/memo.go). So there is one login for each run, or none if the last run has left its
 //     connection.
 //   - host/kept stores the connections between two runs (decision 48). The descriptors of ssh's pipes are

@@ -1,5 +1,5 @@
-// Package stand decides how a node stands, live or in quarantine, and what must be done to make it
-// as declared. It is pure.
+// Package stand tells whether a node is live or in quarantine, and what must be done to make it as
+// declared. It is pure.
 package stand
 
 import (
