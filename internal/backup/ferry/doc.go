@@ -10,8 +10,8 @@
 // The vault is where the command runs. It first sends each host the lists that the host gave to the last
 // backup. The host does not read what has not changed, and does not send pieces in those lists. It cannot
 // name a piece that it has not given itself, then or now: the vault stores a list only if all its pieces are
-// such. Otherwise whoever knows a digest could obtain the content by a restore. So two hosts send the same
-// content twice, and the vault has it once.
+// such. Otherwise a host that knows a digest could obtain the content by a restore. So two hosts send the
+// same content twice, and the vault has it once.
 //
 // Names, records and paths are checked like those of a stranger's backup, and a directory for a volume must
 // be what the site file says. The site directory is read where the command runs, and releases from a host
