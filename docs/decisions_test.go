@@ -74,7 +74,8 @@ func checkDecision(t *testing.T, number, status, text string) {
 			t.Errorf("decision %s: its head says %q, the index %q", number, head[1], status)
 		}
 	}
-	if words := len(strings.Fields(linkTarget.ReplaceAllString(text, "]"))); words > maxDecision && status != "historic" {
+	words := len(strings.Fields(linkTarget.ReplaceAllString(text, "]")))
+	if words > maxDecision && status != "historic" {
 		t.Errorf("decision %s has %d words; at most %d: shorten it", number, words, maxDecision)
 	}
 }

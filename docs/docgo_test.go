@@ -21,7 +21,8 @@ func TestDocFiles(t *testing.T) {
 		found++
 		prose := strings.ReplaceAll(string(text), "\n// ", " ")
 		for _, name := range file.FindAllString(prose, -1) {
-			if !exists(filepath.Join(dir, name)) && !exists(filepath.Join(root, "internal", name)) && !exists(filepath.Join(dir, "..", name)) {
+			beside, inside := filepath.Join(dir, name), filepath.Join(root, "internal", name)
+			if !exists(beside) && !exists(inside) && !exists(filepath.Join(dir, "..", name)) {
 				t.Errorf("doc.go of package %s: there is no %s", p.path, name)
 			}
 		}

@@ -31,13 +31,14 @@ var floors = []floor{
 	{"carrying out", []string{"apply"}},
 	{"keeping", []string{"snapshot", "backup", "drift", "mirror", "stock"}},
 	{"making nodes", []string{"engine"}},
-	{"what a host has of a site", []string{"image", "role", "network", "volume", "secret", "journal", "hook", "edition", "guest", "relay"}},
+	{"what a host has of a site", []string{"image", "role", "network", "volume", "secret", "journal", "hook", "edition",
+		"guest", "relay"}},
 	{"between machines", []string{"wire", "lane", "treesync", "cargo"}},
 	{"this machine", []string{"host", "holders", "aside", "rehearsal"}},
 	{"deciding", []string{"plan", "observe"}},
 	{"the site", []string{"site", "distro"}},
-	{"the ground", []string{"problem", "strict", "tree", "frame", "jsonlimit", "knot", "pattern", "phrase", "pins", "rawfile", "turn",
-		"visible", "waits", "guest/boot", "image/sums"}},
+	{"the ground", []string{"problem", "strict", "tree", "frame", "jsonlimit", "knot", "pattern", "phrase", "pins",
+		"rawfile", "turn", "visible", "waits", "guest/boot", "image/sums"}},
 }
 
 // withoutComment are the rooms that have packages but are none themselves, with what they are for.
@@ -72,12 +73,14 @@ func TestHouse(t *testing.T) {
 	for _, p := range all {
 		from, ok := level[roomOf(p.path)]
 		if !ok {
-			t.Errorf("package %s is in no room: add its folder to floors in docs/house_test.go, then %s", p.path, regenerate)
+			t.Errorf("package %s is in no room: add its folder to floors in docs/house_test.go, then %s",
+				p.path, regenerate)
 			continue
 		}
 		for _, other := range p.imports {
 			if to, ok := level[roomOf(other)]; ok && to < from {
-				t.Errorf("package %s (%s) imports %s, which is above it (%s)", p.path, floors[from].name, other, floors[to].name)
+				t.Errorf("package %s (%s) imports %s, which is above it (%s)",
+					p.path, floors[from].name, other, floors[to].name)
 			}
 		}
 	}
@@ -97,12 +100,17 @@ func drawHouse(t *testing.T, all []goPackage) string {
 	}
 	var b strings.Builder
 	for i, f := range floors {
-		b.WriteString(line(map[bool]string{true: "┌", false: "├"}[i == 0], "─ "+f.name+" ", map[bool]string{true: "┐", false: "┤"}[i == 0]))
+		left, right := "├", "┤"
+		if i == 0 {
+			left, right = "┌", "┐"
+		}
+		b.WriteString(line(left, "─ "+f.name+" ", right))
 		for _, room := range f.rooms {
 			purpose := cmp.Or(purposes[room], withoutComment[room])
 			purpose, _, _ = strings.Cut(purpose, ":")
 			if purpose == "" || len([]rune(purpose)) > maxPurpose {
-				t.Errorf("package %s: the first sentence of its comment must have 1 to %d characters before a colon: %q", room, maxPurpose, purpose)
+				t.Errorf("package %s: the first sentence of its comment must have 1 to %d characters before a colon: %q",
+					room, maxPurpose, purpose)
 			}
 			fmt.Fprintf(&b, "│  %-*s%-*s│\n", names, room, width-names-2, purpose)
 		}
@@ -114,15 +122,18 @@ func drawHouse(t *testing.T, all []goPackage) string {
 // TestPackages: docs/packages.md has what the comment of each package says.
 func TestPackages(t *testing.T) {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Packages\n\nThe first sentence of the comment of each package below `internal/`, floor by floor as in the picture in [architecture](architecture.md#the-house).\n"+
-		"`go doc ./internal/NAME` shows the rest. This page is generated: change the comments, then run `%s`.\n", regenerate)
+	fmt.Fprintf(&b, "# Packages\n\nThe first sentence of the comment of each package below `internal/`, "+
+		"floor by floor as in the picture in [architecture](architecture.md#the-house).\n"+
+		"`go doc ./internal/NAME` shows the rest. "+
+		"This page is generated: change the comments, then run `%s`.\n", regenerate)
 	all := goPackages(t)
 	for _, f := range floors {
 		fmt.Fprintf(&b, "\n## %s\n\n| package | purpose |\n|---|---|\n", strings.ToUpper(f.name[:1])+f.name[1:])
 		for _, room := range f.rooms {
 			for _, p := range all {
 				if roomOf(p.path) == room {
-					fmt.Fprintf(&b, "| [`%s`](../internal/%s) | %s |\n", p.path, p.path, strings.ReplaceAll(p.purpose, "|", `\|`))
+					purpose := strings.ReplaceAll(p.purpose, "|", `\|`)
+					fmt.Fprintf(&b, "| [`%s`](../internal/%s) | %s |\n", p.path, p.path, purpose)
 				}
 			}
 		}
@@ -170,7 +181,8 @@ func TestStory(t *testing.T) {
 // TestShortArchitecture: beside its pictures, the page stays short enough to be read at once.
 func TestShortArchitecture(t *testing.T) {
 	if words := len(strings.Fields(prose(one(t, "docs/architecture.md")))); words > maxArchitecture {
-		t.Errorf("docs/architecture.md has %d words beside its pictures; at most %d: how a package works belongs in its doc.go", words, maxArchitecture)
+		t.Errorf("docs/architecture.md has %d words beside its pictures; at most %d: how a package works belongs in its doc.go",
+			words, maxArchitecture)
 	}
 }
 
@@ -251,7 +263,8 @@ func goPackages(t *testing.T) []goPackage {
 			found[dir] = p
 		}
 		if text := f.Doc.Text(); strings.HasPrefix(text, "Package ") {
-			p.purpose = strings.TrimRight(strings.TrimPrefix(new(doc.Package).Synopsis(text), "Package "+f.Name.Name+" "), ".:")
+			sentence := new(doc.Package).Synopsis(text)
+			p.purpose = strings.TrimRight(strings.TrimPrefix(sentence, "Package "+f.Name.Name+" "), ".:")
 		}
 		for _, i := range f.Imports {
 			name, err := strconv.Unquote(i.Path.Value)
