@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestWhereToStart: the files and folders that a newcomer is told to open first are there, and so is each package of the list.
+// TestWhereToStart: the files and folders that a newcomer is told to open first are there.
 func TestWhereToStart(t *testing.T) {
 	p := one(t, "docs/architecture.md")
 	quoted := regexp.MustCompile("`([^`]+)`")
@@ -26,44 +26,4 @@ func TestWhereToStart(t *testing.T) {
 			}
 		}
 	}
-	named := map[string]bool{}
-	for _, row := range table(t, p, "package") {
-		for _, m := range quoted.FindAllStringSubmatch(row[0], -1) {
-			named[m[1]] = true
-			if _, err := os.Stat(filepath.Join(root, "internal", m[1])); err != nil {
-				t.Errorf("there is no package %s", m[1])
-			}
-		}
-	}
-	for _, path := range goPackages(t) {
-		parent := path
-		for !named[parent] && strings.Contains(parent, "/") {
-			parent = parent[:strings.LastIndex(parent, "/")]
-		}
-		if !named[parent] {
-			t.Errorf("docs/architecture.md does not say what package %s is for", path)
-		}
-	}
-}
-
-// goPackages gives the packages below internal.
-func goPackages(t *testing.T) []string {
-	t.Helper()
-	var all []string
-	seen := map[string]bool{}
-	err := filepath.WalkDir(filepath.Join(root, "internal"), func(path string, _ os.DirEntry, err error) error {
-		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-			return err
-		}
-		name, err := filepath.Rel(filepath.Join(root, "internal"), filepath.Dir(path))
-		if err == nil && !seen[name] {
-			seen[name] = true
-			all = append(all, name)
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all
 }

@@ -1,10 +1,3 @@
-// Package apply carries out a plan: in parallel, with a record of every step, and with a way back if one fails.
-//
-// Give Run a plan and a Worker for each host. It starts each step as soon as the steps that it needs are done. If a step fails, it skips those that need it
-// and does the rest. The Result says what was done, what failed and what was skipped; from it the caller can make the plan that undoes the run.
-//
-// Run does only what the plan lists. It knows the order; how a step is done is the business of a Worker (package local, on this machine). A Host is a Worker
-// with all else that operations need of a machine: observing it, its lock, its journal.
 package apply
 
 import (

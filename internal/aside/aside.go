@@ -1,5 +1,6 @@
-// Package aside makes directories in which something comes to be before it comes into its place. Each is locked for as long as somebody is at work in it, so that one without a lock was left by a
-// program that was killed: whoever makes the next one in the same place removes it.
+// Package aside prepares directories before they are renamed into place. Each is locked for as long
+// as somebody is at work in it, so that one without a lock was left by a program that was killed:
+// whoever makes the next one in the same place removes it.
 package aside
 
 import (

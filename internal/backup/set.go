@@ -1,4 +1,5 @@
-// Package backup keeps whole sites and brings them back: their files, the private layers of their nodes, volumes, and the layers or the recipes of these.
+// Package backup backs up whole sites and restores them: their files, private layers and volumes,
+// and the layers or their recipes.
 //
 // A Set says what of a site there is to keep: a Source for each directory. A Backup reads the sources into a vault, twice: while the nodes run, and what
 // has changed since while they stand still. A Repair reads a vault again and fetches what it lacks from wherever it still is.

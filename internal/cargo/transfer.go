@@ -1,4 +1,4 @@
-// Package cargo copies files and directories to, from and between nodes, of which it believes nothing.
+// Package cargo copies files to, from and between nodes: it trusts nothing that a node sends.
 package cargo
 
 import (

@@ -1,5 +1,5 @@
-// Package ci runs the tests that a site declares of itself, each inside the node that it names, and reports them as tools for
-// continuous integration read it.
+// Package ci runs the tests that a site declares: each in the node that it names, with a report
+// that continuous integration tools read.
 package ci
 
 import (

@@ -1,5 +1,6 @@
-// Package control has what every operation on a site needs: on whose behalf it is, which site directory and which hosts are meant, consent, the
-// site's lock, the journal, and a Job that observes the hosts, plans, asks and carries the plan out.
+// Package control has what every operation on a site needs: on whose behalf it runs, which site
+// directory and hosts are meant, consent, the site's lock, the journal, and a Job that observes the
+// hosts, plans, asks and carries the plan out.
 //
 // Make a Session that says on whose behalf you act, for which site directory, and with which Asker and Watcher. Load the site, then call an operation
 // of one of the packages below this one: sites.Up and sites.Down, releases.Stage and releases.Switch, twins.Create, status.Read, backups.Take and so on.

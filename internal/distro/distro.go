@@ -1,5 +1,5 @@
-// Package distro is what the distributions have of their own on which nodes can stand: how a base is made and from which archives, what
-// is in it, how packages come into it, and who runs its services.
+// Package distro describes the Linux distributions that nodes can use: how a base is made and from
+// which archives, what is in it, how packages are installed, and what runs its services.
 //
 // A Distribution is a file of this package with nothing in it but what differs (debian.go, ubuntu.go). It names its Packages and its Services, which it may
 // share with others: those of apt (apt.go, with its archives in sources.go) and those of systemd (systemd.go). They do nothing themselves but in a

@@ -1,4 +1,5 @@
-// Package drift finds what of a running node is no longer as its layers and roles made it, and puts back what its layers have.
+// Package drift finds changes on a running node: what differs from what its layers and roles made;
+// it restores what the layers contain.
 //
 // It looks from the host: at the private layer, in which overlayfs keeps what the node has deleted and changed of its layers, and at the root
 // of the node. Nothing is run in the node but one systemctl(1), and what that says, as all that is found there, is taken in

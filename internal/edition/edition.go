@@ -1,5 +1,7 @@
-// Package edition takes the copy of a site directory from which a release was staged from host to host. What comes from another host is laid down in a directory of its own, which it cannot
-// leave, and is bounded. The digest is that of all that decides what the release is: a control host compares it with the one in releases.lock (package lockfile).
+// Package edition copies the site directory of a release between hosts: the copy from which the
+// release was staged. What comes from another host is laid down in a directory of its own, which it
+// cannot leave, and is bounded. The digest is that of all that decides what the release is: a
+// control host compares it with the one in releases.lock (package lockfile).
 package edition
 
 import (

@@ -1,12 +1,3 @@
-// Package engine is the contract of everything that makes nodes. Package lxc fulfils it with containers, package fake in memory, and enginetest
-// checks both.
-//
-// A node is made stopped with Create, from a spec whose layers are in the store. Start boots it, and Runner then runs commands in it. Mark records how far its
-// configuration has come, Change brings its limits, interfaces and mounts up to date, Stop shuts it down, Destroy removes it. List says which nodes are
-// there and what state they are in, so that a plan can compare them with what is declared.
-//
-// Whatever else an engine can do is an interface of its own (Keeper, Freezer, Remounter, …). Callers ask for it by a type assertion or by Capabilities, and
-// do without it if it is missing.
 package engine
 
 import (

@@ -1,5 +1,6 @@
-// Package holders finds the processes that hold a lock on a file, for whoever waits for it. The kernel knows them, so no
-// holder has to say who it is, and none can be forgotten.
+// Package holders finds the processes that hold a lock on a file: a caller that waits for the lock
+// can name them. The kernel knows them, so no holder has to say who it is, and none can be
+// forgotten.
 package holders
 
 import (

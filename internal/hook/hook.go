@@ -1,4 +1,5 @@
-// Package hook tells others of what has happened to a site: programs of the host, and servers, that its site file names.
+// Package hook tells programs and servers what has happened to a site: those that its site file
+// names.
 //
 // What is to be told is written down beside the site's state, with to whom, and told by another process (Deliver): so nobody waits for it.
 package hook

@@ -1,5 +1,6 @@
-// Package host reaches machines: it runs commands, puts files and makes connections. It also holds what Orrery needs of this machine itself:
-// programs, directories, locks, logs, kernel settings.
+// Package host runs commands, writes files and makes connections on a machine: this one, or any
+// other place with a Runner. It also holds what Orrery needs of this machine itself: programs,
+// directories, locks, logs, kernel settings.
 //
 // Every place is a Runner: the bare host, a container, a virtual machine, a machine over SSH. Whoever applies a role, checks health or runs a benchmark
 // gets a Runner, and calls Run, Put and Dial without knowing which kind of place it is. Local is the Runner of this machine; engines give those of nodes.

@@ -1,11 +1,3 @@
-// Package image builds and keeps the read-only file trees that nodes stand on: base images and role layers.
-//
-// To build a layer, open the Store of a state directory and call BuildBase or BuildLayer with the spec of the layer, whose digest is its name. The
-// Store starts a scratch container on the layers below, runs in it what the roles ask for, and makes the result canonical.
-// Tree then gives the directory that nodes mount, Record says what is in it, Verify compares it with its digests, and GC removes what no node uses.
-//
-// A tree is built in a staging directory and comes into the store whole, by one rename. If a builder is killed, it leaves nothing that could be taken
-// for a layer. On disk, files have the owners that the node sees (root is 0).
 package image
 
 import (

@@ -1,4 +1,5 @@
-// Package journal is the append-only record, on each host, of what was done to a site there: who, when, what, result.
+// Package journal is the append-only record of changes to a site on each host: who, when, what,
+// result.
 package journal
 
 import (

@@ -1,4 +1,5 @@
-// Package jsonlimit decodes JSON of an untrusted peer in an amount of memory that the length of the text bounds.
+// Package jsonlimit decodes JSON of an untrusted peer in bounded memory: the length of the text is
+// the bound.
 //
 // encoding/json allocates a whole element for each "{}" of an array, so 3 MB of text can become gigabytes of
 // structures. Unmarshal first adds up what decoding the text into its type will allocate, without allocating

@@ -1,4 +1,4 @@
-// Package knot finds what in a graph goes in circles.
+// Package knot finds cycles in a graph.
 package knot
 
 import "slices"

@@ -1,4 +1,5 @@
-// Package lane makes a connection between two hosts for one transfer: nobody else can use it, and nothing of it stays.
+// Package lane connects two hosts for one transfer: no other host can use the connection, and
+// nothing of it remains.
 //
 // Each host calls Open and gets an End with a key that is used once. What the other one must know of it is its Card, which whoever steers both hands over by the ways that he has to
 // them. The host that gives calls Accept with the card of the other; that one calls Dial with the giver's. Either end takes nobody but the holder of the key on the card (TLS 1.3,

@@ -1,4 +1,5 @@
-// Package member says what people may do on this host who are not root, and who somebody is that sudo has let in.
+// Package member decides what users other than root may do: it reads the host's configuration and
+// identifies the user behind sudo.
 //
 // Sudo lets the members of a group run one command line as root, packaging/orrery-member, which calls this program so that it holds itself to what is
 // allowed here. All that is not allowed by name is refused.

@@ -1,5 +1,6 @@
-// Package mirror keeps a directory with the Debian and Python packages that layers consist of, in exactly these versions, laid out
-// as what apt and pip fetch from: with it, the same layers can be built where nothing else is within reach.
+// Package mirror keeps the packages of layers as an offline archive: Debian and Python packages in
+// exact versions, in directories that apt and pip install from, so that the same layers can be
+// built without other archives.
 //
 //	DIR/apt/            an archive for apt, signed; its key is apt/key.asc
 //	  pool/SUITE/b/bash/bash_5.2.15-2_amd64.deb

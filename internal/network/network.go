@@ -1,5 +1,6 @@
-// Package network gives a host the networks of its sites: one link for each network, usually a bridge (see package kind), and for each site one nftables table
-// that masquerades and keeps networks and sites apart.
+// Package network makes the networks of sites on a host: one link for each network, usually a
+// bridge (see package kind), and for each site one nftables table that masquerades and keeps
+// networks and sites apart.
 //
 // Observe says which networks of a site are there. Make creates one or changes it to match its spec, rules first; Remove takes it away. Guard, called
 // before nodes start, lets their ports send only as themselves. For a switch, MoveLinks moves the links of all its nodes at once. Sweep removes what killed runs left.

@@ -1,4 +1,4 @@
-// Package observe holds what hosts say is there, in the same words as what is declared.
+// Package observe holds what hosts report of a site: in the same terms as what is declared.
 package observe
 
 import (

@@ -1,4 +1,4 @@
-// Package phrase puts numbers, lists and times into the words of messages.
+// Package phrase formats numbers, lists and times for messages.
 package phrase
 
 import (

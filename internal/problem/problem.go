@@ -1,4 +1,4 @@
-// Package problem is how Orrery says that something is wrong: what, where, and the cure.
+// Package problem is how Orrery reports that something is wrong: what, where, and the cure.
 //
 // Every error that reaches a user is a *Problem or a List of them. Its Kind decides the exit status
 // of the program (see Exit); the table in docs/operations.md is checked against it by a test.

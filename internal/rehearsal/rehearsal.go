@@ -1,4 +1,5 @@
-// Package rehearsal makes one machine several hosts: for people who rehearse what befalls a site over many of them (orrery rehearse), and for tests.
+// Package rehearsal makes one machine act as several hosts: for rehearsals of failures (orrery
+// rehearse), and for tests.
 //
 // A host is a set of namespaces (mount, network, pid, uts, ipc, control groups) above the machine's own root file system. It has a disk of its own, which takes all
 // that is written there, its own /run and /root, keys, an SSH server at an address of its own, and a link to a switch. LXC, nft, bridges and overlays work in

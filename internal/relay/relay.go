@@ -1,5 +1,5 @@
-// Package relay is the only way out of a network namespace that has none: a proxy of HTTP that listens on the namespace's loopback and dials from the host,
-// to the places that it was told and to no others.
+// Package relay is the only way out of a build's network namespace: an HTTP proxy that listens on
+// the namespace's loopback and dials from the host, only to the places that it was given.
 package relay
 
 import (

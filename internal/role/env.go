@@ -1,4 +1,4 @@
-// Package role applies roles to places through a host.Runner: into a layer that is being built, and onto a node that runs.
+// Package role applies roles through a host.Runner: to a layer being built, and to a running node.
 package role
 
 import (

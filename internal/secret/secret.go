@@ -1,5 +1,5 @@
-// Package secret fetches the values of secrets and keeps them out of sight: they live in memory and on the tmpfs
-// of the host, never in a layer, a plan, a journal or a log.
+// Package secret fetches the values of secrets and keeps them out of sight: they exist in memory
+// and on the host's tmpfs, never in a layer, a plan, a journal or a log.
 package secret
 
 import (

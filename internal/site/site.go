@@ -1,10 +1,3 @@
-// Package site is the model of a declared site: hosts, networks, images, nodes, roles, volumes, releases. It defines Orrery's terms.
-//
-// Package sitefile makes a Site from a site directory, and package check finds its mistakes. A Site without mistakes is complete: every node knows its id,
-// its roles in order, its image and its addresses. It never changes afterwards. Other packages only read it: spec spells it out for those who build it, render
-// fills its templates, and twin makes another Site of it.
-//
-// The package does no I/O. Fields that come straight from a key of a file have tags with the key, its default and its unit (package strict).
 package site
 
 import (

@@ -1,4 +1,5 @@
-// Package snapshot keeps the state of a set of nodes as it was at one moment: what each has written, and its volumes.
+// Package snapshot keeps the state of a set of nodes at one moment: what each has written, and its
+// volumes.
 package snapshot
 
 import (

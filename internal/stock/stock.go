@@ -1,4 +1,5 @@
-// Package stock is about the layers in the store of a host: which there are, and which are used by nodes of any site or by their snapshots.
+// Package stock lists the layers in a host's store: which exist, and which are used by nodes of any
+// site or by their snapshots.
 package stock
 
 import (

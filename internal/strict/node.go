@@ -1,4 +1,5 @@
-// Package strict reads TOML into structures, and tells every mistake at once with its line: go-toml stops at the first value of a wrong type.
+// Package strict reads TOML into structures: it reports every mistake at once, with its line, where
+// go-toml stops at the first value of a wrong type.
 package strict
 
 import (

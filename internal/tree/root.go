@@ -1,6 +1,6 @@
-// Package tree reaches into directory trees that others write: private layers and volumes of nodes, snapshots, archives as they are
-// laid down, site directories of strangers. It is the only way there; the import test of internal/ keeps every other package from
-// paths into such trees.
+// Package tree reaches safely into directory trees that others write: private layers and volumes of
+// nodes, snapshots, archives being unpacked, site directories of strangers. It is the only way
+// there; the import test of internal/ keeps every other package from paths into such trees.
 //
 // A Root stands for the directory at the top. Whatever a path below it goes through, it stays below: links are followed as a process
 // whose root directory it is would follow them (openat2(2), RESOLVE_IN_ROOT), and the magic links of /proc are not followed at all. It

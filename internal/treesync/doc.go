@@ -1,5 +1,5 @@
-// Package treesync sends trees of files to other hosts, and describes them: what is at a path, and which of its extended attributes
-// go along.
+// Package treesync sends trees of files between hosts: it also describes them, and decides which
+// extended attributes are sent.
 //
 // A Sender goes through trees that may be changing, and sends what has changed since its last pass. A Receiver writes that to a
 // directory that no node uses, with a record beside it: who sent it, and a digest of all that came. Each pass begins with the digest of

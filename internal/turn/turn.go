@@ -1,4 +1,4 @@
-// Package turn lets several sessions follow one another on one connection, so that the connection need not be made anew for each.
+// Package turn lets several sessions use one connection, one after another: each saves a login.
 //
 // Who has made the connection takes a turn with Begin and ends it with End; then he may take another one, or give the connection to somebody else who does. At the far end, Serve gives
 // each turn to be done. Neither end reads more of the connection than its turn, so it is clean in between: nothing is under way, and nothing that was asked for still goes on.

@@ -1,4 +1,5 @@
-// Package visible shows text that others have written: what nodes print, the names of their files, what stands in an archive.
+// Package visible makes control characters visible in text that others have written: what nodes
+// print, the names of their files, what archives contain.
 //
 // A terminal obeys what it is sent: an escape sequence moves the cursor over lines that were printed before, sets the title, asks the
 // terminal to type an answer; a mark for the direction of writing turns a name round. Here such characters become text that says what

@@ -1,4 +1,5 @@
-// Package volume keeps the persistent data of nodes: directories of the host, or of an NFS export, that outlive the nodes.
+// Package volume keeps the persistent data of nodes: directories of the host, or of an NFS export,
+// that outlive the nodes.
 package volume
 
 import (

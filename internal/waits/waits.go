@@ -1,4 +1,5 @@
-// Package waits lets nobody wait for somebody else in silence, or longer than his context. All waiting for locks goes through it.
+// Package waits waits for locks: it reports who holds them, and ends with the caller's context. All
+// waiting for locks goes through it.
 package waits
 
 import (

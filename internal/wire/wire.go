@@ -1,13 +1,3 @@
-// Package wire carries the calls of a host.Runner over one connection to a place that is elsewhere: in a virtual machine, or on another host.
-//
-// At one end, Open gives a Client, whose Runner has the commands run, the files put and the connections made at the other end. There, Serve has a host.Runner do
-// that. A connection is whatever carries bytes both ways: the serial port of a virtual machine, the standard streams of a program that ssh(1) has started.
-//
-// From below: records (record.go) say to which session bytes belong, because a serial port keeps those of an earlier client; yamux makes of one connection
-// many streams, each with a flow control of its own; each call is a stream of frames (frame.go), the first of which says what is asked. Who closes
-// the stream of a call ends what was called. The input of a command has a stream of its own, because a command may not take it.
-//
-// The far end is hostile ground: whatever comes from there is bounded and checked (guard.go), and nobody waits for it longer than his context says.
 package wire
 
 import (

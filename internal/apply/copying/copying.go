@@ -1,4 +1,5 @@
-// Package copying is what hosts do when something is copied from a node of the one to a node of the other: the one gives what the node's tar packs, the other believes nothing of that, and has its own node lay it down.
+// Package copying copies files between nodes of two hosts: one host sends what the node's tar
+// packs, and the other checks it and has its own node unpack it.
 package copying
 
 import (

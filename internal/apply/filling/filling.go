@@ -1,4 +1,5 @@
-// Package filling gives a twin what its volumes begin with: copies of those of its original. Each host copies what it has, and nothing leaves it.
+// Package filling fills the volumes of a twin: with copies of the original's volumes. Each host
+// copies what it has, and nothing leaves it.
 package filling
 
 import (

@@ -1,4 +1,4 @@
-// Package mirrors tells of the directories of volumes on a host, and keeps their mirrors.
+// Package mirrors finds the directories of volumes on a host, and maintains their mirrors.
 package mirrors
 
 import (

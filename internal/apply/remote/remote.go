@@ -1,11 +1,3 @@
-// Package remote is a host at the other end of a connection: there, the same program runs as a helper, which does what this end asks.
-//
-// Serve is the helper: it gives what a Machine has to whoever is at the other end of a connection. Open is that other end: it gives a Link, whose Host is an apply.Host like that of this
-// machine, and nothing more. All deciding stays at this end; the helper knows no site but by its key, and has nothing that it keeps but what a host has on its disk. The lock of a
-// site is held by the helper, and it ends with the connection, as does all that the helper was asked to do.
-//
-// What goes to and fro is as it is in apply.Host: plain data as JSON, a step as plan.Encode has it. Each call is a talk of package wire, on a stream of its own; the ways into nodes are
-// those of wire.
 package remote
 
 import (

@@ -1,9 +1,3 @@
-// Package ferry takes what is in a backup of a site between the hosts that have it and whoever has the vault.
-//
-// For a backup, Give reads what a host has, in step with all others, and Take puts it into the vault. Before, Take says what of the last backup is still in the vault, so that no more
-// comes than has changed; what a host has not given itself, in the last backup or in this one, it cannot name. For a restore, Send reads a part of a backup out of a vault, and the host lays it down.
-//
-// Both ends are bound by what the other may be: a host is not believed, and a host gets no more of a backup than is for it.
 package ferry
 
 import (

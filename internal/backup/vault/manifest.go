@@ -1,14 +1,3 @@
-// Package vault keeps backups: a store of content that is named by its digests, in a directory that holds many (Repository) or in one file (Archive).
-//
-// Content is cut into pieces of at most 1 MiB. A Packer takes those that the vault has not got yet, compresses several into a block, and puts that under
-// the digest of what is in the file. Pieces reads them back, and believes nothing that its digest does not confirm. On top of that a Tree is a list of
-// Entries that name pieces, and a Manifest names trees; it is written last, so that a backup is there as a whole or not at all. docs/decisions/0012 tells why.
-//
-// The life of a block: it is put, noted as whole, reused by later backups, of which each reads a sample of those that were read longest ago (sound.go);
-// if it has rotted it is condemned, what can still be read is salvaged, and the next backup writes the rest again; Prune sweeps blocks that no manifest
-// needs any more. Whoever wrote a vault is a stranger: names, sizes and counts are checked before anything follows from them (legal.go, bounded.go).
-//
-// What is put into a vault and laid down from it is the business of package backup.
 package vault
 
 import (

@@ -1,6 +1,7 @@
-// Package backlog writes to a stream of somebody who need not read it, such as a member's terminal or pipe. As long as nobody waits for
-// this process, it goes at the pace of its reader. But while it holds a lock, it waits for a moment at most: what the reader has not taken
-// by then is kept, up to a limit, and dropped beyond.
+// Package backlog writes to a stream whose reader may stop reading, such as a member's terminal or
+// pipe. As long as nobody waits for this process, it goes at the pace of its reader. But while it
+// holds a lock, it waits for a moment at most: what the reader has not taken by then is kept, up to
+// a limit, and dropped beyond.
 package backlog
 
 import (

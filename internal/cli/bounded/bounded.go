@@ -1,4 +1,4 @@
-// Package bounded ends verbs that take more than any site can need.
+// Package bounded limits the time and memory of verbs that only read a site directory.
 package bounded
 
 import (

@@ -1,4 +1,5 @@
-// Package completion offers the shell the words that may stand in a place of the command line: nodes and what they are selected by, releases, twins, snapshots, sites, volumes.
+// Package completion completes words of the command line in the shell: nodes and selectors,
+// releases, twins, snapshots, sites, volumes.
 package completion
 
 import (

@@ -1,4 +1,5 @@
-// Package heaps has the verbs by which the lab measures capture: a sender and a receiver of SPEAD heaps over UDP.
+// Package heaps has the verbs with which the lab measures capture: a sender and a receiver of SPEAD
+// heaps over UDP.
 package heaps
 
 import (

@@ -1,4 +1,5 @@
-// Package hostverb has the verbs of `orrery host` that are about which hosts a site has, and of which nodes are on which.
+// Package hostverb has the verbs of `orrery host` that change which hosts a site has and which
+// nodes they run.
 package hostverb
 
 import (

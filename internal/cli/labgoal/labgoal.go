@@ -1,5 +1,5 @@
-// Package labgoal has the flags of `orrery lab run` that say how long it goes on and how often, and reads which runs
-// `orrery lab compare` compares.
+// Package labgoal has the flags of `orrery lab run` that set how long and how often it measures,
+// and reads which runs `orrery lab compare` compares.
 package labgoal
 
 import (

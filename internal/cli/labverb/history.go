@@ -1,4 +1,5 @@
-// Package labverb has verbs of `orrery lab` that look at bundles: at many at once, and whether one is what its samples say.
+// Package labverb has the verbs of `orrery lab` that read bundles: many at once, or one to verify
+// that it follows from its samples.
 package labverb
 
 import (

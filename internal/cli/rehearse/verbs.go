@@ -1,4 +1,5 @@
-// Package rehearse has the verbs by which the hosts of a site are played on this machine, and by which something befalls them.
+// Package rehearse has the verbs that simulate the hosts of a site on this machine, and failures of
+// those hosts.
 package rehearse
 
 import (

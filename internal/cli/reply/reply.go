@@ -1,4 +1,4 @@
-// Package reply is what programs get that call with --json.
+// Package reply prints the JSON of --json.
 package reply
 
 import (

@@ -1,4 +1,5 @@
-// Package screen is what is shown on a terminal, or on a stream that is none: text that cannot pass for anything else, progress, and lines that are moved into sight.
+// Package screen shows text on a terminal or another stream: control characters made visible,
+// progress, and paging.
 package screen
 
 import (

@@ -1,4 +1,5 @@
-// Package speech shows what many nodes print at once: to people line by line, each behind the name of its node, and to programs as a list.
+// Package speech shows what many nodes print at once: for people line by line, each after the name
+// of its node; for programs as a list.
 package speech
 
 import (

@@ -1,4 +1,4 @@
-// Package table shows lists in columns.
+// Package table prints lists in columns.
 package table
 
 import (

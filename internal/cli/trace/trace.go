@@ -1,4 +1,4 @@
-// Package trace has a call of the program say what it does.
+// Package trace logs which programs a call of Orrery runs, where and for how long.
 package trace
 
 import (

@@ -1,4 +1,4 @@
-// Package value has what can be said of flags that are no plain words or numbers.
+// Package value has the types of flags that are not plain words or numbers.
 package value
 
 import (

@@ -1,5 +1,6 @@
-// Package backups is what can be done with backups of a site: taking, listing, verifying, pruning and repairing them, taking something out of one, and restoring a site.
-// A restore is brought to its end by control, as whoever brings a site up goes on with it.
+// Package backups has the operations on backups: take, list, verify, prune, repair, extract, and
+// restore a site. A restore is brought to its end by control, as whoever brings a site up goes on
+// with it.
 package backups
 
 import (

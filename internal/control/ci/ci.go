@@ -1,4 +1,5 @@
-// Package ci proves a site: it makes a fresh twin of it, runs the tests that it declares inside the twin's nodes, and ends the twin.
+// Package ci tests a site: it makes a fresh twin, runs the declared tests in the twin's nodes, and
+// destroys the twin.
 package ci
 
 import (

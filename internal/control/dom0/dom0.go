@@ -1,4 +1,4 @@
-// Package dom0 is what Xen's toolstack has this program do for the domain of a node: it is no face of Orrery, and nobody types it.
+// Package dom0 is what Xen's toolstack calls for the domain of a node; users never call it.
 package dom0
 
 import (

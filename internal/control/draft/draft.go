@@ -1,4 +1,5 @@
-// Package draft writes the first version of a site directory: a small site to start from, or the site of a host database.
+// Package draft writes the first version of a site directory: a small site to start from, or the
+// site described by a host database.
 package draft
 
 import (

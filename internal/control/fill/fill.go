@@ -1,4 +1,5 @@
-// Package fill gives the volumes of a twin what a program of the user's makes. The program runs on this machine, wherever the volumes are.
+// Package fill fills the volumes of a twin with the output of a user's program, which runs on the
+// control host. The program runs on this machine, wherever the volumes are.
 package fill
 
 import (

@@ -1,4 +1,4 @@
-// Package guard lets nodes go on that stand still, if the process that wanted that is killed.
+// Package guard thaws frozen nodes if the process that froze them is killed.
 package guard
 
 import (

@@ -1,5 +1,5 @@
-// Package here is the machine on which the program runs, as operations see it: it gives the hosts of sites, and what only this machine has. Nobody else in
-// control knows how steps are done on it.
+// Package here opens this machine as a host of a site, and names what only this machine offers to
+// an operation. Nobody else in control knows how steps are done on it.
 package here
 
 import (

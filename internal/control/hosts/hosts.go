@@ -1,4 +1,5 @@
-// Package hosts reaches the hosts of a site, of which one may be this machine: it makes the connections, and says what a site with other hosts cannot have yet.
+// Package hosts connects to the hosts of a site, of which one may be this machine, and rejects what
+// a site with other hosts does not support yet.
 package hosts
 
 import (

@@ -1,4 +1,5 @@
-// Package lab runs experiments on this host, as sites that are not there for longer than the run, and keeps their bundles.
+// Package lab runs experiments on this host, as sites that exist only during the run, and stores
+// their bundles.
 package lab
 
 import (

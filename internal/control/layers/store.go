@@ -1,4 +1,5 @@
-// Package layers is what can be done with the base images and role layers in the stores of hosts, and with the mirror of the packages that they consist of.
+// Package layers has the operations on the base images and role layers in the stores of hosts, and
+// on the mirror of their packages.
 package layers
 
 import (

@@ -1,4 +1,5 @@
-// Package logs reads what roles and services have printed on nodes, and follows it over the releases of a node that go live.
+// Package logs reads what roles and services have printed on nodes, and follows it from release to
+// release.
 package logs
 
 import (

@@ -1,4 +1,5 @@
-// Package members lets somebody who is not root work with the sites that root has brought up, as far as the configuration of the host and the site files allow.
+// Package members lets users other than root work with the sites that root has brought up, within
+// the host's configuration and the site files.
 package members
 
 import (

@@ -1,4 +1,5 @@
-// Package nodes works with many nodes of a site at once: it runs commands in them, copies to and from them, and publishes their ports.
+// Package nodes works with many nodes at once: it runs commands in them, copies files to and from
+// them, and publishes their ports.
 package nodes
 
 import (

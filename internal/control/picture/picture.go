@@ -1,4 +1,4 @@
-// Package picture looks at a site for a drawing of it.
+// Package picture observes a site for a drawing of it.
 package picture
 
 import (

@@ -1,5 +1,6 @@
-// Package register keeps what is known on a host of its sites: which are up and from which directory, which twins there are of them, and from what their
-// releases were staged. It is files beside the state of each site, which only root writes; there is no other database.
+// Package register records what a host knows of its sites: which are up and from which directory,
+// their twins, and where their releases were staged from. The records are files beside the state of each
+// site, which only root writes; there is no other database.
 package register
 
 import (

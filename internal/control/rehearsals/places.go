@@ -1,4 +1,5 @@
-// Package rehearsals plays all hosts of a site on this machine, so that people can try what befalls them before it does.
+// Package rehearsals simulates all hosts of a site on this machine, so that users can try failures
+// before they happen.
 package rehearsals
 
 import (

@@ -1,5 +1,5 @@
-// Package releases has the operations on releases: they are staged beside what is live, switched to and back, tried for a while, listed, compared and
-// removed.
+// Package releases has the operations on releases: stage, switch, roll back, try for a while, list,
+// compare and remove.
 package releases
 
 import (

@@ -1,4 +1,5 @@
-// Package roster changes which hosts a site has, and moves nodes where there is room: hosts are added, drained and removed.
+// Package roster changes which hosts a site has (add, drain, remove), and moves nodes to hosts with
+// room.
 package roster
 
 import (

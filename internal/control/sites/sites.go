@@ -1,5 +1,5 @@
-// Package sites has the operations on a site as a whole, or on some of its nodes: they are brought up and taken down, started and stopped, and brought
-// up again after a reboot. It also tells which sites and twins are on this host.
+// Package sites has the operations on a site as a whole, or on some of its nodes: up and down, start
+// and stop, and up again after a reboot. It also lists the sites and twins on this host.
 package sites
 
 import (

@@ -1,4 +1,4 @@
-// Package snapshots takes the state of nodes at one moment, and puts it back.
+// Package snapshots takes the state of nodes at one moment, and restores it.
 package snapshots
 
 import (

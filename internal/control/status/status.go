@@ -1,4 +1,4 @@
-// Package status returns how the nodes of a site are on its hosts.
+// Package status reports the state of a site's nodes on its hosts.
 package status
 
 import (

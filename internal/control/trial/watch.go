@@ -1,5 +1,6 @@
-// Package trial watches over a release that is on trial: a switch has made it live, and it goes back unless it is confirmed by hand or its health checks
-// hold for all of a time. A Watch decides; what it asks of the host, and of the clock, it is given.
+// Package trial watches a release on trial: a switch has made it live, and it is rolled back unless
+// a user confirms it or its health checks pass for a given time. A Watch decides; what it asks of
+// the host, and of the clock, it is given.
 package trial
 
 import (

@@ -1,4 +1,4 @@
-// Package twins makes twins of a site, lists them, and ends them, wherever they are.
+// Package twins creates, lists and destroys twins, on all hosts of a site.
 package twins
 
 import (

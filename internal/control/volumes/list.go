@@ -1,4 +1,4 @@
-// Package volumes is what can be done with the persistent data of a site's nodes, and with its mirrors.
+// Package volumes has the operations on the volumes of a site's nodes, and on their mirrors.
 package volumes
 
 import (

@@ -1,4 +1,4 @@
-// Package way leads into the nodes of a site, on whichever of its hosts they are.
+// Package way opens a connection into a node of a site, whichever host runs it.
 package way
 
 import (

@@ -1,6 +1,6 @@
-// Package confine starts programs of the host that a node may take over, such as QEMU, with as little as they need: as a user that is nobody else, without
-// capabilities, in namespaces of their own, and with a root in which there is nothing but what they are shown. Whatever else they need is handed to them
-// open.
+// Package confine starts programs that a node may take over, such as QEMU, with as few rights as
+// possible: under a user id of their own, without capabilities, in namespaces of their own, and
+// with a root that contains only what they need. Whatever else they need is handed to them open.
 package confine
 
 import (

@@ -1,4 +1,5 @@
-// Package disk makes the disks of virtual machines, and looks at them before a machine has them: files of the host in the format qcow2 or raw, and its devices.
+// Package disk makes the disks of virtual machines, and inspects them before a machine uses them:
+// qcow2 and raw files, and devices of the host.
 //
 // What a guest has written is hostile, and so is an image when QEMU, which a guest may have taken over, has had it: it may name files of the host. So the format of
 // a file is said and never guessed, the header of an image is read here, and what qemu-img looks at further, it sees alone, as a user that nobody else is.

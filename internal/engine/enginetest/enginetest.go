@@ -1,4 +1,5 @@
-// Package enginetest is the suite that every engine passes: it says in code what the contract of package engine says in words.
+// Package enginetest is the test suite of the contract of package engine, which every engine
+// passes.
 //
 // It asks the node itself wherever it can: a node that claims an address must have it on its interface. What cannot be asked of an
 // engine that runs nothing is skipped, with the reason.

@@ -1,5 +1,6 @@
-// Package fake is an engine that keeps its nodes in memory: nothing runs, but all that the contract of package engine
-// promises holds. Failures, interruptions and delays can be ordered, so that tests see what a plan makes of them.
+// Package fake is an engine in memory: nothing runs, but it keeps the whole contract of package
+// engine. Failures, interruptions and delays can be ordered, so that tests see what a plan makes of
+// them.
 package fake
 
 import (

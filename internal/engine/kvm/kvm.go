@@ -1,12 +1,3 @@
-// Package kvm makes nodes as virtual machines with QEMU: by KVM where this host's processor runs guests, else in software emulation.
-//
-// A machine's root is the overlay that a container of the same node would have, mounted in a namespace of its own and given to the guest by virtiofsd, which has
-// the node's range of user ids and no others. So nothing is converted, and what nodedir does to nodes that do not run holds for machines, too. The kernel is one
-// more layer; with an initramfs in which orrery-guest is all that runs, QEMU starts it directly (package image/kernel).
-//
-// QEMU, virtiofsd and what records the console are in the node's control group and nowhere else, so that the group tells
-// whether a machine runs, whoever started it. All that they share with the host is handed to them open: sockets, taps, the
-// pipe to the console's record. Commands go to the agent of the guest, by package wire.
 package kvm
 
 import (

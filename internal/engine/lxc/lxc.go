@@ -1,5 +1,5 @@
-// Package lxc makes nodes as system containers with LXC 5 (lxc.container.conf(5)): a systemd of their own, unprivileged
-// unless asked otherwise, on an overlay of shared layers.
+// Package lxc makes nodes as system containers with LXC 5 (lxc.container.conf(5)): each with its
+// own systemd, unprivileged by default, on an overlay of shared layers.
 //
 // What a node's directory holds, package nodedir tells; this one keeps LXC's configuration and logs in it beside. Mounts are made on
 // rootfs and binds in a namespace that only the container has; fstab says which of the binds the node sees where.

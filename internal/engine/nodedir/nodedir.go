@@ -1,5 +1,6 @@
-// Package nodedir keeps what a host has of each node: node.json, which says what it was made from and how far it has come, its private
-// layer, and what else its engine keeps there. The records of a host are the truth about it; there is no other database.
+// Package nodedir stores what a host has of each node: node.json, which records what the node was
+// made from and how far it has come, its private layer, and the files of its engine. The records of
+// a host are the truth about it; there is no other database.
 //
 // Nobody else knows what is where in there. Nodes are what engines have in common whose nodes stand on layers, and do to a node that does
 // not run: an engine embeds them and brings what runs. A node is made under another name and renamed, replaced by an exchange, and

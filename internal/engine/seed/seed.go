@@ -1,4 +1,5 @@
-// Package seed tells a guest that boots a disk of others who it is: a NoCloud seed for cloud-init, on an ISO 9660 file system.
+// Package seed makes the cloud-init seed of a guest that boots a foreign disk image: a NoCloud seed
+// on an ISO 9660 file system.
 //
 // Whoever is root in the guest reads it, and so does, for as long as it is there, any user who may read the drive. What is secret in it are the guest's own SSH host
 // keys, by which its first visitor knows it: they are in it until the guest has been visited.

@@ -1,4 +1,5 @@
-// Package vm is what engines of virtual machines have in common, whatever runs those: what a host has of a machine beside the node's record, and the agents by which it reaches the guests.
+// Package vm has what engines of virtual machines share: the files of a machine beside the node's
+// record, its disks, and the connections to the agents in guests.
 package vm
 
 import (

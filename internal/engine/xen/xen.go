@@ -1,12 +1,3 @@
-// Package xen makes nodes as guests of Xen, on a host that is its Dom0, by Xen's own toolstack (package host/xl).
-//
-// A guest's root is the overlay that a container of the same node would have, mounted in a namespace of its own and given to the guest by 9p; what nodedir does to nodes
-// that do not run holds for guests, too. The directories that a node sees beside its root are each offered by 9p under a name of their own. A node may boot a disk that
-// others have made instead; then its memory can be kept, too.
-//
-// The toolstack starts a QEMU for each domain, which serves 9p and the ports of the agent. What is started in its place is this program, which confines itself to what
-// the node may have of this host and becomes that QEMU (confine.Backend). It is in the node's control group and nowhere else, so that the group tells whether a node
-// runs, whoever started it; without its root, which QEMU gives it, a guest is as good as dead.
 package xen
 
 import (

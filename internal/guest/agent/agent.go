@@ -1,5 +1,6 @@
-// Package agent runs in a virtual machine, and does there what clients on the host ask for: it is the far end of package wire behind the machine's serial
-// ports. It listens on no network, has no keys, and does nothing as long as nobody asks.
+// Package agent runs in a virtual machine and does what clients on the host request: it is the
+// server of package wire behind the machine's serial ports. It listens on no network, has no keys,
+// and does nothing as long as nobody asks.
 //
 // It needs nothing of the machine but the root of a Linux system. Nothing here is a wall: whoever is root in the machine may end it, or speak in its
 // place. The walls are at the other end.

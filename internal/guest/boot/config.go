@@ -1,5 +1,6 @@
-// Package boot is what happens in a virtual machine between its kernel and its init: orrery-guest, which is alone in the initramfs, gets modules,
-// the root and the network ready, starts the agent, and makes way for the node's own /sbin/init.
+// Package boot runs in a virtual machine between kernel and init: orrery-guest, the only program in
+// the initramfs, loads modules, mounts the root, configures the network, starts the agent, and
+// executes the node's own /sbin/init.
 //
 // An engine writes a Config onto the command line of the kernel. Whatever goes wrong is one line on the console, and the machine is switched off.
 package boot

@@ -1,5 +1,6 @@
-// Package cgroup keeps what runs of a node on this host in a control group: of the same name in every hierarchy, orrery/SITE/ID, beside those of
-// systemd and not below them. A host may have some controllers in version 1 and others in version 2 (cgroups(7)).
+// Package cgroup keeps all processes of a node on this host in one control group, of the same name
+// in every hierarchy: orrery/SITE/ID, beside the groups of systemd and not below them. A host may
+// have some controllers in version 1 and others in version 2 (cgroups(7)).
 //
 // Limits and Limit are what such a group bounds, SetFrozen lets what is in it stand still, and Processes says who that is.
 // Start starts a command in it. LXC makes the groups of its containers itself, and at the same place.

@@ -1,4 +1,5 @@
-// Package doctor examines a machine: what of that which nodes need is there, and what to do where it is not.
+// Package doctor examines a machine: which requirements of nodes it meets, and how to meet the
+// others.
 //
 // Look gives Facts. What can be tried is tried and not read from a version: a bridge is made, an overlay is mounted, a rule is loaded, each in
 // namespaces of its own that vanish with the trial. So a fact holds whatever the distribution has patched, and the machine is left as it was.

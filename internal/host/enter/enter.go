@@ -1,4 +1,5 @@
-// Package enter runs commands in containers of this host: a Container is a host.Runner by the pidfd of its first process.
+// Package enter runs commands in containers of this host: a Container is a host.Runner that uses
+// the pidfd of the container's init.
 //
 // lxc-attach(1) asks LXC's command socket which process and which namespaces to enter. That socket has an abstract name,
 // which anybody on the host can bind while the container is stopped, and whoever answers decides where the command runs. A

@@ -1,6 +1,6 @@
-// Package fork prepares the runtime of Go for a fork whose child goes on in this program, in system calls alone, as it does
-// for package syscall. Between Before and execve(2), the child may not allocate, grow its stack or call into the runtime:
-// its functions are marked nosplit and norace.
+// Package fork prepares Go's runtime for a fork whose child continues in this program with system
+// calls only, as package syscall does. Between Before and execve(2), the child may not allocate,
+// grow its stack or call into the runtime: its functions are marked nosplit and norace.
 package fork
 
 import _ "unsafe" // for go:linkname

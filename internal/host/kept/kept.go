@@ -1,4 +1,5 @@
-// Package kept keeps connections to hosts between two runs of the program, so that the next one need not log in again.
+// Package kept keeps connections to hosts between two runs of the program, so that the next run
+// need not log in again.
 //
 // A run that comes to a good end gives its connections away: the ends of the pipes to ssh go, as descriptors, to a process that keeps them for a while (Keep). The next run takes them back.
 // Whoever has a connection is the only one who has: when a run is killed, its connections end with it, and so does all that was under way there. A process that keeps them does nothing

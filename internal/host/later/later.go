@@ -1,4 +1,5 @@
-// Package later lets this program run once more after a while, whatever becomes of its caller and of the caller's terminal: a trial ends, a twin expires.
+// Package later runs this program again at a later time, whatever happens to its caller and the
+// caller's terminal: to end a trial or an expired twin.
 //
 // Run puts a Call on record under the host's run directory and hands it to who waits for it: a timer of systemd(1) where that runs the host (unit.go),
 // else a process in a session of its own (process.go). List gives those that still wait and Cancel ends one, told by its record; one that runs already

@@ -1,4 +1,5 @@
-// Package login is the host.Runner of a machine with an SSH server, of which nothing else is known: it may have any system on which there are a POSIX shell and sudo.
+// Package login is the host.Runner of a machine that has an SSH server and nothing of Orrery: any
+// system with a POSIX shell and sudo.
 //
 // What speaks at the far end may be anybody who is root there. It is let in by nothing but the host key that the machine was given, what it says is bounded,
 // and nobody waits for it longer than the context of a call says.

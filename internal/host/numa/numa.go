@@ -1,4 +1,5 @@
-// Package numa tells of the memory of this machine: beside which processors it is, and what of it is set aside in large pages.
+// Package numa reads the memory layout of this machine: which processors are near which memory, and
+// how much is reserved as large pages.
 package numa
 
 import (

@@ -1,4 +1,5 @@
-// Package outfit installs on a machine what nodes need of it, with the packages of its distribution.
+// Package outfit installs the packages that nodes need of a machine, with its distribution's
+// package manager.
 package outfit
 
 import (

@@ -1,4 +1,5 @@
-// Package path tells which packets arrive between hosts: it has another host's kernel answer to a ping (ICMP echo), with packets that nobody on the way may take apart.
+// Package path measures the largest packets that arrive between two hosts: by pings (ICMP echo)
+// that must not be fragmented.
 //
 // Nothing listens for that, and nothing of it stays. What answers is the kernel over there, so it need not be believed in anything but that a packet of that size came back.
 package path

@@ -1,5 +1,5 @@
-// Package pci lends functions of the PCI bus to virtual machines: it takes them from the drivers of the host, by which the kernel keeps the machine's access to
-// memory within the machine (VFIO), and gives them back.
+// Package pci lends PCI functions of the host to virtual machines: it unbinds them from the host's
+// drivers, so that the kernel confines their access to memory (VFIO), and returns them afterwards.
 package pci
 
 import (

@@ -1,5 +1,6 @@
-// Package process tells which processes of this host are what they say: a node can call its own whatever it likes. What runs for a node, such as LXC's monitor or a
-// virtual machine, is found again by it when the command that started it has ended, and is ended.
+// Package process identifies processes of this host reliably: a node can give its own processes any
+// name. It finds and ends those that run for a node, such as LXC's monitor or a virtual machine,
+// after the command that started them has ended.
 package process
 
 import (

@@ -1,4 +1,5 @@
-// Package qemu tells what this machine has for virtual machines: QEMU and virtiofsd, the program that runs in guests, and whether KVM runs one.
+// Package qemu finds what this machine has for virtual machines: QEMU, virtiofsd, the guest's
+// program, and whether KVM runs a guest.
 //
 // The engine of virtual machines asks it before it says what it can do, and the doctor to say what is missing.
 package qemu

@@ -1,4 +1,5 @@
-// Package reach starts this program on another host, by the system's ssh, and gives the connection to it.
+// Package reach starts this program on another host with the system's ssh, and returns the
+// connection to it.
 //
 // It is one login for each connection: what is run there looks whether it has this very program, takes it in if not, and becomes it. So whatever a user has set up for ssh (keys, an
 // agent, known hosts, jump hosts, ~/.ssh/config) works as he knows it, and nothing has to be installed over there. Nothing is asked on the way: who cannot get in without a

@@ -1,4 +1,4 @@
-// Package runnertest checks what every host.Runner must do, whatever place it is of.
+// Package runnertest is the test suite that every host.Runner passes.
 package runnertest
 
 import (

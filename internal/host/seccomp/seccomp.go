@@ -1,5 +1,6 @@
-// Package seccomp refuses system calls to what runs in nodes and in builds (seccomp(2)). LXC has a list of its own, which
-// this one contains. LXC leaves it out where there is a filter already, and its language cannot express the rest:
+// Package seccomp denies system calls to processes in nodes and builds (seccomp(2)). LXC has a list
+// of its own, which this one contains. LXC leaves it out where there is a filter already, and its
+// language cannot express the rest:
 //
 //   - sockets of the family AF_VSOCK, which no namespace divides: nodes would meet there across networks, sites and twins;
 //   - io_uring, by which a program makes sockets, and much else, past any filter;

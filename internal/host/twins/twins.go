@@ -1,4 +1,4 @@
-// Package twins keeps the records of the twins of which something is on a host: a file beside the state of each.
+// Package twins stores the records of twins on a host: a file beside the state of each.
 package twins
 
 import (

@@ -1,4 +1,5 @@
-// Package xl drives Xen by its toolstack: it finds out whether this machine is a Dom0, runs xl(1), and reads what that prints.
+// Package xl drives Xen's toolstack: it finds out whether this machine is a Dom0, runs xl(1), and
+// parses its output.
 //
 // What xl prints comes from the hypervisor and from xenstore, where guests write, too: everything is bounded, and a word that does not fit is an error.
 package xl

@@ -1,4 +1,5 @@
-// Package access tells how a build reaches its packages: from which archives, by which proxies, with which certificates, and nothing else.
+// Package access decides how a build reaches its packages: from which archives, through which
+// proxies, with which certificates, and nothing else.
 //
 // The archives themselves are those of the image's distribution (distro.Sources); a mirror that is a directory of this host is brought to where the build
 // sees it (nearby.go). Access is what apt and pip of this host are told about proxies and indexes.

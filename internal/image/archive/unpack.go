@@ -1,4 +1,5 @@
-// Package archive makes a tree of what somebody hands over as an image: a root file system tarball, an OCI archive or layout, what `docker save` writes.
+// Package archive unpacks a foreign image into a tree: a root file system tarball, an OCI archive
+// or layout, or the output of `docker save`.
 //
 // Unpack looks at the beginning of a file to tell what it is, then writes one tree: a tarball entry by entry (extract.go), an image layer upon layer with
 // what each of them hides (oci.go). Whoever made the archive is a stranger: no entry is followed out of the tree, no device is made, and what it may

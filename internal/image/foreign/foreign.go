@@ -1,4 +1,5 @@
-// Package foreign looks at disk images that others have made, before anything else does: what they are, and that they name nothing of the host.
+// Package foreign inspects foreign disk images before any other program opens them: what they are,
+// and that they refer to no file of the host.
 //
 // A qcow2 image can name other files, which whoever opens it by its own word opens, too: a backing file, a file with its data. So no image is taken that names
 // one, and none is ever opened by the word of its header: QEMU is told the format, and handed all files open.

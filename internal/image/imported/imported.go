@@ -1,4 +1,5 @@
-// Package imported knows files from which images are made by what is in them, so that whoever has a copy of one has the same image.
+// Package imported identifies imported image files by their content, so that every machine with a
+// copy makes the same image.
 //
 // The digest of an archive or a disk is that of the file. A directory in OCI's layout has that of the archive which Open makes of it, always the same one. Memory
 // keeps digests, so that a file is read again only once it was written to. Send and Receive take files to the hosts that make an image of them.

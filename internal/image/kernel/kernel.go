@@ -1,5 +1,6 @@
-// Package kernel makes what a virtual machine boots from out of the layer that has its kernel: an uncompressed kernel, which QEMU starts at once where a
-// machine would first have to unpack it, and an initramfs with orrery-guest and the modules by which it reaches its root.
+// Package kernel makes the files that a virtual machine boots from: an uncompressed kernel, which
+// QEMU starts at once, and an initramfs with orrery-guest and the modules that it needs to mount
+// the root.
 //
 // Both are made once, are kept beside the tree of the layer, and go with it.
 package kernel

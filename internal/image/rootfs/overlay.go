@@ -1,9 +1,3 @@
-// Package rootfs puts together the root file system that a node sees: read-only layers, one private layer on top, directories of the host, devices.
-//
-// An Overlay is described as plain data and mounted by Spawn, which moves one thread into a new mount namespace, mounts there, and starts the command from
-// it: the mounts are seen by nobody else and go when the last process of the node ends. IDs are the node's range of user ids; every tree is attached through
-// an idmapped mount, so that nodes with different ranges share the same bytes (ids.go, namespace.go). Within does some other work in such a place.
-// MountsOf and OriginsOf tell what is mounted where, in this namespace or in that of a process.
 package rootfs
 
 import (

@@ -1,4 +1,4 @@
-// Package sums makes the digests by which files of images are known, and those of their pieces, without reading holes.
+// Package sums computes the digests of image files and of their pieces, without reading holes.
 //
 // The digest of a file is its SHA-256. SHA-256 cannot skip zeros, and takes hours for a sparse disk of 10 TiB. So the digest of a
 // file of Large bytes or more is made of those of its pieces: that of a piece of zeros is known. Both depend on the content alone,

@@ -1,4 +1,5 @@
-// Package tools makes the root of a container in which programs of this host run: a base cannot be made by programs of its own.
+// Package tools makes the root of the container in which a base image is made: it contains programs
+// of this host, since a base cannot be made by its own.
 //
 // The container has the directories in which packages of this host have programs, read-only and with their owners, whom it does
 // not know. So it can read there what every user of the host can, and no set-user-ID program is one. It has nothing else of the host.

@@ -1,5 +1,5 @@
-// Package jsonattack makes JSON texts that take as much memory as they can when they are decoded. Tests send them as
-// an untrusted peer would.
+// Package jsonattack makes JSON texts that take as much memory as possible when decoded. Tests send
+// them as an untrusted peer would.
 package jsonattack
 
 import (

@@ -1,4 +1,4 @@
-// Package experiment is the model of what is to be measured: settings × tests × rounds.
+// Package experiment is the model of an experiment: settings × tests × rounds.
 package experiment
 
 import (

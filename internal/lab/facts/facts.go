@@ -1,6 +1,6 @@
-// Package facts is what a host is, as far as it bears on a measurement: kernel, processors, clock, memory, settings, interfaces and
-// disks. It is kept in a bundle as facts.json, so that a reader years later knows what the figures are of, and package suspect judges
-// them.
+// Package facts reads the facts of a host that affect a measurement: kernel, processors, clock,
+// memory, settings, interfaces and disks. It is kept in a bundle as facts.json, so that a reader
+// years later knows what the figures are of, and package suspect judges them.
 //
 // `orrery doctor` (package host) asks another question, whether nodes run here, and answers in words; here are the values. What a host does
 // not tell is left out: no fact is guessed.

@@ -1,4 +1,4 @@
-// Package place is where the lab measures: the bare host, or a node, with the same binaries.
+// Package place is a place where the lab measures: the bare host or a node, with the same binaries.
 package place
 
 import (

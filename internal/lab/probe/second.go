@@ -1,6 +1,7 @@
-// Package probe watches a host beside the lab's tests: once a second it reads what the kernel counts of processors, cgroups, network, disks
-// and stalls, and gives the differences, raw. It is written so that it does not disturb what is measured: files stay open and are read by
-// pread(2) into buffers that are used again, and nothing is kept of what did not change.
+// Package probe records the host's counters beside the lab's tests: once a second it reads those of
+// processors, control groups, network, disks and stalls, and stores the differences. It is written
+// so that it does not disturb what is measured: files stay open and are read by pread(2) into
+// buffers that are used again, and nothing is kept of what did not change.
 //
 // The readers are small and its own. github.com/prometheus/procfs, which package facts uses, opens each file anew and makes objects of
 // every line. BenchmarkProcfs and BenchmarkSecond set the two side by side.

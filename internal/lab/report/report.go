@@ -1,5 +1,5 @@
-// Package report turns a bundle into what its reader wants to know: what each setting costs compared with the bare host, how far to trust the
-// answer, and why no further.
+// Package report turns a bundle into a report: what each setting costs compared with the bare host,
+// and how far to trust the answer.
 //
 // Read a bundle (package bundle) and call Analyse, which gives a Report: tables, answers in words, warnings. Write puts it into the bundle in all formats;
 // HTML, Markdown, CSV, JSON and Text write one of them. Analyse is pure: the same bundle gives the same report, to the last digit. Therefore Check can

@@ -1,5 +1,3 @@
-// Package run does the rounds of an experiment: every test in every setting, the settings in an order that drift of the host cannot favour,
-// one trial at a time.
 package run
 
 import (

@@ -1,4 +1,5 @@
-// Package search finds the highest rate at which a receiver loses nothing, in few trials. It is pure: what a trial is, the caller says.
+// Package search finds the highest rate at which a receiver loses nothing, in few trials. It is
+// pure: what a trial is, the caller says.
 package search
 
 import (

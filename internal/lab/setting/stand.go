@@ -1,5 +1,5 @@
-// Package setting makes the settings of an experiment: a site directory with a node for each place that is no bare host, and, once that
-// site is up, the places themselves.
+// Package setting makes the settings of an experiment: a site directory with a node for each place
+// except bare hosts and, once that site is up, the places themselves.
 package setting
 
 import (

@@ -1,4 +1,5 @@
-// Package spead sends and receives streams of SPEAD heaps over UDP, as radio telescopes do between correlator and storage.
+// Package spead sends and receives streams of SPEAD heaps over UDP, as radio telescopes do between
+// correlator and storage.
 //
 // It speaks SPEAD-64-48: item pointers of 64 bits, of which 48 are a heap address or an immediate value ("SPEAD: Streaming Protocol for
 // Exchanging Astronomical Data", SSA4700-0000-001, revision 1 of 2012), and so do spead2's programs with their usual flags.

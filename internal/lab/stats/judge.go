@@ -1,4 +1,5 @@
-// Package stats says how far to believe a table of measurements. It is pure: the same values give the same answer.
+// Package stats decides how far to believe a table of measurements. It is pure: the same values
+// give the same answer.
 //
 // The figure of a row is the median over instances of the ratio of a setting to the bare host in the same round. A ratio of medians would
 // keep what the rounds share, such as a host that gets slower in the night or a neighbour that wakes up; in the ratio within a round it

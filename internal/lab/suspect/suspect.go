@@ -1,5 +1,5 @@
-// Package suspect says which figures deserve doubt, and what to do about it. It is a function of facts and seconds, and does nothing
-// itself.
+// Package suspect decides which figures are doubtful, and what to do about it. It is a function of
+// facts and seconds, and does nothing itself.
 //
 //	Host    what of a host is unfit for measuring at all: `orrery lab doctor`
 //	Before  what is known of a test in a place before it runs: labels on each of its rows

@@ -1,5 +1,6 @@
-// Package test is the contract of the lab's tests: what a test needs, which figures it gives, and how it measures them in a place. Each
-// kind of test is a folder below, and package test/all lists them.
+// Package test is the contract of the lab's tests: what a test needs, which figures it returns, and
+// how it measures them in a place. Each kind of test is a folder below, and package test/all lists
+// them.
 package test
 
 import (

@@ -1,5 +1,6 @@
-// Package ends is about the host's ends of links: those to nodes, whose names follow from the node and the network (spec.NIC.HostEnd), and to routers and
-// veth pairs. It makes those that no container engine makes, and tells where each is.
+// Package ends names the host's ends of links: those to nodes, whose names follow from
+// the node and the network (spec.NIC.HostEnd), and those of routers and veth pairs. It makes those
+// that no container engine makes, and tells where each is.
 package ends
 
 import (

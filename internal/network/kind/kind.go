@@ -1,15 +1,3 @@
-// Package kind knows how a host makes a network of each kind, and how it joins a container to one: a file for each kind. What networks of a kind are,
-// for those who make none, says site.NetworkKind.
-//
-// Every network has one link on the host that carries its mark (site.BridgeName). What that is depends on the network's kind:
-//
-//	bridge     a bridge, on which the links of nodes are
-//	routed     a bridge with nothing on it, for the gateway's address; the links of nodes stand by themselves and have a route each
-//	macvlan    a macvlan of the host's own, beside those of the nodes
-//	exclusive  a bridge with nothing on it, for the mark alone
-//	vethpair   the same
-//
-// A bridge with nothing on it is what dummy(4) is elsewhere, and every host that has networks at all has bridges.
 package kind
 
 import (

@@ -1,4 +1,6 @@
-// Package passthrough lends interfaces of the host to nodes, and takes them back as they were: what the host had before is in the alias of the interface, which goes where that goes. Whoever calls it holds the lock of the host's networks.
+// Package passthrough lends interfaces of the host to nodes, and restores them afterwards: the
+// former state is recorded in the interface's alias, which moves with the interface. Whoever calls
+// it holds the lock of the host's networks.
 package passthrough
 
 import (

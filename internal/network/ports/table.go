@@ -1,6 +1,3 @@
-// Package ports guards the ports of nodes on the bridges of this host: a node can send only as itself, and only what an
-// ordinary host sends (policy.go). One table of nftables, of the family of bridges, holds all ports of all sites. Its
-// sets say what each port may send as. Its rules are always the same.
 package ports
 
 import (

@@ -1,11 +1,3 @@
-// Package vxlan joins the bridges that a network has on several hosts: a VXLAN device (RFC 7348) on each, as a port of the bridge. In its place may be a VLAN of an interface of
-// the host, or a link to a bridge that the host has (uplink.go): then what is behind these joins the hosts.
-//
-// Nothing is learnt from what comes in, and nothing is found by multicast: each host is told which nodes are on which others, and its table of these is all that it goes by.
-// A table of nftables of the network's own is its wall at this port: hosts are there for their own nodes only. That what is said to be of the network comes from its hosts is for rules of the site's
-// table (betweenRules of package network).
-//
-// As with all networks, the kernel is the only record.
 package vxlan
 
 import (

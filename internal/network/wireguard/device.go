@@ -1,4 +1,5 @@
-// Package wireguard encrypts what goes between the hosts of a network: a WireGuard device on each, for this network alone, and the network's VXLAN goes from one to the other by it.
+// Package wireguard encrypts the traffic of a network between hosts: a WireGuard device on each
+// host, for this network alone, carries the network's VXLAN.
 //
 // The private key of a host stays there, in a file that only root reads and in the kernel. The public ones are in what the plan has written of the network, as its hosts are. Only what
 // came from a host of the network is let through by the device, from the address that is that host's there; the walls of the VXLAN see to it that nothing comes or goes past it.

@@ -1,4 +1,4 @@
-// Package boot plans what a host does by itself after a reboot.
+// Package boot plans what a host does on its own after a reboot.
 package boot
 
 import (

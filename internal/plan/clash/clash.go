@@ -1,5 +1,6 @@
-// Package clash finds what keeps a network from being made on a host: a network of another site, or an interface or a route of the
-// host. Plans ask before anything is done; package network asks again when it makes the network, because the host may have changed.
+// Package clash finds what prevents a network on a host: a network of another site, or an interface
+// or a route of the host. Plans ask before anything is done; package network asks again when it
+// makes the network, because the host may have changed.
 package clash
 
 import (

@@ -1,7 +1,3 @@
-// Package handover decides how moves of nodes from host to host come to their end that were cut short. It is pure.
-//
-// Whose a node is has been taken down by the host that it leaves: as long as that has not given it, it is its own, and what has come to the other host goes. A node that was given belongs to
-// the other one if all of it has come there, else it goes back. Nodes of one name that are of several releases go each for itself, so each is known by its id.
 package handover
 
 import (

@@ -1,4 +1,4 @@
-// Package kernel says which settings of its kernel a host of many nodes needs.
+// Package kernel decides which kernel settings a host with many nodes needs.
 package kernel
 
 import (

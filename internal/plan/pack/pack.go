@@ -1,4 +1,4 @@
-// Package pack makes the steps of a plan whole: what doing them takes of the site is put in.
+// Package pack completes the steps of a plan: it adds what they need of the site.
 package pack
 
 import (

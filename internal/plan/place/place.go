@@ -1,4 +1,4 @@
-// Package place says on which host of a site each node is, or would be. It is pure.
+// Package place decides on which host of a site each node is, or will be. It is pure.
 package place
 
 import (

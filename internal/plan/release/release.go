@@ -1,8 +1,3 @@
-// Package release decides how releases of a set of nodes are prepared, made live, taken back and removed. It is pure, as package
-// plan is: what it gives is a plan, and apply carries that out.
-//
-// A switch is planned from what is there, not from what a run before it meant to do. So the same function finishes a switch that was
-// killed, whatever had been done of it.
 package release
 
 import (

@@ -1,4 +1,5 @@
-// Package stand tells how a node stands: live or in quarantine, and what has to be done for it to be as it is declared. It is pure.
+// Package stand tells whether a node is live or in quarantine, and what must be done to make it as
+// declared. It is pure.
 package stand
 
 import (

@@ -1,4 +1,3 @@
-// Package wayback plans how the steps that a run has done are taken back.
 package wayback
 
 import (

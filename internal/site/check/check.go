@@ -1,5 +1,6 @@
-// Package check holds the rules that a site must keep. It does no I/O and knows no file: a mistake says by its key
-// what it is about, and whoever has read the site from somewhere knows where that is written.
+// Package check has the rules that a site must keep. It does no I/O and knows no file: a mistake
+// says by its key what it is about, and whoever has read the site from somewhere knows where that
+// is written.
 package check
 
 import (

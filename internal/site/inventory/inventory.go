@@ -1,5 +1,5 @@
-// Package inventory tells others about a site: Ansible, ssh, and the programs on its nodes. It does no I/O, and
-// says the same of the same site, byte for byte.
+// Package inventory describes a site to other programs: Ansible, ssh, and the programs on its
+// nodes. It does no I/O, and says the same of the same site, byte for byte.
 package inventory
 
 import (

@@ -1,5 +1,5 @@
-// Package render fills the templates of roles for a node: pure text from a site, so that a plan can tell
-// exactly which nodes a changed template concerns.
+// Package render fills the templates of roles for a node: pure text from a site, so that a plan can
+// tell exactly which nodes a changed template affects.
 package render
 
 import (

@@ -1,4 +1,5 @@
-// Package selector is the language in which nodes are chosen: by name, by property, combined with not, and, or.
+// Package selector is the language that selects nodes: by name and by property, combined with not,
+// and, or.
 //
 // It is described in docs/site-file.md. It does no I/O.
 package selector

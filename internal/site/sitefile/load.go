@@ -1,5 +1,6 @@
-// Package sitefile makes a site.Site from a site directory: site.toml, roles/*/role.toml with all that is beside
-// them, and requirements files. What may be written is described in docs/site-file.md and docs/roles.md.
+// Package sitefile reads a site.Site from a site directory: site.toml, roles/*/role.toml with the
+// files beside them, and requirements files. What may be written is described in docs/site-file.md
+// and docs/roles.md.
 package sitefile
 
 import (

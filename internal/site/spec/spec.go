@@ -1,5 +1,5 @@
-// Package spec spells a site out for those who build it: for each network, layer and node all that must be known
-// to make it, with digests that tell whether what is there is still what is declared.
+// Package spec describes each network, layer and node of a site in full: as plain data for the code
+// that makes them, with digests that tell whether what exists is still what is declared.
 //
 // A spec is plain data: it is recorded beside what was made from it, and comparing the two gives the plan.
 package spec

@@ -1,5 +1,5 @@
-// Package twin makes sites of a site: its releases, and isolated copies of it. It decides only; it does no I/O, and leaves the site
-// that it is given as it is.
+// Package twin derives sites from a site: its releases, and isolated copies of it. It decides only;
+// it does no I/O, and leaves the site that it is given as it is.
 //
 // What nodes see of themselves and one another (names, addresses, MACs, machine-ids) is that of the original. What the host sees
 // (directories, bridges, links) follows from Site.Key and so is the twin's own.

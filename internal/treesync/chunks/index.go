@@ -1,11 +1,3 @@
-// Package chunks fetches the files of a tree from several hosts at once, in pieces that are each verified when they arrive.
-//
-// Read makes the Index of a tree: what is at each path, with the digests of its files. Serve sends an index and pieces over a connection.
-// Open begins or resumes a download, Fetch asks several hosts for the pieces that are missing, and what has arrived can be served to
-// others at once. Extract makes the tree.
-//
-// Sources may lie. Whether an index is that of the layer is for the caller to decide (Index.Lines). A source that sends a piece with
-// another digest than the index says is asked no more.
 package chunks
 
 import (

@@ -1,4 +1,4 @@
-// Package treesynctest has the cases that each path of a tree to a host is tested with.
+// Package treesynctest has the test cases that every transfer of trees between hosts must pass.
 package treesynctest
 
 import (

@@ -1,5 +1,6 @@
-// Package backends is what the nodes of a host stand on besides their engine: networks, layers, volumes, kernel settings and
-// records. Each is an interface, so that tests can have another than this machine.
+// Package backends holds what the nodes of a host need besides their engine: networks, layers,
+// volumes, kernel settings and records. Each is an interface, so that tests can have another than
+// this machine.
 package backends
 
 import (

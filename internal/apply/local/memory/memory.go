@@ -1,5 +1,6 @@
-// Package memory is a host on which the real worker does the steps of plans, and everything below it is in memory: nodes, networks, layers, volumes,
-// kernel settings. Only what the worker writes by itself is in files, below a directory. It is for tests of plans and of operations.
+// Package memory is a host in memory: the real worker carries out plans, but nodes,
+// networks, layers, volumes and kernel settings exist in memory only. Only what the worker writes
+// by itself is in files, below a directory. It is for tests of plans and of operations.
 package memory
 
 import (

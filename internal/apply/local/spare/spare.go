@@ -1,5 +1,5 @@
-// Package spare keeps room on the disk for the start of a node that is stopped to start again. The disk may be full: then the node
-// is not stopped.
+// Package spare reserves room on the disk for the start of a node that is stopped in order to start
+// again. The disk may be full: then the node is not stopped.
 package spare
 
 import (

@@ -1,5 +1,6 @@
-// Package argv writes the command line of QEMU for a node (qemu-system-x86_64(1)): each group of devices has a file. It opens nothing. What QEMU is to find open, a
-// device asks for by name, and gets the number under which QEMU finds it.
+// Package argv writes QEMU's command line for a node (qemu-system-x86_64(1)): a file for each group
+// of devices. It opens nothing. What QEMU is to find open, a device asks for by name, and gets the
+// number under which QEMU finds it.
 package argv
 
 import (

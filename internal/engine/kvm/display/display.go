@@ -1,5 +1,5 @@
-// Package display connects to the screen of a machine that runs, by orders to its monitor. QEMU listens nowhere for that: it is handed one end of a connection, or a file
-// for a picture.
+// Package display connects to the screen of a running machine through its monitor. QEMU listens
+// nowhere for that: it is handed one end of a connection, or a file for a picture.
 package display
 
 import (

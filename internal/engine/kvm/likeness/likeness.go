@@ -1,5 +1,6 @@
-// Package likeness tells what a machine must be like that takes over the state of another: QEMU refuses the state of one of another type, with
-// devices in other places, or of which its guest asks other things.
+// Package likeness describes the properties in which a machine must equal another to take over its
+// state: QEMU refuses the state of a machine of another type, with other device slots, or with
+// other features.
 package likeness
 
 import (

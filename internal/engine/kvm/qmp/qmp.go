@@ -1,5 +1,6 @@
-// Package qmp speaks to the monitor of a machine (QEMU Machine Protocol, docs/interop/qmp-spec of QEMU). What is at its other end is believed no more than the guest
-// that may have taken it over: what it says is bounded, and nobody waits for it longer than a context says.
+// Package qmp is a client of QEMU's monitor (QEMU Machine Protocol, docs/interop/qmp-spec of QEMU).
+// What is at its other end is believed no more than the guest that may have taken it over: what it
+// says is bounded, and nobody waits for it longer than a context says.
 package qmp
 
 import (

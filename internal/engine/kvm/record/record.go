@@ -1,6 +1,7 @@
-// Package record keeps the last that a guest prints on its serial port. QEMU writes it into a pipe, from which a process of
-// orrery-guest writes it to two files in turn: when one is full, the other is emptied and written next. The process ends with
-// QEMU, and the files stay until the machine's directory is removed.
+// Package record keeps the end of what a guest prints on its serial console. QEMU writes it into a
+// pipe, from which a process of orrery-guest writes it to two files in turn: when one is full, the
+// other is emptied and written next. The process ends with QEMU, and the files stay until the
+// machine's directory is removed.
 package record
 
 import (

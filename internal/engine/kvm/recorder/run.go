@@ -1,4 +1,4 @@
-// Package recorder starts, finds and ends the process that records what a virtual machine prints on its console.
+// Package recorder starts, finds and ends the process that records a virtual machine's console.
 package recorder
 
 import (

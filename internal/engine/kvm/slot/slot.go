@@ -1,4 +1,5 @@
-// Package slot plugs devices into a machine that runs, and takes them out, by orders to its monitor. Each stands in a slot of its own (argv.Slot).
+// Package slot plugs devices into a running machine and unplugs them, through its monitor. Each
+// stands in a slot of its own (argv.Slot).
 package slot
 
 import (

@@ -1,4 +1,4 @@
-// Package cells writes what a spreadsheet reads: the samples of a bundle, and cells that it takes for what they are.
+// Package cells writes the samples of a bundle for spreadsheets.
 package cells
 
 import (

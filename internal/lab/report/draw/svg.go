@@ -1,5 +1,5 @@
-// Package draw writes the SVG of the lab's pages. Colours come from the classes of page.css, so that a drawing follows the reader's light or dark
-// scheme and the printer.
+// Package draw draws the SVG of the lab's pages. Colours come from the classes of page.css, so that
+// a drawing follows the reader's light or dark scheme and the printer.
 package draw
 
 import (

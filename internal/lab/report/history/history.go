@@ -1,4 +1,4 @@
-// Package history sets what several runs measured one after another: tables and plots of figures over runs.
+// Package history compares runs over time: tables and plots of figures from several runs.
 package history
 
 import (

@@ -1,5 +1,6 @@
-// Package quantity writes measured numbers for people: a Number that may be missing, and the Scale (k, M, ms, µs, …) and digits in which a row of them is
-// read best. One row has one scale, so that its numbers can be compared by eye.
+// Package quantity formats measured numbers: a Number that may be missing, and the Scale (k, M, ms,
+// µs, …) and digits that suit a row of them. One row has one scale, so that its numbers can be
+// compared by eye.
 package quantity
 
 import (

@@ -1,5 +1,6 @@
-// Package trace makes of what a probe wrote down each second the lines that a report draws: how busy processors, disks and links were over a whole run and in
-// the middle round, with the stretches of time that each test took. What is large is chosen first, so that a page has few lines and all that matter.
+// Package trace turns the probe's record into the lines that a report draws: how busy processors,
+// disks and links were over a whole run and in the middle round, with the time span of each test.
+// What is large is chosen first, so that a page has few lines and all that matter.
 package trace
 
 import (

@@ -1,4 +1,4 @@
-// Package all is the one list of the kinds of tests.
+// Package all is the only list of the kinds of tests.
 package all
 
 import (

@@ -1,4 +1,5 @@
-// Package capture measures at which rate a place receives SPEAD heaps over UDP without loss, and what that costs the host's processors.
+// Package capture measures at which rate a place receives SPEAD heaps over UDP without loss, and
+// how much processor time of the host that takes.
 //
 // It follows table 1 of the KAT-7 paper, which compared a bare host, virtual machines and containers as the machine that captures what the
 // correlator sends. Heaps received are compared with heaps sent; the receiver listens before the first packet; and a trial in which the sender

@@ -1,5 +1,6 @@
-// Package command measures whatever a command of the user prints: numbers, found by regular expressions (RE2,
-// https://github.com/google/re2/wiki/Syntax) or by paths into JSON (gjson, https://github.com/tidwall/gjson/blob/master/SYNTAX.md).
+// Package command measures what a user's command prints: numbers, found by regular expressions
+// (RE2, https://github.com/google/re2/wiki/Syntax) or by paths into JSON (gjson,
+// https://github.com/tidwall/gjson/blob/master/SYNTAX.md).
 package command
 
 import (

@@ -1,4 +1,4 @@
-// Package cpu measures what a processor does in a place: stress-ng's own loops, a few of them chosen by name, and a score that is their
+// Package cpu measures the processor in a place: stress-ng's own loops, and a score that is their
 // geometric mean.
 //
 // It follows the CPU tests of INFN, which gave the score of one and of eight copies of a benchmark and its wall clock on virtual and on

@@ -1,4 +1,5 @@
-// Package micro measures what single operations of the kernel and the processor cost in a place, by the program orrery-micro (cmd/orrery-micro).
+// Package micro measures what single operations of the kernel and the processor cost in a place,
+// with the program orrery-micro (cmd/orrery-micro).
 //
 // The rows are those of the lmbench table in M. Aldinucci and others, "VirtuaLinux: virtualized high-density clusters with no
 // single point of failure" (ParCo 2007), and a few more. What they mean is defined in L. McVoy and C. Staelin, "lmbench: portable tools for performance

@@ -1,5 +1,6 @@
-// Package mpi measures messages of MPI between the place under test and the far end, over TCP by one interface: PingPong over message sizes,
-// and Sendrecv, Exchange, Bcast, Reduce, Allreduce, Allgather and Alltoall of all ranks.
+// Package mpi measures MPI messages between the place under test and the far end, over TCP by one
+// interface: PingPong over message sizes, and Sendrecv, Exchange, Bcast, Reduce, Allreduce,
+// Allgather and Alltoall of all ranks.
 //
 // The rows follow the MPI figures of M. Aldinucci and others, "VirtuaLinux: virtualized high-density clusters with no single point of failure"
 // (ParCo 2007), which were had by Intel's MPI Benchmarks. The program is Orrery's own (program/orrery-mpi.c), or Intel's IMB-MPI1 where the user

@@ -1,5 +1,5 @@
-// Package net measures what a network lets through between a place and the far end: throughput of TCP and UDP in both directions with one and
-// with several streams, small packets, and round trips.
+// Package net measures the network between a place and the far end: throughput of TCP and UDP in
+// both directions with one and with several streams, small packets, and round trips.
 //
 // It follows the tests of INFN (iperf, throughput of virtual against physical machines) and of CERN (iperf3 in containers); the tools are
 // Debian's iperf3 (iperf3(1), its JSON) and sockperf (sockperf(3), ping-pong).

@@ -1,0 +1,28 @@
+// Package apply carries out a plan: in parallel, with a record of every step, and with a way back if one
+// fails.
+//
+// Give Run a plan and a Worker for each host. It starts each step as soon as the steps that it needs are
+// done. If a step fails, Run skips those that need it and does the rest. The Result lists what was done, what
+// failed and what was skipped; from it the caller can plan how to undo the run. Run does only what the plan
+// lists. It knows the order; a Worker knows how a step is done.
+//
+// # Steps are whole
+//
+// A step is complete in itself. Just before it is done, a pack.Packer adds what it needs of the site:
+// spec.Duties (rendered files, steps, the environment, health checks) and inventory.Names (what nodes are
+// told about one another). plan.Encode and plan.Decode carry it, strictly, with a payload for each kind. A
+// step contains no secret, only the place of one: the host requests the value (Secrets).
+//
+// # Hosts
+//
+// So a host has two halves. Host does the steps and knows only the site's key; Steered has the site beside it
+// and packs. Fleet is all hosts of a site. Host is a structure of interfaces, one for each subject (Runs,
+// State, Nodes, Releases, Layers, Volumes, Snapshots, Backups, Twins, Secrets, Transfers), each of at most a
+// dozen methods. Code that needs one subject takes that interface, and a test replaces one.
+//
+// Package local is the host that is this machine, and package remote another one. This machine alone is a
+// fleet of one, made without a login, a lock file or copies of releases; control/hosts decides that in one
+// place, and Fleet.Own reports it. What only this machine has, such as the engines in this process, is a
+// NearHost. A host that is left out or does not answer is observed as unknown: plan.Up then changes only
+// nodes that exist on the others (plan/unknown.go).
+package apply
