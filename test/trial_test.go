@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"orrery/internal/host"
-	"orrery/internal/host/later"
+	"orrery/internal/host/schedule"
 )
 
 // watchers gives the processes of the program that are at work on this site directory now.
@@ -276,7 +276,7 @@ func TestTwinForgotten(t *testing.T) {
 	s.do("up")
 	key := s.name + ".f"
 	waiter := func() int {
-		waiting, err := later.List(s.dirs)
+		waiting, err := schedule.List(s.dirs)
 		if err != nil {
 			t.Fatal(err)
 		}

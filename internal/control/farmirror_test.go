@@ -10,7 +10,7 @@ import (
 	"orrery/internal/control/hosts"
 	"orrery/internal/control/volumes"
 	"orrery/internal/host"
-	"orrery/internal/host/later"
+	"orrery/internal/host/schedule"
 	"orrery/internal/problem"
 )
 
@@ -55,7 +55,7 @@ func TestFarMirrors(t *testing.T) {
 	all.Of[0].Mirror = "/dev/null/web1"
 	d.must(host.WriteJSON(path, 0o600, all))
 	tried(other, "data")
-	if waiting, _ := other.Waiting(); !slices.ContainsFunc(waiting, func(w later.Waiting) bool { return w.Name == "hooks-toykat" }) {
+	if waiting, _ := other.Waiting(); !slices.ContainsFunc(waiting, func(w schedule.Pending) bool { return w.Name == "hooks-toykat" }) {
 		t.Errorf("of a mirror that failed, no hook is notified: %v", waiting)
 	}
 	all.Of[0].Mirror = good

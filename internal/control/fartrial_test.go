@@ -15,7 +15,7 @@ import (
 	"orrery/internal/control/hosts"
 	"orrery/internal/engine"
 	"orrery/internal/host"
-	"orrery/internal/host/later"
+	"orrery/internal/host/schedule"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
 )
@@ -85,7 +85,7 @@ func TestFarTrial(t *testing.T) {
 		letters, err := filepath.Glob(filepath.Join(m.dirs.Site("toykat"), "hooks", "*.json"))
 		d.must(err)
 		all, _ := m.Waiting()
-		if len(letters) == 0 || !slices.ContainsFunc(all, func(w later.Waiting) bool { return w.Name == "hooks-toykat" }) {
+		if len(letters) == 0 || !slices.ContainsFunc(all, func(w schedule.Pending) bool { return w.Name == "hooks-toykat" }) {
 			t.Fatalf("%s: to be told are %v, and waiting %v", host, letters, all)
 		}
 		text, err := os.ReadFile(letters[len(letters)-1])

@@ -8,7 +8,7 @@ import (
 	"orrery/internal/apply"
 	"orrery/internal/control/hosts"
 	"orrery/internal/host"
-	"orrery/internal/host/later"
+	"orrery/internal/host/schedule"
 	"orrery/internal/host/twins"
 	"orrery/internal/observe"
 	"orrery/internal/phrase"
@@ -81,7 +81,7 @@ func (c *Session) forgottenTwins(just time.Duration) []twin.Record {
 	return slices.DeleteFunc(c.Twins(), func(r twin.Record) bool {
 		over := time.Since(r.Expires)
 		return r.Expires.IsZero() || over >= 0 && over < just ||
-			slices.ContainsFunc(waiting, func(w later.Waiting) bool { return w.Name == twins.ExpiryName(r.Key()) })
+			slices.ContainsFunc(waiting, func(w schedule.Pending) bool { return w.Name == twins.ExpiryName(r.Key()) })
 	})
 }
 

@@ -8,7 +8,7 @@ import (
 	"orrery/internal/apply"
 	"orrery/internal/control/hosts"
 	"orrery/internal/control/register"
-	"orrery/internal/host/later"
+	"orrery/internal/host/schedule"
 	"orrery/internal/observe"
 	"orrery/internal/phrase"
 	"orrery/internal/problem"
@@ -71,7 +71,7 @@ func (c *Session) watchTrial(ctx context.Context, s *site.Site) error {
 	if err != nil {
 		return err
 	}
-	return c.machine().Later(ctx, later.Call{Name: trialName(s), Args: args})
+	return c.machine().Later(ctx, schedule.Job{Name: trialName(s), Args: args})
 }
 
 // TellTrial says how a trial will end.

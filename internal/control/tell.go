@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"orrery/internal/hook"
-	"orrery/internal/host/later"
+	"orrery/internal/host/schedule"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -17,7 +17,7 @@ func (c *Session) Tell(ctx context.Context, s *site.Site, e hook.Event) {
 	e.Who, e.Time = Who(), time.Now()
 	some, err := hook.Post(c.Dirs, s, e)
 	if err == nil && some {
-		err = c.machine().Later(ctx, later.Call{Name: "hooks-" + s.Key(), Args: []string{"hook", s.Key()}})
+		err = c.machine().Later(ctx, schedule.Job{Name: "hooks-" + s.Key(), Args: []string{"hook", s.Key()}})
 	}
 	if err == nil {
 		return

@@ -10,14 +10,14 @@ import (
 	"orrery/internal/apply/filling"
 	"orrery/internal/backup"
 	"orrery/internal/host"
-	"orrery/internal/host/later"
+	"orrery/internal/host/schedule"
 	"orrery/internal/host/twins"
 	"orrery/internal/site/twin"
 )
 
 // A Waiter lets command lines of this program run later.
 type Waiter interface {
-	Later(ctx context.Context, l later.Call) error
+	Later(ctx context.Context, l schedule.Job) error
 	Cancel(name string) error
 }
 

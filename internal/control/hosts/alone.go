@@ -18,7 +18,7 @@ import (
 	"orrery/internal/control/trial"
 	"orrery/internal/hook"
 	"orrery/internal/host"
-	"orrery/internal/host/later"
+	"orrery/internal/host/schedule"
 	"orrery/internal/journal"
 	"orrery/internal/observe"
 	"orrery/internal/phrase"
@@ -256,7 +256,7 @@ func notify(ctx context.Context, m here.Machine, dirs host.Dirs, s *site.Site, e
 	e.Who, e.Time = "root", time.Now()
 	some, err := hook.Post(dirs, s, e)
 	if err == nil && some {
-		err = m.Later(ctx, later.Call{Name: "hooks-" + s.Key(), Args: []string{"hook", s.Key()}})
+		err = m.Later(ctx, schedule.Job{Name: "hooks-" + s.Key(), Args: []string{"hook", s.Key()}})
 	}
 	if err != nil {
 		err = problem.New(problem.Failed, "the hooks of site %s cannot be notified of %s", s.Name, e.Event).Because(err)

@@ -12,7 +12,7 @@ import (
 	"orrery/internal/control/register"
 	"orrery/internal/control/trial"
 	"orrery/internal/host"
-	"orrery/internal/host/later"
+	"orrery/internal/host/schedule"
 	"orrery/internal/observe"
 	"orrery/internal/phrase"
 	"orrery/internal/plan"
@@ -149,7 +149,7 @@ func WatchAgain(ctx context.Context, m here.Machine, dirs host.Dirs, trouble fun
 		key := filepath.Base(filepath.Dir(path))
 		r, err := m.Host("local", key, nil).Releases.Read(context.Background())
 		if err == nil && r.Trial != nil && !host.Held(TrialLock(dirs, key)) {
-			err = m.Later(ctx, later.Call{Name: apply.WatchName(key), Args: []string{"trial", "--key", key}})
+			err = m.Later(ctx, schedule.Job{Name: apply.WatchName(key), Args: []string{"trial", "--key", key}})
 		}
 		if err != nil {
 			trouble(key, err)

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"orrery/internal/host"
-	"orrery/internal/host/later"
+	"orrery/internal/host/schedule"
 	"orrery/internal/site/twin"
 )
 
@@ -58,6 +58,6 @@ func All(dirs host.Dirs) []twin.Record {
 func ExpiryName(key string) string { return "expiry-" + key }
 
 // Expiry lets a host end by itself what it has of a twin, when its time is over. Nobody else need be there then, and nothing of the site but the record.
-func Expiry(r *twin.Record) later.Call {
-	return later.Call{Name: ExpiryName(r.Key()), After: max(0, time.Until(r.Expires)), Args: []string{"--force", "twin", "destroy", r.Key(), "--here", "--wait"}}
+func Expiry(r *twin.Record) schedule.Job {
+	return schedule.Job{Name: ExpiryName(r.Key()), After: max(0, time.Until(r.Expires)), Args: []string{"--force", "twin", "destroy", r.Key(), "--here", "--wait"}}
 }
