@@ -94,15 +94,17 @@ compares everything on both sides and takes what differs from the volume. Make s
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, names []string) error {
 			o.Names = names
-			return volumes.Mirror(c.Context(), &a.Session, o, func(m volumes.Mirrored) {
-				fmt.Fprintf(a.out, "%s of %s: %s sent to %s in %.1f s\n", m.Volume, m.Node, phrase.Bytes(m.Bytes), m.To, m.Seconds)
-			})
+			return volumes.Mirror(c.Context(), &a.Session, o, a.tellMirrored)
 		},
 	}
 	c.Flags().StringVar(&o.Key, "key", "", "on this host of several: what it has of the site that is known by this")
 	_ = c.Flags().MarkHidden("key")
 	c.Flags().BoolVar(&o.Contents, "contents", false, "compare contents instead of sizes and times, which repairs files that rotted in the mirror")
 	return c
+}
+
+func (a *app) tellMirrored(m volumes.Mirrored) {
+	fmt.Fprintf(a.out, "%s of %s: %s sent to %s in %.1f s\n", m.Volume, m.Node, phrase.Bytes(m.Bytes), m.To, m.Seconds)
 }
 
 func (a *app) volumeVerify() *cobra.Command {

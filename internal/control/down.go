@@ -73,7 +73,7 @@ func (c *Session) down(ctx context.Context, s *site.Site, f *apply.Fleet, chosen
 	if hosts.Near(s) {
 		c.Unmark(s.Key())
 	}
-	if err := c.Call(s).KeepMirrors(ctx, f, nil); err != nil {
+	if err := c.Call(s).SaveMirrorPlans(ctx, f, nil); err != nil {
 		return result, err
 	}
 	return result, f.DropRestores(ctx)

@@ -24,7 +24,7 @@ func TestFarMirrors(t *testing.T) {
 	d.write("site.toml", mirrored)
 	d.up()
 	for _, m := range []*machine{d.machine, other} {
-		all, err := host.ReadJSON[apply.Mirrors](apply.MirrorsPath(m.dirs, "toykat"))
+		all, err := apply.ReadUnattended(m.dirs, "toykat", apply.OnMirror)
 		d.must(err)
 		if len(all.Of) != 2 || all.Of[0].Node != "web1" || all.Of[0].Every.Hours() != 1 || !strings.HasSuffix(all.Of[1].Mirror, "/web2") {
 			t.Errorf("a host mirrors %+v", all)
@@ -48,8 +48,8 @@ func TestFarMirrors(t *testing.T) {
 	if got := append(tried(d.machine, "data"), tried(other, "others")...); len(got) > 0 {
 		t.Errorf("mirrored are volumes of %v", got)
 	}
-	path := apply.MirrorsPath(other.dirs, "toykat")
-	all, err := host.ReadJSON[apply.Mirrors](path)
+	path := apply.UnattendedPath(other.dirs, "toykat", apply.OnMirror)
+	all, err := host.ReadJSON[apply.UnattendedPlan](path)
 	d.must(err)
 	good := all.Of[0].Mirror
 	all.Of[0].Mirror = "/dev/null/web1"
@@ -76,7 +76,7 @@ func TestFarMirrors(t *testing.T) {
 	_, err = d.Down(t.Context(), d.site(), nil, false)
 	d.must(err)
 	for _, m := range []*machine{d.machine, other} {
-		if _, err := os.Stat(apply.MirrorsPath(m.dirs, "toykat")); err == nil {
+		if _, err := os.Stat(apply.UnattendedPath(m.dirs, "toykat", apply.OnMirror)); err == nil {
 			t.Error("a host still mirrors")
 		}
 	}

@@ -82,7 +82,7 @@ func TestFarResume(t *testing.T) {
 	_, err = d.Down(t.Context(), d.site(), nil, false)
 	d.must(err)
 	for _, m := range []*machine{d.machine, other} {
-		if _, err := os.Stat(apply.BootPath(m.dirs, "toykat")); err == nil {
+		if _, err := os.Stat(apply.UnattendedPath(m.dirs, "toykat", apply.AtBoot)); err == nil {
 			t.Error("a host would start something of a site that is down")
 		}
 	}
@@ -92,7 +92,7 @@ func TestFarResume(t *testing.T) {
 func TestFarResumeLate(t *testing.T) {
 	d, other := farDesk(t)
 	d.up()
-	path := apply.BootPath(other.dirs, "toykat")
+	path := apply.UnattendedPath(other.dirs, "toykat", apply.AtBoot)
 	for name, lose := range map[string]func() error{
 		"of a state before": func() error { return os.WriteFile(path, []byte(`{"host": "sv2", "steps": [{}]}`), 0o600) },
 		"damaged":           func() error { return os.WriteFile(path, []byte("{"), 0o600) },
@@ -166,7 +166,7 @@ func TestFarResumeRefused(t *testing.T) {
 	letGo()
 
 	// What is on record is no record.
-	d.must(os.WriteFile(apply.BootPath(other.dirs, "toykat"), []byte("{"), 0o600))
+	d.must(os.WriteFile(apply.UnattendedPath(other.dirs, "toykat", apply.AtBoot), []byte("{"), 0o600))
 	_, err = d.resumes(other)
 	d.wantExit(err, problem.Failed, "cannot be read", "orrery up")
 }

@@ -110,7 +110,7 @@ func TestFarTrial(t *testing.T) {
 // TestFarTrialChanged: what is changed during a trial is changed in the way back, too, also for a process that watches already.
 func TestFarTrialChanged(t *testing.T) {
 	d, other := onFarTrial(t)
-	path := apply.WayBackPath(other.dirs, "toykat")
+	path := apply.UnattendedPath(other.dirs, "toykat", apply.OnTrial)
 	whole, err := os.ReadFile(path)
 	d.must(err)
 	over, said, looked := make(chan error, 1), make(chan error, 100), make(chan bool, 100)

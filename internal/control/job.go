@@ -135,7 +135,7 @@ func (j *Job) keepBoot(ctx context.Context, look func(context.Context) ([]observ
 	if s.Stage != 0 {
 		return
 	}
-	if err := j.Call(s).KeepBoot(ctx, j.Hosts, look); err != nil {
+	if err := j.Call(s).SaveBootPlans(ctx, j.Hosts, look); err != nil {
 		j.notice(s.Key(), "hosts do not know all that they are to start by themselves after a reboot: %v", err)
 	}
 }
@@ -152,7 +152,7 @@ func (j *Job) renewWayBack(ctx context.Context) error {
 	if err := j.Call(j.Site).Learn(ctx, j.Hosts, r.Trial.Back); err != nil {
 		return err
 	}
-	_, err = j.Call(j.Site).WayBack(ctx, j.Hosts, r.Trial, j.Hosts.Sites())
+	_, err = j.Call(j.Site).SaveRollbackPlans(ctx, j.Hosts, r.Trial, j.Hosts.Sites())
 	return err
 }
 

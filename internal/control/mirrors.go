@@ -17,7 +17,7 @@ func (c *Session) scheduleMirrors(ctx context.Context, s *site.Site, f *apply.Fl
 	if err != nil {
 		return err
 	}
-	return c.Call(s).KeepMirrors(ctx, f, mirrors)
+	return c.Call(s).SaveMirrorPlans(ctx, f, mirrors)
 }
 
 // Mirrors gives what is mirrored of a site. Nothing is of a twin: its data is a copy, and must not go over that of the original.

@@ -42,7 +42,7 @@ func (c *Session) ResumeAlone(ctx context.Context) (keys []string, err error) {
 		}
 		if failed != nil {
 			c.trouble(key, failed)
-			err = errors.Join(err, problem.New(problem.Kind(problem.Exit(failed)), "not all of site %s was brought up on this host", key).At(apply.BootPath(c.Dirs, key)))
+			err = errors.Join(err, problem.New(problem.Kind(problem.Exit(failed)), "not all of site %s was brought up on this host", key).At(apply.UnattendedPath(c.Dirs, key, apply.AtBoot)))
 		}
 	}
 	hosts.WatchAgain(ctx, c.machine(), c.Dirs, c.trouble)

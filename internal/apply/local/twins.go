@@ -10,16 +10,9 @@ import (
 	"orrery/internal/apply/filling"
 	"orrery/internal/backup"
 	"orrery/internal/host"
-	"orrery/internal/host/schedule"
 	"orrery/internal/host/twins"
 	"orrery/internal/site/twin"
 )
-
-// A Waiter lets command lines of this program run later.
-type Waiter interface {
-	Later(ctx context.Context, l schedule.Job) error
-	Cancel(name string) error
-}
 
 // List gives the records of all twins of which the host has something.
 func (h twinHost) List(context.Context) ([]twin.Record, error) { return twins.All(h.Dirs), nil }

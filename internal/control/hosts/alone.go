@@ -41,7 +41,7 @@ type Alone struct {
 	Say     func(error)
 
 	host apply.Host
-	back apply.WayBack
+	back apply.UnattendedPlan
 	bad  int // rounds in a row in which a check failed
 
 	command string // what it is at, for locks and the journal; "": a trial
@@ -102,10 +102,9 @@ func (a *Alone) watch(ctx context.Context) (observe.Releases, error) {
 
 // read reads how this host goes back. That is another way after each change of the site.
 func (a *Alone) read() error {
-	path := apply.WayBackPath(a.Dirs, a.Key)
-	back, err := host.ReadJSON[apply.WayBack](path)
+	back, err := apply.ReadUnattended(a.Dirs, a.Key, apply.OnTrial)
 	if err != nil {
-		return problem.New(problem.Failed, "how this host goes back from the trial of site %s cannot be read", a.Key).At(path).Because(err).
+		return problem.New(problem.Failed, "how this host goes back from the trial of site %s cannot be read", a.Key).At(apply.UnattendedPath(a.Dirs, a.Key, apply.OnTrial)).Because(err).
 			Try("orrery rollback, from a machine with the site directory")
 	}
 	a.back = back
@@ -124,7 +123,7 @@ func (a *Alone) watchLock(ctx context.Context) (*host.Lock, error) {
 }
 
 func (a *Alone) holder() host.Holder {
-	return host.NewHolder("root", cmp.Or(a.command, "orrery trial --key "+a.Key))
+	return host.NewHolder("root", cmp.Or(a.command, "orrery host-run "+a.Key+" "+apply.OnTrial))
 }
 
 // instead gives the verb that does the same from where the secrets are.
@@ -205,9 +204,8 @@ func (a *Alone) goBack(ctx context.Context, _ string) error {
 	if err := a.host.Runs.Sweep(ctx); err != nil {
 		return err
 	}
-	intent := a.back.Intent
 	if r.Switch == nil || !r.Switch.Alone {
-		r.Switch = &intent
+		r.Switch = a.back.Intent
 		if err := a.host.Releases.Write(r); err != nil {
 			return err
 		}

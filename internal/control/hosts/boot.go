@@ -2,8 +2,6 @@ package hosts
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 
@@ -19,12 +17,11 @@ import (
 	"orrery/internal/site"
 )
 
-// KeepBoot lets hosts keep what they do by themselves after a reboot, from what look sees on them. This machine alone brings the
-// site up as its directory says.
-func (c *Call) KeepBoot(ctx context.Context, f *apply.Fleet, look func(context.Context) ([]observe.Host, error)) error {
+// SaveBootPlans has each host store what it does after a reboot, from what look sees on the hosts. If this machine is the only one, it brings the site up as
+// its directory says.
+func (c *Call) SaveBootPlans(ctx context.Context, f *apply.Fleet, look func(context.Context) ([]observe.Host, error)) error {
 	if c.alone() {
-		_ = os.Remove(apply.BootPath(c.Dirs, c.Site.Key())) // from when it was not
-		return nil
+		return (&apply.UnattendedPlan{Trigger: apply.AtBoot}).Write(c.Dirs, c.Site.Key()) // there is one from when it was not
 	}
 	seen, err := look(ctx)
 	if err != nil {
@@ -40,20 +37,22 @@ func (c *Call) KeepBoot(ctx context.Context, f *apply.Fleet, look func(context.C
 			wanted, _, err := h.Wanted(s.Node)
 			return err != nil || wanted == nil // it is not declared any more: it starts as it is, and nobody knows its checks
 		})
-		b := apply.Boot{Host: h.Name}
+		b := apply.UnattendedPlan{Trigger: apply.AtBoot, Host: h.Name}
 		if b.Steps, err = encoded(h, steps, live); err != nil || b.Digest() == seen[i].Boot {
 			return err
 		}
-		return h.State.KeepBoot(ctx, b)
+		_, err = h.State.SavePlan(ctx, b)
+		return err
 	})
 }
 
 // Boots gives the keys of the sites of which this machine knows what it does after a reboot.
 func Boots(dirs host.Dirs) []string {
-	paths, _ := filepath.Glob(apply.BootPath(dirs, "*"))
 	var keys []string
-	for _, path := range paths {
-		keys = append(keys, filepath.Base(filepath.Dir(path)))
+	for _, p := range apply.Unattended(dirs, "*") {
+		if p.Trigger == apply.AtBoot {
+			keys = append(keys, p.Key)
+		}
 	}
 	return keys
 }
@@ -74,10 +73,9 @@ func (r *Resumed) String() string {
 
 // Resume brings up again what this host has of a site that is on several, by what it has on record, without the others and without the site directory. What it cannot know whether it may, it leaves.
 func (a *Alone) Resume(ctx context.Context) (*Resumed, error) {
-	path := apply.BootPath(a.Dirs, a.Key)
-	b, err := host.ReadJSON[apply.Boot](path)
+	b, err := apply.ReadUnattended(a.Dirs, a.Key, apply.AtBoot)
 	if err != nil {
-		return nil, problem.New(problem.Failed, "what this host does after a reboot cannot be read").At(path).Because(err).Try("orrery up, from a machine with the site directory")
+		return nil, problem.New(problem.Failed, "what this host does after a reboot cannot be read").At(apply.UnattendedPath(a.Dirs, a.Key, apply.AtBoot)).Because(err).Try("orrery up, from a machine with the site directory")
 	}
 	a.back.Host, a.command = b.Host, "orrery resume"
 	a.host = a.Machine.Host(b.Host, a.Key, own{secret.NewKeyring(&site.Site{Name: a.Key}, a.Dirs), a})

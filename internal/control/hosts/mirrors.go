@@ -19,21 +19,26 @@ import (
 	"orrery/internal/volume"
 )
 
-// KeepMirrors lets hosts bring mirrors up to date by themselves, as often as the site file says; none: no more. All of them know all mirrors, so a node that moves is mirrored wherever it is.
-func (c *Call) KeepMirrors(ctx context.Context, f *apply.Fleet, mirrors []volume.Mirror) error {
-	var all []apply.Directory
-	var hooks []site.Hook
+// SaveMirrorPlans has hosts bring mirrors up to date as often as the site file says, or no more if there are none. All hosts know all mirrors, so a node that
+// moves is mirrored wherever it is.
+func (c *Call) SaveMirrorPlans(ctx context.Context, f *apply.Fleet, mirrors []volume.Mirror) error {
+	p := apply.UnattendedPlan{Trigger: apply.OnMirror, Every: map[string]time.Duration{}}
 	if len(mirrors) > 0 {
-		hooks = hooksOn(c.Site, site.MirrorFailed)
+		p.Hooks = hooksOn(c.Site, site.MirrorFailed)
 		of, err := Directories(c.Site, mirrors)
 		if err != nil {
 			return err
 		}
-		all = slices.DeleteFunc(slices.Concat(of...), func(d apply.Directory) bool { return d.Every == 0 })
+		p.Of = slices.DeleteFunc(slices.Concat(of...), func(d apply.Directory) bool { return d.Every == 0 })
+	}
+	for _, d := range p.Of {
+		p.Every[d.Mount.Volume] = d.Every
 	}
 	var mutex sync.Mutex
 	return f.Each(func(_ int, h *apply.Steered) error {
-		notes, err := h.Volumes.KeepMirrors(ctx, apply.Mirrors{Host: h.Name, Of: all, Hooks: hooks})
+		p := p
+		p.Host = h.Name
+		notes, err := h.State.SavePlan(ctx, p)
 		mutex.Lock()
 		defer mutex.Unlock()
 		for _, note := range notes {
@@ -78,10 +83,9 @@ func MirrorOwn(ctx context.Context, m here.Machine, dirs host.Dirs, key, name st
 		return err
 	}
 	stayFresh(dirs)
-	path := apply.MirrorsPath(dirs, key)
-	all, err := host.ReadJSON[apply.Mirrors](path)
+	all, err := apply.ReadUnattended(dirs, key, apply.OnMirror)
 	if err != nil {
-		return problem.New(problem.Failed, "what this host mirrors of site %s cannot be read", key).At(path).Because(err).Try("orrery up, from a machine with the site directory")
+		return problem.New(problem.Failed, "what this host mirrors of site %s cannot be read", key).At(apply.UnattendedPath(dirs, key, apply.OnMirror)).Because(err).Try("orrery up, from a machine with the site directory")
 	}
 	h := m.Host(all.Host, key, nil)
 	nodes, err := h.Nodes.List(ctx)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"path/filepath"
 	"time"
 
 	"orrery/internal/apply"
@@ -12,7 +11,6 @@ import (
 	"orrery/internal/control/register"
 	"orrery/internal/control/trial"
 	"orrery/internal/host"
-	"orrery/internal/host/schedule"
 	"orrery/internal/observe"
 	"orrery/internal/phrase"
 	"orrery/internal/plan"
@@ -25,7 +23,7 @@ import (
 // BeginTrial lets a trial begin when its release is live on all hosts: each of them keeps how it goes back by itself, and somebody watches there. Only when all of them have that, what is on record is
 // the trial, and no longer a switch that was interrupted. r is what is on record, and releases are the sites of the releases concerned. The caller holds the lock.
 func (c *Call) BeginTrial(ctx context.Context, f *apply.Fleet, t *observe.Trial, releases map[int]*site.Site) error {
-	r, err := c.WayBack(ctx, f, t, releases)
+	r, err := c.SaveRollbackPlans(ctx, f, t, releases)
 	if err != nil {
 		return err
 	}
@@ -33,8 +31,8 @@ func (c *Call) BeginTrial(ctx context.Context, f *apply.Fleet, t *observe.Trial,
 	return f.WriteReleases(r)
 }
 
-// WayBack lets each host keep how it goes back from a trial, from what there is now. It gives what is on record.
-func (c *Call) WayBack(ctx context.Context, f *apply.Fleet, t *observe.Trial, releases map[int]*site.Site) (observe.Releases, error) {
+// SaveRollbackPlans has each host store how it goes back from a trial, from what there is now. It returns what is on record.
+func (c *Call) SaveRollbackPlans(ctx context.Context, f *apply.Fleet, t *observe.Trial, releases map[int]*site.Site) (observe.Releases, error) {
 	r, err := f.ReadReleases(ctx)
 	if err != nil {
 		return r, err
@@ -61,7 +59,7 @@ func (c *Call) WayBack(ctx context.Context, f *apply.Fleet, t *observe.Trial, re
 		return f.Live(ctx, c.Site)
 	}
 	return r, f.Each(func(i int, h *apply.Steered) error {
-		w := apply.WayBack{Host: h.Name, Intent: observe.Switch{To: t.Back, End: t.Back, Who: t.Who, Since: ended.When, Alone: true}}
+		w := apply.UnattendedPlan{Trigger: apply.OnTrial, Host: h.Name, Watch: true, Intent: &observe.Switch{To: t.Back, End: t.Back, Who: t.Who, Since: ended.When, Alone: true}}
 		var err error
 		if w.Steps, err = encoded(h, apply.StepsOn(p, h.Name), live); err != nil {
 			return err
@@ -80,7 +78,8 @@ func (c *Call) WayBack(ctx context.Context, f *apply.Fleet, t *observe.Trial, re
 		if len(w.Checks) > 0 {
 			w.Hooks = hooksOn(c.Site, site.TrialEnded)
 		}
-		return h.State.KeepWayBack(ctx, w)
+		_, err = h.State.SavePlan(ctx, w)
+		return err
 	})
 }
 
@@ -144,12 +143,15 @@ func Verdict(s *site.Site, r observe.Releases) (*observe.TrialEnd, error) {
 
 // WatchAgain lets somebody watch over each trial on this machine over which nobody does.
 func WatchAgain(ctx context.Context, m here.Machine, dirs host.Dirs, trouble func(key string, err error)) {
-	ways, _ := filepath.Glob(apply.WayBackPath(dirs, "*"))
-	for _, path := range ways {
-		key := filepath.Base(filepath.Dir(path))
+	for _, p := range apply.Unattended(dirs, "*") {
+		if p.Trigger != apply.OnTrial {
+			continue
+		}
+		key := p.Key
 		r, err := m.Host("local", key, nil).Releases.Read(context.Background())
 		if err == nil && r.Trial != nil && !host.Held(TrialLock(dirs, key)) {
-			err = m.Later(ctx, schedule.Job{Name: apply.WatchName(key), Args: []string{"trial", "--key", key}})
+			job, _ := (&apply.UnattendedPlan{Trigger: p.Trigger}).Job(key)
+			err = m.Later(ctx, job)
 		}
 		if err != nil {
 			trouble(key, err)
