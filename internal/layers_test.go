@@ -59,6 +59,7 @@ var layers = [][]string{
 	{"control/trial", "control/register", "control/guard", "control/dom0"},
 	{"control/here"},
 	{"control/hosts", "control/status", "control/fill"},
+	{"control/unattended"},
 	{"control"},
 	{"control/way", "control/twins"},
 	{"control/releases", "control/ci", "control/lab", "control/nodes", "control/members", "control/draft", "control/picture", "control/sites"},

@@ -136,7 +136,7 @@ var paths = map[string]string{
 	"internal/control/sites.go":                 ofOwn,
 	"internal/apply/formerplans.go":             ofOwn,
 	"internal/apply/unattended.go":              ofOwn,
-	"internal/control/hosts/mirrors.go":         ofOwn,
+	"internal/control/unattended/host.go":       ofOwn,
 	"internal/control/sites/sites.go":           ofOwn,
 	"internal/control/draft/draft.go":           ofNamed,
 	"internal/control/logs/logs.go":             ofOwn,

@@ -2,18 +2,13 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"orrery/internal/apply"
 	"orrery/internal/control/guard"
-	"orrery/internal/control/here"
-	"orrery/internal/control/hosts"
-	"orrery/internal/control/volumes"
 	"orrery/internal/hook"
-	"orrery/internal/problem"
 	"orrery/internal/site"
 )
 
@@ -49,7 +44,7 @@ func (a *app) trialVerb() *cobra.Command {
 		Short: "Watch over the release that is on trial until it is confirmed or goes back",
 		RunE: func(c *cobra.Command, args []string) error {
 			if key != "" { // a former version has begun it so
-				return a.hostRun(c.Context(), key, apply.OnTrial, "")
+				return a.Unattended(key).Run(c.Context(), apply.OnTrial, "")
 			}
 			return watch(c, args)
 		},
@@ -64,18 +59,7 @@ func (a *app) hostRunVerb() *cobra.Command {
 		Use: "host-run SITE TRIGGER [PART]", Hidden: true, Args: cobra.RangeArgs(2, 3),
 		Short: "Do what this host has planned for a site, without its site directory",
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.hostRun(c.Context(), args[0], args[1], strings.Join(args[2:], ""))
+			return a.Unattended(args[0]).Run(c.Context(), args[1], strings.Join(args[2:], ""))
 		},
 	}
-}
-
-func (a *app) hostRun(ctx context.Context, key, trigger, part string) error {
-	switch trigger {
-	case apply.OnTrial:
-		alone := &hosts.Alone{Machine: here.This{Dirs: a.Dirs, Version: Version}, Dirs: a.Dirs, Key: key, Say: func(err error) { fmt.Fprintf(a.err, "orrery: %v\n", err) }}
-		return alone.Watch(ctx)
-	case apply.OnMirror:
-		return volumes.Mirror(ctx, &a.Session, volumes.MirrorOptions{Names: []string{part}, Key: key}, a.tellMirrored)
-	}
-	return problem.New(problem.Usage, "%q is not the name of a trigger", trigger)
 }

@@ -6,6 +6,7 @@ import (
 
 	"orrery/internal/apply"
 	"orrery/internal/control/hosts"
+	"orrery/internal/control/unattended"
 	"orrery/internal/observe"
 	"orrery/internal/phrase"
 	"orrery/internal/plan"
@@ -73,7 +74,7 @@ func (c *Session) down(ctx context.Context, s *site.Site, f *apply.Fleet, chosen
 	if hosts.Near(s) {
 		c.Unmark(s.Key())
 	}
-	if err := c.Call(s).SaveMirrorPlans(ctx, f, nil); err != nil {
+	if err := unattended.SaveMirrorPlans(ctx, c.Call(s), f, nil); err != nil {
 		return result, err
 	}
 	return result, f.DropRestores(ctx)

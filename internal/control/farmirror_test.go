@@ -5,13 +5,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"orrery/internal/apply"
-	"orrery/internal/control/hosts"
+	"orrery/internal/control/unattended"
 	"orrery/internal/control/volumes"
 	"orrery/internal/host"
 	"orrery/internal/host/schedule"
 	"orrery/internal/problem"
+	"orrery/internal/volume"
 )
 
 // TestFarMirrors: each host knows what is mirrored by itself, and mirrors what it has, by what it has on record; a site that is down, nobody mirrors.
@@ -30,13 +32,22 @@ func TestFarMirrors(t *testing.T) {
 			t.Errorf("a host mirrors %+v", all)
 		}
 	}
-	by := host.Holder{Who: "root"}
+	on := func(m *machine, key string) *unattended.Host {
+		return &unattended.Host{Machine: m, Dirs: m.dirs, Key: key, Say: func(err error) { t.Error(err) }, Tell: t.Logf}
+	}
 	tried := func(m *machine, name string) (nodes []string) {
 		t.Helper()
 		var failed string
-		err := hosts.MirrorOwn(t.Context(), m, m.dirs, "toykat", name, by, func(w volumes.Mirrored) {
-			nodes, failed = append(nodes, w.Node), failed+w.Problem
-		})
+		before := time.Now()
+		err := on(m, "toykat").Run(t.Context(), apply.OnMirror, name)
+		all, wrong := volume.ReadMirrored(m.dirs, "toykat")
+		d.must(wrong)
+		for _, w := range all {
+			if !w.At.Before(before) {
+				nodes, failed = append(nodes, w.Node), failed+w.Problem
+			}
+		}
+		slices.Sort(nodes)
 		if (err != nil) != (failed != "") { // there may be no rsync
 			t.Errorf("%v: %v", nodes, err)
 		}
@@ -66,7 +77,7 @@ func TestFarMirrors(t *testing.T) {
 		t.Errorf("the volumes are %+v", rows)
 	}
 	for key, kind := range map[string]problem.Kind{"../toykat": problem.Usage, "nothing": problem.Failed} {
-		d.wantExit(hosts.MirrorOwn(t.Context(), other, other.dirs, key, "data", by, nil), kind)
+		d.wantExit(on(other, key).Run(t.Context(), apply.OnMirror, "data"), kind)
 	}
 	d.Without = []string{"sv2"}
 	if rows, _, err = volumes.List(t.Context(), d.Session); err != nil || len(rows) != 1 || !strings.Contains(d.watch.text(), "volumes on host sv2 are left out") {

@@ -12,7 +12,7 @@ import (
 
 	"orrery/internal/apply"
 	"orrery/internal/control"
-	"orrery/internal/control/hosts"
+	"orrery/internal/control/unattended"
 	"orrery/internal/engine"
 	"orrery/internal/host"
 	"orrery/internal/host/schedule"
@@ -49,7 +49,7 @@ func (d *desk) watched(m *machine) error {
 		r.Trial.Until, r.Trial.Ends = time.Now().Add(-time.Second), 0
 		d.must(h.Releases.Copy(r))
 	}
-	return (&hosts.Alone{Machine: m, Dirs: m.dirs, Key: "toykat", Say: func(err error) { d.Error(err) }}).Watch(d.Context())
+	return (&unattended.Host{Machine: m, Dirs: m.dirs, Key: "toykat", Say: func(err error) { d.Error(err) }}).Run(d.Context(), apply.OnTrial, "")
 }
 
 // TestFarTrial: a release that is confirmed stays on all hosts, and one that is not goes from all of them by what each has, with nobody who steers.
@@ -121,7 +121,7 @@ func TestFarTrialChanged(t *testing.T) {
 		}
 	}
 	go func() {
-		over <- (&hosts.Alone{Machine: other, Dirs: other.dirs, Key: "toykat", Say: func(err error) { said <- err }}).Watch(t.Context())
+		over <- (&unattended.Host{Machine: other, Dirs: other.dirs, Key: "toykat", Say: func(err error) { said <- err }}).Run(t.Context(), apply.OnTrial, "")
 	}()
 	<-looked // it has read it
 	d.must(os.WriteFile(path, []byte("{"), 0o600))
@@ -181,7 +181,7 @@ func TestFarTrialFails(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	over := make(chan error, 1)
 	go func() {
-		over <- (&hosts.Alone{Machine: other, Dirs: other.dirs, Key: "toykat", Say: func(error) {}}).Watch(ctx)
+		over <- (&unattended.Host{Machine: other, Dirs: other.dirs, Key: "toykat", Say: func(error) {}}).Run(ctx, apply.OnTrial, "")
 	}()
 	h := other.Host("sv2", "toykat", nil)
 	for range 600 {
@@ -246,7 +246,7 @@ func TestTrialTold(t *testing.T) {
 	_, err = one.Switch(t.Context(), one.site(), nil, control.SwitchOptions{Release: 700, Within: hour})
 	one.must(err)
 	told(one, "nobody watches over it")
-	lock, err := host.TakeLockWithin(t.Context(), time.Second, hosts.TrialLock(one.dirs, "toykat"), one.Holder())
+	lock, err := host.TakeLockWithin(t.Context(), time.Second, apply.WatchLock(one.dirs, "toykat", apply.OnTrial), one.Holder())
 	one.must(err)
 	defer lock.Release()
 	told(one, "then it is confirmed or goes back to release none")

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"orrery/internal/apply"
+	"orrery/internal/control/unattended"
 	"orrery/internal/observe"
 	"orrery/internal/phrase"
 	"orrery/internal/plan"
@@ -135,7 +136,7 @@ func (j *Job) keepBoot(ctx context.Context, look func(context.Context) ([]observ
 	if s.Stage != 0 {
 		return
 	}
-	if err := j.Call(s).SaveBootPlans(ctx, j.Hosts, look); err != nil {
+	if err := unattended.SaveBootPlans(ctx, j.Call(s), j.Hosts, look); err != nil {
 		j.notice(s.Key(), "hosts do not know all that they are to start by themselves after a reboot: %v", err)
 	}
 }
@@ -152,7 +153,7 @@ func (j *Job) renewWayBack(ctx context.Context) error {
 	if err := j.Call(j.Site).Learn(ctx, j.Hosts, r.Trial.Back); err != nil {
 		return err
 	}
-	_, err = j.Call(j.Site).SaveRollbackPlans(ctx, j.Hosts, r.Trial, j.Hosts.Sites())
+	_, err = unattended.SaveRollbackPlans(ctx, j.Call(j.Site), j.Hosts, r.Trial, j.Hosts.Sites())
 	return err
 }
 

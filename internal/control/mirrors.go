@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"orrery/internal/apply"
+	"orrery/internal/control/unattended"
 	"orrery/internal/site"
 	"orrery/internal/volume"
 )
@@ -17,7 +18,7 @@ func (c *Session) scheduleMirrors(ctx context.Context, s *site.Site, f *apply.Fl
 	if err != nil {
 		return err
 	}
-	return c.Call(s).SaveMirrorPlans(ctx, f, mirrors)
+	return unattended.SaveMirrorPlans(ctx, c.Call(s), f, mirrors)
 }
 
 // Mirrors gives what is mirrored of a site. Nothing is of a twin: its data is a copy, and must not go over that of the original.

@@ -7,6 +7,7 @@ import (
 
 	"orrery/internal/apply"
 	"orrery/internal/control/hosts"
+	"orrery/internal/control/unattended"
 	"orrery/internal/host"
 	"orrery/internal/host/schedule"
 	"orrery/internal/host/twins"
@@ -49,7 +50,7 @@ func (c *Session) catchUp(ctx context.Context, s *site.Site, f *apply.Fleet) err
 	}
 	if !f.Own() { // its hosts watch over a trial by themselves
 		if hosts.Near(s) {
-			hosts.WatchAgain(ctx, c.machine(), c.Dirs, c.trouble)
+			unattended.Attend(ctx, c.machine(), c.Dirs, c.trouble)
 		}
 		return nil
 	}
@@ -92,7 +93,7 @@ func (c *Session) WaitAgain(ctx context.Context) {
 			c.trouble(r.Key(), err)
 		}
 	}
-	hosts.WatchAgain(ctx, c.machine(), c.Dirs, c.trouble)
+	unattended.Attend(ctx, c.machine(), c.Dirs, c.trouble)
 }
 
 // Forgotten says of a twin that nobody sees to its end, if so.

@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 
 	"orrery/internal/apply"
-	"orrery/internal/control/hosts"
 	"orrery/internal/control/register"
+	"orrery/internal/control/unattended"
 	"orrery/internal/host/schedule"
 	"orrery/internal/observe"
 	"orrery/internal/phrase"
@@ -33,20 +33,16 @@ func (c *Session) ResumeAlone(ctx context.Context) (keys []string, err error) {
 	if err := c.Allowed(); err != nil {
 		return nil, err
 	}
-	for _, key := range hosts.Boots(c.Dirs) {
-		keys = append(keys, key)
-		alone := &hosts.Alone{Machine: c.machine(), Dirs: c.Dirs, Key: key, Say: func(err error) { c.trouble(key, err) }}
-		made, failed := alone.Resume(ctx)
-		if made != nil {
-			c.Outcome(key, "%s", made)
-		}
-		if failed != nil {
-			c.trouble(key, failed)
-			err = errors.Join(err, problem.New(problem.Kind(problem.Exit(failed)), "not all of site %s was brought up on this host", key).At(apply.UnattendedPath(c.Dirs, key, apply.AtBoot)))
-		}
-	}
-	hosts.WatchAgain(ctx, c.machine(), c.Dirs, c.trouble)
+	keys, err = unattended.Resume(ctx, c.Dirs, c.Unattended)
+	unattended.Attend(ctx, c.machine(), c.Dirs, c.trouble)
 	return keys, err
+}
+
+// Unattended returns this machine as it carries out its plans for a site.
+func (c *Session) Unattended(key string) *unattended.Host {
+	return &unattended.Host{
+		Machine: c.machine(), Dirs: c.Dirs, Key: key, Say: func(err error) { c.trouble(key, err) }, Tell: func(format string, args ...any) { c.Outcome(key, format, args...) },
+	}
 }
 
 // ResumeSite brings up a site that was up. It gives the site as far as it could be read.

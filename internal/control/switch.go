@@ -12,6 +12,7 @@ import (
 	"orrery/internal/apply"
 	"orrery/internal/control/register"
 	"orrery/internal/control/trial"
+	"orrery/internal/control/unattended"
 	"orrery/internal/observe"
 	"orrery/internal/phrase"
 	"orrery/internal/plan"
@@ -269,7 +270,7 @@ func (t *change) beginApart(ctx context.Context) error {
 		return nil
 	}
 	t.hosts.ForgetLive()
-	if err := t.Call(t.site).BeginTrial(ctx, t.hosts, t.trial, t.hosts.Sites()); err != nil {
+	if err := unattended.BeginTrial(ctx, t.Call(t.site), t.hosts, t.trial, t.hosts.Sites()); err != nil {
 		return problem.New(problem.HalfWay, "the release is live, and its trial could not begin").At(t.site.Key()).Because(err).Try("orrery up returns to what was live before")
 	}
 	return nil

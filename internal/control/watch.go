@@ -7,8 +7,10 @@ import (
 	"syscall"
 	"time"
 
+	"orrery/internal/apply"
 	"orrery/internal/control/hosts"
 	"orrery/internal/control/trial"
+	"orrery/internal/control/unattended"
 	"orrery/internal/host"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
@@ -16,11 +18,13 @@ import (
 )
 
 // watched reports whether somebody watches over a trial of a site.
-func (c *Session) watched(s *site.Site) bool { return host.Held(hosts.TrialLock(c.Dirs, s.Key())) }
+func (c *Session) watched(s *site.Site) bool {
+	return host.Held(apply.WatchLock(c.Dirs, s.Key(), apply.OnTrial))
+}
 
 // WatchTrial watches over a trial until it is over, and ends it when it is to end. It gives how it ended.
 func (c *Session) WatchTrial(ctx context.Context, s *site.Site) (*observe.TrialEnd, error) {
-	lock, err := host.TakeLockWithin(ctx, hosts.WatchTimeout, hosts.TrialLock(c.Dirs, s.Key()), c.Holder())
+	lock, err := unattended.TakeWatch(ctx, c.Dirs, s.Key(), apply.OnTrial, c.Holder())
 	if err != nil {
 		return nil, err
 	}

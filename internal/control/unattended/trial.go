@@ -1,0 +1,239 @@
+package unattended
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"orrery/internal/apply"
+	"orrery/internal/control/hosts"
+	watching "orrery/internal/control/trial"
+	"orrery/internal/hook"
+	"orrery/internal/host"
+	"orrery/internal/observe"
+	"orrery/internal/plan"
+	"orrery/internal/plan/release"
+	"orrery/internal/plan/stand"
+	"orrery/internal/problem"
+	"orrery/internal/role"
+	"orrery/internal/site"
+	"orrery/internal/waits"
+)
+
+// BeginTrial lets a trial begin when its release is live on all hosts: each of them keeps how it goes back by itself, and somebody watches there. Only when all of them have that, what is on record is
+// the trial, and no longer a switch that was interrupted. r is what is on record, and releases are the sites of the releases concerned. The caller holds the lock.
+func BeginTrial(ctx context.Context, c *hosts.Call, f *apply.Fleet, t *observe.Trial, releases map[int]*site.Site) error {
+	r, err := SaveRollbackPlans(ctx, c, f, t, releases)
+	if err != nil {
+		return err
+	}
+	r.Switch, r.Trial = nil, t
+	return f.WriteReleases(r)
+}
+
+// SaveRollbackPlans has each host store how it goes back from a trial, from what there is now. It returns what is on record.
+func SaveRollbackPlans(ctx context.Context, c *hosts.Call, f *apply.Fleet, t *observe.Trial, releases map[int]*site.Site) (observe.Releases, error) {
+	r, err := f.ReadReleases(ctx)
+	if err != nil {
+		return r, err
+	}
+	seen, err := f.Observe(ctx)
+	if err != nil {
+		return r, err
+	}
+	for i := range seen {
+		seen[i].Releases.Switch, seen[i].Releases.Trial = nil, t
+	}
+	ended := watching.End(t, observe.Reverted, "nobody confirmed it in time")
+	ended.When = time.Now().Add(t.Within).UTC().Truncate(time.Second) // the same on all hosts
+	p, err := release.Switch(c.Site, seen, release.Goal{To: t.Back, Releases: releases, Back: true, Ended: ended})
+	if err != nil {
+		return r, err
+	}
+	live := func() (*site.Site, error) { // when it is over
+		for _, s := range p.Steps {
+			if s.Kind == plan.CommitSwitch {
+				return stand.Released(c.Site, []observe.Host{{Releases: *s.Releases}}, f.Releases())
+			}
+		}
+		return f.Live(ctx, c.Site)
+	}
+	return r, f.Each(func(i int, h *apply.Steered) error {
+		w := apply.UnattendedPlan{Trigger: apply.OnTrial, Host: h.Name, Watch: true, Intent: &observe.Switch{To: t.Back, End: t.Back, Who: t.Who, Since: ended.When, Alone: true}}
+		var err error
+		if w.Steps, err = encoded(h, apply.StepsOn(p, h.Name), live); err != nil {
+			return err
+		}
+		for j := range seen[i].Nodes {
+			n := &seen[i].Nodes[j]
+			if _, on := t.Back[n.Name]; !on || n.Staged || !n.Runs() {
+				continue
+			}
+			_, duties, err := h.Wanted(&n.Node)
+			if err != nil {
+				return err
+			}
+			w.Checks = append(w.Checks, apply.Want{Node: &n.Node, Duties: duties})
+		}
+		if len(w.Checks) > 0 {
+			w.Hooks = hooksOn(c.Site, site.TrialEnded)
+		}
+		_, err = h.State.SavePlan(ctx, w)
+		return err
+	})
+}
+
+// failures is how often in a row a check fails before that is taken down.
+const failures = 3
+
+type trial struct{ always }
+
+func (trial) Name() string { return apply.OnTrial }
+
+// Over reports whether no release is on trial any more: the plan of the last trial is kept.
+func (trial) Over(_ context.Context, h *Host) (bool, error) {
+	r, err := h.Machine.Host("local", h.Key, nil).Releases.Read(context.Background())
+	return r.Trial == nil, err
+}
+
+// Run watches until the trial is over. The host goes back when its time is over, unless the host has been told by then that the release is confirmed. If a check
+// fails, the host notes that, for the control host that would confirm: it does not go back before the others do. An error says that the trial has not ended well.
+func (trial) Run(ctx context.Context, h *Host, _ string) error {
+	lock, err := TakeWatch(ctx, h.Dirs, h.Key, apply.OnTrial, h.holder())
+	if err != nil {
+		return err
+	}
+	defer lock.Release()
+	o := &ordeal{Host: h}
+	w := &watching.Watch{
+		Look:    func() (observe.Releases, error) { return h.host.Releases.Read(ctx) },
+		Lives:   func(int) bool { return host.Held(h.Dirs.Lock(h.Key)) }, // of the control host, only the lock is here
+		Sick:    o.look,
+		Confirm: func(context.Context) error { return errors.New("nobody has confirmed it") },
+		GoBack:  o.goBack,
+		Now:     host.Now,
+		Wait:    func(ctx context.Context, d time.Duration) { _ = host.Pause(ctx, d) },
+		Say:     h.Say,
+	}
+	r, err := w.Run(ctx)
+	if err != nil {
+		return err
+	}
+	s, err := keyed(h.Key)
+	if err == nil {
+		_, err = hosts.Verdict(s, r)
+	}
+	return err
+}
+
+// An ordeal is a trial that a host watches over.
+type ordeal struct {
+	*Host
+	bad int // rounds in a row in which a check failed
+}
+
+// look tries the checks of what is on trial here. It never says that the host is to go back: that is for the time to say.
+func (o *ordeal) look(ctx context.Context, _ []string) (string, error) {
+	r, err := o.host.Releases.Read(ctx)
+	if err != nil || r.Trial == nil || r.Trial.Failed != "" {
+		return "", nil //nolint:nilerr // the next round sees
+	}
+	left := r.Trial.Left(host.Now())
+	if err := o.read(apply.OnTrial); err != nil {
+		o.Say(err)
+		return "", nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, max(left, time.Second))
+	defer cancel()
+	for _, w := range o.plan.Checks {
+		in, err := o.host.Nodes.Runner(w.Node)
+		if err == nil {
+			err = role.Probe(ctx, in, w.Duties)
+		}
+		if ctx.Err() != nil {
+			return "", nil
+		}
+		if err != nil {
+			if o.bad++; o.bad >= failures {
+				o.fail(ctx, fmt.Sprintf("node %s is unhealthy: %v", w.Node.Name, err))
+			}
+			return "", nil
+		}
+	}
+	o.bad = 0
+	return "", nil
+}
+
+// fail takes down that the release is not to be confirmed. What is on record is the same of a name as before: it is of this host only.
+func (o *ordeal) fail(ctx context.Context, why string) {
+	letGo, err := o.host.Runs.Lock(ctx, o.holder())
+	if err != nil {
+		return // somebody is at work; the next round tries again
+	}
+	defer letGo()
+	r, err := o.host.Releases.Read(ctx)
+	if err != nil || r.Trial == nil || r.Switch != nil {
+		return
+	}
+	r.Trial.Failed = problem.Short(why, 300)
+	if err := o.host.Releases.Copy(r); err != nil {
+		o.Say(err)
+	}
+}
+
+// goBack goes back from the trial with what is on this host. Whoever is at work is waited for, and may have ended it.
+func (o *ordeal) goBack(ctx context.Context, _ string) error {
+	var letGo func()
+	err := waits.For(ctx, "site "+o.Key, func() (held waits.Held, err error) {
+		letGo, err = o.host.Runs.Lock(ctx, o.holder())
+		return waits.Locked(err)
+	})
+	if err != nil {
+		return err
+	}
+	defer letGo()
+	r, err := o.host.Releases.Read(ctx)
+	if err != nil || r.Trial == nil {
+		return err
+	}
+	if err := o.read(apply.OnTrial); err != nil {
+		return err
+	}
+	if err := o.host.Runs.Sweep(ctx); err != nil {
+		return err
+	}
+	if r.Switch == nil || !r.Switch.Alone {
+		r.Switch = o.plan.Intent
+		if err := o.host.Releases.Write(r); err != nil {
+			return err
+		}
+	}
+	steps, err := apply.Decoded(o.plan.Steps)
+	if err != nil {
+		return err
+	}
+	for _, s := range steps {
+		if s.Kind == plan.CommitSwitch { // of what is here, and of what other hosts will have here
+			is := *s.Releases
+			is.Staged, is.ID, is.Past = r.Staged, r.ID, r.Past
+			s.Releases = &is
+		}
+	}
+	if err := o.do(ctx, steps); err != nil {
+		return err
+	}
+	if err := o.tell(ctx); err != nil {
+		o.Say(err)
+	}
+	return nil
+}
+
+// tell lets the hooks of the site know that this host has gone back. Of several hosts, each says so of itself: none knows whether others could.
+func (o *ordeal) tell(ctx context.Context) error {
+	r, err := o.host.Releases.Read(ctx)
+	if err != nil || r.Ended == nil {
+		return err
+	}
+	return o.notify(ctx, hook.Event{Event: site.TrialEnded, Result: r.Ended.Result, Why: r.Ended.Why, Release: &r.Ended.Release})
+}
