@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"orrery/internal/host"
+	"orrery/internal/host/twins"
 )
 
 // This file can be deleted when no host has plans of a former version any more: a host may reboot after an update, before the control host has
@@ -29,6 +30,13 @@ var former = map[string]struct {
 }
 
 func readFormer(dirs host.Dirs, key, trigger string) (p UnattendedPlan, err error) {
+	if trigger == AtExpiry { // a former version waited by the record of the twin
+		r, err := twins.Read(dirs, key)
+		if err == nil && r.Expires.IsZero() {
+			err = fs.ErrNotExist
+		}
+		return UnattendedPlan{Trigger: trigger, Host: "local", At: r.Expires}, err
+	}
 	f, ok := former[trigger]
 	if !ok {
 		return p, fs.ErrNotExist
@@ -56,6 +64,11 @@ func findFormer(dirs host.Dirs, key string) (all []Planned) {
 		paths, _ := filepath.Glob(filepath.Join(dirs.Site(key), f.file))
 		for _, path := range paths {
 			all = append(all, Planned{filepath.Base(filepath.Dir(path)), trigger})
+		}
+	}
+	for _, r := range twins.All(dirs) {
+		if !r.Expires.IsZero() && (key == "*" || key == r.Key()) {
+			all = append(all, Planned{r.Key(), AtExpiry})
 		}
 	}
 	return all

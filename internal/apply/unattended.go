@@ -27,6 +27,7 @@ const (
 	AtBoot   = "boot"
 	OnTrial  = "trial"
 	OnMirror = "mirror"
+	AtExpiry = "expiry"
 )
 
 // An UnattendedPlan is what a host does for a site without the control host and without the site directory. The control host made it with all hosts in

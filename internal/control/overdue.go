@@ -2,20 +2,15 @@ package control
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"orrery/internal/apply"
-	"orrery/internal/control/hosts"
 	"orrery/internal/control/unattended"
 	"orrery/internal/host"
-	"orrery/internal/host/schedule"
-	"orrery/internal/host/twins"
 	"orrery/internal/observe"
 	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/site"
-	"orrery/internal/site/twin"
 )
 
 // atWork gives a session that is about what is overdue, and does not ask what else is.
@@ -34,13 +29,14 @@ func (c *Session) catchUp(ctx context.Context, s *site.Site, f *apply.Fleet) err
 	if err := c.AllowedOn(s); err != nil {
 		return err
 	}
-	for _, r := range c.forgottenTwins(punctual) {
-		if err := c.endForgotten(ctx, r); err != nil {
-			c.trouble(r.Key(), err)
+	for _, l := range c.lapses(ctx, unattended.Punctual) {
+		if l.At.IsZero() && f.Own() {
 			continue
 		}
-		if r.Key() == s.Key() && len(r.Hosts) < 2 {
-			return problem.New(problem.Surprise, "twin %s expired at %s; it is gone", s.Twin, phrase.Clock(r.Expires)).At(s.Key()).
+		if err := c.mend(ctx, &l); err != nil {
+			c.trouble(l.Key, err)
+		} else if l.Key == s.Key() && l.Overdue() && f.Own() {
+			return problem.New(problem.Surprise, "twin %s expired at %s; it is gone", s.Twin, phrase.Clock(l.At)).At(s.Key()).
 				Try("orrery twin create makes another")
 		}
 	}
@@ -49,9 +45,6 @@ func (c *Session) catchUp(ctx context.Context, s *site.Site, f *apply.Fleet) err
 			Try("orrery twin destroy %s ends the rest at once", s.Twin)
 	}
 	if !f.Own() { // its hosts watch over a trial by themselves
-		if hosts.Near(s) {
-			unattended.Attend(ctx, c.machine(), c.Dirs, c.trouble)
-		}
 		return nil
 	}
 	r, err := f.ReadReleases(ctx)
@@ -69,52 +62,36 @@ func (c *Session) catchUp(ctx context.Context, s *site.Site, f *apply.Fleet) err
 	return c.Call(s).LearnLive(ctx, f)
 }
 
-// punctual is how late whoever waits may be: it is at work then.
-const punctual = 15 * time.Second
-
-// forgottenTwins gives the twins that have an end for which nobody waits, but not those whose time was over just now: for so long whoever
-// has waited may be at work.
-func (c *Session) forgottenTwins(just time.Duration) []twin.Record {
-	waiting, err := c.machine().Waiting()
-	if err != nil || c.Allowed() != nil { // nobody else may read who waits
-		return nil
-	}
-	return slices.DeleteFunc(c.Twins(), func(r twin.Record) bool {
-		over := time.Since(r.Expires)
-		return r.Expires.IsZero() || over >= 0 && over < just ||
-			slices.ContainsFunc(waiting, func(w schedule.Pending) bool { return w.Name == twins.ExpiryName(r.Key()) })
-	})
+// lapses returns the plans of this machine for which nothing waits.
+func (c *Session) lapses(ctx context.Context, just time.Duration) []unattended.Lapse {
+	return unattended.Lapses(ctx, c.machine(), c.Dirs, just, c.trouble)
 }
 
-// WaitAgain lets somebody wait for the end of each twin for which nobody does, or end it now if its time is over, and watch over each trial: a host does that when somebody reaches it from another one.
+// mend carries out a plan that is overdue, and has another waited for.
+func (c *Session) mend(ctx context.Context, l *unattended.Lapse) error {
+	if l.Overdue() {
+		return c.Unattended(l.Key).Run(ctx, l.Trigger, "")
+	}
+	return l.Mend(ctx, c.machine())
+}
+
+// WaitAgain has each plan of this machine waited for again for which nothing waits. A host does that when another one reaches it.
 func (c *Session) WaitAgain(ctx context.Context) {
-	for _, r := range c.forgottenTwins(punctual) {
-		if err := c.expire(ctx, r); err != nil {
-			c.trouble(r.Key(), err)
+	for _, l := range c.lapses(ctx, unattended.Punctual) {
+		if err := l.Mend(ctx, c.machine()); err != nil {
+			c.trouble(l.Key, err)
 		}
 	}
-	unattended.Attend(ctx, c.machine(), c.Dirs, c.trouble)
 }
 
-// Forgotten says of a twin that nobody sees to its end, if so.
-func (c *Session) Forgotten(key string) (r twin.Record, so bool) {
-	all := c.forgottenTwins(punctual)
-	i := slices.IndexFunc(all, func(r twin.Record) bool { return r.Key() == key })
-	if i < 0 {
-		return r, false
+// Forgotten returns when a twin expires, if nothing waits for that.
+func (c *Session) Forgotten(key string) (at time.Time, so bool) {
+	for _, l := range c.lapses(context.Background(), unattended.Punctual) {
+		if l.Planned == (apply.Planned{Key: key, Trigger: apply.AtExpiry}) {
+			return l.At, true
+		}
 	}
-	return all[i], true
-}
-
-// endForgotten destroys a twin whose time is over, and lets somebody wait for the end of another.
-func (c *Session) endForgotten(ctx context.Context, r twin.Record) error {
-	b := c.atWork()
-	b.SiteDir, b.Twin, b.Force = r.Dir, r.Options.Name, true
-	if time.Now().Before(r.Expires) {
-		return b.expire(ctx, r)
-	}
-	c.notice(r.Key(), "twin %s expired at %s, and nobody destroyed it; it is destroyed now", r.Key(), phrase.Clock(r.Expires))
-	return b.EndTwin(ctx, r)
+	return at, false
 }
 
 // resumeTrial lets a trial be watched again, or ends it if its time is over: nobody has seen then whether the checks held.

@@ -7,8 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"orrery/internal/apply"
 	"orrery/internal/control"
 	"orrery/internal/control/twins"
+	twinrecords "orrery/internal/host/twins"
 	"orrery/internal/member"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -27,6 +29,19 @@ func (d *desk) makeEndingTwin() error {
 	of.Expires = of.Created.Add(hour)
 	_, _, err := d.CreateTwin(d.Context(), of)
 	return err
+}
+
+// expired has the twin on a machine end at a time.
+func (d *desk) expired(m *machine, at time.Time) {
+	d.Helper()
+	p, err := apply.ReadUnattended(m.dirs, "toykat.dev", apply.AtExpiry)
+	d.must(err)
+	p.At = at
+	d.must(p.Write(m.dirs, "toykat.dev"))
+	r, err := twinrecords.Read(m.dirs, "toykat.dev")
+	d.must(err)
+	r.Expires = at
+	d.must(twinrecords.Write(m.dirs, r))
 }
 
 // TestTwinEnds: a twin with an end is waited for; if nobody does any more, whoever comes first sees to it, and says so.
@@ -60,10 +75,7 @@ func TestTwinEnds(t *testing.T) {
 	}
 
 	d.must(d.Cancel("expiry-toykat.dev"))
-	of, err := d.ReadTwin("toykat.dev")
-	d.must(err)
-	of.Expires = of.Created.Add(-hour)
-	d.must(d.WriteTwin(of))
+	d.expired(d.machine, time.Now().Add(-hour))
 	d.fault.Fail("Destroy", "", 1, nil)
 	d.wantExit(d.ResumeExpiries(t.Context()), problem.Failed, "twin toykat.dev could not be ended on time", "orrery twin destroy dev")
 	twin := d.ofTwin("dev")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"strings"
 
 	"orrery/internal/apply"
 	"orrery/internal/control/register"
@@ -15,14 +16,17 @@ import (
 	"orrery/internal/site"
 )
 
-// ResumeExpiries destroys the twins whose time is over, and sees to it that others are destroyed in their time: what waited for that
-// did not outlive the reboot.
+// ResumeExpiries destroys the twins whose time is over, and has the time of others waited for: what waited for it did not outlive the reboot.
 func (c *Session) ResumeExpiries(ctx context.Context) error {
 	var all error
-	for _, r := range c.forgottenTwins(0) {
-		if err := c.endForgotten(ctx, r); err != nil {
-			c.trouble(r.Key(), err)
-			all = errors.Join(all, problem.New(problem.Failed, "twin %s could not be ended on time", r.Key()).Try("orrery twin destroy %s", r.Options.Name))
+	for _, l := range c.lapses(ctx, 0) {
+		if l.At.IsZero() { // its nodes come up first
+			continue
+		}
+		if err := c.mend(ctx, &l); err != nil {
+			c.trouble(l.Key, err)
+			_, name, _ := strings.Cut(l.Key, ".")
+			all = errors.Join(all, problem.New(problem.Failed, "twin %s could not be ended on time", l.Key).Try("orrery twin destroy %s", name))
 		}
 	}
 	return all
@@ -34,7 +38,7 @@ func (c *Session) ResumeAlone(ctx context.Context) (keys []string, err error) {
 		return nil, err
 	}
 	keys, err = unattended.Resume(ctx, c.Dirs, c.Unattended)
-	unattended.Attend(ctx, c.machine(), c.Dirs, c.trouble)
+	c.WaitAgain(ctx)
 	return keys, err
 }
 

@@ -3,7 +3,7 @@ package control
 import (
 	"context"
 
-	"orrery/internal/host/twins"
+	"orrery/internal/apply"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
 	"orrery/internal/site"
@@ -23,7 +23,7 @@ func (c *Session) EndTwin(ctx context.Context, r twin.Record) error {
 	if _, err := j.Run(ctx); err != nil {
 		return err
 	}
-	if err := c.machine().Cancel(twins.ExpiryName(r.Key())); err != nil {
+	if err := c.machine().Cancel(apply.JobName(r.Key(), apply.AtExpiry)); err != nil {
 		return err
 	}
 	if err := c.Note(&site.Site{Name: r.Site}, c.Command, "twin "+r.Options.Name+" ended"); err != nil {

@@ -7,7 +7,6 @@ import (
 	"orrery/internal/apply/filling"
 	"orrery/internal/control/fill"
 	"orrery/internal/control/hosts"
-	"orrery/internal/host/twins"
 	"orrery/internal/site"
 	"orrery/internal/site/twin"
 )
@@ -44,11 +43,6 @@ func (c *Session) CreateTwin(ctx context.Context, of twin.Record) (*site.Site, *
 	}
 	r, err := b.up(ctx, s, nil, UpOptions{})
 	return s, r, err
-}
-
-// expire lets a twin be destroyed when its time is over.
-func (c *Session) expire(ctx context.Context, r twin.Record) error {
-	return c.machine().Later(ctx, twins.Expiry(&r))
 }
 
 // fillOnce gives the volumes of a twin what they begin with, before it is up for the first time. Fresh says that the caller has just

@@ -19,9 +19,9 @@ func (c *Session) UnderWay(ctx context.Context, s *site.Site) error {
 
 // UnderWayOn tells the same by hosts that were reached just now.
 func (c *Session) UnderWayOn(ctx context.Context, s *site.Site, f *apply.Fleet) error {
-	if twin, so := c.Forgotten(s.Key()); so {
+	if at, so := c.Forgotten(s.Key()); so {
 		c.notice(s.Key(), "twin %s is to end at %s, but the process that waited for that has ended (orrery resume, and whatever changes a site here, sees to it)",
-			s.Twin, phrase.Clock(twin.Expires))
+			s.Twin, phrase.Clock(at))
 	}
 	return c.Call(s).UnderWay(ctx, f)
 }

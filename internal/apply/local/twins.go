@@ -25,7 +25,8 @@ func (h twinHost) Save(ctx context.Context, r twin.Record) error {
 	if err := twins.Write(h.Dirs, r); err != nil || r.Expires.IsZero() {
 		return err
 	}
-	return h.Waiter.Later(ctx, twins.Expiry(&r))
+	_, err := stateHost{Place: h.Place}.SavePlan(ctx, apply.UnattendedPlan{Trigger: apply.AtExpiry, Host: h.Name, At: r.Expires})
+	return err
 }
 
 // Fill fills the volumes of a twin from those of the site.
@@ -48,7 +49,7 @@ func (h twinHost) Forget(ctx context.Context) error {
 		return err
 	}
 	defer lock.Release()
-	if err := h.Waiter.Cancel(twins.ExpiryName(h.Key)); err != nil {
+	if err := h.Waiter.Cancel(apply.JobName(h.Key, apply.AtExpiry)); err != nil {
 		return err
 	}
 	return h.Dirs.RemoveSite(h.Key)

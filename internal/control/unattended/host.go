@@ -94,6 +94,15 @@ func (h *Host) lock(ctx context.Context) (letGo func(), err error) {
 	return letGo, nil
 }
 
+// await does that when nobody else holds the lock any more.
+func (h *Host) await(ctx context.Context) (letGo func(), err error) {
+	err = waits.For(ctx, "site "+h.Key, func() (held waits.Held, err error) {
+		letGo, err = h.lock(ctx)
+		return waits.Locked(err)
+	})
+	return letGo, err
+}
+
 func (h *Host) holder() host.Holder { return host.NewHolder("root", h.command()) }
 
 // keyed gives as much of a site, or of a twin, as its key says.
@@ -130,7 +139,30 @@ func (h *Host) notify(ctx context.Context, e hook.Event) error {
 
 // do does the steps, and keeps the journal.
 func (h *Host) do(ctx context.Context, steps []*plan.Step) error {
-	book, err := h.host.Runs.OpenJournal()
+	return h.journal(h.host, func(note func(journal.Entry)) (string, error) {
+		result := apply.Run(ctx, &plan.Plan{Site: h.Key, Steps: steps}, map[string]apply.Worker{h.plan.Host: h.host.Runs}, steady{note, h.Say}, max(8, 4*runtime.NumCPU()))
+		var err error
+		for _, f := range result.Failed {
+			err = errors.Join(err, fmt.Errorf("%s: %s: %w", f.Step.Title(), f.Step.Kind, f.Err))
+		}
+		if err == nil && len(result.Skipped) > 0 {
+			err = context.Cause(ctx)
+		}
+		if err == nil {
+			err = h.host.Runs.DiscardUndo(ctx, result.Done)
+		}
+		return "done", err
+	})
+}
+
+// noteOn notes something in the journal of another site of this host.
+func (h *Host) noteOn(other apply.Host, what string) error {
+	return h.journal(other, func(func(journal.Entry)) (string, error) { return what, nil })
+}
+
+// journal notes when something begins and how it ends.
+func (h *Host) journal(of apply.Host, do func(note func(journal.Entry)) (string, error)) error {
+	book, err := of.Runs.OpenJournal()
 	if err != nil {
 		return err
 	}
@@ -142,21 +174,11 @@ func (h *Host) do(ctx context.Context, steps []*plan.Step) error {
 		_ = book.Add(e) // what is done counts
 	}
 	note(journal.Entry{Kind: "begin", Who: "root", Command: h.command()})
-	result := apply.Run(ctx, &plan.Plan{Site: h.Key, Steps: steps}, map[string]apply.Worker{h.plan.Host: h.host.Runs}, steady{note, h.Say}, max(8, 4*runtime.NumCPU()))
-	for _, f := range result.Failed {
-		err = errors.Join(err, fmt.Errorf("%s: %s: %w", f.Step.Title(), f.Step.Kind, f.Err))
-	}
-	if err == nil && len(result.Skipped) > 0 {
-		err = context.Cause(ctx)
-	}
-	if err == nil {
-		err = h.host.Runs.DiscardUndo(ctx, result.Done)
-	}
-	end := journal.Entry{Kind: "end", Result: "done", Seconds: time.Since(began).Seconds()}
+	result, err := do(note)
 	if err != nil {
-		end.Result = err.Error()
+		result = err.Error()
 	}
-	note(end)
+	note(journal.Entry{Kind: "end", Result: result, Seconds: time.Since(began).Seconds()})
 	return err
 }
 

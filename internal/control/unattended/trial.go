@@ -18,7 +18,6 @@ import (
 	"orrery/internal/problem"
 	"orrery/internal/role"
 	"orrery/internal/site"
-	"orrery/internal/waits"
 )
 
 // BeginTrial lets a trial begin when its release is live on all hosts: each of them keeps how it goes back by itself, and somebody watches there. Only when all of them have that, what is on record is
@@ -184,11 +183,7 @@ func (o *ordeal) fail(ctx context.Context, why string) {
 
 // goBack goes back from the trial with what is on this host. Whoever is at work is waited for, and may have ended it.
 func (o *ordeal) goBack(ctx context.Context, _ string) error {
-	var letGo func()
-	err := waits.For(ctx, "site "+o.Key, func() (held waits.Held, err error) {
-		letGo, err = o.host.Runs.Lock(ctx, o.holder())
-		return waits.Locked(err)
-	})
+	letGo, err := o.await(ctx)
 	if err != nil {
 		return err
 	}
@@ -198,9 +193,6 @@ func (o *ordeal) goBack(ctx context.Context, _ string) error {
 		return err
 	}
 	if err := o.read(apply.OnTrial); err != nil {
-		return err
-	}
-	if err := o.host.Runs.Sweep(ctx); err != nil {
 		return err
 	}
 	if r.Switch == nil || !r.Switch.Alone {

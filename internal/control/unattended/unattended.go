@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"orrery/internal/apply"
-	"orrery/internal/control/here"
 	"orrery/internal/host"
 	"orrery/internal/problem"
 )
@@ -30,7 +29,7 @@ type Trigger interface {
 }
 
 // Triggers are all of them.
-var Triggers = []Trigger{boot{}, trial{}, mirror{}}
+var Triggers = []Trigger{boot{}, trial{}, mirror{}, expiry{}}
 
 func find(name string) Trigger {
 	i := slices.IndexFunc(Triggers, func(t Trigger) bool { return t.Name() == name })
@@ -68,32 +67,4 @@ func Resume(ctx context.Context, dirs host.Dirs, on func(key string) *Host) (key
 		}
 	}
 	return keys, err
-}
-
-// Attend starts again what waits for the plans of this machine, where nothing does.
-func Attend(ctx context.Context, m here.Machine, dirs host.Dirs, trouble func(key string, err error)) {
-	for _, planned := range apply.Unattended(dirs, "*") {
-		if err := attend(ctx, &Host{Machine: m, Dirs: dirs, Key: planned.Key}, planned.Trigger); err != nil {
-			trouble(planned.Key, err)
-		}
-	}
-}
-
-func attend(ctx context.Context, h *Host, trigger string) error {
-	t := find(trigger)
-	if t == nil {
-		return nil // of another version
-	}
-	p, err := apply.ReadUnattended(h.Dirs, h.Key, trigger)
-	if err != nil {
-		return err
-	}
-	job, once := p.Job(h.Key)
-	if !once || p.Watch && host.Held(apply.WatchLock(h.Dirs, h.Key, trigger)) {
-		return nil
-	}
-	if over, err := t.Over(ctx, h); over || err != nil {
-		return err
-	}
-	return h.Machine.Later(ctx, job)
 }
