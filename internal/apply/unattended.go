@@ -47,6 +47,7 @@ type UnattendedPlan struct {
 	Of     []Directory       `json:"of,omitempty"`     // directories of the site on any host: each host cares for those of its own nodes
 	Checks []Want            `json:"checks,omitempty"` // conditions, on this host
 	Hooks  []site.Hook       `json:"hooks,omitempty"`  // notified by this host
+	Dir    string            `json:"dir,omitempty"`    // the site directory, if this is the only host of the site: it decides alone, and has all secrets
 }
 
 // Empty reports whether there is nothing to do.

@@ -32,18 +32,17 @@ func (a *app) thawVerb() *cobra.Command {
 	}
 }
 
-// trialVerb watches over a trial. It is begun by switch, by resume after a reboot, and by whoever finds that nobody does.
+// trialVerb watches over a trial that a former version has begun.
 func (a *app) trialVerb() *cobra.Command {
 	key := ""
 	watch := a.onSite(func(ctx context.Context, s *site.Site, _ []string) error {
-		end, err := a.WatchTrial(ctx, s)
-		return a.tellEnd(s, end, err)
+		return a.Unattended(s.Key()).Run(ctx, apply.OnTrial, "")
 	})
 	c := &cobra.Command{
 		Use: "trial", Hidden: true, Args: cobra.NoArgs,
 		Short: "Watch over the release that is on trial until it is confirmed or goes back",
 		RunE: func(c *cobra.Command, args []string) error {
-			if key != "" { // a former version has begun it so
+			if key != "" {
 				return a.Unattended(key).Run(c.Context(), apply.OnTrial, "")
 			}
 			return watch(c, args)

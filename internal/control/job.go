@@ -9,6 +9,7 @@ import (
 
 	"orrery/internal/apply"
 	"orrery/internal/control/unattended"
+	"orrery/internal/host"
 	"orrery/internal/observe"
 	"orrery/internal/phrase"
 	"orrery/internal/plan"
@@ -143,11 +144,11 @@ func (j *Job) keepBoot(ctx context.Context, look func(context.Context) ([]observ
 
 // renewWayBack lets hosts on which a release is on trial know how they go back from what there is now.
 func (j *Job) renewWayBack(ctx context.Context) error {
-	if j.Base == nil || j.After != nil || j.Hosts.Own() {
+	if j.Base == nil || j.After != nil || j.Site.Stage != 0 { // what is staged has no part in it
 		return nil
 	}
 	r, err := j.Hosts.ReadReleases(ctx)
-	if err != nil || r.Trial == nil || r.Switch != nil {
+	if err != nil || r.Trial == nil || r.Switch != nil || j.Hosts.Own() && r.Trial.Boot != host.Now().Boot { // see resumeTrial
 		return err
 	}
 	if err := j.Call(j.Site).Learn(ctx, j.Hosts, r.Trial.Back); err != nil {

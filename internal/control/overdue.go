@@ -2,12 +2,12 @@ package control
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"orrery/internal/apply"
 	"orrery/internal/control/unattended"
 	"orrery/internal/host"
-	"orrery/internal/observe"
 	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -30,12 +30,9 @@ func (c *Session) catchUp(ctx context.Context, s *site.Site, f *apply.Fleet) err
 		return err
 	}
 	for _, l := range c.lapses(ctx, unattended.Punctual) {
-		if l.At.IsZero() && f.Own() {
-			continue
-		}
 		if err := c.mend(ctx, &l); err != nil {
 			c.trouble(l.Key, err)
-		} else if l.Key == s.Key() && l.Overdue() && f.Own() {
+		} else if l.Key == s.Key() && l.Trigger == apply.AtExpiry && l.Overdue() && f.Own() {
 			return problem.New(problem.Surprise, "twin %s expired at %s; it is gone", s.Twin, phrase.Clock(l.At)).At(s.Key()).
 				Try("orrery twin create makes another")
 		}
@@ -44,22 +41,16 @@ func (c *Session) catchUp(ctx context.Context, s *site.Site, f *apply.Fleet) err
 		return problem.New(problem.Surprise, "twin %s expired at %s; each of its hosts ends what it has of it", s.Twin, phrase.Clock(r.Expires)).At(s.Key()).
 			Try("orrery twin destroy %s ends the rest at once", s.Twin)
 	}
-	if !f.Own() { // its hosts watch over a trial by themselves
+	if !f.Own() {
 		return nil
 	}
 	r, err := f.ReadReleases(ctx)
-	if err != nil || r.Trial == nil || c.watched(s) {
-		return err
-	}
-	if r.Trial.Boot != host.Now().Boot {
+	if err == nil && r.Trial != nil && r.Trial.Boot != host.Now().Boot {
 		c.notice(s.Key(), "%s: nobody has watched over the trial of release %d since the host rebooted (orrery up or orrery resume goes on with it)",
 			s.Key(), r.Trial.Release)
 		return nil // its nodes come up first
 	}
-	if err := c.atWork().resumeTrial(ctx, s); err != nil {
-		c.trouble(s.Key(), err)
-	}
-	return c.Call(s).LearnLive(ctx, f)
+	return errors.Join(err, c.Call(s).LearnLive(ctx, f)) // a trial that is over now has changed what is live
 }
 
 // lapses returns the plans of this machine for which nothing waits.
@@ -69,10 +60,15 @@ func (c *Session) lapses(ctx context.Context, just time.Duration) []unattended.L
 
 // mend carries out a plan that is overdue, and has another waited for.
 func (c *Session) mend(ctx context.Context, l *unattended.Lapse) error {
-	if l.Overdue() {
-		return c.Unattended(l.Key).Run(ctx, l.Trigger, "")
+	if !l.Overdue() {
+		return l.Mend(ctx, c.machine())
 	}
-	return l.Mend(ctx, c.machine())
+	err := c.Unattended(l.Key).Run(ctx, l.Trigger, unattended.Late)
+	if problem.Exit(err) == int(problem.Reverted) {
+		c.trouble(l.Key, err) // that is how it was to end
+		return nil
+	}
+	return err
 }
 
 // WaitAgain has each plan of this machine waited for again for which nothing waits. A host does that when another one reaches it.
@@ -94,51 +90,41 @@ func (c *Session) Forgotten(key string) (at time.Time, so bool) {
 	return at, false
 }
 
-// resumeTrial lets a trial be watched again, or ends it if its time is over: nobody has seen then whether the checks held.
+// resumeTrial has a trial watched again on the only host of a site whose nodes are up after a reboot, or of which a former version has stored no plan. What is left
+// of its time goes by the clock of this boot.
 func (c *Session) resumeTrial(ctx context.Context, s *site.Site) error {
-	f, err := c.Bare(ctx, s)
+	f, err := c.Hosts(ctx, s)
 	if err != nil || !f.Own() { // other hosts watch over a trial by themselves
 		return err
 	}
 	r, err := f.ReadReleases(ctx)
-	if err != nil || r.Trial == nil || r.Switch != nil || c.watched(s) { // somebody switches now, or will be told that a switch was cut short
+	if err != nil || r.Trial == nil || r.Switch != nil { // somebody switches now, or will be told that a switch was cut short
 		return err
 	}
 	now := host.Now()
-	if left := r.Trial.Left(now); left > 0 {
-		return c.watchAgain(ctx, s, now, left)
-	}
-	t, err := c.newChange(ctx, s)
-	if err != nil || t.before.Trial == nil {
-		return err
-	}
-	err = c.goBack(ctx, s, t, "its time was over while nobody watched over it")
-	if problem.Exit(err) == int(problem.Reverted) {
-		c.trouble(s.Key(), err) // that is how it was to end
+	if _, err := apply.ReadUnattended(c.Dirs, s.Key(), apply.OnTrial); err == nil && r.Trial.Boot == now.Boot {
 		return nil
-	}
-	return err
-}
-
-// watchAgain lets a trial be watched that nobody watches. After a reboot, what is left of its time goes by the clock of this boot.
-func (c *Session) watchAgain(ctx context.Context, s *site.Site, now observe.Moment, left time.Duration) error {
-	f, err := c.Bare(ctx, s)
-	if err != nil {
-		return err
 	}
 	letGo, err := c.atWork().Hold(ctx, s, f)
 	if err != nil {
 		return err
 	}
-	r, err := f.ReadReleases(ctx)
-	if err == nil && r.Trial != nil && r.Trial.Boot != now.Boot {
-		r.Trial.Begin(now, left)
-		err = f.WriteReleases(r)
+	defer letGo()
+	if r, err = f.ReadReleases(ctx); err != nil || r.Trial == nil {
+		return err
 	}
-	letGo()
-	if err != nil || r.Trial == nil {
+	left := r.Trial.Left(now)
+	if left <= 0 {
+		r.Trial.Failed = "its time was over while nobody watched over it"
+	}
+	r.Trial.Begin(now, left)
+	if err := f.WriteReleases(r); err != nil {
 		return err
 	}
 	c.TellTrial(s, r.Trial)
-	return c.watchTrial(ctx, s)
+	if err := c.Call(s).Learn(ctx, f, r.Trial.Back); err != nil {
+		return err
+	}
+	_, err = unattended.SaveRollbackPlans(ctx, c.Call(s), f, r.Trial, f.Sites())
+	return err
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"orrery/internal/apply"
 	"orrery/internal/control"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
@@ -137,10 +138,10 @@ func TestTrial(t *testing.T) {
 	if end, err := d.AwaitTrial(t.Context(), d.site()); err != nil || end.Result != observe.Confirmed {
 		t.Errorf("%+v, %v", end, err)
 	}
-	watch := func() (*observe.TrialEnd, error) {
+	watch := func() error {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		return d.WatchTrial(ctx, d.site())
+		return d.Unattended("toykat").Run(ctx, apply.OnTrial, "")
 	}
 	back := func() {
 		t.Helper()
@@ -150,20 +151,17 @@ func TestTrial(t *testing.T) {
 	}
 	back()
 	on(control.SwitchOptions{Within: time.Millisecond})
-	end, err = watch()
-	d.must(err)
-	if end.Result != observe.Confirmed {
-		t.Errorf("it ended with %+v", end)
+	d.must(watch())
+	if end, err := d.Confirm(t.Context(), d.site(), "by hand"); err != nil || end.Why != "its health checks held" {
+		t.Errorf("it ended with %+v, %v", end, err)
 	}
 	back()
 	on(control.SwitchOptions{Within: time.Millisecond, ByHand: true})
-	_, err = watch()
-	d.wantExit(err, problem.Reverted, "nobody confirmed it")
+	d.wantExit(watch(), problem.Reverted, "nobody confirmed it")
 	d.wantLive(0)
 	on(control.SwitchOptions{Within: hour})
 	d.sick = true
-	_, err = watch()
-	d.wantExit(err, problem.Reverted, "web")
+	d.wantExit(watch(), problem.Reverted, "web")
 	d.sick = false
 	d.wantLive(0)
 	_, err = d.Confirm(t.Context(), d.site(), "by hand")

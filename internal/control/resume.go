@@ -9,7 +9,6 @@ import (
 	"orrery/internal/apply"
 	"orrery/internal/control/register"
 	"orrery/internal/control/unattended"
-	"orrery/internal/host/schedule"
 	"orrery/internal/observe"
 	"orrery/internal/phrase"
 	"orrery/internal/problem"
@@ -63,15 +62,6 @@ func (c *Session) ResumeSite(ctx context.Context, m register.Marker) (*site.Site
 		err = problem.New(problem.Failed, "site %s was not brought up", m.Key()).At(filepath.Join(m.Dir, "site.toml"))
 	}
 	return s, r, err
-}
-
-// watchTrial lets a process watch over a trial, whatever becomes of this one.
-func (c *Session) watchTrial(ctx context.Context, s *site.Site) error {
-	args, err := c.SameSite("trial")
-	if err != nil {
-		return err
-	}
-	return c.machine().Later(ctx, schedule.Job{Name: trialName(s), Args: args})
 }
 
 // TellTrial says how a trial will end.

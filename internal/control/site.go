@@ -76,19 +76,6 @@ func (c *Session) Absolute() (string, error) {
 	return filepath.Abs(dir)
 }
 
-// SameSite gives the command line of another verb for this site.
-func (c *Session) SameSite(verb ...string) ([]string, error) {
-	dir, err := c.Absolute()
-	if err != nil {
-		return nil, err
-	}
-	args := []string{"-C", dir, "--force"}
-	if c.Twin != "" {
-		args = append(args, "--twin", c.Twin)
-	}
-	return append(args, verb...), nil
-}
-
 // markUp notes that a site was brought up on this machine.
 func (c *Session) markUp(s *site.Site) error {
 	if !hosts.Near(s) {

@@ -157,18 +157,14 @@ func (t *change) run(ctx context.Context) (*Switched, error) {
 			if err := t.Call(t.site).Learn(ctx, t.hosts, live); err != nil {
 				return nil, err
 			}
-			if hosts = slices.Clone(hosts); len(hosts) > 1 || t.apart() { // what is taken back on one of them is still under way on others
+			if hosts = slices.Clone(hosts); len(hosts) > 1 || t.trial != nil { // what is taken back on one of them is still under way on others
 				intent := t.intent(live)
 				for i := range hosts {
 					hosts[i].Releases.Switch = intent
 				}
 			}
-			begins := t.trial
-			if t.apart() { // when all hosts can go back by themselves
-				begins = nil
-			}
 			p, err := release.Switch(t.site, hosts, release.Goal{
-				To: t.to, Releases: t.hosts.Sites(), Trial: begins, Holds: t.apart(), Back: t.back, Ended: trial.WentBack(t.before.Trial, t.back, t.why),
+				To: t.to, Releases: t.hosts.Sites(), Holds: t.trial != nil, Back: t.back, Ended: trial.WentBack(t.before.Trial, t.back, t.why),
 			})
 			if err == nil && maps.Equal(live, t.to) && onlyRecords(p) {
 				p.Steps = nil
@@ -186,9 +182,9 @@ func (t *change) run(ctx context.Context) (*Switched, error) {
 			if err := t.hosts.Meet(ctx); err != nil {
 				return err
 			}
-			return t.intend(ctx, live)
+			return t.intend(live)
 		},
-		After: t.beginApart,
+		After: t.beginTrial,
 	}
 	began := time.Now()
 	result, err := j.Run(ctx)
@@ -252,21 +248,15 @@ func liveNow(hosts []observe.Host, of map[string]int) map[string]int {
 }
 
 // intend takes down where the set is to end, before anything is done.
-func (t *change) intend(ctx context.Context, live map[string]int) error {
+func (t *change) intend(live map[string]int) error {
 	r := t.before
 	r.Switch = t.intent(live)
-	if err := t.hosts.WriteReleases(r); err != nil || t.trial == nil || t.apart() {
-		return err
-	}
-	return t.watchTrial(ctx, t.site) // before the trial begins, lest it begin and nobody watch
+	return t.hosts.WriteReleases(r)
 }
 
-// apart reports whether a trial begins that each host watches over by itself, without the site directory.
-func (t *change) apart() bool { return t.trial != nil && !t.hosts.Own() }
-
-// beginApart lets such a trial begin.
-func (t *change) beginApart(ctx context.Context) error {
-	if !t.apart() {
+// beginTrial has hosts watch over the trial, each by what it has stored, and begins it.
+func (t *change) beginTrial(ctx context.Context) error {
+	if t.trial == nil {
 		return nil
 	}
 	t.hosts.ForgetLive()

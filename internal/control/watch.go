@@ -3,14 +3,10 @@ package control
 import (
 	"context"
 	"errors"
-	"fmt"
-	"syscall"
 	"time"
 
 	"orrery/internal/apply"
 	"orrery/internal/control/hosts"
-	"orrery/internal/control/trial"
-	"orrery/internal/control/unattended"
 	"orrery/internal/host"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
@@ -20,45 +16,6 @@ import (
 // watched reports whether somebody watches over a trial of a site.
 func (c *Session) watched(s *site.Site) bool {
 	return host.Held(apply.WatchLock(c.Dirs, s.Key(), apply.OnTrial))
-}
-
-// WatchTrial watches over a trial until it is over, and ends it when it is to end. It gives how it ended.
-func (c *Session) WatchTrial(ctx context.Context, s *site.Site) (*observe.TrialEnd, error) {
-	lock, err := unattended.TakeWatch(ctx, c.Dirs, s.Key(), apply.OnTrial, c.Holder())
-	if err != nil {
-		return nil, err
-	}
-	defer lock.Release()
-	w := &trial.Watch{
-		Look: func() (observe.Releases, error) {
-			f, err := c.Bare(ctx, s)
-			if err != nil {
-				return observe.Releases{}, err
-			}
-			return f.ReadReleases(ctx)
-		},
-		Lives: func(pid int) bool { return syscall.Kill(pid, 0) == nil },
-		Sick:  func(ctx context.Context, nodes []string) (string, error) { return c.sick(ctx, s, nodes) },
-		Confirm: func(ctx context.Context) error {
-			_, err := c.atWork().Confirm(ctx, s, "its health checks held")
-			return err
-		},
-		GoBack: func(ctx context.Context, why string) error {
-			t, err := c.newChange(ctx, s)
-			if err != nil || t.before.Trial == nil {
-				return err
-			}
-			return c.goBack(ctx, s, t, why)
-		},
-		Now:  host.Now,
-		Wait: func(ctx context.Context, d time.Duration) { _ = host.Pause(ctx, d) },
-		Say:  func(err error) { c.trouble(s.Key(), err) },
-	}
-	end, err := w.Run(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return hosts.Verdict(s, end)
 }
 
 // AwaitTrial waits for the end of a trial, and gives how it ended. That it has failed on one of several hosts, each of which watches
@@ -87,21 +44,6 @@ func (c *Session) AwaitTrial(ctx context.Context, s *site.Site) (*observe.TrialE
 
 // awaitInterval is how often the hosts are asked whether a trial is over.
 const awaitInterval = time.Second
-
-// sick names a node that is not healthy, and why; "": all are.
-func (c *Session) sick(ctx context.Context, s *site.Site, nodes []string) (string, error) {
-	all, err := c.Status(ctx, s, nodes)
-	if err != nil {
-		return "", err
-	}
-	all.CheckHealth(ctx)
-	for _, r := range all.Nodes {
-		if !r.Quarantine && !r.Good() {
-			return fmt.Sprintf("node %s is %s, %s %s", r.Node, r.State, r.Health, r.Detail), nil
-		}
-	}
-	return "", nil
-}
 
 // goBack ends a trial with the return to what was live before it. Somebody who is at work is waited for.
 func (c *Session) goBack(ctx context.Context, s *site.Site, t *change, why string) error {

@@ -45,7 +45,7 @@ func SaveBootPlans(ctx context.Context, c *hosts.Call, f *apply.Fleet, look func
 	})
 }
 
-type boot struct{ always }
+type boot struct{ planned }
 
 func (boot) Name() string { return apply.AtBoot }
 

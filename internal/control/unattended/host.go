@@ -14,6 +14,8 @@ import (
 
 	"orrery/internal/apply"
 	"orrery/internal/control/here"
+	"orrery/internal/control/hosts"
+	"orrery/internal/control/register"
 	"orrery/internal/hook"
 	"orrery/internal/host"
 	"orrery/internal/host/schedule"
@@ -23,6 +25,7 @@ import (
 	"orrery/internal/secret"
 	"orrery/internal/site"
 	"orrery/internal/site/check"
+	"orrery/internal/site/sitefile"
 	"orrery/internal/site/spec"
 	"orrery/internal/waits"
 )
@@ -44,7 +47,8 @@ func (h *Host) Run(ctx context.Context, trigger, part string) error {
 	if err := h.Machine.Allowed(); err != nil {
 		return err
 	}
-	if _, err := keyed(h.Key); err != nil {
+	_, err := keyed(h.Key)
+	if err != nil {
 		return err
 	}
 	t := find(trigger)
@@ -57,7 +61,35 @@ func (h *Host) Run(ctx context.Context, trigger, part string) error {
 		return err
 	}
 	h.host = h.Machine.Host(h.plan.Host, h.Key, own{secret.NewKeyring(&site.Site{Name: h.Key}, h.Dirs), h})
+	if h.plan.Dir != "" {
+		if h.host, err = h.beside(ctx); err != nil {
+			return err
+		}
+	}
 	return t.Run(ctx, h, part)
+}
+
+// beside returns the host with its site beside it, as whoever has the site directory does: it has what secrets of the site are not kept by the host.
+func (h *Host) beside(ctx context.Context) (apply.Host, error) {
+	s, err := sitefile.Load(h.plan.Dir)
+	if _, name, twin := strings.Cut(h.Key, "."); err == nil && twin {
+		s, err = register.Register{Dirs: h.Dirs}.AsTwin(s, name, 0)
+	}
+	if err != nil {
+		return apply.Host{}, err
+	}
+	if s.Key() != h.Key || len(hosts.Elsewhere(s)) > 0 {
+		return apply.Host{}, problem.New(problem.Surprise, "site %s is another one now, or has other hosts", h.Key).At(h.plan.Dir).Try("%s", h.instead())
+	}
+	c := &hosts.Call{Machine: h.Machine, Dirs: h.Dirs, Site: s, Dir: h.plan.Dir, Links: &hosts.Links{}, Notice: func(format string, args ...any) { h.Say(fmt.Errorf(format, args...)) }}
+	f, _, err := c.Bare(ctx)
+	if err == nil {
+		err = c.Learn(ctx, f, h.plan.Intent.To)
+	}
+	if err != nil {
+		return apply.Host{}, err
+	}
+	return f.All[0].Host, nil
 }
 
 // read reads the plan, which the control host may replace at any time.

@@ -14,12 +14,16 @@ import (
 // Punctual is how late what waits for a time may be: it is at work then.
 const Punctual = 15 * time.Second
 
+// Late is the part of a plan that is overdue, and that nothing has waited for: all of it, and what was to be seen by then has not been.
+const Late = "late"
+
 // A Lapse is a plan of this machine that something should wait for and nothing does: a process was killed, or the machine was off.
 type Lapse struct {
 	apply.Planned
-	At time.Time // at which it was to be carried out, or zero if a process watches
+	At time.Time // when the plan is due at the latest, or zero if that is not for this host to say
 
-	job schedule.Job
+	job     schedule.Job
+	watched bool // and not waited for
 }
 
 // Overdue reports whether the time of the plan is over.
@@ -39,8 +43,8 @@ func Lapses(ctx context.Context, m here.Machine, dirs host.Dirs, just time.Durat
 		switch {
 		case err != nil:
 			trouble(planned.Key, err)
-		case !so || l.Overdue() && time.Since(l.At) < just:
-		case l.At.IsZero() || !slices.ContainsFunc(pending, func(p schedule.Pending) bool { return p.Name == l.job.Name }):
+		case !so || !l.watched && l.Overdue() && time.Since(l.At) < just:
+		case l.watched || !slices.ContainsFunc(pending, func(p schedule.Pending) bool { return p.Name == l.job.Name }):
 			all = append(all, l)
 		}
 	}
@@ -61,6 +65,6 @@ func lapsed(ctx context.Context, h *Host, trigger string) (l Lapse, so bool, err
 	if !once || p.Watch && host.Held(apply.WatchLock(h.Dirs, h.Key, trigger)) {
 		return l, false, nil
 	}
-	over, err := t.Over(ctx, h)
-	return Lapse{apply.Planned{Key: h.Key, Trigger: trigger}, p.At, job}, !over, err
+	at, over, err := t.Due(ctx, h, &p)
+	return Lapse{apply.Planned{Key: h.Key, Trigger: trigger}, at, job, p.Watch}, !over, err
 }

@@ -46,7 +46,7 @@ func SaveMirrorPlans(ctx context.Context, c *hosts.Call, f *apply.Fleet, mirrors
 	})
 }
 
-type mirror struct{ always }
+type mirror struct{ planned }
 
 func (mirror) Name() string { return apply.OnMirror }
 

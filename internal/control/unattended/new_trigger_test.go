@@ -53,7 +53,7 @@ func (m *machine) Cancel(name string) error {
 }
 
 // lost is a trigger that there is not: another host does not answer any more. It does the steps of its plan.
-type lost struct{ always }
+type lost struct{ planned }
 
 func (lost) Name() string { return "lost-host" }
 

@@ -1,6 +1,7 @@
 package unattended
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,6 +61,9 @@ func SaveRollbackPlans(ctx context.Context, c *hosts.Call, f *apply.Fleet, t *ob
 	}
 	return r, f.Each(func(i int, h *apply.Steered) error {
 		w := apply.UnattendedPlan{Trigger: apply.OnTrial, Host: h.Name, Watch: true, Intent: &observe.Switch{To: t.Back, End: t.Back, Who: t.Who, Since: ended.When, Alone: true}}
+		if len(hosts.Elsewhere(c.Site)) == 0 {
+			w.Dir = c.Dir
+		}
 		var err error
 		if w.Steps, err = encoded(h, apply.StepsOn(p, h.Name), live); err != nil {
 			return err
@@ -86,30 +90,38 @@ func SaveRollbackPlans(ctx context.Context, c *hosts.Call, f *apply.Fleet, t *ob
 // failures is how often in a row a check fails before that is taken down.
 const failures = 3
 
-type trial struct{ always }
+type trial struct{}
 
 func (trial) Name() string { return apply.OnTrial }
 
-// Over reports whether no release is on trial any more: the plan of the last trial is kept.
-func (trial) Over(_ context.Context, h *Host) (bool, error) {
-	r, err := h.Machine.Host("local", h.Key, nil).Releases.Read(context.Background())
-	return r.Trial == nil, err
+// Due returns when the time of the trial is over, if no other host has part in it. The plan of the last trial is kept. After a reboot, nodes come up first.
+func (trial) Due(ctx context.Context, h *Host, p *apply.UnattendedPlan) (at time.Time, over bool, err error) {
+	r, err := h.Machine.Host("local", h.Key, nil).Releases.Read(ctx)
+	if err != nil || r.Trial == nil || p.Dir == "" {
+		return at, r.Trial == nil, err
+	}
+	now := host.Now()
+	return now.Calendar.Add(r.Trial.Left(now)), r.Trial.Boot != now.Boot, nil
 }
 
-// Run watches until the trial is over. The host goes back when its time is over, unless the host has been told by then that the release is confirmed. If a check
-// fails, the host notes that, for the control host that would confirm: it does not go back before the others do. An error says that the trial has not ended well.
-func (trial) Run(ctx context.Context, h *Host, _ string) error {
+// Run watches until the trial is over. A host of several goes back when the time is over, unless it has been told by then that the release is confirmed. If a
+// check fails, it notes that, for the control host that would confirm: it does not go back before the others do. The only host of a site goes back at once, and
+// confirms the release if its checks hold. An error says that the trial has not ended well.
+func (trial) Run(ctx context.Context, h *Host, part string) error {
 	lock, err := TakeWatch(ctx, h.Dirs, h.Key, apply.OnTrial, h.holder())
 	if err != nil {
 		return err
 	}
 	defer lock.Release()
 	o := &ordeal{Host: h}
+	if part == Late {
+		o.missed = "its time was over while nobody watched over it"
+	}
 	w := &watching.Watch{
 		Look:    func() (observe.Releases, error) { return h.host.Releases.Read(ctx) },
 		Lives:   func(int) bool { return host.Held(h.Dirs.Lock(h.Key)) }, // of the control host, only the lock is here
 		Sick:    o.look,
-		Confirm: func(context.Context) error { return errors.New("nobody has confirmed it") },
+		Confirm: o.confirm,
 		GoBack:  o.goBack,
 		Now:     host.Now,
 		Wait:    func(ctx context.Context, d time.Duration) { _ = host.Pause(ctx, d) },
@@ -129,39 +141,84 @@ func (trial) Run(ctx context.Context, h *Host, _ string) error {
 // An ordeal is a trial that a host watches over.
 type ordeal struct {
 	*Host
-	bad int // rounds in a row in which a check failed
+	bad    int    // rounds in a row in which a check failed
+	missed string // why nobody has seen whether the checks held
 }
 
-// look tries the checks of what is on trial here. It never says that the host is to go back: that is for the time to say.
+// look tries the checks of what is on trial here, and returns what the only host of a site goes back for. A host of several never goes back for it: that is for
+// the time to say.
 func (o *ordeal) look(ctx context.Context, _ []string) (string, error) {
 	r, err := o.host.Releases.Read(ctx)
-	if err != nil || r.Trial == nil || r.Trial.Failed != "" {
+	if err != nil || r.Trial == nil {
 		return "", nil //nolint:nilerr // the next round sees
 	}
-	left := r.Trial.Left(host.Now())
 	if err := o.read(apply.OnTrial); err != nil {
 		o.Say(err)
 		return "", nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, max(left, time.Second))
-	defer cancel()
+	if missed := cmp.Or(r.Trial.Failed, o.missed); missed != "" {
+		return o.alone(missed), nil
+	}
+	if o.plan.Dir == "" {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, max(r.Trial.Left(host.Now()), time.Second))
+		defer cancel()
+	}
+	sick := o.sick(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return "", nil
+	case sick == "":
+		o.bad = 0
+	default:
+		if o.bad++; o.bad >= failures && o.plan.Dir == "" {
+			o.fail(ctx, sick)
+		}
+	}
+	return o.alone(sick), nil
+}
+
+// alone returns what is said if no other host has part in the trial.
+func (o *ordeal) alone(what string) string {
+	if o.plan.Dir == "" {
+		return ""
+	}
+	return what
+}
+
+// sick returns why a node on trial is not as it shall be, or "".
+func (o *ordeal) sick(ctx context.Context) string {
 	for _, w := range o.plan.Checks {
 		in, err := o.host.Nodes.Runner(w.Node)
 		if err == nil {
 			err = role.Probe(ctx, in, w.Duties)
 		}
-		if ctx.Err() != nil {
-			return "", nil
-		}
 		if err != nil {
-			if o.bad++; o.bad >= failures {
-				o.fail(ctx, fmt.Sprintf("node %s is unhealthy: %v", w.Node.Name, err))
-			}
-			return "", nil
+			return fmt.Sprintf("node %s is unhealthy: %v", w.Node.Name, err)
 		}
 	}
-	o.bad = 0
-	return "", nil
+	return ""
+}
+
+// confirm ends the trial on the only host of a site, where all checks have held.
+func (o *ordeal) confirm(ctx context.Context) error {
+	const why = "its health checks held"
+	letGo, err := o.await(ctx)
+	if err != nil {
+		return err
+	}
+	defer letGo()
+	r, err := o.host.Releases.Read(ctx)
+	if err != nil || r.Trial == nil {
+		return err
+	}
+	number := r.Trial.Release
+	r.Confirm(number)
+	r.Ended, r.Trial = watching.End(r.Trial, observe.Confirmed, why), nil
+	if err := o.host.Releases.Write(r); err != nil {
+		return err
+	}
+	return errors.Join(o.noteOn(o.host, fmt.Sprintf("release %d is confirmed (%s)", number, why)), o.tell(ctx))
 }
 
 // fail takes down that the release is not to be confirmed. What is on record is the same of a name as before: it is of this host only.
@@ -182,7 +239,7 @@ func (o *ordeal) fail(ctx context.Context, why string) {
 }
 
 // goBack goes back from the trial with what is on this host. Whoever is at work is waited for, and may have ended it.
-func (o *ordeal) goBack(ctx context.Context, _ string) error {
+func (o *ordeal) goBack(ctx context.Context, why string) error {
 	letGo, err := o.await(ctx)
 	if err != nil {
 		return err
@@ -209,6 +266,9 @@ func (o *ordeal) goBack(ctx context.Context, _ string) error {
 		if s.Kind == plan.CommitSwitch { // of what is here, and of what other hosts will have here
 			is := *s.Releases
 			is.Staged, is.ID, is.Past = r.Staged, r.ID, r.Past
+			if o.plan.Dir != "" { // else all hosts say the same
+				is.Ended = watching.End(r.Trial, observe.Reverted, why)
+			}
 			s.Releases = &is
 		}
 	}
@@ -221,7 +281,7 @@ func (o *ordeal) goBack(ctx context.Context, _ string) error {
 	return nil
 }
 
-// tell lets the hooks of the site know that this host has gone back. Of several hosts, each says so of itself: none knows whether others could.
+// tell lets the hooks of the site know how the trial has ended. Of several hosts, each says so of itself: none knows whether others could.
 func (o *ordeal) tell(ctx context.Context) error {
 	r, err := o.host.Releases.Read(ctx)
 	if err != nil || r.Ended == nil {

@@ -24,8 +24,9 @@ type Trigger interface {
 	Name() string
 	// Run carries out the plan that the host has, or a part of it.
 	Run(ctx context.Context, h *Host, part string) error
-	// Over reports whether there is nothing to wait for any more, although the host has a plan.
-	Over(ctx context.Context, h *Host) (bool, error)
+	// Due returns when a plan is carried out at the latest, or zero if that is not for this host to say. Over reports that there is nothing to wait for,
+	// although the host has the plan.
+	Due(ctx context.Context, h *Host, p *apply.UnattendedPlan) (at time.Time, over bool, err error)
 }
 
 // Triggers are all of them.
@@ -39,10 +40,12 @@ func find(name string) Trigger {
 	return Triggers[i]
 }
 
-// always is a trigger whose plans are never over.
-type always struct{}
+// planned is a trigger whose plans say when they are due.
+type planned struct{}
 
-func (always) Over(context.Context, *Host) (bool, error) { return false, nil }
+func (planned) Due(_ context.Context, _ *Host, p *apply.UnattendedPlan) (time.Time, bool, error) {
+	return p.At, false, nil
+}
 
 // watchTimeout is how long a process that is to watch waits for its lock: one that only asks whether the lock is held holds it for a moment.
 const watchTimeout = 5 * time.Second
