@@ -1,15 +1,12 @@
 package cli
 
 import (
-	"context"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"orrery/internal/apply"
 	"orrery/internal/control/guard"
 	"orrery/internal/hook"
-	"orrery/internal/site"
 )
 
 // The verbs in this file are begun by Orrery itself, and not by its users.
@@ -30,26 +27,6 @@ func (a *app) thawVerb() *cobra.Command {
 		Short: "Wait until the process that froze these nodes has ended, and let them go on if it did not",
 		RunE:  func(c *cobra.Command, nodes []string) error { return guard.Thaw(c.Context(), a.Dirs, a.in, nodes) },
 	}
-}
-
-// trialVerb watches over a trial that a former version has begun.
-func (a *app) trialVerb() *cobra.Command {
-	key := ""
-	watch := a.onSite(func(ctx context.Context, s *site.Site, _ []string) error {
-		return a.Unattended(s.Key()).Run(ctx, apply.OnTrial, "")
-	})
-	c := &cobra.Command{
-		Use: "trial", Hidden: true, Args: cobra.NoArgs,
-		Short: "Watch over the release that is on trial until it is confirmed or goes back",
-		RunE: func(c *cobra.Command, args []string) error {
-			if key != "" {
-				return a.Unattended(key).Run(c.Context(), apply.OnTrial, "")
-			}
-			return watch(c, args)
-		},
-	}
-	c.Flags().StringVar(&key, "key", "", "on this host of several: of the site that is known by this")
-	return c
 }
 
 // hostRunVerb carries out what this host has planned for a trigger. It is begun by timers, and by whoever finds that nobody watches.

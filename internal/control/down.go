@@ -68,7 +68,7 @@ func (c *Session) down(ctx context.Context, s *site.Site, f *apply.Fleet, chosen
 	if len(f.Unknown) > 0 {
 		return result, nil // what there may be of it keeps its record
 	}
-	if err := c.forgetLive(ctx, s, f); err != nil {
+	if err := forgetLive(ctx, f); err != nil {
 		return result, err
 	}
 	if hosts.Near(s) {

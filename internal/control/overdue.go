@@ -2,7 +2,7 @@ package control
 
 import (
 	"context"
-	"errors"
+	"strings"
 	"time"
 
 	"orrery/internal/apply"
@@ -29,12 +29,17 @@ func (c *Session) catchUp(ctx context.Context, s *site.Site, f *apply.Fleet) err
 	if err := c.AllowedOn(s); err != nil {
 		return err
 	}
+	ended := false // a trial of the site
 	for _, l := range c.lapses(ctx, unattended.Punctual) {
-		if err := c.mend(ctx, &l); err != nil {
+		switch err := c.mend(ctx, &l); {
+		case err != nil:
 			c.trouble(l.Key, err)
-		} else if l.Key == s.Key() && l.Trigger == apply.AtExpiry && l.Overdue() && f.Own() {
+		case l.Key != s.Key() || !l.Overdue() || !f.Own():
+		case l.Trigger == apply.AtExpiry:
 			return problem.New(problem.Surprise, "twin %s expired at %s; it is gone", s.Twin, phrase.Clock(l.At)).At(s.Key()).
 				Try("orrery twin create makes another")
+		default:
+			ended = true
 		}
 	}
 	if r, known := c.Known[s.Key()]; known && !r.Expires.IsZero() && time.Now().After(r.Expires) {
@@ -50,7 +55,10 @@ func (c *Session) catchUp(ctx context.Context, s *site.Site, f *apply.Fleet) err
 			s.Key(), r.Trial.Release)
 		return nil // its nodes come up first
 	}
-	return errors.Join(err, c.Call(s).LearnLive(ctx, f)) // a trial that is over now has changed what is live
+	if err != nil || !ended {
+		return err
+	}
+	return c.Call(s).LearnLive(ctx, f)
 }
 
 // lapses returns the plans of this machine for which nothing waits.
@@ -82,6 +90,9 @@ func (c *Session) WaitAgain(ctx context.Context) {
 
 // Forgotten returns when a twin expires, if nothing waits for that.
 func (c *Session) Forgotten(key string) (at time.Time, so bool) {
+	if !strings.Contains(key, ".") {
+		return at, false
+	}
 	for _, l := range c.lapses(context.Background(), unattended.Punctual) {
 		if l.Planned == (apply.Planned{Key: key, Trigger: apply.AtExpiry}) {
 			return l.At, true

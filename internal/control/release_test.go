@@ -11,6 +11,7 @@ import (
 
 	"orrery/internal/apply"
 	"orrery/internal/control"
+	"orrery/internal/engine"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -161,8 +162,29 @@ func TestTrial(t *testing.T) {
 	d.wantLive(0)
 	on(control.SwitchOptions{Within: hour})
 	d.sick = true
-	d.wantExit(watch(), problem.Reverted, "web")
+	d.wantExit(watch(), problem.Reverted, "node web", "is unhealthy")
 	d.sick = false
+	d.wantLive(0)
+
+	// A node that stands still is ill, too.
+	on(control.SwitchOptions{Within: hour})
+	nodes, err := d.of("toykat").List(t.Context(), "toykat")
+	d.must(err)
+	for i := range nodes {
+		if n := &nodes[i]; n.Name == "web1" && n.Release == 700 {
+			d.must(d.of("toykat").Stop(t.Context(), engine.RefOf(&n.Node)))
+		}
+	}
+	d.wantExit(watch(), problem.Reverted, "node web1 does not run")
+	d.wantLive(0)
+
+	// A site directory that cannot be read keeps nothing from going back.
+	on(control.SwitchOptions{Within: time.Millisecond, ByHand: true})
+	text, err := os.ReadFile(filepath.Join(d.dir, "site.toml"))
+	d.must(err)
+	d.write("site.toml", "[")
+	d.wantExit(watch(), problem.Reverted, "nobody confirmed it")
+	d.write("site.toml", string(text))
 	d.wantLive(0)
 	_, err = d.Confirm(t.Context(), d.site(), "by hand")
 	d.wantExit(err, problem.Reverted)

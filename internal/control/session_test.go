@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"orrery/internal/apply"
 	"orrery/internal/control"
 	"orrery/internal/control/way"
 	"orrery/internal/engine"
@@ -211,6 +212,12 @@ func TestForgottenTrial(t *testing.T) {
 	d.up()
 	if waiting, _ := d.Waiting(); len(waiting) != 1 {
 		t.Errorf("%v watch", waiting)
+	}
+	d.must(d.Cancel("trial-toykat"))
+	d.must(os.Remove(apply.UnattendedPath(d.dirs, "toykat", apply.OnTrial))) // as a former version has none
+	d.up()
+	if waiting, _ := d.Waiting(); len(waiting) != 1 {
+		t.Errorf("%v watch without a plan", waiting)
 	}
 	_, err = d.Stage(t.Context(), d.site(), nil, control.StageOptions{Release: 701})
 	d.must(err)

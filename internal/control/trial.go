@@ -49,19 +49,19 @@ func (c *Session) Confirm(ctx context.Context, s *site.Site, why string) (*obser
 	return r.Ended, c.Note(s, "orrery confirm", fmt.Sprintf("release %d is confirmed (%s)", number, why))
 }
 
-// trialName is what the process that watches over a trial is known by.
-func trialName(s *site.Site) string { return "trial-" + s.Key() }
-
 // forgetLive ends what was under way of releases when all nodes of a site have ended, on all of its hosts. Which were live is kept for the next up.
-func (c *Session) forgetLive(ctx context.Context, s *site.Site, f *apply.Fleet) error {
+func forgetLive(ctx context.Context, f *apply.Fleet) error {
 	r, err := f.ReadReleases(ctx)
 	if err != nil || r.Former == nil && r.Switch == nil && r.Trial == nil && r.Ended == nil {
 		return err
 	}
 	r.Active = r.Resting()
 	r.Former, r.Switch, r.Trial, r.Ended = nil, nil, nil, nil
-	if err := f.WriteReleases(r); err != nil || !hosts.Near(s) {
+	if err := f.WriteReleases(r); err != nil {
 		return err
 	}
-	return c.machine().Cancel(trialName(s)) // last: while it is on trial, it is watched
+	return f.Each(func(_ int, h *apply.Steered) error { // last: while it is on trial, it is watched
+		_, err := h.State.SavePlan(ctx, apply.UnattendedPlan{Trigger: apply.OnTrial})
+		return err
+	})
 }

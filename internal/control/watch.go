@@ -5,18 +5,12 @@ import (
 	"errors"
 	"time"
 
-	"orrery/internal/apply"
 	"orrery/internal/control/hosts"
 	"orrery/internal/host"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 )
-
-// watched reports whether somebody watches over a trial of a site.
-func (c *Session) watched(s *site.Site) bool {
-	return host.Held(apply.WatchLock(c.Dirs, s.Key(), apply.OnTrial))
-}
 
 // AwaitTrial waits for the end of a trial, and gives how it ended. That it has failed on one of several hosts, each of which watches
 // over it by itself, lets all go back at once.

@@ -40,6 +40,10 @@ type Host struct {
 
 	host apply.Host
 	plan apply.UnattendedPlan
+
+	// With the site directory of a site that has no other host:
+	call  *hosts.Call
+	fleet *apply.Fleet // nil: there is no such directory, or it cannot be read
 }
 
 // Run carries out what the host has planned for a trigger, or a part of that.
@@ -47,8 +51,7 @@ func (h *Host) Run(ctx context.Context, trigger, part string) error {
 	if err := h.Machine.Allowed(); err != nil {
 		return err
 	}
-	_, err := keyed(h.Key)
-	if err != nil {
+	if _, err := keyed(h.Key); err != nil {
 		return err
 	}
 	t := find(trigger)
@@ -62,34 +65,34 @@ func (h *Host) Run(ctx context.Context, trigger, part string) error {
 	}
 	h.host = h.Machine.Host(h.plan.Host, h.Key, own{secret.NewKeyring(&site.Site{Name: h.Key}, h.Dirs), h})
 	if h.plan.Dir != "" {
-		if h.host, err = h.beside(ctx); err != nil {
-			return err
+		if err := h.load(ctx); err != nil {
+			h.Say(err) // it goes on with what it keeps itself
 		}
 	}
 	return t.Run(ctx, h, part)
 }
 
-// beside returns the host with its site beside it, as whoever has the site directory does: it has what secrets of the site are not kept by the host.
-func (h *Host) beside(ctx context.Context) (apply.Host, error) {
+// load reads the site directory, as the control host does: it has the secrets that the host does not keep, and what it takes to plan anew.
+func (h *Host) load(ctx context.Context) error {
 	s, err := sitefile.Load(h.plan.Dir)
 	if _, name, twin := strings.Cut(h.Key, "."); err == nil && twin {
 		s, err = register.Register{Dirs: h.Dirs}.AsTwin(s, name, 0)
 	}
 	if err != nil {
-		return apply.Host{}, err
+		return err
 	}
 	if s.Key() != h.Key || len(hosts.Elsewhere(s)) > 0 {
-		return apply.Host{}, problem.New(problem.Surprise, "site %s is another one now, or has other hosts", h.Key).At(h.plan.Dir).Try("%s", h.instead())
+		return problem.New(problem.Surprise, "site %s is another one now, or has other hosts", h.Key).At(h.plan.Dir).Try("%s", h.instead())
 	}
 	c := &hosts.Call{Machine: h.Machine, Dirs: h.Dirs, Site: s, Dir: h.plan.Dir, Links: &hosts.Links{}, Notice: func(format string, args ...any) { h.Say(fmt.Errorf(format, args...)) }}
-	f, _, err := c.Bare(ctx)
+	f, _, err := c.Fleet(ctx)
 	if err == nil {
 		err = c.Learn(ctx, f, h.plan.Intent.To)
 	}
-	if err != nil {
-		return apply.Host{}, err
+	if err == nil {
+		h.call, h.fleet, h.host = c, f, f.All[0].Host
 	}
-	return f.All[0].Host, nil
+	return err
 }
 
 // read reads the plan, which the control host may replace at any time.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"orrery/internal/apply"
@@ -38,9 +39,21 @@ func SaveRollbackPlans(ctx context.Context, c *hosts.Call, f *apply.Fleet, t *ob
 	if err != nil {
 		return r, err
 	}
-	seen, err := f.Observe(ctx)
+	plans, err := rollbackPlans(ctx, c, f, t, releases)
 	if err != nil {
 		return r, err
+	}
+	return r, f.Each(func(i int, h *apply.Steered) error {
+		_, err := h.State.SavePlan(ctx, plans[i])
+		return err
+	})
+}
+
+// rollbackPlans plans how each host goes back.
+func rollbackPlans(ctx context.Context, c *hosts.Call, f *apply.Fleet, t *observe.Trial, releases map[int]*site.Site) ([]apply.UnattendedPlan, error) {
+	seen, err := f.Observe(ctx)
+	if err != nil {
+		return nil, err
 	}
 	for i := range seen {
 		seen[i].Releases.Switch, seen[i].Releases.Trial = nil, t
@@ -49,7 +62,7 @@ func SaveRollbackPlans(ctx context.Context, c *hosts.Call, f *apply.Fleet, t *ob
 	ended.When = time.Now().Add(t.Within).UTC().Truncate(time.Second) // the same on all hosts
 	p, err := release.Switch(c.Site, seen, release.Goal{To: t.Back, Releases: releases, Back: true, Ended: ended})
 	if err != nil {
-		return r, err
+		return nil, err
 	}
 	live := func() (*site.Site, error) { // when it is over
 		for _, s := range p.Steps {
@@ -59,7 +72,8 @@ func SaveRollbackPlans(ctx context.Context, c *hosts.Call, f *apply.Fleet, t *ob
 		}
 		return f.Live(ctx, c.Site)
 	}
-	return r, f.Each(func(i int, h *apply.Steered) error {
+	plans := make([]apply.UnattendedPlan, len(f.All))
+	return plans, f.Each(func(i int, h *apply.Steered) error {
 		w := apply.UnattendedPlan{Trigger: apply.OnTrial, Host: h.Name, Watch: true, Intent: &observe.Switch{To: t.Back, End: t.Back, Who: t.Who, Since: ended.When, Alone: true}}
 		if len(hosts.Elsewhere(c.Site)) == 0 {
 			w.Dir = c.Dir
@@ -82,8 +96,8 @@ func SaveRollbackPlans(ctx context.Context, c *hosts.Call, f *apply.Fleet, t *ob
 		if len(w.Checks) > 0 {
 			w.Hooks = hooksOn(c.Site, site.TrialEnded)
 		}
-		_, err = h.State.SavePlan(ctx, w)
-		return err
+		plans[i] = w
+		return nil
 	})
 }
 
@@ -188,7 +202,14 @@ func (o *ordeal) alone(what string) string {
 
 // sick returns why a node on trial is not as it shall be, or "".
 func (o *ordeal) sick(ctx context.Context) string {
+	nodes, err := o.host.Nodes.List(ctx)
+	if err != nil {
+		return "how its nodes are cannot be told: " + err.Error()
+	}
 	for _, w := range o.plan.Checks {
+		if !slices.ContainsFunc(nodes, func(n observe.Node) bool { return n.ID == w.Node.ID && n.Runs() }) {
+			return "node " + w.Node.Name + " does not run"
+		}
 		in, err := o.host.Nodes.Runner(w.Node)
 		if err == nil {
 			err = role.Probe(ctx, in, w.Duties)
@@ -203,6 +224,9 @@ func (o *ordeal) sick(ctx context.Context) string {
 // confirm ends the trial on the only host of a site, where all checks have held.
 func (o *ordeal) confirm(ctx context.Context) error {
 	const why = "its health checks held"
+	if o.plan.Dir == "" {
+		return errors.New("nobody has confirmed it")
+	}
 	letGo, err := o.await(ctx)
 	if err != nil {
 		return err
@@ -218,7 +242,10 @@ func (o *ordeal) confirm(ctx context.Context) error {
 	if err := o.host.Releases.Write(r); err != nil {
 		return err
 	}
-	return errors.Join(o.noteOn(o.host, fmt.Sprintf("release %d is confirmed (%s)", number, why)), o.tell(ctx))
+	if err := o.noteOn(o.host, fmt.Sprintf("release %d is confirmed (%s)", number, why)); err != nil {
+		o.Say(err) // it is confirmed
+	}
+	return o.tell(ctx)
 }
 
 // fail takes down that the release is not to be confirmed. What is on record is the same of a name as before: it is of this host only.
@@ -251,6 +278,13 @@ func (o *ordeal) goBack(ctx context.Context, why string) error {
 	}
 	if err := o.read(apply.OnTrial); err != nil {
 		return err
+	}
+	if o.fleet != nil { // from what there is now
+		plans, err := rollbackPlans(ctx, o.call, o.fleet, r.Trial, o.fleet.Sites())
+		if err != nil {
+			return err
+		}
+		o.plan = plans[0]
 	}
 	if r.Switch == nil || !r.Switch.Alone {
 		r.Switch = o.plan.Intent
