@@ -161,10 +161,16 @@ func (h *Host) notify(ctx context.Context, e hook.Event) error {
 		return err
 	}
 	s.Hooks = h.plan.Hooks
-	e.Who, e.Time = "root", time.Now()
-	some, err := hook.Post(h.Dirs, s, e)
+	e.Who = "root"
+	return Notify(ctx, h.Machine, h.Dirs, s, e)
+}
+
+// Notify lets the hooks of a site know of what was done on this machine.
+func Notify(ctx context.Context, m here.Machine, dirs host.Dirs, s *site.Site, e hook.Event) error {
+	e.Time = time.Now()
+	some, err := hook.Post(dirs, s, e)
 	if err == nil && some {
-		err = h.Machine.Later(ctx, schedule.Job{Name: "hooks-" + s.Key(), Args: []string{"hook", s.Key()}})
+		err = m.Later(ctx, schedule.Job{Name: "hooks-" + s.Key(), Args: []string{"hook", s.Key()}})
 	}
 	if err != nil {
 		err = problem.New(problem.Failed, "the hooks of site %s cannot be notified of %s", s.Name, e.Event).Because(err)
