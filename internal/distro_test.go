@@ -22,7 +22,7 @@ var wordsOfHosts = map[string]string{
 	"internal/host/qemu":               "cures on the host",
 	"internal/host/xl":                 "cures on the host",
 	"internal/volume":                  "timers of the host, and cures on it",
-	"internal/host/later":              "timers of the host",
+	"internal/host/schedule":           "timers of the host",
 	"internal/mirror":                  "the archive that it makes is one for apt",
 	"internal/cli":                     "help and examples",
 	"internal/control/logs":            "the journal that nodes are asked for",

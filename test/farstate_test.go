@@ -119,5 +119,5 @@ func TestFarState(t *testing.T) {
 	says(2, marks, "2 kept\n2 lost\nstatus 0")
 	says(1, "sha256sum -c /root/sum && ! ls -d "+kept+"/../restore", "status 0")
 	t.Logf("backups took %s", time.Since(began).Round(100*time.Millisecond))
-	says(2, "orrery down && ! ls "+kept+"/../mirroring.json", "status 0")
+	says(2, "orrery down && ! ls "+kept+"/../unattended/mirror.json", "status 0")
 }

@@ -58,7 +58,7 @@ func TestFarTwin(t *testing.T) {
 	says(1, "orrery --twin dev exec a -- ping -c1 -W5 "+hosts.AddressOf(2)+" && orrery --twin dev exec b -- ping -c1 -W5 "+hosts.AddressOf(1), "status 0") // each host is the way out of its nodes
 
 	// Nobody waits on the second host, whose time is over: whoever reaches it lets it end what it has.
-	says(2, "/bin/kill -9 -- -$(grep -o '\"pid\":[0-9]*' /run/orrery/later/expiry-it-fartw.dev | cut -d: -f2); sed -i 's/\"expires\": *\"20/\"expires\": \"19/' /var/lib/orrery/sites/it-fartw.dev/twin.json", "status 0")
+	says(2, "/bin/kill -9 -- -$(grep -o '\"pid\":[0-9]*' /run/orrery/later/expiry-it-fartw.dev | cut -d: -f2); cd /var/lib/orrery/sites/it-fartw.dev; sed -i 's/\"\\(expires\\|at\\)\": *\"20/\"\\1\": \"19/' twin.json unattended/expiry.json", "status 0")
 	says(1, "orrery --twin dev status", "different records", "status 6")
 	says(2, "for i in $(seq 200); do [ -e /var/lib/orrery/sites/it-fartw.dev ] || break; sleep 0.1; done; orrery twin ls; ip -br link | grep -c orb", "sv1", "1 of 1 run", "\n1\n")
 	says(2, "orrery twin destroy dev", "Twin dev of it-fartw is gone", "status 0")

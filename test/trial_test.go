@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"orrery/internal/host"
-	"orrery/internal/host/later"
+	"orrery/internal/host/schedule"
 )
 
 // watchers gives the processes of the program that are at work on this site directory now.
@@ -23,7 +23,7 @@ func (s *site) watchers() []int {
 	for _, path := range glob("/proc/[0-9]*/cmdline") {
 		text, _ := os.ReadFile(path)
 		args := strings.Split(string(text), "\x00")
-		if slices.Contains(args, s.dir) && slices.Contains(args, "trial") {
+		if slices.Contains(args, s.name) && slices.Contains(args, "trial") {
 			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
 			all = append(all, pid)
 		}
@@ -122,7 +122,7 @@ timeout = "1s"
 	s.run("switch", "--release", "701", "--confirm-within", "10m").want(12)
 	s.sh("web1", "touch /root/sick")
 	s.trialOver(time.Minute)
-	s.run("confirm").want(13, "release 701 has gone back: node web1 is running, unhealthy")
+	s.run("confirm").want(13, "release 701 has gone back: node web1 is unhealthy")
 	s.wantLive(0)
 	if took := time.Since(began); took > 2*time.Minute {
 		t.Errorf("it went back only after %s", took)
@@ -276,7 +276,7 @@ func TestTwinForgotten(t *testing.T) {
 	s.do("up")
 	key := s.name + ".f"
 	waiter := func() int {
-		waiting, err := later.List(s.dirs)
+		waiting, err := schedule.List(s.dirs)
 		if err != nil {
 			t.Fatal(err)
 		}

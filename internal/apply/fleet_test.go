@@ -2,7 +2,6 @@ package apply
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -227,14 +226,5 @@ func TestSites(t *testing.T) {
 	}
 	if none := (&Fleet{}); none.Site() != nil || none.Releases() != nil {
 		t.Error("there is a site without hosts")
-	}
-}
-
-// TestBootDigest: a host that does nothing by itself has nothing to compare, and one that does something else has another digest.
-func TestBootDigest(t *testing.T) {
-	one := Boot{Host: "sv1", Steps: []json.RawMessage{[]byte(`{}`)}}
-	two := Boot{Host: "sv1", Steps: []json.RawMessage{[]byte(`{}`), []byte(`{}`)}}
-	if none := (&Boot{Host: "sv1"}).Digest(); none != "" || one.Digest() == "" || one.Digest() == two.Digest() {
-		t.Errorf("%q, %q, %q", none, one.Digest(), two.Digest())
 	}
 }

@@ -79,11 +79,9 @@ type StateHost interface {
 	Cordoned(ctx context.Context) (*observe.Drain, error)
 	// SetCordoned sets that mark, or removes it for nil.
 	SetCordoned(ctx context.Context, mark *observe.Drain) error
-	// KeepWayBack stores what the host needs to go back without the control host when the time of a trial is over, and starts the process that
-	// watches over that.
-	KeepWayBack(ctx context.Context, w WayBack) error
-	// KeepBoot stores what the host does after a reboot.
-	KeepBoot(ctx context.Context, b Boot) error
+	// SavePlan stores what the host does without the control host, in the place of its former plan for that trigger, and sees to it that the host
+	// does it. An empty plan ends the former one. It returns what a user should know of how the host runs it.
+	SavePlan(ctx context.Context, p UnattendedPlan) (notes []string, err error)
 	// Forget removes all that the host keeps of the site, of which nothing may be there any more that somebody could miss. It returns what of
 	// Orrery's is left, and where.
 	Forget(ctx context.Context) (left []string, err error)

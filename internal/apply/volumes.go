@@ -3,12 +3,10 @@ package apply
 import (
 	"context"
 	"io"
-	"path/filepath"
 	"time"
 
 	"orrery/internal/host"
 	"orrery/internal/problem"
-	"orrery/internal/site"
 	"orrery/internal/site/spec"
 	"orrery/internal/volume"
 )
@@ -19,8 +17,6 @@ type VolumeHost interface {
 	Describe(ctx context.Context, of []Directory) ([]Contents, error)
 	// Mirror brings the mirrors of directories up to date, as the host reaches these. Each is told of when it has been tried, also if that failed, which is an error, too.
 	Mirror(ctx context.Context, of []Directory, with MirrorRun, each func(volume.Mirrored)) error
-	// KeepMirrors lets the host bring mirrors of its own volumes up to date by itself, again and again, or no more. It gives what a user should know of that.
-	KeepMirrors(ctx context.Context, m Mirrors) (notes []string, err error)
 	// Verify compares directories with their mirrors.
 	Verify(ctx context.Context, of []Directory) ([][]volume.Deviation, error)
 	// Adoptions gives what a node is to take over there from another. That there is no such data is a Usage problem.
@@ -98,18 +94,6 @@ type Contents struct {
 	Last  *volume.Mirrored `json:"last,omitempty"` // how its mirror was brought up to date; nil: it never was
 	Next  time.Time        `json:"next,omitzero"`  // when it will be, by itself
 	Idle  string           `json:"idle,omitempty"` // why it will not, although the site file says so
-}
-
-// Mirrors are the directories of a site, on whichever host they are, whose mirrors are brought up to date by themselves. Each host does that for those of its own nodes.
-type Mirrors struct {
-	Host  string      `json:"host"` // what the site calls the host
-	Of    []Directory `json:"of"`
-	Hooks []site.Hook `json:"hooks,omitempty"` // that are notified of a mirror that failed
-}
-
-// MirrorsPath is where a host keeps those of a site.
-func MirrorsPath(dirs host.Dirs, key string) string {
-	return filepath.Join(dirs.Site(key), "mirroring.json")
 }
 
 // A MirrorRun says how mirrors are brought up to date.

@@ -1,17 +1,13 @@
 package cli
 
 import (
-	"context"
-	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/control"
 	"orrery/internal/control/guard"
-	"orrery/internal/control/here"
-	"orrery/internal/control/hosts"
-	"orrery/internal/control/releases"
 	"orrery/internal/hook"
-	"orrery/internal/site"
 )
 
 // The verbs in this file are begun by Orrery itself, and not by its users.
@@ -34,24 +30,13 @@ func (a *app) thawVerb() *cobra.Command {
 	}
 }
 
-// trialVerb watches over a trial. It is begun by switch, by resume after a reboot, and by whoever finds that nobody does.
-func (a *app) trialVerb() *cobra.Command {
-	key := ""
-	watch := a.onSite(func(ctx context.Context, s *site.Site, _ []string) error {
-		end, err := releases.WatchTrial(ctx, &a.Session, s)
-		return a.tellEnd(s, end, err)
-	})
-	c := &cobra.Command{
-		Use: "trial", Hidden: true, Args: cobra.NoArgs,
-		Short: "Watch over the release that is on trial until it is confirmed or goes back",
+// hostRunVerb carries out what this host has planned for a trigger. It is begun by timers, and by whoever finds that nobody watches.
+func (a *app) hostRunVerb() *cobra.Command {
+	return &cobra.Command{
+		Use: "host-run SITE TRIGGER [PART]", Hidden: true, Args: cobra.RangeArgs(2, 3),
+		Short: "Do what this host has planned for a site, without its site directory",
 		RunE: func(c *cobra.Command, args []string) error {
-			if key != "" {
-				alone := &hosts.Alone{Machine: here.This{Dirs: a.Dirs, Version: Version}, Dirs: a.Dirs, Key: key, Say: func(err error) { fmt.Fprintf(a.err, "orrery: %v\n", err) }}
-				return alone.Watch(c.Context())
-			}
-			return watch(c, args)
+			return control.Unattended(&a.Session, args[0]).Run(c.Context(), args[1], strings.Join(args[2:], ""))
 		},
 	}
-	c.Flags().StringVar(&key, "key", "", "on this host of several: of the site that is known by this")
-	return c
 }

@@ -183,7 +183,7 @@ Start with "orrery init", or with one of the examples.`,
 	}
 	add("site", append([]*cobra.Command{a.initVerb()}, reading...)...)
 	add("life", append(a.stateVerbs(), a.planVerb(), a.upVerb(), a.downVerb(), a.resumeVerb(), a.hostFace().Rebalance(), a.backupVerb(), a.restoreVerb(), a.thawVerb())...)
-	add("releases", a.stageVerb(), a.switchVerb(), a.confirmVerb(), a.rollbackVerb(), a.releaseVerb(), a.twinVerb(), a.ciVerb(), a.trialVerb())
+	add("releases", a.stageVerb(), a.switchVerb(), a.confirmVerb(), a.rollbackVerb(), a.releaseVerb(), a.twinVerb(), a.ciVerb(), a.hostRunVerb())
 	add("nodes", a.snapshotVerb(), a.volumeVerb(), a.statusVerb(), a.shellVerb(), a.consoleVerb(), a.screenVerb(), a.execVerb(), a.cpVerb(), a.forwardVerb(), a.logsVerb(), a.journalVerb())
 	add("host", a.hostVerb(), rehearse.Verb(&a.Session, a.in, a.out, a.err), rehearse.Witness(&a.Session, a.in, a.out), a.labVerb(), a.imageFace().Image(), a.imageFace().Mirror(), a.doctorVerb(), a.lsVerb(), a.versionVerb(), a.speadVerb(), a.hookVerb())
 	add("host", hostverb.Inner(&a.Session)...)

@@ -3,14 +3,16 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/apply"
 	"orrery/internal/cli/reply"
 	"orrery/internal/cli/screen"
+	"orrery/internal/control"
 	"orrery/internal/control/volumes"
-	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/visible"
 )
@@ -81,6 +83,7 @@ func lastMirrored(r *volumes.Row) (last, result, next string) {
 
 func (a *app) volumeMirror() *cobra.Command {
 	var o volumes.MirrorOptions
+	key := ""
 	c := &cobra.Command{
 		Use:   "mirror [NAME]",
 		Short: "Copy volumes to their mirrors now",
@@ -94,12 +97,13 @@ compares everything on both sides and takes what differs from the volume. Make s
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, names []string) error {
 			o.Names = names
-			return volumes.Mirror(c.Context(), &a.Session, o, func(m volumes.Mirrored) {
-				fmt.Fprintf(a.out, "%s of %s: %s sent to %s in %.1f s\n", m.Volume, m.Node, phrase.Bytes(m.Bytes), m.To, m.Seconds)
-			})
+			if key != "" { // a former version has scheduled it so
+				return control.Unattended(&a.Session, key).Run(c.Context(), apply.OnMirror, strings.Join(names, ""))
+			}
+			return volumes.Mirror(c.Context(), &a.Session, o, func(m volumes.Mirrored) { fmt.Fprintln(a.out, m) })
 		},
 	}
-	c.Flags().StringVar(&o.Key, "key", "", "on this host of several: what it has of the site that is known by this")
+	c.Flags().StringVar(&key, "key", "", "on this host of several: what it has of the site that is known by this")
 	_ = c.Flags().MarkHidden("key")
 	c.Flags().BoolVar(&o.Contents, "contents", false, "compare contents instead of sizes and times, which repairs files that rotted in the mirror")
 	return c

@@ -5,14 +5,22 @@ import (
 	"testing"
 	"time"
 
+	"orrery/internal/apply"
 	"orrery/internal/control"
-	"orrery/internal/control/hosts"
 	"orrery/internal/control/releases"
 	"orrery/internal/control/sites"
+	"orrery/internal/control/unattended"
 	"orrery/internal/control/way"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
 )
+
+// unattended is a host as it carries out its plans, which says what goes wrong to the desk.
+func (d *desk) unattended(m *machine) *unattended.Host {
+	return &unattended.Host{Machine: m, Dirs: m.dirs, Key: "toykat", Tell: func(string, ...any) {}, Say: func(err error) {
+		d.watch.Tell(control.Event{Kind: control.Trouble, Text: err.Error()})
+	}}
+}
 
 // TestMishapAlone: whatever of a host fails that goes back from a trial by itself is said, and tried again until
 // it has gone back.
@@ -37,9 +45,7 @@ func TestMishapAlone(t *testing.T) {
 		}
 	}
 	alone := func() error {
-		err := (&hosts.Alone{Machine: other, Dirs: other.dirs, Key: "toykat", Say: func(err error) {
-			d.watch.Tell(control.Event{Kind: control.Trouble, Text: err.Error()})
-		}}).Watch(t.Context())
+		err := d.unattended(other).Run(t.Context(), apply.OnTrial, "")
 		if problem.Is(err, problem.Reverted) {
 			return nil
 		}

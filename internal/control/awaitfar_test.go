@@ -5,8 +5,9 @@ import (
 	"errors"
 	"testing"
 
-	"orrery/internal/control/hosts"
+	"orrery/internal/apply"
 	"orrery/internal/control/releases"
+	"orrery/internal/control/unattended"
 	"orrery/internal/engine"
 	"orrery/internal/host"
 	"orrery/internal/observe"
@@ -67,7 +68,7 @@ func TestFarTrialFlickers(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	over := make(chan error, 1)
 	go func() {
-		over <- (&hosts.Alone{Machine: other, Dirs: other.dirs, Key: "toykat", Say: func(error) {}}).Watch(ctx)
+		over <- (&unattended.Host{Machine: other, Dirs: other.dirs, Key: "toykat", Say: func(error) {}}).Run(ctx, apply.OnTrial, "")
 	}()
 	for <-rounds < 6 {
 	}

@@ -5,14 +5,16 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"orrery/internal/apply"
-	"orrery/internal/control/hosts"
 	"orrery/internal/control/sites"
+	"orrery/internal/control/unattended"
 	"orrery/internal/control/volumes"
 	"orrery/internal/host"
-	"orrery/internal/host/later"
+	"orrery/internal/host/schedule"
 	"orrery/internal/problem"
+	"orrery/internal/volume"
 )
 
 // TestFarMirrors: each host knows what is mirrored by itself, and mirrors what it has, by what it has on record; a site that is down, nobody mirrors.
@@ -25,19 +27,28 @@ func TestFarMirrors(t *testing.T) {
 	d.write("site.toml", mirrored)
 	d.up()
 	for _, m := range []*machine{d.machine, other} {
-		all, err := host.ReadJSON[apply.Mirrors](apply.MirrorsPath(m.dirs, "toykat"))
+		all, err := apply.ReadUnattended(m.dirs, "toykat", apply.OnMirror)
 		d.must(err)
 		if len(all.Of) != 2 || all.Of[0].Node != "web1" || all.Of[0].Every.Hours() != 1 || !strings.HasSuffix(all.Of[1].Mirror, "/web2") {
 			t.Errorf("a host mirrors %+v", all)
 		}
 	}
-	by := host.Holder{Who: "root"}
+	on := func(m *machine, key string) *unattended.Host {
+		return &unattended.Host{Machine: m, Dirs: m.dirs, Key: key, Say: func(err error) { t.Error(err) }, Tell: t.Logf}
+	}
 	tried := func(m *machine, name string) (nodes []string) {
 		t.Helper()
 		var failed string
-		err := hosts.MirrorOwn(t.Context(), m, m.dirs, "toykat", name, by, func(w volumes.Mirrored) {
-			nodes, failed = append(nodes, w.Node), failed+w.Problem
-		})
+		before := time.Now()
+		err := on(m, "toykat").Run(t.Context(), apply.OnMirror, name)
+		all, wrong := volume.ReadMirrored(m.dirs, "toykat")
+		d.must(wrong)
+		for _, w := range all {
+			if !w.At.Before(before) {
+				nodes, failed = append(nodes, w.Node), failed+w.Problem
+			}
+		}
+		slices.Sort(nodes)
 		if (err != nil) != (failed != "") { // there may be no rsync
 			t.Errorf("%v: %v", nodes, err)
 		}
@@ -49,14 +60,14 @@ func TestFarMirrors(t *testing.T) {
 	if got := append(tried(d.machine, "data"), tried(other, "others")...); len(got) > 0 {
 		t.Errorf("mirrored are volumes of %v", got)
 	}
-	path := apply.MirrorsPath(other.dirs, "toykat")
-	all, err := host.ReadJSON[apply.Mirrors](path)
+	path := apply.UnattendedPath(other.dirs, "toykat", apply.OnMirror)
+	all, err := host.ReadJSON[apply.UnattendedPlan](path)
 	d.must(err)
 	good := all.Of[0].Mirror
 	all.Of[0].Mirror = "/dev/null/web1"
 	d.must(host.WriteJSON(path, 0o600, all))
 	tried(other, "data")
-	if waiting, _ := other.Waiting(); !slices.ContainsFunc(waiting, func(w later.Waiting) bool { return w.Name == "hooks-toykat" }) {
+	if waiting, _ := other.Waiting(); !slices.ContainsFunc(waiting, func(w schedule.Pending) bool { return w.Name == "hooks-toykat" }) {
 		t.Errorf("of a mirror that failed, no hook is notified: %v", waiting)
 	}
 	all.Of[0].Mirror = good
@@ -67,7 +78,7 @@ func TestFarMirrors(t *testing.T) {
 		t.Errorf("the volumes are %+v", rows)
 	}
 	for key, kind := range map[string]problem.Kind{"../toykat": problem.Usage, "nothing": problem.Failed} {
-		d.wantExit(hosts.MirrorOwn(t.Context(), other, other.dirs, key, "data", by, nil), kind)
+		d.wantExit(on(other, key).Run(t.Context(), apply.OnMirror, "data"), kind)
 	}
 	d.Without = []string{"sv2"}
 	if rows, _, err = volumes.List(t.Context(), d.Session); err != nil || len(rows) != 1 || !strings.Contains(d.watch.text(), "volumes on host sv2 are left out") {
@@ -77,7 +88,7 @@ func TestFarMirrors(t *testing.T) {
 	_, err = sites.Down(t.Context(), d.Session, d.site(), nil, false)
 	d.must(err)
 	for _, m := range []*machine{d.machine, other} {
-		if _, err := os.Stat(apply.MirrorsPath(m.dirs, "toykat")); err == nil {
+		if _, err := os.Stat(apply.UnattendedPath(m.dirs, "toykat", apply.OnMirror)); err == nil {
 			t.Error("a host still mirrors")
 		}
 	}

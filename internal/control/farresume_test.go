@@ -1,14 +1,15 @@
 package control_test
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
 
 	"orrery/internal/apply"
-	"orrery/internal/control/hosts"
 	"orrery/internal/control/overdue"
 	"orrery/internal/control/sites"
+	"orrery/internal/control/unattended"
 	"orrery/internal/engine"
 	"orrery/internal/host"
 	"orrery/internal/observe"
@@ -42,8 +43,11 @@ func (m *machine) reboot() {
 }
 
 // resumes lets a machine bring up what it has, by itself.
-func (d *desk) resumes(m *machine) (*hosts.Resumed, error) {
-	return (&hosts.Alone{Machine: m, Dirs: m.dirs, Key: "toykat", Say: func(err error) { d.Error(err) }}).Resume(d.Context())
+func (d *desk) resumes(m *machine) (told string, err error) {
+	h := &unattended.Host{Machine: m, Dirs: m.dirs, Key: "toykat", Say: func(err error) { d.Error(err) }}
+	h.Tell = func(format string, args ...any) { told += fmt.Sprintf(format, args...) }
+	err = h.Run(d.Context(), apply.AtBoot, "")
+	return told, err
 }
 
 // TestFarResume: after a reboot, a host brings up again what it has, without the others and without the site directory; who steers then finds nothing to do.
@@ -57,10 +61,10 @@ func TestFarResume(t *testing.T) {
 		m.reboot()
 		made, err := d.resumes(m)
 		d.must(err)
-		if made.String() != want {
+		if made != want {
 			t.Errorf("%s, not %s", made, want)
 		}
-		if made, err = d.resumes(m); err != nil || len(made.Started) > 0 {
+		if made, err = d.resumes(m); err != nil || !strings.HasSuffix(made, ": nothing to start") {
 			t.Errorf("a second time, %s: %v", made, err)
 		}
 	}
@@ -83,7 +87,7 @@ func TestFarResume(t *testing.T) {
 	_, err = sites.Down(t.Context(), d.Session, d.site(), nil, false)
 	d.must(err)
 	for _, m := range []*machine{d.machine, other} {
-		if _, err := os.Stat(apply.BootPath(m.dirs, "toykat")); err == nil {
+		if _, err := os.Stat(apply.UnattendedPath(m.dirs, "toykat", apply.AtBoot)); err == nil {
 			t.Error("a host would start something of a site that is down")
 		}
 	}
@@ -93,7 +97,7 @@ func TestFarResume(t *testing.T) {
 func TestFarResumeLate(t *testing.T) {
 	d, other := farDesk(t)
 	d.up()
-	path := apply.BootPath(other.dirs, "toykat")
+	path := apply.UnattendedPath(other.dirs, "toykat", apply.AtBoot)
 	for name, lose := range map[string]func() error{
 		"of a state before": func() error { return os.WriteFile(path, []byte(`{"host": "sv2", "steps": [{}]}`), 0o600) },
 		"damaged":           func() error { return os.WriteFile(path, []byte("{"), 0o600) },
@@ -155,8 +159,8 @@ func TestFarResumeRefused(t *testing.T) {
 	}
 	made, err := d.resumes(other)
 	d.wantExit(err, problem.Left, "web1", "orrery up")
-	if strings.Join(made.Started, " ") != "web2" {
-		t.Errorf("started are %v", made.Started)
+	if made != "host sv2: started web2" {
+		t.Error(made)
 	}
 
 	// Somebody steers.
@@ -167,7 +171,7 @@ func TestFarResumeRefused(t *testing.T) {
 	letGo()
 
 	// What is on record is no record.
-	d.must(os.WriteFile(apply.BootPath(other.dirs, "toykat"), []byte("{"), 0o600))
+	d.must(os.WriteFile(apply.UnattendedPath(other.dirs, "toykat", apply.AtBoot), []byte("{"), 0o600))
 	_, err = d.resumes(other)
 	d.wantExit(err, problem.Failed, "cannot be read", "orrery up")
 }

@@ -12,13 +12,13 @@ import (
 
 	"orrery/internal/apply"
 	"orrery/internal/control"
-	"orrery/internal/control/hosts"
 	"orrery/internal/control/overdue"
 	"orrery/internal/control/releases"
 	"orrery/internal/control/sites"
+	"orrery/internal/control/unattended"
 	"orrery/internal/engine"
 	"orrery/internal/host"
-	"orrery/internal/host/later"
+	"orrery/internal/host/schedule"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
 )
@@ -52,7 +52,7 @@ func (d *desk) watched(m *machine) error {
 		r.Trial.Until, r.Trial.Ends = time.Now().Add(-time.Second), 0
 		d.must(h.Releases.Copy(r))
 	}
-	return (&hosts.Alone{Machine: m, Dirs: m.dirs, Key: "toykat", Say: func(err error) { d.Error(err) }}).Watch(d.Context())
+	return (&unattended.Host{Machine: m, Dirs: m.dirs, Key: "toykat", Say: func(err error) { d.Error(err) }}).Run(d.Context(), apply.OnTrial, "")
 }
 
 // TestFarTrial: a release that is confirmed stays on all hosts, and one that is not goes from all of them by what each has, with nobody who steers.
@@ -88,7 +88,7 @@ func TestFarTrial(t *testing.T) {
 		letters, err := filepath.Glob(filepath.Join(m.dirs.Site("toykat"), "hooks", "*.json"))
 		d.must(err)
 		all, _ := m.Waiting()
-		if len(letters) == 0 || !slices.ContainsFunc(all, func(w later.Waiting) bool { return w.Name == "hooks-toykat" }) {
+		if len(letters) == 0 || !slices.ContainsFunc(all, func(w schedule.Pending) bool { return w.Name == "hooks-toykat" }) {
 			t.Fatalf("%s: to be told are %v, and waiting %v", host, letters, all)
 		}
 		text, err := os.ReadFile(letters[len(letters)-1])
@@ -113,7 +113,7 @@ func TestFarTrial(t *testing.T) {
 // TestFarTrialChanged: what is changed during a trial is changed in the way back, too, also for a process that watches already.
 func TestFarTrialChanged(t *testing.T) {
 	d, other := onFarTrial(t)
-	path := apply.WayBackPath(other.dirs, "toykat")
+	path := apply.UnattendedPath(other.dirs, "toykat", apply.OnTrial)
 	whole, err := os.ReadFile(path)
 	d.must(err)
 	over, said, looked := make(chan error, 1), make(chan error, 100), make(chan bool, 100)
@@ -124,7 +124,7 @@ func TestFarTrialChanged(t *testing.T) {
 		}
 	}
 	go func() {
-		over <- (&hosts.Alone{Machine: other, Dirs: other.dirs, Key: "toykat", Say: func(err error) { said <- err }}).Watch(t.Context())
+		over <- (&unattended.Host{Machine: other, Dirs: other.dirs, Key: "toykat", Say: func(err error) { said <- err }}).Run(t.Context(), apply.OnTrial, "")
 	}()
 	<-looked // it has read it
 	d.must(os.WriteFile(path, []byte("{"), 0o600))
@@ -184,7 +184,7 @@ func TestFarTrialFails(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	over := make(chan error, 1)
 	go func() {
-		over <- (&hosts.Alone{Machine: other, Dirs: other.dirs, Key: "toykat", Say: func(error) {}}).Watch(ctx)
+		over <- (&unattended.Host{Machine: other, Dirs: other.dirs, Key: "toykat", Say: func(error) {}}).Run(ctx, apply.OnTrial, "")
 	}()
 	h := other.Host("sv2", "toykat", nil)
 	for range 600 {
@@ -249,7 +249,7 @@ func TestTrialTold(t *testing.T) {
 	_, err = releases.Switch(t.Context(), one.Session, one.site(), nil, releases.SwitchOptions{Release: 700, Within: hour})
 	one.must(err)
 	told(one, "nobody watches over it")
-	lock, err := host.TakeLockWithin(t.Context(), time.Second, hosts.TrialLock(one.dirs, "toykat"), control.Holder(one.Session))
+	lock, err := host.TakeLockWithin(t.Context(), time.Second, apply.WatchLock(one.dirs, "toykat", apply.OnTrial), control.Holder(one.Session))
 	one.must(err)
 	defer lock.Release()
 	told(one, "then it is confirmed or goes back to release none")

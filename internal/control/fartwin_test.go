@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"orrery/internal/apply"
+	"orrery/internal/control"
 	"orrery/internal/control/overdue"
 	"orrery/internal/control/sites"
 	"orrery/internal/control/twins"
@@ -106,18 +108,12 @@ func TestFarTwinExpires(t *testing.T) {
 	}
 	over := time.Now().Add(-time.Minute)
 	for _, m := range []*machine{d.machine, other} { // and now it is
-		one := *d.Session
-		one.Dirs, one.Machine = m.dirs, m
-		r, err := one.Register().ReadTwin("toykat.dev")
-		d.must(err)
-		r.Expires = over
-		d.must(one.Register().WriteTwin(r))
+		d.expired(m, over)
 	}
 	of := d.ofTwin("dev")
 	_, _, err := sites.Up(t.Context(), of.Session, of.site(), nil, sites.UpOptions{})
 	d.wantExit(err, problem.Surprise, "expired at")
-	one := *b.Session
-	d.must(twins.EndHere(t.Context(), &one, "toykat.dev"))
+	d.must(control.Unattended(b.Session, "toykat.dev").Run(t.Context(), apply.AtExpiry, ""))
 	all, _, err := twins.List(t.Context(), d.Session)
 	d.must(err)
 	if len(all) != 1 || !reflect.DeepEqual(all[0].On, []string{"sv1"}) || all[0].Nodes != 1 {

@@ -234,12 +234,8 @@ func (f frailReleases) KeepEdition(ctx context.Context, release int, digest stri
 	return f.try("Releases.KeepEdition", func() error { return f.ReleaseHost.KeepEdition(ctx, release, digest, rw) })
 }
 
-func (f frailState) KeepWayBack(ctx context.Context, w apply.WayBack) error {
-	return f.try("State.KeepWayBack", func() error { return f.StateHost.KeepWayBack(ctx, w) })
-}
-
-func (f frailState) KeepBoot(ctx context.Context, b apply.Boot) error {
-	return f.try("State.KeepBoot", func() error { return f.StateHost.KeepBoot(ctx, b) })
+func (f frailState) SavePlan(ctx context.Context, p apply.UnattendedPlan) ([]string, error) {
+	return tried(f.frail, "State.SavePlan", func() ([]string, error) { return f.StateHost.SavePlan(ctx, p) })
 }
 
 func (f frailTwins) List(ctx context.Context) ([]twin.Record, error) {
@@ -348,10 +344,6 @@ func (f frailVolumes) Describe(ctx context.Context, of []apply.Directory) ([]app
 
 func (f frailVolumes) Mirror(ctx context.Context, of []apply.Directory, with apply.MirrorRun, each func(volume.Mirrored)) error {
 	return f.try("Volumes.Mirror", func() error { return f.VolumeHost.Mirror(ctx, of, with, each) })
-}
-
-func (f frailVolumes) KeepMirrors(ctx context.Context, m apply.Mirrors) ([]string, error) {
-	return tried(f.frail, "Volumes.KeepMirrors", func() ([]string, error) { return f.VolumeHost.KeepMirrors(ctx, m) })
 }
 
 func (f frailVolumes) Verify(ctx context.Context, of []apply.Directory) ([][]volume.Deviation, error) {

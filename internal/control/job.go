@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"orrery/internal/apply"
+	"orrery/internal/control/unattended"
+	"orrery/internal/host"
 	"orrery/internal/observe"
 	"orrery/internal/phrase"
 	"orrery/internal/plan"
@@ -128,24 +130,24 @@ func (j *Job) keepBoot(ctx context.Context, look func(context.Context) ([]observ
 	if s.Stage != 0 {
 		return
 	}
-	if err := j.Session.Call(s).KeepBoot(ctx, j.Hosts, look); err != nil {
+	if err := unattended.SaveBootPlans(ctx, j.Session.Call(s), j.Hosts, look); err != nil {
 		j.Session.Notice(s.Key(), "hosts do not know all that they are to start by themselves after a reboot: %v", err)
 	}
 }
 
 // renewWayBack lets hosts on which a release is on trial know how they go back from what there is now.
 func (j *Job) renewWayBack(ctx context.Context, seen []observe.Host) error {
-	if j.Base == nil || seen[0].Releases.Trial == nil || j.Hosts.Own() { // a trial that has begun now has its way back
+	if j.Base == nil || seen[0].Releases.Trial == nil || j.Site.Stage != 0 { // one that has begun now has its way back, and what is staged no part in it
 		return nil
 	}
 	r, err := j.Hosts.ReadReleases(ctx)
-	if err != nil || r.Trial == nil || r.Switch != nil {
+	if err != nil || r.Trial == nil || r.Switch != nil || j.Hosts.Own() && r.Trial.Boot != host.Now().Boot { // see overdue.ResumeTrial
 		return err
 	}
 	if err := j.Session.Call(j.Site).Learn(ctx, j.Hosts, r.Trial.Back); err != nil {
 		return err
 	}
-	_, err = j.Session.Call(j.Site).WayBack(ctx, j.Hosts, r.Trial, j.Hosts.Sites())
+	_, err = unattended.SaveRollbackPlans(ctx, j.Session.Call(j.Site), j.Hosts, r.Trial, j.Hosts.Sites())
 	return err
 }
 

@@ -32,8 +32,8 @@ import (
 	"orrery/internal/engine/fake"
 	"orrery/internal/host"
 	"orrery/internal/host/doctor"
-	"orrery/internal/host/later"
 	"orrery/internal/host/path"
+	"orrery/internal/host/schedule"
 	"orrery/internal/image"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
@@ -68,7 +68,7 @@ type machine struct {
 	mu      sync.Mutex
 	hosts   map[string]*fake.Host // by site
 	disks   map[string]*fake.Disk // of these
-	waiting []later.Waiting
+	waiting []schedule.Pending
 	noLater error // why nothing can be made to run later
 
 	lines  map[string]net.Conn // to others
@@ -319,7 +319,7 @@ func (m *machine) Try(_ context.Context, ways []path.Way) []int {
 // Guard has nobody to let go on: what is killed in tests comes back.
 func (m *machine) Guard(...*spec.Node) (letGo func(), err error) { return func() {}, nil }
 
-func (m *machine) Later(_ context.Context, l later.Call) error {
+func (m *machine) Later(_ context.Context, l schedule.Job) error {
 	if m.mishaps != nil {
 		if err := m.mishaps.strike(m.name + " Later"); err != nil {
 			return err
@@ -330,12 +330,12 @@ func (m *machine) Later(_ context.Context, l later.Call) error {
 	if m.noLater != nil {
 		return m.noLater
 	}
-	m.waiting = slices.DeleteFunc(m.waiting, func(w later.Waiting) bool { return w.Name == l.Name }) // one in the place of another
-	m.waiting = append(m.waiting, later.Waiting{Name: l.Name})
+	m.waiting = slices.DeleteFunc(m.waiting, func(w schedule.Pending) bool { return w.Name == l.Name }) // one in the place of another
+	m.waiting = append(m.waiting, schedule.Pending{Name: l.Name})
 	return nil
 }
 
-func (m *machine) Waiting() ([]later.Waiting, error) {
+func (m *machine) Waiting() ([]schedule.Pending, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.waiting), nil
@@ -344,7 +344,7 @@ func (m *machine) Waiting() ([]later.Waiting, error) {
 func (m *machine) Cancel(name string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.waiting = slices.DeleteFunc(m.waiting, func(w later.Waiting) bool { return w.Name == name })
+	m.waiting = slices.DeleteFunc(m.waiting, func(w schedule.Pending) bool { return w.Name == name })
 	return nil
 }
 

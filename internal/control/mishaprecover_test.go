@@ -5,8 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"orrery/internal/control"
-	"orrery/internal/control/hosts"
+	"orrery/internal/apply"
 	"orrery/internal/control/releases"
 	"orrery/internal/control/sites"
 	"orrery/internal/observe"
@@ -86,10 +85,7 @@ func TestMishapResume(t *testing.T) {
 	d.up()
 	other := d.others["sv2"]
 	d.try(m, trip{before: func() { d.Links.Close(); other.reboot() }, verb: func() error {
-		_, err := (&hosts.Alone{Machine: other, Dirs: other.dirs, Key: "toykat", Say: func(err error) {
-			d.watch.Tell(control.Event{Kind: control.Trouble, Text: err.Error()})
-		}}).Resume(t.Context())
-		return err
+		return d.unattended(other).Run(t.Context(), apply.AtBoot, "")
 	}, reached: func() bool { return strings.Contains(d.nodes(), "web1 none running") }})
 }
 

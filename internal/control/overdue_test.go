@@ -7,10 +7,12 @@ import (
 	"testing"
 	"time"
 
+	"orrery/internal/apply"
 	"orrery/internal/control/overdue"
 	"orrery/internal/control/releases"
 	"orrery/internal/control/sites"
 	"orrery/internal/control/twins"
+	twinrecords "orrery/internal/host/twins"
 	"orrery/internal/member"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -29,6 +31,19 @@ func (d *desk) makeEndingTwin() error {
 	of.Expires = of.Created.Add(hour)
 	_, _, err := twins.Create(d.Context(), d.Session, of)
 	return err
+}
+
+// expired has the twin on a machine end at a time.
+func (d *desk) expired(m *machine, at time.Time) {
+	d.Helper()
+	p, err := apply.ReadUnattended(m.dirs, "toykat.dev", apply.AtExpiry)
+	d.must(err)
+	p.At = at
+	d.must(p.Write(m.dirs, "toykat.dev"))
+	r, err := twinrecords.Read(m.dirs, "toykat.dev")
+	d.must(err)
+	r.Expires = at
+	d.must(twinrecords.Write(m.dirs, r))
 }
 
 // TestTwinEnds: a twin with an end is waited for; if nobody does any more, whoever comes first sees to it, and says so.
@@ -62,10 +77,7 @@ func TestTwinEnds(t *testing.T) {
 	}
 
 	d.must(d.Cancel("expiry-toykat.dev"))
-	of, err := d.Register().ReadTwin("toykat.dev")
-	d.must(err)
-	of.Expires = of.Created.Add(-hour)
-	d.must(d.Register().WriteTwin(of))
+	d.expired(d.machine, time.Now().Add(-hour))
 	d.fault.Fail("Destroy", "", 1, nil)
 	d.wantExit(overdue.ResumeExpiries(t.Context(), d.Session), problem.Failed, "twin toykat.dev could not be ended on time", "orrery twin destroy dev")
 	twin := d.ofTwin("dev")

@@ -220,19 +220,6 @@ func TestCheckSite(t *testing.T) {
 	}
 }
 
-// TestSameSite: what goes on later by itself is about the same site, or twin of it, from whatever directory.
-func TestSameSite(t *testing.T) {
-	d := newDesk(t)
-	t.Chdir(filepath.Dir(d.dir))
-	d.SiteDir = filepath.Base(d.dir)
-	for twin, want := range map[string][]string{"": nil, "dev": {"--twin", "dev"}} {
-		args, err := control.SameSite(d.ofTwin(twin).Session, "trial")
-		if want := slices.Concat([]string{"-C", d.dir, "--force"}, want, []string{"trial"}); err != nil || !slices.Equal(args, want) {
-			t.Errorf("of twin %q: %v, not %v (%v)", twin, args, want, err)
-		}
-	}
-}
-
 // TestOriginal: the site of which a twin is made is that in a directory, or the one of that name that is up.
 func TestOriginal(t *testing.T) {
 	d := newDesk(t)

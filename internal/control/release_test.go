@@ -9,10 +9,12 @@ import (
 	"testing"
 	"time"
 
+	"orrery/internal/apply"
 	"orrery/internal/control"
 	"orrery/internal/control/overdue"
 	"orrery/internal/control/releases"
 	"orrery/internal/control/sites"
+	"orrery/internal/engine"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -140,10 +142,10 @@ func TestTrial(t *testing.T) {
 	if end, err := releases.AwaitTrial(t.Context(), d.Session, d.site()); err != nil || end.Result != observe.Confirmed {
 		t.Errorf("%+v, %v", end, err)
 	}
-	watch := func() (*observe.TrialEnd, error) {
+	watch := func() error {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		return releases.WatchTrial(ctx, d.Session, d.site())
+		return control.Unattended(d.Session, "toykat").Run(ctx, apply.OnTrial, "")
 	}
 	back := func() {
 		t.Helper()
@@ -153,21 +155,39 @@ func TestTrial(t *testing.T) {
 	}
 	back()
 	on(releases.SwitchOptions{Within: time.Millisecond})
-	end, err = watch()
-	d.must(err)
-	if end.Result != observe.Confirmed {
-		t.Errorf("it ended with %+v", end)
+	d.must(watch())
+	if end, err := releases.Confirm(t.Context(), d.Session, d.site(), "by hand"); err != nil || end.Why != "its health checks held" {
+		t.Errorf("it ended with %+v, %v", end, err)
 	}
 	back()
 	on(releases.SwitchOptions{Within: time.Millisecond, ByHand: true})
-	_, err = watch()
-	d.wantExit(err, problem.Reverted, "nobody confirmed it")
+	d.wantExit(watch(), problem.Reverted, "nobody confirmed it")
 	d.wantLive(0)
 	on(releases.SwitchOptions{Within: hour})
 	d.sick = true
-	_, err = watch()
-	d.wantExit(err, problem.Reverted, "web")
+	d.wantExit(watch(), problem.Reverted, "node web", "is unhealthy")
 	d.sick = false
+	d.wantLive(0)
+
+	// A node that stands still is ill, too.
+	on(releases.SwitchOptions{Within: hour})
+	nodes, err := d.of("toykat").List(t.Context(), "toykat")
+	d.must(err)
+	for i := range nodes {
+		if n := &nodes[i]; n.Name == "web1" && n.Release == 700 {
+			d.must(d.of("toykat").Stop(t.Context(), engine.RefOf(&n.Node)))
+		}
+	}
+	d.wantExit(watch(), problem.Reverted, "node web1 does not run")
+	d.wantLive(0)
+
+	// A site directory that cannot be read keeps nothing from going back.
+	on(releases.SwitchOptions{Within: time.Millisecond, ByHand: true})
+	text, err := os.ReadFile(filepath.Join(d.dir, "site.toml"))
+	d.must(err)
+	d.write("site.toml", "[")
+	d.wantExit(watch(), problem.Reverted, "nobody confirmed it")
+	d.write("site.toml", string(text))
 	d.wantLive(0)
 	_, err = releases.Confirm(t.Context(), d.Session, d.site(), "by hand")
 	d.wantExit(err, problem.Reverted)

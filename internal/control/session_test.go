@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"orrery/internal/apply"
 	"orrery/internal/control"
 	"orrery/internal/control/releases"
 	"orrery/internal/control/sites"
@@ -215,6 +216,12 @@ func TestForgottenTrial(t *testing.T) {
 	d.up()
 	if waiting, _ := d.Waiting(); len(waiting) != 1 {
 		t.Errorf("%v watch", waiting)
+	}
+	d.must(d.Cancel("trial-toykat"))
+	d.must(os.Remove(apply.UnattendedPath(d.dirs, "toykat", apply.OnTrial))) // as a former version has none
+	d.up()
+	if waiting, _ := d.Waiting(); len(waiting) != 1 {
+		t.Errorf("%v watch without a plan", waiting)
 	}
 	_, err = releases.Stage(t.Context(), d.Session, d.site(), nil, releases.StageOptions{Release: 701})
 	d.must(err)

@@ -78,16 +78,3 @@ func MarkUp(c *Session, s *site.Site) error {
 	}
 	return c.Register().MarkUp(s, dir)
 }
-
-// SameSite gives the command line of another verb for this site.
-func SameSite(c *Session, verb ...string) ([]string, error) {
-	dir, err := c.Absolute()
-	if err != nil {
-		return nil, err
-	}
-	args := []string{"-C", dir, "--force"}
-	if c.Twin != "" {
-		args = append(args, "--twin", c.Twin)
-	}
-	return append(args, verb...), nil
-}

@@ -2,25 +2,19 @@ package control
 
 import (
 	"context"
-	"time"
 
+	"orrery/internal/control/unattended"
 	"orrery/internal/hook"
-	"orrery/internal/host/later"
-	"orrery/internal/problem"
 	"orrery/internal/site"
 )
 
 // Tell lets the hooks of a site know of something. What goes wrong with that is said, and changes nothing else.
 func (c *Session) Tell(ctx context.Context, s *site.Site, e hook.Event) {
-	e.Who, e.Time = Who(), time.Now()
-	some, err := hook.Post(c.Dirs, s, e)
-	if err == nil && some {
-		err = c.Local().Later(ctx, later.Call{Name: "hooks-" + s.Key(), Args: []string{"hook", s.Key()}})
-	}
+	e.Who = Who()
+	err := unattended.Notify(ctx, c.Local(), c.Dirs, s, e)
 	if err == nil {
 		return
 	}
-	err = problem.New(problem.Failed, "the hooks of site %s cannot be notified of %s", s.Name, e.Event).Because(err)
 	c.Trouble(s.Key(), err)
 	if err := c.Note(s, "hooks: "+e.Event, err.Error()); err != nil {
 		c.Trouble(s.Key(), err)

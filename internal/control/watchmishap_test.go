@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"orrery/internal/apply"
+	"orrery/internal/control"
 	"orrery/internal/control/releases"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
@@ -38,8 +40,11 @@ func TestMishapWatch(t *testing.T) {
 		d.onShortTrial()
 		d.watch.events = nil
 		m.order(name, nth)
-		end, err := releases.WatchTrial(t.Context(), d.Session, d.site())
-		if err != nil || end.Result != observe.Confirmed {
+		if err := control.Unattended(d.Session, "toykat").Run(t.Context(), apply.OnTrial, ""); err != nil {
+			t.Errorf("%s fails, and the watch ends with %v", name, err)
+		}
+		end, err := releases.Confirm(t.Context(), d.Session, d.site(), "by hand")
+		if err != nil || end.Result != observe.Confirmed || end.Why != "its health checks held" {
 			t.Errorf("%s fails, and the trial ends as %+v, %v", name, end, err)
 		}
 		if strings.Contains(name, " Nodes.") {
@@ -68,8 +73,8 @@ func TestWatchEnds(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		gone := errors.New("the caller has gone")
 		time.AfterFunc(100*time.Millisecond, func() { cancel(gone) })
-		if end, err := releases.WatchTrial(ctx, d.Session, d.site()); !errors.Is(err, gone) || end != nil {
-			t.Errorf("it ends as %+v, %v", end, err)
+		if err := control.Unattended(d.Session, "toykat").Run(ctx, apply.OnTrial, ""); !errors.Is(err, gone) {
+			t.Errorf("it ends with %v", err)
 		}
 		ctx, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		end, err := releases.AwaitTrial(ctx, d.Session, d.site())

@@ -45,7 +45,7 @@ func TestMay(t *testing.T) {
 		{ada, twin(call("up"), "root"), "belongs to root"}, {&Person{}, twin(call("exec"), ""), "belongs to"},
 		// What changes the host, or reads and writes its files, is root's.
 		{ada, call("up"), "of site karoo is for root only"}, {ada, call("stop"), "root only"}, {ada, call("down"), "root only"}, {ada, twin(call("down"), "ada"), "root only"},
-		{ada, call("cp"), "root only"}, {ada, call("backup"), "root only"}, {ada, call("restore"), "root only"}, {ada, call("resume"), "root only"}, {ada, call("trial"), "root only"},
+		{ada, call("cp"), "root only"}, {ada, call("backup"), "root only"}, {ada, call("restore"), "root only"}, {ada, call("resume"), "root only"}, {ada, call("host-run"), "root only"},
 		{ada, call("snapshot restore"), "root only"}, {ada, call("volume mirror"), "root only"}, {ada, call("image import"), "root only"}, {ada, call("lab run"), "root only"},
 		{ada, call("ci"), "root only"}, {ada, call("init"), "root only"}, {ada, call("check"), "root only"}, {ada, call("release prune"), "root only"},
 		{ada, call("__complete"), "root only"}, {ada, call("completion bash"), "root only"}, {ada, call("forward"), "root only"},

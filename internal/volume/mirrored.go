@@ -3,11 +3,13 @@ package volume
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path/filepath"
 	"time"
 
 	"orrery/internal/host"
+	"orrery/internal/phrase"
 )
 
 // Mirrored says how copying a volume of a node to its mirror went the last time.
@@ -20,6 +22,11 @@ type Mirrored struct {
 	Bytes   int64     `json:"bytes"`             // of files that were sent
 	Problem string    `json:"problem,omitempty"` // "": it succeeded
 	Good    time.Time `json:"good,omitzero"`     // when the last one began that succeeded
+}
+
+// String says what was sent.
+func (r Mirrored) String() string {
+	return fmt.Sprintf("%s of %s: %s sent to %s in %.1f s", r.Volume, r.Node, phrase.Bytes(r.Bytes), r.To, r.Seconds)
 }
 
 func mirrorsPath(dirs host.Dirs, key string) string {

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"orrery/internal/apply"
-	"orrery/internal/host/later"
+	"orrery/internal/host/schedule"
 	"orrery/internal/host/twins"
 	"orrery/internal/journal"
 	"orrery/internal/observe"
@@ -23,16 +23,15 @@ import (
 	"orrery/internal/site/spec"
 	"orrery/internal/site/twin"
 	"orrery/internal/tree"
-	"orrery/internal/volume"
 )
 
 // waiting is what is to run later on a host, and the timers that it keeps.
 type waiting struct {
 	calls     []string
-	schedules []volume.Schedule
+	schedules []schedule.Timers
 }
 
-func (w *waiting) Later(_ context.Context, l later.Call) error {
+func (w *waiting) Later(_ context.Context, l schedule.Job) error {
 	w.calls = append(w.calls, l.Name)
 	return nil
 }
@@ -42,7 +41,7 @@ func (w *waiting) Cancel(name string) error {
 	return nil
 }
 
-func (w *waiting) Schedule(_ context.Context, s volume.Schedule) ([]string, error) {
+func (w *waiting) Set(s schedule.Timers) ([]string, error) {
 	w.schedules = append(w.schedules, s)
 	return nil, nil
 }
@@ -102,6 +101,9 @@ func TestBlocked(t *testing.T) {
 		step(plan.Step{Kind: plan.ForgetNames})
 	must(t, names())
 	mirrored := apply.Directory{Node: "db", Mirror: "/backup", Every: time.Hour}
+	saving := func(p apply.UnattendedPlan) func() error {
+		return func() error { _, err := w.State.SavePlan(ctx, p); return err }
+	}
 	for what, c := range map[string]struct {
 		path string
 		do   func() error
@@ -110,16 +112,10 @@ func TestBlocked(t *testing.T) {
 		"that the host is drained": {kept("drained.json"), func() error {
 			return w.State.SetCordoned(ctx, &observe.Drain{})
 		}},
-		"that it is so no longer": {kept("drained.json"), func() error { return w.State.SetCordoned(ctx, nil) }},
-		"what follows a reboot": {apply.BootPath(dirs, "karoo"), func() error {
-			return w.State.KeepBoot(ctx, apply.Boot{Steps: []json.RawMessage{[]byte("{}")}})
-		}},
-		"that nothing does": {apply.BootPath(dirs, "karoo"), func() error {
-			return w.State.KeepBoot(ctx, apply.Boot{})
-		}},
-		"the way back from a trial": {apply.WayBackPath(dirs, "karoo"), func() error {
-			return w.State.KeepWayBack(ctx, apply.WayBack{Host: "sv1"})
-		}},
+		"that it is so no longer":   {kept("drained.json"), func() error { return w.State.SetCordoned(ctx, nil) }},
+		"what follows a reboot":     {apply.UnattendedPath(dirs, "karoo", apply.AtBoot), saving(apply.UnattendedPlan{Trigger: apply.AtBoot, Steps: []json.RawMessage{[]byte("{}")}})},
+		"that nothing does":         {apply.UnattendedPath(dirs, "karoo", apply.AtBoot), saving(apply.UnattendedPlan{Trigger: apply.AtBoot})},
+		"the way back from a trial": {apply.UnattendedPath(dirs, "karoo", apply.OnTrial), saving(apply.UnattendedPlan{Trigger: apply.OnTrial, Watch: true})},
 		"what is live": {kept("releases.json"), func() error {
 			return w.Releases.Write(observe.Releases{})
 		}},
@@ -141,14 +137,10 @@ func TestBlocked(t *testing.T) {
 			}
 			return err
 		}},
-		"which mirrors are kept": {apply.MirrorsPath(dirs, "karoo"), func() error {
-			_, err := w.Volumes.KeepMirrors(ctx, apply.Mirrors{Of: []apply.Directory{mirrored}})
-			return err
-		}},
-		"that none is": {apply.MirrorsPath(dirs, "karoo"), func() error {
-			_, err := w.Volumes.KeepMirrors(ctx, apply.Mirrors{})
-			return err
-		}},
+		"which mirrors are kept": {apply.UnattendedPath(dirs, "karoo", apply.OnMirror), saving(apply.UnattendedPlan{
+			Trigger: apply.OnMirror, Every: map[string]time.Duration{"data": time.Hour}, Of: []apply.Directory{mirrored},
+		})},
+		"that none is":    {apply.UnattendedPath(dirs, "karoo", apply.OnMirror), saving(apply.UnattendedPlan{Trigger: apply.OnMirror})},
 		"an SSH host key": {kept("keys", "db", "ssh_host_ed25519_key"), key},
 		"its public half": {kept("keys", "db", "ssh_host_ed25519_key.pub"), key},
 		"the key of a network": {kept("keys", ".wireguard"), func() error {

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"orrery/internal/apply"
 	"orrery/internal/image"
 	"orrery/internal/phrase"
 	"orrery/internal/problem"
@@ -34,7 +33,7 @@ func (h stateHost) Forget(ctx context.Context) (left []string, err error) {
 			return nil, problem.New(problem.Surprise, "there are still %s of the site on this host: %s", what, phrase.List(names, 12)).At(dir).Try("save what is needed of them, and take them down first")
 		}
 	}
-	if _, err := h.volumes.KeepMirrors(ctx, apply.Mirrors{}); err != nil {
+	if err := h.forgetPlans(ctx); err != nil {
 		return nil, err
 	}
 	for _, dir := range []string{filepath.Join(h.Dirs.Run, "sites", h.Key), h.Dirs.Site(h.Key)} {

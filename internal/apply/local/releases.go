@@ -52,7 +52,7 @@ func (h *releaseHost) Write(r observe.Releases) error {
 	if err != nil {
 		was = observe.Releases{} // nothing is on record, or nothing that can be read
 	}
-	return host.WriteJSON(h.file(), 0o600, r.After(was))
+	return host.WriteJSON(h.file(), 0o600, begun(r.After(was)))
 }
 
 // Copy takes down what another host has on record.
@@ -61,11 +61,6 @@ func (h *releaseHost) Copy(r observe.Releases) error {
 	defer h.lock.Unlock()
 	r.Staged = nil
 	return host.WriteJSON(h.file(), 0o600, begun(r))
-}
-
-// commit takes down what a switch has made live. The time of a trial that begins with it begins now, when all of the rest is done.
-func (h *releaseHost) commit(r observe.Releases) error {
-	return h.Write(begun(r))
 }
 
 // begun lets the time of a trial begin that has not begun.

@@ -10,16 +10,9 @@ import (
 	"orrery/internal/apply/filling"
 	"orrery/internal/backup"
 	"orrery/internal/host"
-	"orrery/internal/host/later"
 	"orrery/internal/host/twins"
 	"orrery/internal/site/twin"
 )
-
-// A Waiter lets command lines of this program run later.
-type Waiter interface {
-	Later(ctx context.Context, l later.Call) error
-	Cancel(name string) error
-}
 
 // List gives the records of all twins of which the host has something.
 func (h twinHost) List(context.Context) ([]twin.Record, error) { return twins.All(h.Dirs), nil }
@@ -32,7 +25,8 @@ func (h twinHost) Save(ctx context.Context, r twin.Record) error {
 	if err := twins.Write(h.Dirs, r); err != nil || r.Expires.IsZero() {
 		return err
 	}
-	return h.Waiter.Later(ctx, twins.Expiry(&r))
+	_, err := stateHost{Place: h.Place}.SavePlan(ctx, apply.UnattendedPlan{Trigger: apply.AtExpiry, Host: h.Name, At: r.Expires})
+	return err
 }
 
 // Fill fills the volumes of a twin from those of the site.
@@ -55,7 +49,7 @@ func (h twinHost) Forget(ctx context.Context) error {
 		return err
 	}
 	defer lock.Release()
-	if err := h.Waiter.Cancel(twins.ExpiryName(h.Key)); err != nil {
+	if err := h.Waiter.Cancel(apply.JobName(h.Key, apply.AtExpiry)); err != nil {
 		return err
 	}
 	return h.Dirs.RemoveSite(h.Key)

@@ -86,7 +86,7 @@ func NewWorker(at Place) *Worker {
 	w := &Worker{Place: p, names: &names{Place: p}, moves: &moves{Place: p}}
 	w.life = &life{Place: p, names: w.names}
 	releases := &releaseHost{Place: p}
-	volumes := volumeHost{p, mirrors.Of(p.Dirs, p.Key, func() mirrors.Timers { return p.Ground.Timers })}
+	volumes := volumeHost{p, mirrors.Of(p.Dirs, p.Key)}
 	w.Host = apply.Host{
 		Runs:      runHost{p, w.names, w.life, &roles{p, w.names, w.life}, releases, w.moves},
 		State:     stateHost{p, w.names, volumes, releases, w.moves},
@@ -154,7 +154,7 @@ func (h stateHost) Observe(ctx context.Context, wanted []string) (seen observe.H
 	if seen.Origin, err = h.origin(); err != nil {
 		return seen, err
 	}
-	if b, err := host.ReadJSON[apply.Boot](apply.BootPath(h.Dirs, h.Key)); err == nil { // else whoever steers writes it anew
+	if b, err := host.ReadJSON[apply.UnattendedPlan](apply.UnattendedPath(h.Dirs, h.Key, apply.AtBoot)); err == nil { // else the control host writes it anew
 		seen.Boot = b.Digest()
 	}
 	seen.Disk = h.disk()
@@ -274,7 +274,7 @@ func (h runHost) Do(ctx context.Context, s *plan.Step, say func(string)) error {
 	case plan.RemoveVolume:
 		return h.Ground.Volumes.Erase(s.Path)
 	case plan.CommitSwitch:
-		return h.releases.commit(*s.Releases)
+		return h.releases.Write(*s.Releases) // the time of a trial begins now, when all of the rest is done
 	case plan.ForgetRelease:
 		return h.forgetRelease(s.Release)
 	}

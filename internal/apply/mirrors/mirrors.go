@@ -4,29 +4,22 @@ package mirrors
 import (
 	"context"
 	"errors"
-	"io/fs"
-	"os"
 	"time"
 
 	"orrery/internal/apply"
 	"orrery/internal/host"
+	"orrery/internal/host/schedule"
 	"orrery/internal/volume"
 )
 
-// Timers do something again and again. See package volume.
-type Timers interface {
-	Schedule(ctx context.Context, s volume.Schedule) (notes []string, err error)
-}
-
 // A Cellar has the directories of volumes of a site on a host.
 type Cellar struct {
-	dirs   host.Dirs
-	key    string
-	timers func() Timers
+	dirs host.Dirs
+	key  string
 }
 
 // Of gives that of a site.
-func Of(dirs host.Dirs, key string, timers func() Timers) Cellar { return Cellar{dirs, key, timers} }
+func Of(dirs host.Dirs, key string) Cellar { return Cellar{dirs, key} }
 
 // Describe tells of directories of volumes.
 func (c Cellar) Describe(ctx context.Context, of []apply.Directory) ([]apply.Contents, error) {
@@ -50,7 +43,7 @@ func (c Cellar) Describe(ctx context.Context, of []apply.Directory) ([]apply.Con
 			if is.Last != nil {
 				last = is.Last.At
 			}
-			is.Next, is.Idle = volume.NextRun(c.key, d.Mount.Volume, d.Every, last, time.Now())
+			is.Next, is.Idle = schedule.Timers{Key: c.key, Dirs: c.dirs}.NextRun(schedule.Timer{For: apply.OnMirror, Part: d.Mount.Volume, Every: d.Every}, last, time.Now())
 		}
 	}
 	return all, ctx.Err()
@@ -84,27 +77,6 @@ func (c Cellar) Mirror(ctx context.Context, of []apply.Directory, with apply.Mir
 		err = errors.Join(err, made.Note(c.dirs, c.key))
 	}
 	return err
-}
-
-// KeepMirrors lets a timer of the host do that.
-func (c Cellar) KeepMirrors(ctx context.Context, m apply.Mirrors) ([]string, error) {
-	program, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	s := volume.Schedule{Key: c.key, Program: program, Dirs: c.dirs, Every: map[string]time.Duration{}}
-	for _, d := range m.Of {
-		s.Every[d.Mount.Volume] = d.Every
-	}
-	path := apply.MirrorsPath(c.dirs, c.key)
-	if len(m.Of) > 0 {
-		if err := host.WriteJSON(path, 0o600, m); err != nil {
-			return nil, err
-		}
-	} else if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	return c.timers().Schedule(ctx, s)
 }
 
 // Verify compares directories with their mirrors.

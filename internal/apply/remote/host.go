@@ -363,29 +363,19 @@ func (f runHost) Clock(ctx context.Context) (ahead, took time.Duration, err erro
 	return ahead, took, nil
 }
 
-// KeepWayBack keeps over there how the host goes back from a trial.
-func (f stateHost) KeepWayBack(ctx context.Context, w apply.WayBack) error {
-	_, err := keepWayBackMethod.call(ctx, f.far, w)
-	return err
+// SavePlan stores there what the host does on its own.
+func (f stateHost) SavePlan(ctx context.Context, p apply.UnattendedPlan) (notes []string, err error) {
+	notes, err = savePlanMethod.call(ctx, f.far, p)
+	for i := range notes {
+		notes[i] = shown(notes[i])
+	}
+	return notes[:min(len(notes), maxNotes)], err
 }
 
-var keepWayBackMethod = method[apply.WayBack, none]{
-	name: "keep way back",
-	answer: func(ctx context.Context, c *received, ask apply.WayBack) (none, error) {
-		return none{}, c.host().State.KeepWayBack(ctx, ask)
-	},
-}
-
-// KeepBoot keeps over there what the host does after a reboot.
-func (f stateHost) KeepBoot(ctx context.Context, b apply.Boot) error {
-	_, err := keepBootMethod.call(ctx, f.far, b)
-	return err
-}
-
-var keepBootMethod = method[apply.Boot, none]{
-	name: "keep boot",
-	answer: func(ctx context.Context, c *received, ask apply.Boot) (none, error) {
-		return none{}, c.host().State.KeepBoot(ctx, ask)
+var savePlanMethod = method[apply.UnattendedPlan, []string]{
+	name: "save plan",
+	answer: func(ctx context.Context, c *received, ask apply.UnattendedPlan) ([]string, error) {
+		return c.host().State.SavePlan(ctx, ask)
 	},
 }
 

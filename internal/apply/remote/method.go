@@ -108,10 +108,10 @@ func methods() []asked {
 		&holdMethod, &sweepMethod, &observeMethod, &setDrainedMethod, &drainedMethod, &forgetMethod, &markMethod, &publicKeyMethod,
 		&nodesMethod, &probeMethod, &describeMethod, &stepMethod, &settleMethod, &leftMethod, &tookMethod, &meterMethod,
 		&releasesMethod, &writeReleasesMethod, &copyReleasesMethod, &editionsMethod, &sendEditionMethod, &keepEditionMethod, &receiveMethod,
-		&secretMethod, &keepSecretMethod, &keepWayBackMethod, &keepBootMethod, &twinsMethod, &keepTwinMethod, &forgetTwinMethod, &fillTwinMethod,
+		&secretMethod, &keepSecretMethod, &savePlanMethod, &twinsMethod, &keepTwinMethod, &forgetTwinMethod, &fillTwinMethod,
 		&snapshotsMethod, &snapshotSizeMethod, &restoringMethod, &captureMethod, &keepSnapshotMethod, &removeSnapshotMethod, &putBackMethod,
 		&giveBackupMethod, &findBackupMethod, &layBackupMethod, &restorePartMethod, &advanceRestoreMethod,
-		&volumesMethod, &mirrorVolumesMethod, &verifyVolumesMethod, &layVolumeMethod, &adoptionsMethod, &adoptVolumesMethod, &keepMirrorsMethod,
+		&volumesMethod, &mirrorVolumesMethod, &verifyVolumesMethod, &layVolumeMethod, &adoptionsMethod, &adoptVolumesMethod,
 		&layersMethod, &verifyLayerMethod, &removeLayersMethod, &layerMethod, &giveMethod, &takeMethod,
 		&journalMethod, &entriesMethod, &logMethod,
 	}

@@ -73,22 +73,6 @@ var mirrorVolumesMethod = method[mirrorRun, none]{
 	},
 }
 
-// KeepMirrors lets the host do that by itself.
-func (f volumeHost) KeepMirrors(ctx context.Context, m apply.Mirrors) (notes []string, err error) {
-	notes, err = keepMirrorsMethod.call(ctx, f.far, m)
-	for i := range notes {
-		notes[i] = shown(notes[i])
-	}
-	return notes[:min(len(notes), maxNotes)], err
-}
-
-var keepMirrorsMethod = method[apply.Mirrors, []string]{
-	name: "keep mirrors",
-	answer: func(ctx context.Context, c *received, ask apply.Mirrors) ([]string, error) {
-		return c.host().Volumes.KeepMirrors(ctx, ask)
-	},
-}
-
 // maxNotes is how many things a host may have to say of its timers, or of copies.
 const maxNotes = 100
 

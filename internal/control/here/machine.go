@@ -13,8 +13,8 @@ import (
 	"orrery/internal/engine/all"
 	"orrery/internal/host"
 	"orrery/internal/host/doctor"
-	"orrery/internal/host/later"
 	"orrery/internal/host/path"
+	"orrery/internal/host/schedule"
 	"orrery/internal/image"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -40,9 +40,9 @@ type Machine interface {
 	// Guard sees to it that nodes go on that stand still when this process is killed, until it is let go.
 	Guard(nodes ...*spec.Node) (letGo func(), err error)
 	// Later lets a command line of this program run later, whatever becomes of this process.
-	Later(ctx context.Context, l later.Call) error
+	Later(ctx context.Context, l schedule.Job) error
 	// Waiting gives the command lines that are to run.
-	Waiting() ([]later.Waiting, error)
+	Waiting() ([]schedule.Pending, error)
 	// Cancel takes back one that is to run, if it is there.
 	Cancel(name string) error
 }
@@ -74,17 +74,17 @@ func (m This) Guard(nodes ...*spec.Node) (letGo func(), err error) { return guar
 
 // Later lets systemd run it, or a process that waits. What is put on record for that must not be covered by what is mounted over the run
 // directory when a site comes up, where /run is on a disk: nobody would know then that somebody waits.
-func (m This) Later(ctx context.Context, l later.Call) error {
+func (m This) Later(ctx context.Context, l schedule.Job) error {
 	letGo, err := host.HoldInMemory(ctx, m.Dirs.Run)
 	if err != nil {
 		return err
 	}
 	defer letGo()
-	return later.Run(l, m.Dirs)
+	return schedule.Run(l, m.Dirs)
 }
 
 // Waiting gives what systemd or a process is to run.
-func (m This) Waiting() ([]later.Waiting, error) { return later.List(m.Dirs) }
+func (m This) Waiting() ([]schedule.Pending, error) { return schedule.List(m.Dirs) }
 
 // Cancel ends the timer or process.
-func (m This) Cancel(name string) error { return later.Cancel(name, m.Dirs) }
+func (m This) Cancel(name string) error { return schedule.Cancel(name, m.Dirs) }

@@ -30,13 +30,3 @@ func TestTooSmall(t *testing.T) {
 		}
 	}
 }
-
-// TestResumedSaid: what a host has started by itself is named.
-func TestResumedSaid(t *testing.T) {
-	for want, r := range map[string]Resumed{"host sv1: nothing to start": {Host: "sv1"},
-		"host sv1: started db, web": {Host: "sv1", Started: []string{"db", "web"}}} {
-		if got := r.String(); got != want {
-			t.Errorf("%q instead of %q", got, want)
-		}
-	}
-}

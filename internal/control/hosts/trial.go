@@ -2,102 +2,74 @@ package hosts
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"path/filepath"
-	"time"
+	"maps"
+	"slices"
 
 	"orrery/internal/apply"
-	"orrery/internal/control/here"
 	"orrery/internal/control/register"
-	"orrery/internal/control/trial"
 	"orrery/internal/host"
-	"orrery/internal/host/later"
 	"orrery/internal/observe"
 	"orrery/internal/phrase"
-	"orrery/internal/plan"
-	"orrery/internal/plan/release"
-	"orrery/internal/plan/stand"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 )
 
-// BeginTrial lets a trial begin when its release is live on all hosts: each of them keeps how it goes back by itself, and somebody watches there. Only when all of them have that, what is on record is
-// the trial, and no longer a switch that was interrupted. r is what is on record, and releases are the sites of the releases concerned. The caller holds the lock.
-func (c *Call) BeginTrial(ctx context.Context, f *apply.Fleet, t *observe.Trial, releases map[int]*site.Site) error {
-	r, err := c.WayBack(ctx, f, t, releases)
-	if err != nil {
+// Failing tells what hosts have taken down that fails of a trial, as far as they answer.
+func Failing(ctx context.Context, f *apply.Fleet) (why map[string]string, err error) {
+	all := make([]string, len(f.All))
+	err = f.Each(func(i int, h *apply.Steered) error {
+		r, err := h.Releases.Read(ctx)
+		if err == nil && r.Trial != nil {
+			all[i] = problem.Short(r.Trial.Failed, 300) // it comes from there
+		}
+		return err
+	})
+	why = map[string]string{}
+	for i, text := range all {
+		if text != "" {
+			why[f.All[i].Name] = text
+		}
+	}
+	return why, err
+}
+
+// FirstOf gives the name of the host that is the first of some.
+func FirstOf(why map[string]string) string { return slices.Sorted(maps.Keys(why))[0] }
+
+// MayConfirm refuses to confirm a release that has failed on some host.
+func MayConfirm(ctx context.Context, f *apply.Fleet, key string, t *observe.Trial) error {
+	failing, err := Failing(ctx, f)
+	if err != nil || len(failing) == 0 {
 		return err
 	}
-	r.Switch, r.Trial = nil, t
-	return f.WriteReleases(r)
+	on := FirstOf(failing)
+	return problem.New(problem.Refused, "release %d has failed on host %s: %s", t.Release, on, failing[on]).At(key).
+		Try("orrery rollback returns at once; at %s all hosts do", phrase.Clock(t.Until))
 }
 
-// WayBack lets each host keep how it goes back from a trial, from what there is now. It gives what is on record.
-func (c *Call) WayBack(ctx context.Context, f *apply.Fleet, t *observe.Trial, releases map[int]*site.Site) (observe.Releases, error) {
-	r, err := f.ReadReleases(ctx)
-	if err != nil {
-		return r, err
+// TellTrial tells of a trial that is under way, and on which hosts it has failed.
+func (c *Call) TellTrial(ctx context.Context, f *apply.Fleet, r observe.Releases) error {
+	if r.Trial == nil || r.Switch != nil {
+		return nil
 	}
-	seen, err := f.Observe(ctx)
-	if err != nil {
-		return r, err
+	until, back := phrase.Clock(r.Trial.Until), register.ReleaseNames(r.Trial.Back)
+	switch {
+	case f.Own() && !host.Held(apply.WatchLock(c.Dirs, c.Site.Key(), apply.OnTrial)):
+		c.Notice("release %d is on trial until %s, but nobody watches over it: the process that did has ended (orrery resume, and whatever changes the site, sees to it)",
+			r.Trial.Release, until)
+	case f.Own() && !r.Trial.ByHand:
+		c.Notice("release %d is on trial until %s; then it is confirmed or goes back to release %s", r.Trial.Release, until, back)
+	case len(f.All)+len(f.Unknown) == 1:
+		c.Notice("release %d is on trial until %s; unless it is confirmed by then (orrery confirm), it goes back to release %s", r.Trial.Release, until, back)
+	default:
+		c.Notice("release %d is on trial until %s; unless it is confirmed by then (orrery confirm), each host goes back to release %s", r.Trial.Release, until, back)
 	}
-	for i := range seen {
-		seen[i].Releases.Switch, seen[i].Releases.Trial = nil, t
+	failing, err := Failing(ctx, f)
+	for _, name := range slices.Sorted(maps.Keys(failing)) {
+		c.Notice("it has failed on host %s: %s", name, failing[name])
 	}
-	ended := trial.End(t, observe.Reverted, "nobody confirmed it in time")
-	ended.When = time.Now().Add(t.Within).UTC().Truncate(time.Second) // the same on all hosts
-	p, err := release.Switch(c.Site, seen, release.Goal{To: t.Back, Releases: releases, Back: true, Ended: ended})
-	if err != nil {
-		return r, err
-	}
-	live := func() (*site.Site, error) { // when it is over
-		for _, s := range p.Steps {
-			if s.Kind == plan.CommitSwitch {
-				return stand.Released(c.Site, []observe.Host{{Releases: *s.Releases}}, f.Releases())
-			}
-		}
-		return f.Live(ctx, c.Site)
-	}
-	return r, f.Each(func(i int, h *apply.Steered) error {
-		w := apply.WayBack{Host: h.Name, Intent: observe.Switch{To: t.Back, End: t.Back, Who: t.Who, Since: ended.When, Alone: true}}
-		var err error
-		if w.Steps, err = encoded(h, apply.StepsOn(p, h.Name), live); err != nil {
-			return err
-		}
-		for j := range seen[i].Nodes {
-			n := &seen[i].Nodes[j]
-			if _, on := t.Back[n.Name]; !on || n.Staged || !n.Runs() {
-				continue
-			}
-			_, duties, err := h.Wanted(&n.Node)
-			if err != nil {
-				return err
-			}
-			w.Checks = append(w.Checks, apply.Want{Node: &n.Node, Duties: duties})
-		}
-		if len(w.Checks) > 0 {
-			w.Hooks = hooksOn(c.Site, site.TrialEnded)
-		}
-		return h.State.KeepWayBack(ctx, w)
-	})
-}
-
-// encoded gives steps with all that doing them takes.
-func encoded(h *apply.Steered, steps []*plan.Step, live func() (*site.Site, error)) (all []json.RawMessage, err error) {
-	for _, s := range steps {
-		whole, err := h.Pack(s, live)
-		if err != nil {
-			return nil, err
-		}
-		text, err := plan.Encode(whole)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, text)
-	}
-	return all, nil
+	return err
 }
 
 // Unconfirmed lets the trial go on where a host could not be told that it is over: each host goes back by itself then, and so must all.
@@ -140,19 +112,4 @@ func Verdict(s *site.Site, r observe.Releases) (*observe.TrialEnd, error) {
 		return r.Ended, problem.New(problem.Reverted, "release %d has gone back: %s", r.Ended.Release, r.Ended.Why).At(s.Key())
 	}
 	return r.Ended, nil
-}
-
-// WatchAgain lets somebody watch over each trial on this machine over which nobody does.
-func WatchAgain(ctx context.Context, m here.Machine, dirs host.Dirs, trouble func(key string, err error)) {
-	ways, _ := filepath.Glob(apply.WayBackPath(dirs, "*"))
-	for _, path := range ways {
-		key := filepath.Base(filepath.Dir(path))
-		r, err := m.Host("local", key, nil).Releases.Read(context.Background())
-		if err == nil && r.Trial != nil && !host.Held(TrialLock(dirs, key)) {
-			err = m.Later(ctx, later.Call{Name: apply.WatchName(key), Args: []string{"trial", "--key", key}})
-		}
-		if err != nil {
-			trouble(key, err)
-		}
-	}
 }

@@ -20,9 +20,9 @@ func UnderWay(ctx context.Context, c *control.Session, s *site.Site) error {
 
 // UnderWayOn tells the same by hosts that were reached just now.
 func UnderWayOn(ctx context.Context, c *control.Session, s *site.Site, f *apply.Fleet) error {
-	if twin, so := Forgotten(c, s.Key()); so {
+	if at, so := Forgotten(c, s.Key()); so {
 		c.Notice(s.Key(), "twin %s is to end at %s, but the process that waited for that has ended (orrery resume, and whatever changes a site here, sees to it)",
-			s.Twin, phrase.Clock(twin.Expires))
+			s.Twin, phrase.Clock(at))
 	}
 	return c.Call(s).UnderWay(ctx, f)
 }

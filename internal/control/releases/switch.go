@@ -13,6 +13,7 @@ import (
 	"orrery/internal/control"
 	"orrery/internal/control/register"
 	"orrery/internal/control/trial"
+	"orrery/internal/control/unattended"
 	"orrery/internal/hook"
 	"orrery/internal/observe"
 	"orrery/internal/phrase"
@@ -177,18 +178,14 @@ func (t *change) Plan(ctx context.Context, seen []observe.Host) (*plan.Plan, err
 	if err := t.Session.Call(t.site).Learn(ctx, t.hosts, t.live); err != nil {
 		return nil, err
 	}
-	if seen = slices.Clone(seen); len(seen) > 1 || t.apart() { // what is taken back on one of them is still under way on others
+	if seen = slices.Clone(seen); len(seen) > 1 || t.trial != nil { // what is taken back on one of them is still under way on others
 		intent := t.intent(t.live)
 		for i := range seen {
 			seen[i].Releases.Switch = intent
 		}
 	}
-	begins := t.trial
-	if t.apart() { // when all hosts can go back by themselves
-		begins = nil
-	}
 	p, err := release.Switch(t.site, seen, release.Goal{
-		To: t.to, Releases: t.hosts.Sites(), Trial: begins, Holds: t.apart(), Back: t.back, Ended: trial.WentBack(t.before.Trial, t.back, t.why),
+		To: t.to, Releases: t.hosts.Sites(), Holds: t.trial != nil, Back: t.back, Ended: trial.WentBack(t.before.Trial, t.back, t.why),
 	})
 	if err == nil && maps.Equal(t.live, t.to) && onlyRecords(p) {
 		p.Steps = nil
@@ -210,7 +207,7 @@ func (t *change) Begin(ctx context.Context) error {
 	if err := t.hosts.Meet(ctx); err != nil {
 		return err
 	}
-	return t.intend(ctx, t.live)
+	return t.intend(t.live)
 }
 
 // errTrialOver is why a trial is not ended: somebody has confirmed it, or gone back, in the meantime.
@@ -258,25 +255,19 @@ func liveNow(hosts []observe.Host, of map[string]int) map[string]int {
 }
 
 // intend takes down where the set is to end, before anything is done.
-func (t *change) intend(ctx context.Context, live map[string]int) error {
+func (t *change) intend(live map[string]int) error {
 	r := t.before
 	r.Switch = t.intent(live)
-	if err := t.hosts.WriteReleases(r); err != nil || t.trial == nil || t.apart() {
-		return err
-	}
-	return watchTrial(ctx, t.Session, t.site) // before the trial begins, lest it begin and nobody watch
+	return t.hosts.WriteReleases(r)
 }
 
-// apart reports whether a trial begins that each host watches over by itself, without the site directory.
-func (t *change) apart() bool { return t.trial != nil && !t.hosts.Own() }
-
-// Commit lets such a trial begin.
+// Commit has hosts watch over the trial, each by what it has stored, and begins it.
 func (t *change) Commit(ctx context.Context) error {
-	if !t.apart() {
+	if t.trial == nil {
 		return nil
 	}
 	t.hosts.ForgetLive()
-	if err := t.Session.Call(t.site).BeginTrial(ctx, t.hosts, t.trial, t.hosts.Sites()); err != nil {
+	if err := unattended.BeginTrial(ctx, t.Session.Call(t.site), t.hosts, t.trial, t.hosts.Sites()); err != nil {
 		return problem.New(problem.HalfWay, "the release is live, and its trial could not begin").At(t.site.Key()).Because(err).Try("orrery up returns to what was live before")
 	}
 	return nil

@@ -48,15 +48,18 @@ func Confirm(ctx context.Context, c *control.Session, s *site.Site, why string) 
 }
 
 // ForgetLive ends what was under way of releases when all nodes of a site have ended, on all of its hosts. Which were live is kept for the next up.
-func ForgetLive(ctx context.Context, c *control.Session, s *site.Site, f *apply.Fleet) error {
+func ForgetLive(ctx context.Context, f *apply.Fleet) error {
 	r, err := f.ReadReleases(ctx)
 	if err != nil || r.Former == nil && r.Switch == nil && r.Trial == nil && r.Ended == nil {
 		return err
 	}
 	r.Active = r.Resting()
 	r.Former, r.Switch, r.Trial, r.Ended = nil, nil, nil, nil
-	if err := f.WriteReleases(r); err != nil || !hosts.Near(s) {
+	if err := f.WriteReleases(r); err != nil {
 		return err
 	}
-	return c.Local().Cancel(apply.WatchName(s.Key())) // last: while it is on trial, it is watched
+	return f.Each(func(_ int, h *apply.Steered) error { // last: while it is on trial, it is watched
+		_, err := h.State.SavePlan(ctx, apply.UnattendedPlan{Trigger: apply.OnTrial})
+		return err
+	})
 }

@@ -8,6 +8,7 @@ import (
 	"orrery/internal/control"
 	"orrery/internal/control/hosts"
 	"orrery/internal/control/releases"
+	"orrery/internal/control/unattended"
 	"orrery/internal/observe"
 	"orrery/internal/phrase"
 	"orrery/internal/plan"
@@ -64,13 +65,13 @@ func down(ctx context.Context, c *control.Session, s *site.Site, f *apply.Fleet,
 	if len(f.Unknown) > 0 {
 		return result, nil // what there may be of it keeps its record
 	}
-	if err := releases.ForgetLive(ctx, c, s, f); err != nil {
+	if err := releases.ForgetLive(ctx, f); err != nil {
 		return result, err
 	}
 	if hosts.Near(s) {
 		c.Register().Unmark(s.Key())
 	}
-	if err := c.Call(s).KeepMirrors(ctx, f, nil); err != nil {
+	if err := unattended.SaveMirrorPlans(ctx, c.Call(s), f, nil); err != nil {
 		return result, err
 	}
 	return result, f.DropRestores(ctx)

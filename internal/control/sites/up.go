@@ -15,6 +15,7 @@ import (
 	"orrery/internal/control/hosts"
 	"orrery/internal/control/overdue"
 	"orrery/internal/control/releases"
+	"orrery/internal/control/unattended"
 	"orrery/internal/image"
 	"orrery/internal/observe"
 	"orrery/internal/phrase"
@@ -55,7 +56,7 @@ func up(ctx context.Context, c *control.Session, s *site.Site, selectors []strin
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, releases.ResumeTrial(ctx, c, s)) }()
+	defer func() { err = errors.Join(err, overdue.ResumeTrial(ctx, c, s)) }()
 	if err := fill.Once(ctx, c, s, false); err != nil {
 		return nil, err
 	}
@@ -198,7 +199,7 @@ func scheduleMirrors(ctx context.Context, c *control.Session, s *site.Site, f *a
 	if err != nil || s.Twin != "" {
 		return err
 	}
-	return c.Call(s).KeepMirrors(ctx, f, mirrors)
+	return unattended.SaveMirrorPlans(ctx, c.Call(s), f, mirrors)
 }
 
 // probe looks into the nodes that run, and notes with them what has drifted.

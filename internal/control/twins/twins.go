@@ -9,7 +9,6 @@ import (
 	"orrery/internal/apply"
 	"orrery/internal/control"
 	"orrery/internal/control/hosts"
-	"orrery/internal/control/overdue"
 	"orrery/internal/control/sites"
 	"orrery/internal/observe"
 	"orrery/internal/phrase"
@@ -50,7 +49,11 @@ func Destroy(ctx context.Context, c *control.Session, name string) error {
 	case err != nil:
 		return err
 	case original != nil:
-		return end(ctx, b, original, name)
+		if err := end(ctx, b, original, name); err != nil {
+			return err
+		}
+		b.Call(original).DisownTwin(name)
+		return nil
 	}
 	if err := c.Allowed(); err != nil {
 		return err
@@ -70,7 +73,7 @@ func Destroy(ctx context.Context, c *control.Session, name string) error {
 		return problem.New(problem.Mistake, "twin %s is on hosts %s", name, phrase.List(r.Hosts, 12)).
 			Try("run it with -C and the directory of the site, which says where they are; orrery twin destroy %s --here ends what is on this machine", key)
 	}
-	return overdue.EndTwin(ctx, b, r)
+	return end(ctx, b, &site.Site{Name: r.Site}, r.Options.Name)
 }
 
 // of gives the site that is meant, of which there is a twin of this name; nil: it cannot be read, or there is none, and what is on this machine tells.
@@ -113,7 +116,6 @@ func end(ctx context.Context, c *control.Session, original *site.Site, name stri
 	if err := f.Each(func(_ int, h *apply.Steered) error { return h.Twins.Forget(ctx) }); err != nil {
 		return err
 	}
-	c.Call(original).DisownTwin(name)
 	c.Outcome(s.Key(), "Twin %s of %s is gone", name, original.Name)
 	return c.Note(original, c.Command, "twin "+name+" ended")
 }
@@ -130,7 +132,7 @@ func EndHere(ctx context.Context, c *control.Session, key string) error {
 	if err != nil {
 		return err
 	}
-	return overdue.EndTwin(ctx, atWork(c, r.Options.Name), r)
+	return end(ctx, atWork(c, r.Options.Name), &site.Site{Name: r.Site}, r.Options.Name)
 }
 
 // List gives the twins of which something is on this machine, and those on the hosts of the site that is meant. Silent tells why some of these do not answer.

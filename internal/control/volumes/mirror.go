@@ -7,7 +7,6 @@ import (
 
 	"orrery/internal/apply"
 	"orrery/internal/control"
-	"orrery/internal/control/hosts"
 	"orrery/internal/hook"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
@@ -22,14 +21,10 @@ type Mirrored = volume.Mirrored
 type MirrorOptions struct {
 	Names    []string // of volumes; none: all that have a mirror
 	Contents bool     // contents are compared, instead of sizes and times
-	Key      string   // of a site on several hosts, of which this host mirrors what it has itself; "": the site that is meant
 }
 
 // Mirror brings mirrors up to date, each host those of its own volumes. Each is told of when it has been.
 func Mirror(ctx context.Context, c *control.Session, o MirrorOptions, each func(Mirrored)) error {
-	if o.Key != "" {
-		return own(ctx, c, o, each)
-	}
 	p, err := mirrors(ctx, c, o.Names)
 	if err != nil {
 		return err
@@ -49,18 +44,6 @@ func Mirror(ctx context.Context, c *control.Session, o MirrorOptions, each func(
 			}
 			c.Tell(ctx, p.site, hook.Event{Event: site.MirrorFailed, Result: "failed", Why: made.Problem, Volume: made.Volume, Node: made.Node})
 		})
-	})
-}
-
-// own does it for what this host has of a site, without the site directory.
-func own(ctx context.Context, c *control.Session, o MirrorOptions, each func(Mirrored)) error {
-	if len(o.Names) != 1 {
-		return problem.New(problem.Usage, "which volume?").Try("orrery volume mirror --key %s NAME", o.Key)
-	}
-	return hosts.MirrorOwn(ctx, c.Call(&site.Site{}).Machine, c.Dirs, o.Key, o.Names[0], control.Holder(c), func(made Mirrored) {
-		if made.Problem == "" {
-			each(made)
-		}
 	})
 }
 

@@ -6,10 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
 
 	"orrery/internal/host"
-	"orrery/internal/host/later"
 	"orrery/internal/site/twin"
 )
 
@@ -52,12 +50,4 @@ func All(dirs host.Dirs) []twin.Record {
 		}
 	}
 	return all
-}
-
-// ExpiryName is what the process is known by that waits for the end of a twin.
-func ExpiryName(key string) string { return "expiry-" + key }
-
-// Expiry lets a host end by itself what it has of a twin, when its time is over. Nobody else need be there then, and nothing of the site but the record.
-func Expiry(r *twin.Record) later.Call {
-	return later.Call{Name: ExpiryName(r.Key()), After: max(0, time.Until(r.Expires)), Args: []string{"--force", "twin", "destroy", r.Key(), "--here", "--wait"}}
 }

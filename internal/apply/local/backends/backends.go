@@ -10,10 +10,10 @@ import (
 	"path/filepath"
 	"time"
 
-	"orrery/internal/apply/mirrors"
 	"orrery/internal/distro"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
+	"orrery/internal/host/schedule"
 	"orrery/internal/image"
 	"orrery/internal/network"
 	"orrery/internal/network/wireguard"
@@ -32,7 +32,7 @@ type Set struct {
 	Kernel   Kernel
 	Records  Records
 	Claims   Claims
-	Timers   mirrors.Timers
+	Timers   Timers
 }
 
 // Here returns those of this machine, with layers in a store.
@@ -42,9 +42,14 @@ func Here(dirs host.Dirs, layers Layers) Set {
 	}
 }
 
+// Timers let command lines of this program run again and again. See package schedule.
+type Timers interface {
+	Set(t schedule.Timers) (notes []string, err error)
+}
+
 type timers struct{}
 
-func (timers) Schedule(ctx context.Context, s volume.Schedule) ([]string, error) { return s.Apply(ctx) }
+func (timers) Set(t schedule.Timers) ([]string, error) { return t.Apply() }
 
 // Networks makes networks, and moves the links of nodes from one to another. See package network.
 type Networks interface {

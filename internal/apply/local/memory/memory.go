@@ -16,13 +16,13 @@ import (
 	"orrery/internal/engine"
 	"orrery/internal/engine/fake"
 	"orrery/internal/host"
+	"orrery/internal/host/schedule"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
 	"orrery/internal/plan/pack"
 	"orrery/internal/secret"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
-	"orrery/internal/volume"
 )
 
 // A Host is such a host, as one site sees it.
@@ -120,7 +120,7 @@ func (h *Host) Do(ctx context.Context, s *plan.Step, say func(string)) error {
 // timers do nothing.
 type timers struct{}
 
-func (timers) Schedule(context.Context, volume.Schedule) ([]string, error) { return nil, nil }
+func (timers) Set(schedule.Timers) ([]string, error) { return nil, nil }
 
 // claims are for machines with several state directories.
 type claims struct{}

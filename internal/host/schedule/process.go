@@ -1,4 +1,4 @@
-package later
+package schedule
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 const waiter = `read -r go || exit; sleep "$1" && rm -f -- "$2" && shift 2 && exec "$@" < /dev/null`
 
 // beginProcess starts a process in a session of its own, which neither the terminal nor the end of its caller's process group reaches.
-func beginProcess(w *Waiting, dirs host.Dirs, command []string, after time.Duration) error {
+func beginProcess(w *Pending, dirs host.Dirs, command []string, after time.Duration) error {
 	path := filepath.Join(dirs.State, "log", "later-"+w.Name+".log")
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
@@ -60,7 +60,7 @@ func laterEnv(dirs host.Dirs) []string {
 }
 
 // endProcess ends the process that waits, with the sleep that it has started: it leads a process group.
-func endProcess(w *Waiting) error {
+func endProcess(w *Pending) error {
 	if err := syscall.Kill(-w.Pid, syscall.SIGKILL); !errors.Is(err, syscall.ESRCH) {
 		return err
 	}

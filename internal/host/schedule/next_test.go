@@ -1,4 +1,4 @@
-package volume
+package schedule
 
 import (
 	"os"
@@ -38,15 +38,20 @@ func TestNextRun(t *testing.T) {
 	etc = t.TempDir()
 	t.Cleanup(func() { etc = was })
 	now := time.Now()
-	next := func(volume string) (time.Time, string) { return NextRun("karoo", volume, 90*time.Minute, now, now) }
+	timers := func(all ...Timer) Timers {
+		return Timers{Key: "karoo", Program: "/bin/orrery", Dirs: host.Dirs{State: "/x", Run: "/y"}, All: all}
+	}
+	archive := Timer{"mirror", "archive", 90 * time.Minute, []string{"host-run", "karoo", "mirror", "archive"}}
+	next := func(volume string) (time.Time, string) {
+		return timers().NextRun(Timer{For: "mirror", Part: volume, Every: 90 * time.Minute}, now, now)
+	}
 	if at, idle := next("archive"); !at.IsZero() || !strings.Contains(idle, "not scheduled: orrery up") {
 		t.Errorf("of a site that is down: %s, %q", at, idle)
 	}
-	s := Schedule{Key: "karoo", Program: "/bin/orrery", Dirs: host.Dirs{State: "/x", Run: "/y"}, Every: map[string]time.Duration{"archive": 90 * time.Minute}}
 	if err := os.Mkdir(filepath.Join(etc, "cron.d"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Apply(t.Context()); err != nil {
+	if _, err := timers(archive).Apply(); err != nil {
 		t.Fatal(err)
 	}
 	if at, idle := next("db"); !at.IsZero() || idle == "" {

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/host"
-	"orrery/internal/host/later"
+	"orrery/internal/host/schedule"
 	"orrery/test/need"
 )
 
@@ -30,17 +30,17 @@ func TestLaterIsKnown(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if err := a.Later(t.Context(), later.Call{Name: "try", After: time.Hour, Args: []string{"version"}}); err != nil {
+	if err := a.Later(t.Context(), schedule.Job{Name: "try", After: time.Hour, Args: []string{"version"}}); err != nil {
 		t.Fatal(err)
 	}
 	letGo, err := host.HoldInMemory(t.Context(), a.Dirs.Run) // as every site does that comes up
 	if err != nil {
 		t.Fatal(err)
 	}
-	if waiting, err := later.List(a.Dirs); err != nil || len(waiting) != 1 {
+	if waiting, err := schedule.List(a.Dirs); err != nil || len(waiting) != 1 {
 		t.Errorf("what waits is %v: %v", waiting, err)
 	}
-	if err := later.Cancel("try", a.Dirs); err != nil {
+	if err := schedule.Cancel("try", a.Dirs); err != nil {
 		t.Error(err)
 	}
 	letGo()

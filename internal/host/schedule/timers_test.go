@@ -1,8 +1,10 @@
-package volume
+package schedule
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -40,19 +42,27 @@ func TestCronTime(t *testing.T) {
 	}
 }
 
-// TestSchedule makes, changes and removes what lets volumes be mirrored, with cron and with systemd.
-func TestSchedule(t *testing.T) {
+// mirrors are timers of volumes, by name.
+func mirrors(every map[string]time.Duration) (all []Timer) {
+	for _, name := range slices.Sorted(maps.Keys(every)) {
+		all = append(all, Timer{"mirror", name, every[name], []string{"host-run", "karoo", "mirror", name}})
+	}
+	return all
+}
+
+// TestTimers makes, changes and removes timers, with cron and with systemd.
+func TestTimers(t *testing.T) {
 	dir := t.TempDir()
 	was := etc
 	etc = dir
 	t.Cleanup(func() { etc = was })
-	s := Schedule{
+	s := Timers{
 		Key: "karoo", Program: "/opt/100%/orrery", Dirs: host.Dirs{State: "/var/lib/orrery", Run: "/run/orrery"},
-		Every: map[string]time.Duration{"archive": time.Hour, "db": 7 * time.Minute},
+		All: mirrors(map[string]time.Duration{"archive": time.Hour, "db": 7 * time.Minute}),
 	}
 	table, notes := s.table()
 	lines := strings.Split(string(table.Content), "\n")
-	if len(lines) != 6 || !strings.HasSuffix(lines[3], ` root '/opt/100\%/orrery' volume mirror --key 'karoo' 'archive' >> '/var/lib/orrery/log/mirror-karoo.log' 2>&1`) ||
+	if len(lines) != 6 || !strings.HasSuffix(lines[3], ` root '/opt/100\%/orrery' 'host-run' 'karoo' 'mirror' 'archive' >> '/var/lib/orrery/log/mirror-karoo.log' 2>&1`) ||
 		!strings.HasPrefix(lines[4], "*/6 * * * * root ") || table.Path != filepath.Join(dir, "cron.d", "orrery-karoo") {
 		t.Errorf("the table %s is\n%s", table.Path, table.Content)
 	}
@@ -60,27 +70,27 @@ func TestSchedule(t *testing.T) {
 		t.Errorf("notes are %q", notes)
 	}
 	units := s.units()
-	if len(units) != 4 || !strings.Contains(string(units[0].Content), `ExecStart="/opt/100%%/orrery" volume mirror --key "karoo" "archive"`) ||
+	if len(units) != 4 || !strings.Contains(string(units[0].Content), `ExecStart="/opt/100%%/orrery" "host-run" "karoo" "mirror" "archive"`) ||
 		!strings.Contains(string(units[1].Content), "OnUnitActiveSec=3600s") || filepath.Base(units[1].Path) != "orrery-mirror-karoo-archive.timer" {
 		t.Errorf("units are %s\n%s", units[0].Content, units[1].Content)
 	}
 	if host.SystemdRuns() {
 		return // what follows would change the timers of this machine
 	}
-	other := Schedule{Key: "karoo-dev1", Program: "/x", Dirs: host.Dirs{State: "/x y", Run: "/z"}, Every: s.Every}
-	for _, each := range []Schedule{s, other} {
-		if _, err := each.Apply(t.Context()); err != nil {
+	other := Timers{Key: "karoo-dev1", Program: "/x", Dirs: host.Dirs{State: "/x y", Run: "/z"}, All: s.All}
+	for _, each := range []Timers{s, other} {
+		if _, err := each.Apply(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := (Schedule{Key: "karoo.dev1"}).Apply(t.Context()); err != nil { // a twin has none, and takes nobody else's
+	if _, err := (Timers{Key: "karoo.dev1"}).Apply(); err != nil { // a twin has none, and takes nobody else's
 		t.Error(err)
 	}
 	text, err := os.ReadFile(other.tablePath())
 	if err != nil || !strings.Contains(string(text), "root env 'ORRERY_STATE=/x y' 'ORRERY_RUN=/z' '/x' ") {
 		t.Errorf("%s (%v)", text, err)
 	}
-	if _, err := (Schedule{Key: "karoo"}).Apply(t.Context()); err != nil {
+	if _, err := (Timers{Key: "karoo"}).Apply(); err != nil {
 		t.Error(err)
 	}
 	if left, _ := os.ReadDir(filepath.Join(dir, "cron.d")); len(left) != 1 || left[0].Name() != "orrery-karoo-dev1" {
@@ -88,8 +98,8 @@ func TestSchedule(t *testing.T) {
 	}
 }
 
-// TestUnits applies them with a systemctl that notes what it is asked for.
-func TestUnits(t *testing.T) {
+// TestTimerUnits applies them with a systemctl that notes what it is asked for.
+func TestTimerUnits(t *testing.T) {
 	dir := t.TempDir()
 	was := etc
 	etc = dir
@@ -105,24 +115,24 @@ esac
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
-	asked := func(s Schedule, want string) {
+	asked := func(s Timers, want string) {
 		t.Helper()
 		os.Remove(dir + "/log")
-		if err := s.applyUnits(t.Context(), s.units()); err != nil {
+		if err := s.applyUnits(s.units()); err != nil {
 			t.Fatal(err)
 		}
 		if log, _ := os.ReadFile(dir + "/log"); strings.ReplaceAll(string(log), "\n", "; ") != want {
 			t.Errorf("systemctl was asked %q, want %q", log, want)
 		}
 	}
-	s := Schedule{Key: "karoo", Program: "/x", Every: map[string]time.Duration{"a": time.Hour, "b": time.Hour}}
+	s := Timers{Key: "karoo", Program: "/x", All: mirrors(map[string]time.Duration{"a": time.Hour, "b": time.Hour})}
 	asked(s, "daemon-reload; --quiet enable orrery-mirror-karoo-a.timer orrery-mirror-karoo-b.timer; restart orrery-mirror-karoo-a.timer orrery-mirror-karoo-b.timer; ")
 	asked(s, "")
 	s.Program = "/elsewhere"
 	asked(s, "daemon-reload; ")
-	s.Every = map[string]time.Duration{"a": time.Minute}
+	s.All = mirrors(map[string]time.Duration{"a": time.Minute})
 	asked(s, "--quiet disable --now orrery-mirror-karoo-b.timer; daemon-reload; --quiet enable orrery-mirror-karoo-a.timer; restart orrery-mirror-karoo-a.timer; ")
-	s.Every = nil
+	s.All = nil
 	asked(s, "--quiet disable --now orrery-mirror-karoo-a.timer; daemon-reload; ")
 	if left, _ := filepath.Glob(dir + "/systemd/system/*mirror*"); len(left) > 0 {
 		t.Errorf("left is %v", left)

@@ -1,14 +1,11 @@
-package volume
+package schedule
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -16,71 +13,76 @@ import (
 	"orrery/internal/problem"
 )
 
-// A Schedule lets the host mirror the volumes of a site again and again, by what it has on record itself: by timers of systemd(1) where that runs the host, else by cron(8).
-type Schedule struct {
+// Timers let the host run command lines of this program for a site again and again: by timers of systemd(1) where that runs the host, else by cron(8).
+type Timers struct {
 	Key     string // of the site
 	Program string // absolute
 	Dirs    host.Dirs
-	Every   map[string]time.Duration // by volume
+	All     []Timer
+}
+
+// A Timer is a command line that runs again and again.
+type Timer struct {
+	For   string // what it is for, such as "mirror"
+	Part  string // of that, such as the name of a volume
+	Every time.Duration
+	Args  []string
 }
 
 // etc is where the host keeps its configuration.
 var etc = "/etc"
 
-// Apply makes the host as scheduled. It gives what a user should know of it, and does nothing if it is so already.
-func (s Schedule) Apply(ctx context.Context) (notes []string, err error) {
+// Apply makes the timers of the site on the host these, and removes any others. It returns what a user should know of them.
+func (s Timers) Apply() (notes []string, err error) {
 	if host.SystemdRuns() {
-		if err := s.applyUnits(ctx, s.units()); err != nil { // lest neither does it
+		if err := s.applyUnits(s.units()); err != nil { // lest neither does it
 			return nil, err
 		}
 		return nil, s.removeTable()
 	}
-	if len(s.Every) == 0 {
+	if len(s.All) == 0 {
 		return nil, s.removeTable()
 	}
 	table, notes := s.table()
 	if !cronRuns() {
-		notes = append(notes, "neither systemd nor cron runs on this host: until one does, nothing mirrors the volumes but orrery volume mirror")
+		notes = append(notes, fmt.Sprintf("neither systemd nor cron runs on this host: until one does, nothing runs at intervals that site %s asks for", s.Key))
 	}
 	if asWritten(table) {
 		return notes, nil
 	}
-	return notes, scheduleProblem(host.WriteFile(table))
+	return notes, timerProblem(host.WriteFile(table))
 }
 
-func scheduleProblem(err error) error {
+func timerProblem(err error) error {
 	if err == nil {
 		return nil
 	}
-	return problem.New(problem.Failed, "the mirroring of volumes cannot be scheduled").Because(err)
+	return problem.New(problem.Failed, "the timers of a site cannot be set").Because(err)
 }
 
-// volumes gives the names of those that are scheduled, sorted.
-func (s Schedule) volumes() []string { return slices.Sorted(maps.Keys(s.Every)) }
-
 // environment names the host's directories where they are not the usual ones.
-func (s Schedule) environment() []string {
+func (s Timers) environment() []string {
 	if s.Dirs == (host.Dirs{State: "/var/lib/orrery", Run: "/run/orrery"}) {
 		return nil
 	}
 	return []string{"ORRERY_STATE=" + s.Dirs.State, "ORRERY_RUN=" + s.Dirs.Run}
 }
 
-// unitName names the units of a volume, without what they are.
-func (s Schedule) unitName(volume string) string { return "orrery-mirror-" + s.Key + "-" + volume }
+// unitName names the units of a timer, without what they are.
+func (s Timers) unitName(t Timer) string { return "orrery-" + t.For + "-" + s.Key + "-" + t.Part }
 
 func unitPath(name string) string { return filepath.Join(etc, "systemd", "system", name) }
 
-// units gives, for each volume, a service and the timer that starts it.
-func (s Schedule) units() []host.File {
+// units returns, for each timer, a service and the timer that starts it.
+func (s Timers) units() []host.File {
 	var files []host.File
-	for _, name := range s.volumes() {
+	for _, t := range s.All {
 		var env strings.Builder
 		for _, e := range s.environment() {
 			fmt.Fprintf(&env, "Environment=%s\n", unitQuote(e))
 		}
 		service := fmt.Sprintf(madeFor+`[Unit]
-Description=orrery: mirror volume %s of %s
+Description=orrery: %s %s of %s
 Wants=network-online.target
 After=network-online.target
 
@@ -89,9 +91,9 @@ Type=oneshot
 %sExecStart=%s
 Nice=10
 IOSchedulingClass=idle
-`, s.Key, name, s.Key, env.String(), s.line(command, name))
+`, s.Key, t.For, t.Part, s.Key, env.String(), s.line(command, t))
 		timer := fmt.Sprintf(madeFor+`[Unit]
-Description=orrery: mirror volume %s of %s every %s
+Description=orrery: %s %s of %s every %s
 
 [Timer]
 OnActiveSec=1min
@@ -99,17 +101,21 @@ OnUnitActiveSec=%ds
 
 [Install]
 WantedBy=timers.target
-`, s.Key, name, s.Key, s.Every[name], int(s.Every[name].Seconds()))
+`, s.Key, t.For, t.Part, s.Key, t.Every, int(t.Every.Seconds()))
 		files = append(files,
-			host.File{Path: unitPath(s.unitName(name) + ".service"), Content: []byte(service), Mode: 0o644},
-			host.File{Path: unitPath(s.unitName(name) + ".timer"), Content: []byte(timer), Mode: 0o644})
+			host.File{Path: unitPath(s.unitName(t) + ".service"), Content: []byte(service), Mode: 0o644},
+			host.File{Path: unitPath(s.unitName(t) + ".timer"), Content: []byte(timer), Mode: 0o644})
 	}
 	return files
 }
 
-// line gives the command line that mirrors a volume, quoted for whoever runs it.
-func (s Schedule) line(quote func(string) string, name string) string {
-	return quote(s.Program) + " volume mirror --key " + quote(s.Key) + " " + quote(name)
+// line returns the command line of a timer, quoted for whoever runs it.
+func (s Timers) line(quote func(string) string, t Timer) string {
+	line := quote(s.Program)
+	for _, arg := range t.Args {
+		line += " " + quote(arg)
+	}
+	return line
 }
 
 // unitQuote quotes a word for a unit: systemd.syntax(7).
@@ -120,8 +126,8 @@ func unitQuote(word string) string {
 // command quotes a word for a command line in a unit: systemd.service(5).
 func command(word string) string { return strings.ReplaceAll(unitQuote(word), "$", "$$") }
 
-// applyUnits writes units and starts timers, and removes those of volumes that are no longer mirrored.
-func (s Schedule) applyUnits(ctx context.Context, units []host.File) error {
+// applyUnits writes units and starts timers, and removes those of the site that are no longer wanted.
+func (s Timers) applyUnits(units []host.File) error {
 	wanted, timers, changed := map[string]bool{}, []string{}, false
 	for _, f := range units {
 		wanted[f.Path] = true
@@ -129,7 +135,7 @@ func (s Schedule) applyUnits(ctx context.Context, units []host.File) error {
 			continue
 		}
 		if err := host.WriteFile(f); err != nil {
-			return scheduleProblem(err)
+			return timerProblem(err)
 		}
 		if strings.HasSuffix(f.Path, ".timer") {
 			timers = append(timers, filepath.Base(f.Path))
@@ -140,25 +146,25 @@ func (s Schedule) applyUnits(ctx context.Context, units []host.File) error {
 	for _, path := range gone {
 		var err error
 		if strings.HasSuffix(path, ".timer") {
-			err = run(ctx, "systemctl", "--quiet", "disable", "--now", filepath.Base(path))
+			err = systemctl("systemctl", "--quiet", "disable", "--now", filepath.Base(path))
 		}
 		if err == nil { // as long as the timer is at work, the next run must find it
 			err = os.Remove(path)
 		}
 		if err != nil {
-			return scheduleProblem(err)
+			return timerProblem(err)
 		}
 	}
 	if !changed && len(gone) == 0 {
 		return nil
 	}
-	if err := run(ctx, "systemctl", "daemon-reload"); err != nil || len(timers) == 0 {
-		return scheduleProblem(err)
+	if err := systemctl("systemctl", "daemon-reload"); err != nil || len(timers) == 0 {
+		return timerProblem(err)
 	}
-	if err := run(ctx, append([]string{"systemctl", "--quiet", "enable"}, timers...)...); err != nil {
-		return scheduleProblem(err)
+	if err := systemctl(append([]string{"systemctl", "--quiet", "enable"}, timers...)...); err != nil {
+		return timerProblem(err)
 	}
-	return scheduleProblem(run(ctx, append([]string{"systemctl", "restart"}, timers...)...))
+	return timerProblem(systemctl(append([]string{"systemctl", "restart"}, timers...)...))
 }
 
 // enabled reports whether a timer is started at boot. If not, a run was killed before it came to that.
@@ -168,7 +174,7 @@ func enabled(path string) bool {
 }
 
 // owns reports whether a file was made for this site. It says so itself, because the name of one site may begin with that of another.
-func (s Schedule) owns(path string) bool {
+func (s Timers) owns(path string) bool {
 	text, err := os.ReadFile(path)
 	return err == nil && strings.HasPrefix(string(text), fmt.Sprintf(madeFor, s.Key))
 }
@@ -176,9 +182,9 @@ func (s Schedule) owns(path string) bool {
 const madeFor = "# Made by orrery up for site %s; orrery down removes it.\n"
 
 // strays finds the units of this site that are not wanted.
-func (s Schedule) strays(wanted map[string]bool) []string {
+func (s Timers) strays(wanted map[string]bool) []string {
 	var gone []string
-	found, _ := filepath.Glob(unitPath("orrery-mirror-" + s.Key + "-*"))
+	found, _ := filepath.Glob(unitPath("orrery-*-" + s.Key + "-*"))
 	for _, path := range found {
 		if !wanted[path] && s.owns(path) {
 			gone = append(gone, path)
@@ -188,28 +194,32 @@ func (s Schedule) strays(wanted map[string]bool) []string {
 }
 
 // tablePath is the site's table of cron, which reads no file with a dot in its name.
-func (s Schedule) tablePath() string {
+func (s Timers) tablePath() string {
 	return filepath.Join(etc, "cron.d", "orrery-"+strings.ReplaceAll(s.Key, ".", "-"))
 }
 
 // table gives the site's table of cron, and says where cron cannot do what was asked for.
-func (s Schedule) table() (f host.File, notes []string) {
+func (s Timers) table() (f host.File, notes []string) {
 	var text strings.Builder
 	fmt.Fprintf(&text, madeFor+"SHELL=/bin/sh\nPATH=%s\n", s.Key, host.Path)
-	for _, name := range s.volumes() {
-		when, really := cronTime(s.Every[name], s.Key+" "+name)
-		if really != s.Every[name] {
-			notes = append(notes, fmt.Sprintf("volume %s is mirrored every %s: cron cannot say every %s", name, really, s.Every[name]))
+	for _, t := range s.All {
+		when, really := cronTime(t.Every, s.Key+" "+t.Part)
+		if really != t.Every {
+			notes = append(notes, fmt.Sprintf("%s %s runs every %s: cron cannot say every %s", t.For, t.Part, really, t.Every))
 		}
-		line := s.line(host.Quote, name)
+		line := s.line(host.Quote, t)
 		if env := s.environment(); len(env) > 0 {
 			line = "env " + host.Quote(env[0]) + " " + host.Quote(env[1]) + " " + line
 		}
-		log := filepath.Join(s.Dirs.State, "log", "mirror-"+s.Key+".log")
-		line = strings.ReplaceAll(line+" >> "+host.Quote(log)+" 2>&1", "%", `\%`) // crontab(5): % ends a line
+		line = strings.ReplaceAll(line+" >> "+host.Quote(s.log(t))+" 2>&1", "%", `\%`) // crontab(5): % ends a line
 		fmt.Fprintf(&text, "%s root %s\n", when, line)
 	}
 	return host.File{Path: s.tablePath(), Content: []byte(text.String()), Mode: 0o644}, notes
+}
+
+// log is where the output of a timer of cron goes.
+func (s Timers) log(t Timer) string {
+	return filepath.Join(s.Dirs.State, "log", t.For+"-"+s.Key+".log")
 }
 
 // cronTime gives the times of crontab(5) for an interval, which is rounded down to one that they can say: minutes that divide an hour, hours that
@@ -258,12 +268,12 @@ func asWritten(f host.File) bool {
 }
 
 // removeTable removes the site's table of cron, if there is one.
-func (s Schedule) removeTable() error {
+func (s Timers) removeTable() error {
 	if !s.owns(s.tablePath()) {
 		return nil
 	}
 	if err := os.Remove(s.tablePath()); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return scheduleProblem(err)
+		return timerProblem(err)
 	}
 	return nil
 }

@@ -1,10 +1,10 @@
-// Package later runs this program again at a later time, whatever happens to its caller and the
+// Package schedule runs this program again at a later time, whatever happens to its caller and the
 // caller's terminal: to end a trial or an expired twin.
 //
-// Run puts a Call on record under the host's run directory and hands it to who waits for it: a timer of systemd(1) where that runs the host (unit.go),
+// Run puts a Job on record under the host's run directory and hands it to who waits for it: a timer of systemd(1) where that runs the host (unit.go),
 // else a process in a session of its own (process.go). List gives those that still wait and Cancel ends one, told by its record; one that runs already
 // goes on. Nothing of it survives a reboot: what must is kept in a file by its caller, for `orrery resume` to find.
-package later
+package schedule
 
 import (
 	"encoding/json"
@@ -22,16 +22,16 @@ import (
 	"orrery/internal/problem"
 )
 
-// A Call is a command line of this very program that runs after a while, whatever becomes of its caller and of the terminal.
+// A Job is a command line of this very program that runs after a while, whatever becomes of its caller and of the terminal.
 // It does not survive a reboot: what must, is kept in a file by its caller, for `orrery resume` to find.
-type Call struct {
+type Job struct {
 	Name  string // one of the same name that waits is replaced
 	After time.Duration
 	Args  []string
 }
 
-// A Waiting is a Later that has not run yet.
-type Waiting struct {
+// A Pending is a Job that has not run yet.
+type Pending struct {
 	Name  string    `json:"name"`
 	Due   time.Time `json:"due"`
 	Args  []string  `json:"args"`
@@ -41,7 +41,7 @@ type Waiting struct {
 }
 
 // Run lets a command line of this program run later: by a timer of systemd(1) where that runs the host, else by a process of its own.
-func Run(l Call, dirs host.Dirs) error {
+func Run(l Job, dirs host.Dirs) error {
 	if l.Name == "" || strings.ContainsAny(l.Name, "/ ") || strings.HasPrefix(l.Name, ".") {
 		return fmt.Errorf("%q cannot be the name of what is to run later", l.Name)
 	}
@@ -56,7 +56,7 @@ func Run(l Call, dirs host.Dirs) error {
 	if systemdRuns() {
 		begin = beginUnit
 	}
-	w := &Waiting{Name: l.Name, Due: time.Now().Add(l.After), Args: l.Args}
+	w := &Pending{Name: l.Name, Due: time.Now().Add(l.After), Args: l.Args}
 	if err := begin(w, dirs, append([]string{program}, l.Args...), l.After); err != nil {
 		return problem.New(problem.Failed, "%q cannot be made to run in %s", "orrery "+strings.Join(l.Args, " "), l.After).Because(err)
 	}
@@ -64,7 +64,7 @@ func Run(l Call, dirs host.Dirs) error {
 }
 
 // keep puts it on record.
-func (w *Waiting) keep(dirs host.Dirs) error {
+func (w *Pending) keep(dirs host.Dirs) error {
 	text, err := json.Marshal(w)
 	if err == nil {
 		err = host.WriteFile(host.File{Path: laterPath(dirs, w.Name), Content: text, Mode: 0o600})
@@ -77,7 +77,7 @@ func (w *Waiting) keep(dirs host.Dirs) error {
 
 // Cancel sees to it that a command does not run that waits. One that runs already goes on, and that there is none is no error.
 func Cancel(name string, dirs host.Dirs) error {
-	w, err := readWaiting(laterPath(dirs, name))
+	w, err := readPending(laterPath(dirs, name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -91,29 +91,29 @@ func Cancel(name string, dirs host.Dirs) error {
 }
 
 // List gives what waits, the next first.
-func List(dirs host.Dirs) ([]Waiting, error) {
+func List(dirs host.Dirs) ([]Pending, error) {
 	paths, err := filepath.Glob(laterPath(dirs, "*"))
 	if err != nil {
 		return nil, err
 	}
-	var all []Waiting
+	var all []Pending
 	for _, path := range paths {
-		if w, err := readWaiting(path); err == nil && w.waits() {
+		if w, err := readPending(path); err == nil && w.waits() {
 			all = append(all, *w)
 		}
 	}
-	slices.SortFunc(all, func(a, b Waiting) int { return a.Due.Compare(b.Due) })
+	slices.SortFunc(all, func(a, b Pending) int { return a.Due.Compare(b.Due) })
 	return all, nil
 }
 
-func (w *Waiting) waits() bool {
+func (w *Pending) waits() bool {
 	if w.Unit != "" {
 		return unitWaits(w.Unit)
 	}
 	return w.Pid > 0 && w.Began != "" && began(w.Pid) == w.Began
 }
 
-func (w *Waiting) end() error {
+func (w *Pending) end() error {
 	if w.Unit != "" {
 		return endUnit(w.Unit)
 	}
@@ -122,8 +122,8 @@ func (w *Waiting) end() error {
 
 func laterPath(dirs host.Dirs, name string) string { return filepath.Join(dirs.Run, "later", name) }
 
-func readWaiting(path string) (*Waiting, error) {
-	w, err := host.ReadJSON[Waiting](path)
+func readPending(path string) (*Pending, error) {
+	w, err := host.ReadJSON[Pending](path)
 	return &w, err
 }
 

@@ -1,4 +1,4 @@
-package volume
+package schedule
 
 import (
 	"os"
@@ -11,29 +11,28 @@ import (
 	"orrery/internal/host"
 )
 
-// NextRun tells when a volume that is to be mirrored every so often will be, or why nothing is going to do so: only what is scheduled on this host, and
-// has something that runs schedules, comes to pass. The time is zero if it is scheduled, but not known when it was mirrored last.
-func NextRun(key, volume string, every time.Duration, last, now time.Time) (next time.Time, idle string) {
+// NextRun returns when a timer of a site that ran last at a time runs next, or why it does not: because it is not set on this host, or nothing there runs
+// timers. The time is zero if the timer is set, but it is not known when it ran last.
+func (s Timers) NextRun(t Timer, last, now time.Time) (next time.Time, idle string) {
 	const unscheduled = "not scheduled: orrery up does that"
-	s := Schedule{Key: key}
 	if host.SystemdRuns() {
-		timer := unitPath(s.unitName(volume) + ".timer")
+		timer := unitPath(s.unitName(t) + ".timer")
 		switch {
 		case !s.owns(timer) || !enabled(timer):
 			return next, unscheduled
 		case last.IsZero():
 			return next, ""
 		}
-		return last.Add(every), ""
+		return last.Add(t.Every), ""
 	}
 	table, _ := os.ReadFile(s.tablePath())
-	if !s.owns(s.tablePath()) || !strings.Contains(string(table), " "+host.Quote(volume)+" >> ") {
+	if !s.owns(s.tablePath()) || !strings.Contains(string(table), " "+host.Quote(t.Part)+" >> "+host.Quote(s.log(t))+" ") {
 		return next, unscheduled
 	}
 	if !cronRuns() {
 		return next, "cron does not run"
 	}
-	when, _ := cronTime(every, key+" "+volume)
+	when, _ := cronTime(t.Every, s.Key+" "+t.Part)
 	return nextOf(when, now), ""
 }
 

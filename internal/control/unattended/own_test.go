@@ -1,4 +1,4 @@
-package hosts
+package unattended
 
 import (
 	"context"
@@ -24,13 +24,13 @@ func (k keeper) Read(_ context.Context, name string) (string, error) {
 	return "", fs.ErrNotExist
 }
 
-// TestOwnSecrets: a host that is alone has the generated secrets that it keeps; for others, and for files with secrets in
+// TestOwnSecrets: a host that is on its own has the generated secrets that it keeps; for others, and for files with secrets in
 // them, it is said from where the same can be done.
 func TestOwnSecrets(t *testing.T) {
-	a := &Alone{host: apply.Host{Secrets: keeper{secrets: map[string]string{"token": "x"}}}}
-	for command, verb := range map[string]string{"": "orrery rollback", "orrery resume": "orrery up"} {
-		a.command = command
-		s := own{of: a}
+	h := &Host{host: apply.Host{Secrets: keeper{secrets: map[string]string{"token": "x"}}}}
+	for trigger, verb := range map[string]string{apply.OnTrial: "orrery rollback", apply.AtBoot: "orrery up"} {
+		h.plan.Trigger = trigger
+		s := own{of: h}
 		if v, err := s.Value(t.Context(), "token"); err != nil || v != "x" {
 			t.Errorf("%q, %v", v, err)
 		}

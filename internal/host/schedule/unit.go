@@ -1,4 +1,4 @@
-package later
+package schedule
 
 import (
 	"context"
@@ -16,7 +16,7 @@ var systemdRuns = host.SystemdRuns
 
 // beginUnit makes a timer that systemd forgets once it has elapsed. Every one has a name of its own, so that the command may itself let one
 // follow under the same name.
-func beginUnit(w *Waiting, dirs host.Dirs, command []string, after time.Duration) error {
+func beginUnit(w *Pending, dirs host.Dirs, command []string, after time.Duration) error {
 	w.Unit = "orrery-" + w.Name + "-" + strconv.FormatInt(time.Now().UnixNano(), 36)
 	args := []string{
 		"systemd-run", "--quiet", "--collect", "--unit=" + w.Unit, fmt.Sprintf("--on-active=%dms", after.Milliseconds()),

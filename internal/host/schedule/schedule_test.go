@@ -1,4 +1,4 @@
-package later
+package schedule
 
 import (
 	"errors"
@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	case "caller": // asks for a later in a process group that will be killed
 		os.Setenv("ORRERY_LATER_TEST", "later")
 		dirs := host.Dirs{State: os.Args[1], Run: os.Args[1]}
-		if err := Run(Call{Name: "try", After: 500 * time.Millisecond, Args: []string{os.Args[1] + "/done", "a b", "$c"}}, dirs); err != nil {
+		if err := Run(Job{Name: "try", After: 500 * time.Millisecond, Args: []string{os.Args[1] + "/done", "a b", "$c"}}, dirs); err != nil {
 			panic(err)
 		}
 		os.Stdout.WriteString("asked\n")
@@ -80,7 +80,7 @@ func TestCancelLater(t *testing.T) {
 	dirs := host.Dirs{State: dir, Run: dir}
 	later := func(name, file string) {
 		t.Helper()
-		if err := Run(Call{Name: name, After: 300 * time.Millisecond, Args: []string{filepath.Join(dir, file)}}, dirs); err != nil {
+		if err := Run(Job{Name: name, After: 300 * time.Millisecond, Args: []string{filepath.Join(dir, file)}}, dirs); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -103,7 +103,7 @@ func TestCancelLater(t *testing.T) {
 	if err := Cancel("never", dirs); err != nil {
 		t.Error(err)
 	}
-	if err := Run(Call{Name: "../x"}, dirs); err == nil {
+	if err := Run(Job{Name: "../x"}, dirs); err == nil {
 		t.Error("a path is no name")
 	}
 }
@@ -147,7 +147,7 @@ func TestLaterUnit(t *testing.T) {
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	t.Setenv("SUDO_USER", "ada")
 	systemd(t, true)
-	if err := Run(Call{Name: "revert-karoo", After: 10 * time.Minute, Args: []string{"rollback", "--yes"}}, dirs); err != nil {
+	if err := Run(Job{Name: "revert-karoo", After: 10 * time.Minute, Args: []string{"rollback", "--yes"}}, dirs); err != nil {
 		t.Fatal(err)
 	}
 	waiting, err := List(dirs)
@@ -200,7 +200,7 @@ func TestLaterUntold(t *testing.T) {
 	if _, err := os.Stat(done); err == nil {
 		t.Error("it ran")
 	}
-	if (&Waiting{Name: "x", Pid: cmd.Process.Pid}).waits() {
+	if (&Pending{Name: "x", Pid: cmd.Process.Pid}).waits() {
 		t.Error("a process that has ended waits")
 	}
 }

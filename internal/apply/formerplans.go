@@ -1,0 +1,75 @@
+package apply
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"orrery/internal/host"
+	"orrery/internal/host/twins"
+)
+
+// This file can be deleted when no host has plans of a former version any more: a host may reboot after an update, before the control host has
+// written its plans anew.
+
+// former are the files that held plans until then, and what they did not say.
+var former = map[string]struct {
+	file  string
+	adapt func(*UnattendedPlan)
+}{
+	AtBoot:  {"boot.json", func(*UnattendedPlan) {}},
+	OnTrial: {"wayback.json", func(p *UnattendedPlan) { p.Watch = true }},
+	OnMirror: {"mirroring.json", func(p *UnattendedPlan) {
+		p.Every = map[string]time.Duration{}
+		for _, d := range p.Of {
+			p.Every[d.Mount.Volume] = d.Every
+		}
+	}},
+}
+
+func readFormer(dirs host.Dirs, key, trigger string) (p UnattendedPlan, err error) {
+	if trigger == AtExpiry { // a former version waited by the record of the twin
+		r, err := twins.Read(dirs, key)
+		if err == nil && r.Expires.IsZero() {
+			err = fs.ErrNotExist
+		}
+		return UnattendedPlan{Trigger: trigger, Host: "local", At: r.Expires}, err
+	}
+	f, ok := former[trigger]
+	if !ok {
+		return p, fs.ErrNotExist
+	}
+	if p, err = host.ReadJSON[UnattendedPlan](filepath.Join(dirs.Site(key), f.file)); err == nil {
+		p.Trigger = trigger
+		f.adapt(&p)
+	}
+	return p, err
+}
+
+func removeFormer(dirs host.Dirs, key, trigger string) error {
+	f, ok := former[trigger]
+	if !ok {
+		return nil
+	}
+	if err := os.Remove(filepath.Join(dirs.Site(key), f.file)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+func findFormer(dirs host.Dirs, key string) (all []Planned) {
+	for trigger, f := range former {
+		paths, _ := filepath.Glob(filepath.Join(dirs.Site(key), f.file))
+		for _, path := range paths {
+			all = append(all, Planned{filepath.Base(filepath.Dir(path)), trigger})
+		}
+	}
+	for _, r := range twins.All(dirs) {
+		if !r.Expires.IsZero() && (key == "*" || key == r.Key()) {
+			all = append(all, Planned{r.Key(), AtExpiry})
+		}
+	}
+	return all
+}

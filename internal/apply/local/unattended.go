@@ -1,0 +1,58 @@
+package local
+
+import (
+	"context"
+	"os"
+
+	"orrery/internal/apply"
+	"orrery/internal/host/schedule"
+)
+
+// A Waiter lets command lines of this program run later.
+type Waiter interface {
+	Later(ctx context.Context, job schedule.Job) error
+	Cancel(name string) error
+}
+
+// SavePlan stores what the host does on its own, and sees to it that it does. An empty plan ends the former one.
+func (h stateHost) SavePlan(ctx context.Context, p apply.UnattendedPlan) (notes []string, err error) {
+	if err := p.Write(h.Dirs, h.Key); err != nil {
+		return nil, err
+	}
+	job, once := p.Job(h.Key)
+	switch {
+	case p.Empty():
+		err = h.Waiter.Cancel(job.Name)
+	case once:
+		err = h.Waiter.Later(ctx, job)
+	}
+	if err == nil && (p.Empty() || len(p.Every) > 0) {
+		notes, err = h.setTimers()
+	}
+	return notes, err
+}
+
+// setTimers makes the timers of the site those of its plans.
+func (h stateHost) setTimers() (notes []string, err error) {
+	t := schedule.Timers{Key: h.Key, Dirs: h.Dirs}
+	if t.Program, err = os.Executable(); err != nil {
+		return nil, err
+	}
+	for _, planned := range apply.Unattended(h.Dirs, h.Key) {
+		if p, err := apply.ReadUnattended(h.Dirs, h.Key, planned.Trigger); err == nil { // else the control host writes it anew
+			t.All = append(t.All, p.Timers(h.Key)...)
+		}
+	}
+	return h.Ground.Timers.Set(t)
+}
+
+// forgetPlans ends all plans of the site.
+func (h stateHost) forgetPlans(ctx context.Context) error {
+	for _, planned := range apply.Unattended(h.Dirs, h.Key) {
+		if _, err := h.SavePlan(ctx, apply.UnattendedPlan{Trigger: planned.Trigger}); err != nil {
+			return err
+		}
+	}
+	_, err := h.setTimers()
+	return err
+}

@@ -1,0 +1,152 @@
+package apply
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"orrery/internal/host"
+	"orrery/internal/host/schedule"
+	"orrery/internal/observe"
+	"orrery/internal/plan"
+	"orrery/internal/plan/pack"
+	"orrery/internal/site"
+	"orrery/internal/site/check"
+	"orrery/internal/site/spec"
+)
+
+// Triggers that packages below control/unattended know, which lists all of them.
+const (
+	AtBoot   = "boot"
+	OnTrial  = "trial"
+	OnMirror = "mirror"
+	AtExpiry = "expiry"
+)
+
+// An UnattendedPlan is what a host does for a site without the control host and without the site directory. The control host made it with all hosts in
+// view. A host has at most one for each trigger.
+type UnattendedPlan struct {
+	Trigger string `json:"trigger"` // see package control/unattended
+	Host    string `json:"host"`    // what the site calls the host
+
+	// When the host carries it out. One with none of these waits for a reboot.
+	At    time.Time                `json:"at,omitzero"`     // once
+	Every map[string]time.Duration `json:"every,omitempty"` // again and again, each part of the plan by its name
+	Watch bool                     `json:"watch,omitempty"` // a process that starts now decides when
+
+	// What the host does, each trigger with its part of this.
+	Steps  []json.RawMessage `json:"steps,omitempty"`  // each with all that doing it takes
+	Intent *observe.Switch   `json:"intent,omitempty"` // that is on record meanwhile
+	Of     []Directory       `json:"of,omitempty"`     // directories of the site on any host: each host cares for those of its own nodes
+	Checks []Want            `json:"checks,omitempty"` // conditions, on this host
+	Hooks  []site.Hook       `json:"hooks,omitempty"`  // notified by this host
+	Dir    string            `json:"dir,omitempty"`    // the site directory, if this is the only host of the site: it decides alone, and has all secrets
+}
+
+// Empty reports whether there is nothing to do.
+func (p *UnattendedPlan) Empty() bool {
+	return p.At.IsZero() && len(p.Every) == 0 && !p.Watch && len(p.Steps) == 0
+}
+
+// Digest names what is done, or is "" if nothing is.
+func (p *UnattendedPlan) Digest() string {
+	if p.Empty() {
+		return ""
+	}
+	return spec.Digest(p)
+}
+
+// Job returns what has the plan carried out once, and whether something does: the host at a time, or the process that watches.
+func (p *UnattendedPlan) Job(key string) (job schedule.Job, ok bool) {
+	job = schedule.Job{Name: JobName(key, p.Trigger), Args: []string{"host-run", key, p.Trigger}}
+	if !p.At.IsZero() {
+		job.After = max(0, time.Until(p.At))
+	}
+	return job, p.Watch || !p.At.IsZero()
+}
+
+// JobName is the name of the job of a plan.
+func JobName(key, trigger string) string { return trigger + "-" + key }
+
+// Timers returns what has the plan carried out again and again, in the order of their names.
+func (p *UnattendedPlan) Timers(key string) (all []schedule.Timer) {
+	for part, every := range p.Every {
+		all = append(all, schedule.Timer{For: p.Trigger, Part: part, Every: every, Args: []string{"host-run", key, p.Trigger, part}})
+	}
+	slices.SortFunc(all, func(a, b schedule.Timer) int { return cmp.Compare(a.Part, b.Part) })
+	return all
+}
+
+// UnattendedPath is where a host keeps its plan for a trigger.
+func UnattendedPath(dirs host.Dirs, key, trigger string) string {
+	return filepath.Join(dirs.Site(key), "unattended", trigger+".json")
+}
+
+// WatchLock is held by the process that watches for a trigger, so that others know that it does.
+func WatchLock(dirs host.Dirs, key, trigger string) string {
+	return filepath.Join(dirs.Site(key), trigger+".lock")
+}
+
+// ReadUnattended returns the plan of a host for a trigger. If it has none, that is fs.ErrNotExist.
+func ReadUnattended(dirs host.Dirs, key, trigger string) (UnattendedPlan, error) {
+	p, err := host.ReadJSON[UnattendedPlan](UnattendedPath(dirs, key, trigger))
+	if errors.Is(err, fs.ErrNotExist) {
+		return readFormer(dirs, key, trigger)
+	}
+	return p, err
+}
+
+// Write stores a plan, or removes the former one if there is nothing to do.
+func (p *UnattendedPlan) Write(dirs host.Dirs, key string) error {
+	if !check.Label(p.Trigger) {
+		return fmt.Errorf("%q is not the name of a trigger", p.Trigger)
+	}
+	path := UnattendedPath(dirs, key, p.Trigger)
+	if p.Empty() {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	} else if err := host.WriteJSON(path, 0o600, p); err != nil {
+		return err
+	}
+	return removeFormer(dirs, key, p.Trigger)
+}
+
+// Planned says that a host has a plan for a trigger.
+type Planned struct{ Key, Trigger string }
+
+// Unattended returns which plans this host has for a site, or for all of them if the key is "*".
+func Unattended(dirs host.Dirs, key string) (all []Planned) {
+	paths, _ := filepath.Glob(UnattendedPath(dirs, key, "*"))
+	for _, path := range paths {
+		dir, name := filepath.Split(path)
+		all = append(all, Planned{filepath.Base(filepath.Dir(filepath.Clean(dir))), strings.TrimSuffix(name, ".json")})
+	}
+	all = append(all, findFormer(dirs, key)...)
+	slices.SortFunc(all, func(a, b Planned) int { return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Trigger, b.Trigger)) })
+	return slices.Compact(all)
+}
+
+// StepsOn gives the steps of a plan that are on one host.
+func StepsOn(p *plan.Plan, name string) []*plan.Step {
+	return pack.Alone(slices.DeleteFunc(slices.Clone(p.Steps), func(s *plan.Step) bool { return s.Host != name }))
+}
+
+// Decoded gives steps that plan.Encode has encoded.
+func Decoded(steps []json.RawMessage) (all []*plan.Step, err error) {
+	for _, text := range steps {
+		s, err := plan.Decode(text)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}

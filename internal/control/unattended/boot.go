@@ -1,0 +1,95 @@
+package unattended
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"orrery/internal/apply"
+	"orrery/internal/control/hosts"
+	"orrery/internal/control/register"
+	"orrery/internal/observe"
+	"orrery/internal/phrase"
+	"orrery/internal/plan"
+	starting "orrery/internal/plan/boot"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+// SaveBootPlans has each host store what it does after a reboot, from what look sees on the hosts. If this machine is the only one, it brings the site up as
+// its directory says.
+func SaveBootPlans(ctx context.Context, c *hosts.Call, f *apply.Fleet, look func(context.Context) ([]observe.Host, error)) error {
+	if len(hosts.Elsewhere(c.Site)) == 0 {
+		return (&apply.UnattendedPlan{Trigger: apply.AtBoot}).Write(c.Dirs, c.Site.Key()) // there is one from when it was not
+	}
+	seen, err := look(ctx)
+	if err != nil {
+		return err
+	}
+	p := starting.Plan(c.Site, seen)
+	live := sync.OnceValues(func() (*site.Site, error) { return f.Released(c.Site, seen) }) // which all have now
+	return f.Each(func(i int, h *apply.Steered) error {
+		steps := slices.DeleteFunc(apply.StepsOn(p, h.Name), func(s *plan.Step) bool {
+			if s.Kind != plan.CheckNode {
+				return false
+			}
+			wanted, _, err := h.Wanted(s.Node)
+			return err != nil || wanted == nil // it is not declared any more: it starts as it is, and nobody knows its checks
+		})
+		b := apply.UnattendedPlan{Trigger: apply.AtBoot, Host: h.Name}
+		if b.Steps, err = encoded(h, steps, live); err != nil || b.Digest() == seen[i].Boot {
+			return err
+		}
+		_, err = h.State.SavePlan(ctx, b)
+		return err
+	})
+}
+
+type boot struct{ planned }
+
+func (boot) Name() string { return apply.AtBoot }
+
+// Run brings up again what this host has of a site that is on several. What the host cannot know whether it may start, it does not start.
+func (boot) Run(ctx context.Context, h *Host, _ string) error {
+	letGo, err := h.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer letGo()
+	r, err := h.host.Releases.Read(ctx)
+	if err != nil {
+		return err
+	}
+	if r.Switch != nil {
+		return problem.New(problem.HalfWay, "a switch to release %s was interrupted, and which release is live is not for one host to say; its nodes were not started", register.ReleaseNames(r.Switch.To)).At(h.Key).
+			Try("orrery up, from a machine with the site directory, brings the set to one release")
+	}
+	seen, err := h.host.State.Observe(ctx, nil)
+	if err != nil {
+		return err
+	}
+	steps, err := apply.Decoded(h.plan.Steps)
+	if err != nil {
+		return err
+	}
+	todo, others := starting.Now(steps, &seen)
+	var started []string
+	for _, s := range todo {
+		if s.Kind == plan.StartNode {
+			started = append(started, s.Subject)
+		}
+	}
+	if len(todo) > 0 {
+		err = h.do(ctx, todo)
+	}
+	if len(started) > 0 {
+		h.Tell("host %s: started %s", h.plan.Host, phrase.List(started, 12))
+	} else {
+		h.Tell("host %s: nothing to start", h.plan.Host)
+	}
+	if err == nil && len(others) > 0 {
+		return problem.New(problem.Left, "not started, because they are not as they were when the site was last changed from a machine that steers: %s", phrase.List(others, 12)).At(h.Key).
+			Try("orrery up, from a machine with the site directory")
+	}
+	return err
+}

@@ -1,0 +1,83 @@
+package unattended
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"orrery/internal/apply"
+	"orrery/internal/control/hosts"
+	"orrery/internal/hook"
+	"orrery/internal/site"
+	"orrery/internal/volume"
+)
+
+// SaveMirrorPlans has hosts bring mirrors up to date as often as the site file says, or no more if there are none. All hosts know all mirrors, so a node that
+// moves is mirrored wherever it is.
+func SaveMirrorPlans(ctx context.Context, c *hosts.Call, f *apply.Fleet, mirrors []volume.Mirror) error {
+	p := apply.UnattendedPlan{Trigger: apply.OnMirror, Every: map[string]time.Duration{}}
+	if len(mirrors) > 0 {
+		p.Hooks = hooksOn(c.Site, site.MirrorFailed)
+		of, err := hosts.Directories(c.Site, mirrors)
+		if err != nil {
+			return err
+		}
+		p.Of = slices.DeleteFunc(slices.Concat(of...), func(d apply.Directory) bool { return d.Every == 0 })
+	}
+	for _, d := range p.Of {
+		p.Every[d.Mount.Volume] = d.Every
+	}
+	var mutex sync.Mutex
+	return f.Each(func(_ int, h *apply.Steered) error {
+		p := p
+		p.Host = h.Name
+		notes, err := h.State.SavePlan(ctx, p)
+		mutex.Lock()
+		defer mutex.Unlock()
+		for _, note := range notes {
+			if len(c.Site.Hosts) > 1 {
+				note = "host " + h.Name + ": " + note
+			}
+			c.Notice("%s", note)
+		}
+		return err
+	})
+}
+
+type mirror struct{ planned }
+
+func (mirror) Name() string { return apply.OnMirror }
+
+// Run brings the mirrors of a volume up to date of which this host has directories. If one fails, hooks are notified.
+func (mirror) Run(ctx context.Context, h *Host, part string) error {
+	nodes, err := h.host.Nodes.List(ctx)
+	if err != nil {
+		return err
+	}
+	on := map[string]bool{}
+	for _, n := range nodes {
+		on[n.Name] = on[n.Name] || !n.Staged
+	}
+	seen := map[string]bool{}
+	of := slices.DeleteFunc(h.plan.Of, func(d apply.Directory) bool {
+		again := seen[d.Mirror]
+		out := again || d.Mount.Volume != part || !on[d.Node]
+		seen[d.Mirror] = again || !out
+		return out
+	})
+	if len(of) == 0 {
+		return nil // they have moved
+	}
+	var untold error
+	err = h.host.Volumes.Mirror(ctx, of, apply.MirrorRun{By: h.holder()}, func(made volume.Mirrored) {
+		if made.Problem == "" {
+			h.Tell("%s", made)
+		} else {
+			e := hook.Event{Event: site.MirrorFailed, Result: "failed", Why: made.Problem, Volume: made.Volume, Node: made.Node}
+			untold = errors.Join(untold, h.notify(ctx, e))
+		}
+	})
+	return errors.Join(err, untold)
+}

@@ -1,0 +1,325 @@
+package unattended
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"orrery/internal/apply"
+	"orrery/internal/control/hosts"
+	watching "orrery/internal/control/trial"
+	"orrery/internal/hook"
+	"orrery/internal/host"
+	"orrery/internal/observe"
+	"orrery/internal/plan"
+	"orrery/internal/plan/release"
+	"orrery/internal/plan/stand"
+	"orrery/internal/problem"
+	"orrery/internal/role"
+	"orrery/internal/site"
+)
+
+// BeginTrial lets a trial begin when its release is live on all hosts: each of them keeps how it goes back by itself, and somebody watches there. Only when all of them have that, what is on record is
+// the trial, and no longer a switch that was interrupted. r is what is on record, and releases are the sites of the releases concerned. The caller holds the lock.
+func BeginTrial(ctx context.Context, c *hosts.Call, f *apply.Fleet, t *observe.Trial, releases map[int]*site.Site) error {
+	r, err := SaveRollbackPlans(ctx, c, f, t, releases)
+	if err != nil {
+		return err
+	}
+	r.Switch, r.Trial = nil, t
+	return f.WriteReleases(r)
+}
+
+// SaveRollbackPlans has each host store how it goes back from a trial, from what there is now. It returns what is on record.
+func SaveRollbackPlans(ctx context.Context, c *hosts.Call, f *apply.Fleet, t *observe.Trial, releases map[int]*site.Site) (observe.Releases, error) {
+	r, err := f.ReadReleases(ctx)
+	if err != nil {
+		return r, err
+	}
+	plans, err := rollbackPlans(ctx, c, f, t, releases)
+	if err != nil {
+		return r, err
+	}
+	return r, f.Each(func(i int, h *apply.Steered) error {
+		_, err := h.State.SavePlan(ctx, plans[i])
+		return err
+	})
+}
+
+// rollbackPlans plans how each host goes back.
+func rollbackPlans(ctx context.Context, c *hosts.Call, f *apply.Fleet, t *observe.Trial, releases map[int]*site.Site) ([]apply.UnattendedPlan, error) {
+	seen, err := f.Observe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i := range seen {
+		seen[i].Releases.Switch, seen[i].Releases.Trial = nil, t
+	}
+	ended := watching.End(t, observe.Reverted, "nobody confirmed it in time")
+	ended.When = time.Now().Add(t.Within).UTC().Truncate(time.Second) // the same on all hosts
+	p, err := release.Switch(c.Site, seen, release.Goal{To: t.Back, Releases: releases, Back: true, Ended: ended})
+	if err != nil {
+		return nil, err
+	}
+	live := func() (*site.Site, error) { // when it is over
+		for _, s := range p.Steps {
+			if s.Kind == plan.CommitSwitch {
+				return stand.Released(c.Site, []observe.Host{{Releases: *s.Releases}}, f.Releases())
+			}
+		}
+		return f.Live(ctx, c.Site)
+	}
+	plans := make([]apply.UnattendedPlan, len(f.All))
+	return plans, f.Each(func(i int, h *apply.Steered) error {
+		w := apply.UnattendedPlan{Trigger: apply.OnTrial, Host: h.Name, Watch: true, Intent: &observe.Switch{To: t.Back, End: t.Back, Who: t.Who, Since: ended.When, Alone: true}}
+		if len(hosts.Elsewhere(c.Site)) == 0 {
+			w.Dir = c.Dir
+		}
+		var err error
+		if w.Steps, err = encoded(h, apply.StepsOn(p, h.Name), live); err != nil {
+			return err
+		}
+		for j := range seen[i].Nodes {
+			n := &seen[i].Nodes[j]
+			if _, on := t.Back[n.Name]; !on || n.Staged || !n.Runs() {
+				continue
+			}
+			_, duties, err := h.Wanted(&n.Node)
+			if err != nil {
+				return err
+			}
+			w.Checks = append(w.Checks, apply.Want{Node: &n.Node, Duties: duties})
+		}
+		if len(w.Checks) > 0 {
+			w.Hooks = hooksOn(c.Site, site.TrialEnded)
+		}
+		plans[i] = w
+		return nil
+	})
+}
+
+// failures is how often in a row a check fails before that is taken down.
+const failures = 3
+
+type trial struct{}
+
+func (trial) Name() string { return apply.OnTrial }
+
+// Due returns when the time of the trial is over, if no other host has part in it. The plan of the last trial is kept. After a reboot, nodes come up first.
+func (trial) Due(ctx context.Context, h *Host, p *apply.UnattendedPlan) (at time.Time, over bool, err error) {
+	r, err := h.Machine.Host("local", h.Key, nil).Releases.Read(ctx)
+	if err != nil || r.Trial == nil || p.Dir == "" {
+		return at, r.Trial == nil, err
+	}
+	now := host.Now()
+	return now.Calendar.Add(r.Trial.Left(now)), r.Trial.Boot != now.Boot, nil
+}
+
+// Run watches until the trial is over. A host of several goes back when the time is over, unless it has been told by then that the release is confirmed. If a
+// check fails, it notes that, for the control host that would confirm: it does not go back before the others do. The only host of a site goes back at once, and
+// confirms the release if its checks hold. An error says that the trial has not ended well.
+func (trial) Run(ctx context.Context, h *Host, part string) error {
+	lock, err := TakeWatch(ctx, h.Dirs, h.Key, apply.OnTrial, h.holder())
+	if err != nil {
+		return err
+	}
+	defer lock.Release()
+	o := &ordeal{Host: h}
+	if part == Late {
+		o.missed = "its time was over while nobody watched over it"
+	}
+	w := &watching.Watch{
+		Look:    func() (observe.Releases, error) { return h.host.Releases.Read(ctx) },
+		Lives:   func(int) bool { return host.Held(h.Dirs.Lock(h.Key)) }, // of the control host, only the lock is here
+		Sick:    o.look,
+		Confirm: o.confirm,
+		GoBack:  o.goBack,
+		Now:     host.Now,
+		Wait:    func(ctx context.Context, d time.Duration) { _ = host.Pause(ctx, d) },
+		Say:     h.Say,
+	}
+	r, err := w.Run(ctx)
+	if err != nil {
+		return err
+	}
+	s, err := keyed(h.Key)
+	if err == nil {
+		_, err = hosts.Verdict(s, r)
+	}
+	return err
+}
+
+// An ordeal is a trial that a host watches over.
+type ordeal struct {
+	*Host
+	bad    int    // rounds in a row in which a check failed
+	missed string // why nobody has seen whether the checks held
+}
+
+// look tries the checks of what is on trial here, and returns what the only host of a site goes back for. A host of several never goes back for it: that is for
+// the time to say.
+func (o *ordeal) look(ctx context.Context, _ []string) (string, error) {
+	r, err := o.host.Releases.Read(ctx)
+	if err != nil || r.Trial == nil {
+		return "", nil //nolint:nilerr // the next round sees
+	}
+	if err := o.read(apply.OnTrial); err != nil {
+		o.Say(err)
+		return "", nil
+	}
+	if missed := cmp.Or(r.Trial.Failed, o.missed); missed != "" {
+		return o.alone(missed), nil
+	}
+	if o.plan.Dir == "" {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, max(r.Trial.Left(host.Now()), time.Second))
+		defer cancel()
+	}
+	sick := o.sick(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return "", nil
+	case sick == "":
+		o.bad = 0
+	default:
+		if o.bad++; o.bad >= failures && o.plan.Dir == "" {
+			o.fail(ctx, sick)
+		}
+	}
+	return o.alone(sick), nil
+}
+
+// alone returns what is said if no other host has part in the trial.
+func (o *ordeal) alone(what string) string {
+	if o.plan.Dir == "" {
+		return ""
+	}
+	return what
+}
+
+// sick returns why a node on trial is not as it shall be, or "".
+func (o *ordeal) sick(ctx context.Context) string {
+	nodes, err := o.host.Nodes.List(ctx)
+	if err != nil {
+		return "how its nodes are cannot be told: " + err.Error()
+	}
+	for _, w := range o.plan.Checks {
+		if !slices.ContainsFunc(nodes, func(n observe.Node) bool { return n.ID == w.Node.ID && n.Runs() }) {
+			return "node " + w.Node.Name + " does not run"
+		}
+		in, err := o.host.Nodes.Runner(w.Node)
+		if err == nil {
+			err = role.Probe(ctx, in, w.Duties)
+		}
+		if err != nil {
+			return fmt.Sprintf("node %s is unhealthy: %v", w.Node.Name, err)
+		}
+	}
+	return ""
+}
+
+// confirm ends the trial on the only host of a site, where all checks have held.
+func (o *ordeal) confirm(ctx context.Context) error {
+	const why = "its health checks held"
+	if o.plan.Dir == "" {
+		return errors.New("nobody has confirmed it")
+	}
+	letGo, err := o.await(ctx)
+	if err != nil {
+		return err
+	}
+	defer letGo()
+	r, err := o.host.Releases.Read(ctx)
+	if err != nil || r.Trial == nil {
+		return err
+	}
+	number := r.Trial.Release
+	r.Confirm(number)
+	r.Ended, r.Trial = watching.End(r.Trial, observe.Confirmed, why), nil
+	if err := o.host.Releases.Write(r); err != nil {
+		return err
+	}
+	if err := o.noteOn(o.host, fmt.Sprintf("release %d is confirmed (%s)", number, why)); err != nil {
+		o.Say(err) // it is confirmed
+	}
+	return o.tell(ctx)
+}
+
+// fail takes down that the release is not to be confirmed. What is on record is the same of a name as before: it is of this host only.
+func (o *ordeal) fail(ctx context.Context, why string) {
+	letGo, err := o.host.Runs.Lock(ctx, o.holder())
+	if err != nil {
+		return // somebody is at work; the next round tries again
+	}
+	defer letGo()
+	r, err := o.host.Releases.Read(ctx)
+	if err != nil || r.Trial == nil || r.Switch != nil {
+		return
+	}
+	r.Trial.Failed = problem.Short(why, 300)
+	if err := o.host.Releases.Copy(r); err != nil {
+		o.Say(err)
+	}
+}
+
+// goBack goes back from the trial with what is on this host. Whoever is at work is waited for, and may have ended it.
+func (o *ordeal) goBack(ctx context.Context, why string) error {
+	letGo, err := o.await(ctx)
+	if err != nil {
+		return err
+	}
+	defer letGo()
+	r, err := o.host.Releases.Read(ctx)
+	if err != nil || r.Trial == nil {
+		return err
+	}
+	if err := o.read(apply.OnTrial); err != nil {
+		return err
+	}
+	if o.fleet != nil { // from what there is now
+		plans, err := rollbackPlans(ctx, o.call, o.fleet, r.Trial, o.fleet.Sites())
+		if err != nil {
+			return err
+		}
+		o.plan = plans[0]
+	}
+	if r.Switch == nil || !r.Switch.Alone {
+		r.Switch = o.plan.Intent
+		if err := o.host.Releases.Write(r); err != nil {
+			return err
+		}
+	}
+	steps, err := apply.Decoded(o.plan.Steps)
+	if err != nil {
+		return err
+	}
+	for _, s := range steps {
+		if s.Kind == plan.CommitSwitch { // of what is here, and of what other hosts will have here
+			is := *s.Releases
+			is.Staged, is.ID, is.Past = r.Staged, r.ID, r.Past
+			if o.plan.Dir != "" { // else all hosts say the same
+				is.Ended = watching.End(r.Trial, observe.Reverted, why)
+			}
+			s.Releases = &is
+		}
+	}
+	if err := o.do(ctx, steps); err != nil {
+		return err
+	}
+	if err := o.tell(ctx); err != nil {
+		o.Say(err)
+	}
+	return nil
+}
+
+// tell lets the hooks of the site know how the trial has ended. Of several hosts, each says so of itself: none knows whether others could.
+func (o *ordeal) tell(ctx context.Context) error {
+	r, err := o.host.Releases.Read(ctx)
+	if err != nil || r.Ended == nil {
+		return err
+	}
+	return o.notify(ctx, hook.Event{Event: site.TrialEnded, Result: r.Ended.Result, Why: r.Ended.Why, Release: &r.Ended.Release})
+}
