@@ -20,8 +20,8 @@ func (c *Session) atWork() *Session {
 	return &b
 }
 
-// catchUp does what was to happen by itself and did not, because the process that waited for it was killed: whoever changes a site does it first.
-// What goes wrong with it is said, and keeps nobody from anything.
+// catchUp does what was to happen by itself and did not, because the process that waited for it was killed:
+// whoever changes a site does it first. What goes wrong with it is said, and keeps nobody from anything.
 func (c *Session) catchUp(ctx context.Context, s *site.Site, f *apply.Fleet) error {
 	if c.Late {
 		return nil
@@ -79,7 +79,8 @@ func (c *Session) mend(ctx context.Context, l *unattended.Lapse) error {
 	return err
 }
 
-// WaitAgain has each plan of this machine waited for again for which nothing waits. A host does that when another one reaches it.
+// WaitAgain has each plan of this machine waited for again for which nothing waits. A host does that when
+// another one reaches it.
 func (c *Session) WaitAgain(ctx context.Context) {
 	for _, l := range c.lapses(ctx, unattended.Punctual) {
 		if err := l.Mend(ctx, c.machine()); err != nil {
@@ -101,8 +102,8 @@ func (c *Session) Forgotten(key string) (at time.Time, so bool) {
 	return at, false
 }
 
-// resumeTrial has a trial watched again on the only host of a site whose nodes are up after a reboot, or of which a former version has stored no plan. What is left
-// of its time goes by the clock of this boot.
+// resumeTrial has a trial watched again on the only host of a site whose nodes are up after a reboot, or of
+// which a former version has stored no plan. What is left of its time goes by the clock of this boot.
 func (c *Session) resumeTrial(ctx context.Context, s *site.Site) error {
 	f, err := c.Hosts(ctx, s)
 	if err != nil || !f.Own() { // other hosts watch over a trial by themselves

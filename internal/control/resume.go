@@ -15,7 +15,8 @@ import (
 	"orrery/internal/site"
 )
 
-// ResumeExpiries destroys the twins whose time is over, and has the time of others waited for: what waited for it did not outlive the reboot.
+// ResumeExpiries destroys the twins whose time is over, and has the time of others waited for: what waited for
+// it did not outlive the reboot.
 func (c *Session) ResumeExpiries(ctx context.Context) error {
 	var all error
 	for _, l := range c.lapses(ctx, 0) {
@@ -31,7 +32,8 @@ func (c *Session) ResumeExpiries(ctx context.Context) error {
 	return all
 }
 
-// ResumeAlone brings up what this host has of sites on several hosts, each by what the host itself has on record, and gives their keys. Trials of them are watched again.
+// ResumeAlone brings up what this host has of sites on several hosts, each by what the host itself has on
+// record, and gives their keys. Trials of them are watched again.
 func (c *Session) ResumeAlone(ctx context.Context) (keys []string, err error) {
 	if err := c.Allowed(); err != nil {
 		return nil, err
