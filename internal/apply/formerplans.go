@@ -11,8 +11,8 @@ import (
 	"orrery/internal/host/twins"
 )
 
-// This file can be deleted when no host has plans of a former version any more: a host may reboot after an update, before the control host has
-// written its plans anew.
+// This file can be deleted when no host has plans of a former version any more: a host may reboot after an
+// update, before the control host has written its plans anew.
 
 // former are the files that held plans until then, and what they did not say.
 var former = map[string]struct {

@@ -30,8 +30,8 @@ const (
 	AtExpiry = "expiry"
 )
 
-// An UnattendedPlan is what a host does for a site without the control host and without the site directory. The control host made it with all hosts in
-// view. A host has at most one for each trigger.
+// An UnattendedPlan is what a host does for a site without the control host and without the site directory.
+// The control host made it with all hosts in view. A host has at most one for each trigger.
 type UnattendedPlan struct {
 	Trigger string `json:"trigger"` // see package control/unattended
 	Host    string `json:"host"`    // what the site calls the host
@@ -63,7 +63,8 @@ func (p *UnattendedPlan) Digest() string {
 	return spec.Digest(p)
 }
 
-// Job returns what has the plan carried out once, and whether something does: the host at a time, or the process that watches.
+// Job returns what has the plan carried out once, and whether something does: the host at a time, or the
+// process that watches.
 func (p *UnattendedPlan) Job(key string) (job schedule.Job, ok bool) {
 	job = schedule.Job{Name: JobName(key, p.Trigger), Args: []string{"host-run", key, p.Trigger}}
 	if !p.At.IsZero() {

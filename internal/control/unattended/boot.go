@@ -16,8 +16,8 @@ import (
 	"orrery/internal/site"
 )
 
-// SaveBootPlans has each host store what it does after a reboot, from what look sees on the hosts. If this machine is the only one, it brings the site up as
-// its directory says.
+// SaveBootPlans has each host store what it does after a reboot, from what look sees on the hosts. If this
+// machine is the only one, it brings the site up as its directory says.
 func SaveBootPlans(ctx context.Context, c *hosts.Call, f *apply.Fleet, look func(context.Context) ([]observe.Host, error)) error {
 	if len(hosts.Elsewhere(c.Site)) == 0 {
 		return (&apply.UnattendedPlan{Trigger: apply.AtBoot}).Write(c.Dirs, c.Site.Key()) // there is one from when it was not
@@ -49,7 +49,8 @@ type boot struct{ planned }
 
 func (boot) Name() string { return apply.AtBoot }
 
-// Run brings up again what this host has of a site that is on several. What the host cannot know whether it may start, it does not start.
+// Run brings up again what this host has of a site that is on several. What the host cannot know whether it
+// may start, it does not start.
 func (boot) Run(ctx context.Context, h *Host, _ string) error {
 	letGo, err := h.lock(ctx)
 	if err != nil {

@@ -72,7 +72,8 @@ func (h *Host) Run(ctx context.Context, trigger, part string) error {
 	return t.Run(ctx, h, part)
 }
 
-// load reads the site directory, as the control host does: it has the secrets that the host does not keep, and what it takes to plan anew.
+// load reads the site directory, as the control host does: it has the secrets that the host does not keep, and
+// what it takes to plan anew.
 func (h *Host) load(ctx context.Context) error {
 	s, err := sitefile.Load(h.plan.Dir)
 	if _, name, twin := strings.Cut(h.Key, "."); err == nil && twin {
@@ -278,7 +279,8 @@ func encoded(h *apply.Steered, steps []*plan.Step, live func() (*site.Site, erro
 	return all, nil
 }
 
-// stayFresh keeps this program from being removed as one that nobody has started for long (host/reach), if it was brought here.
+// stayFresh keeps this program from being removed as one that nobody has started for long (host/reach), if it
+// was brought here.
 func stayFresh(dirs host.Dirs) {
 	program, err := os.Executable()
 	if dir := filepath.Dir(program); err == nil && filepath.Dir(dir) == filepath.Join(dirs.State, "helper") {

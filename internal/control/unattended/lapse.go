@@ -14,10 +14,12 @@ import (
 // Punctual is how late what waits for a time may be: it is at work then.
 const Punctual = 15 * time.Second
 
-// Late is the part of a plan that is overdue, and that nothing has waited for: all of it, and what was to be seen by then has not been.
+// Late is the part of a plan that is overdue, and that nothing has waited for: all of it, and what was to be
+// seen by then has not been.
 const Late = "late"
 
-// A Lapse is a plan of this machine that something should wait for and nothing does: a process was killed, or the machine was off.
+// A Lapse is a plan of this machine that something should wait for and nothing does: a process was killed, or
+// the machine was off.
 type Lapse struct {
 	apply.Planned
 	At time.Time // when the plan is due at the latest, or zero if that is not for this host to say
@@ -32,7 +34,8 @@ func (l *Lapse) Overdue() bool { return !l.At.IsZero() && !time.Now().Before(l.A
 // Mend has the plan waited for again. What is overdue starts at once.
 func (l *Lapse) Mend(ctx context.Context, m here.Machine) error { return m.Later(ctx, l.job) }
 
-// Lapses returns the lapses on this machine, but not of plans whose time was over just now, for which what has waited may be at work. Only root sees them.
+// Lapses returns the lapses on this machine, but not of plans whose time was over just now, for which what has
+// waited may be at work. Only root sees them.
 func Lapses(ctx context.Context, m here.Machine, dirs host.Dirs, just time.Duration, trouble func(key string, err error)) (all []Lapse) {
 	pending, err := m.Waiting()
 	if err != nil || m.Allowed() != nil {

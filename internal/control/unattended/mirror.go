@@ -14,8 +14,8 @@ import (
 	"orrery/internal/volume"
 )
 
-// SaveMirrorPlans has hosts bring mirrors up to date as often as the site file says, or no more if there are none. All hosts know all mirrors, so a node that
-// moves is mirrored wherever it is.
+// SaveMirrorPlans has hosts bring mirrors up to date as often as the site file says, or no more if there are
+// none. All hosts know all mirrors, so a node that moves is mirrored wherever it is.
 func SaveMirrorPlans(ctx context.Context, c *hosts.Call, f *apply.Fleet, mirrors []volume.Mirror) error {
 	p := apply.UnattendedPlan{Trigger: apply.OnMirror, Every: map[string]time.Duration{}}
 	if len(mirrors) > 0 {

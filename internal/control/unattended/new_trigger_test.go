@@ -75,8 +75,8 @@ func (lost) Run(ctx context.Context, h *Host, _ string) error {
 	return h.do(ctx, steps)
 }
 
-// TestNewTrigger adds a trigger to the list. Nothing else has to know it, and yet a host that is given a plan for it has a process watch, again if that has
-// ended, which does the steps, until the plan is taken back.
+// TestNewTrigger adds a trigger to the list. Nothing else has to know it, and yet a host that is given a plan
+// for it has a process watch, again if that has ended, which does the steps, until the plan is taken back.
 func TestNewTrigger(t *testing.T) {
 	was := Triggers
 	Triggers = append(slices.Clone(was), lost{})
@@ -129,7 +129,8 @@ func TestNewTrigger(t *testing.T) {
 	}
 }
 
-// TestLapses: a plan with a time lapses when nothing waits for it, but not just after its time, when what has waited may be at work.
+// TestLapses: a plan with a time lapses when nothing waits for it, but not just after its time, when what has
+// waited may be at work.
 func TestLapses(t *testing.T) {
 	m, h := newMachine(t)
 	for what, c := range map[string]struct {

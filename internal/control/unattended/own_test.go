@@ -24,8 +24,8 @@ func (k keeper) Read(_ context.Context, name string) (string, error) {
 	return "", fs.ErrNotExist
 }
 
-// TestOwnSecrets: a host that is on its own has the generated secrets that it keeps; for others, and for files with secrets in
-// them, it is said from where the same can be done.
+// TestOwnSecrets: a host that is on its own has the generated secrets that it keeps; for others, and for files
+// with secrets in them, it is said from where the same can be done.
 func TestOwnSecrets(t *testing.T) {
 	h := &Host{host: apply.Host{Secrets: keeper{secrets: map[string]string{"token": "x"}}}}
 	for trigger, verb := range map[string]string{apply.OnTrial: "orrery rollback", apply.AtBoot: "orrery up"} {

@@ -22,8 +22,10 @@ import (
 	"orrery/internal/site"
 )
 
-// BeginTrial lets a trial begin when its release is live on all hosts: each of them keeps how it goes back by itself, and somebody watches there. Only when all of them have that, what is on record is
-// the trial, and no longer a switch that was interrupted. r is what is on record, and releases are the sites of the releases concerned. The caller holds the lock.
+// BeginTrial lets a trial begin when its release is live on all hosts: each of them keeps how it goes back by
+// itself, and somebody watches there. Only when all of them have that, what is on record is the trial, and no
+// longer a switch that was interrupted. r is what is on record, and releases are the sites of the releases
+// concerned. The caller holds the lock.
 func BeginTrial(ctx context.Context, c *hosts.Call, f *apply.Fleet, t *observe.Trial, releases map[int]*site.Site) error {
 	r, err := SaveRollbackPlans(ctx, c, f, t, releases)
 	if err != nil {
@@ -33,7 +35,8 @@ func BeginTrial(ctx context.Context, c *hosts.Call, f *apply.Fleet, t *observe.T
 	return f.WriteReleases(r)
 }
 
-// SaveRollbackPlans has each host store how it goes back from a trial, from what there is now. It returns what is on record.
+// SaveRollbackPlans has each host store how it goes back from a trial, from what there is now. It returns what
+// is on record.
 func SaveRollbackPlans(ctx context.Context, c *hosts.Call, f *apply.Fleet, t *observe.Trial, releases map[int]*site.Site) (observe.Releases, error) {
 	r, err := f.ReadReleases(ctx)
 	if err != nil {
@@ -108,7 +111,8 @@ type trial struct{}
 
 func (trial) Name() string { return apply.OnTrial }
 
-// Due returns when the time of the trial is over, if no other host has part in it. The plan of the last trial is kept. After a reboot, nodes come up first.
+// Due returns when the time of the trial is over, if no other host has part in it. The plan of the last trial
+// is kept. After a reboot, nodes come up first.
 func (trial) Due(ctx context.Context, h *Host, p *apply.UnattendedPlan) (at time.Time, over bool, err error) {
 	r, err := h.Machine.Host("local", h.Key, nil).Releases.Read(ctx)
 	if err != nil || r.Trial == nil || p.Dir == "" {
@@ -118,9 +122,10 @@ func (trial) Due(ctx context.Context, h *Host, p *apply.UnattendedPlan) (at time
 	return now.Calendar.Add(r.Trial.Left(now)), r.Trial.Boot != now.Boot, nil
 }
 
-// Run watches until the trial is over. A host of several goes back when the time is over, unless it has been told by then that the release is confirmed. If a
-// check fails, it notes that, for the control host that would confirm: it does not go back before the others do. The only host of a site goes back at once, and
-// confirms the release if its checks hold. An error says that the trial has not ended well.
+// Run watches until the trial is over. A host of several goes back when the time is over, unless it has been
+// told by then that the release is confirmed. If a check fails, it notes that, for the control host that would
+// confirm: it does not go back before the others do. The only host of a site goes back at once, and confirms
+// the release if its checks hold. An error says that the trial has not ended well.
 func (trial) Run(ctx context.Context, h *Host, part string) error {
 	lock, err := TakeWatch(ctx, h.Dirs, h.Key, apply.OnTrial, h.holder())
 	if err != nil {
@@ -159,8 +164,8 @@ type ordeal struct {
 	missed string // why nobody has seen whether the checks held
 }
 
-// look tries the checks of what is on trial here, and returns what the only host of a site goes back for. A host of several never goes back for it: that is for
-// the time to say.
+// look tries the checks of what is on trial here, and returns what the only host of a site goes back for. A
+// host of several never goes back for it: that is for the time to say.
 func (o *ordeal) look(ctx context.Context, _ []string) (string, error) {
 	r, err := o.host.Releases.Read(ctx)
 	if err != nil || r.Trial == nil {
@@ -248,7 +253,8 @@ func (o *ordeal) confirm(ctx context.Context) error {
 	return o.tell(ctx)
 }
 
-// fail takes down that the release is not to be confirmed. What is on record is the same of a name as before: it is of this host only.
+// fail takes down that the release is not to be confirmed. What is on record is the same of a name as before:
+// it is of this host only.
 func (o *ordeal) fail(ctx context.Context, why string) {
 	letGo, err := o.host.Runs.Lock(ctx, o.holder())
 	if err != nil {
@@ -315,7 +321,8 @@ func (o *ordeal) goBack(ctx context.Context, why string) error {
 	return nil
 }
 
-// tell lets the hooks of the site know how the trial has ended. Of several hosts, each says so of itself: none knows whether others could.
+// tell lets the hooks of the site know how the trial has ended. Of several hosts, each says so of itself: none
+// knows whether others could.
 func (o *ordeal) tell(ctx context.Context) error {
 	r, err := o.host.Releases.Read(ctx)
 	if err != nil || r.Ended == nil {

@@ -1,10 +1,13 @@
-// Package unattended has what a host does for a site on its own: without the control host, the other hosts and the site directory.
+// Package unattended has what a host does for a site on its own: without the control host, the other hosts and
+// the site directory.
 //
-// The control host plans it with all hosts in view and has each host store an apply.UnattendedPlan for each trigger. The plan says when it is carried out, and
-// the host starts the hidden verb host-run then: by a timer, or as a process that watches; after a reboot, orrery resume does. Run reads the plan and leaves
-// the rest to the trigger.
+// The control host plans it with all hosts in view and has each host store an apply.UnattendedPlan for each
+// trigger. The plan says when it is carried out, and the host starts the hidden verb host-run then: by a
+// timer, or as a process that watches; after a reboot, orrery resume does. Run reads the plan and leaves the
+// rest to the trigger.
 //
-// A trigger is one file here: what the control host plans for it, and what the host does then. It is in the list Triggers, and nothing else has to know it.
+// A trigger is one file here: what the control host plans for it, and what the host does then. It is in the
+// list Triggers, and nothing else has to know it.
 package unattended
 
 import (
@@ -24,8 +27,8 @@ type Trigger interface {
 	Name() string
 	// Run carries out the plan that the host has, or a part of it.
 	Run(ctx context.Context, h *Host, part string) error
-	// Due returns when a plan is carried out at the latest, or zero if that is not for this host to say. Over reports that there is nothing to wait for,
-	// although the host has the plan.
+	// Due returns when a plan is carried out at the latest, or zero if that is not for this host to say. Over
+	// reports that there is nothing to wait for, although the host has the plan.
 	Due(ctx context.Context, h *Host, p *apply.UnattendedPlan) (at time.Time, over bool, err error)
 }
 
@@ -47,7 +50,8 @@ func (planned) Due(_ context.Context, _ *Host, p *apply.UnattendedPlan) (time.Ti
 	return p.At, false, nil
 }
 
-// watchTimeout is how long a process that is to watch waits for its lock: one that only asks whether the lock is held holds it for a moment.
+// watchTimeout is how long a process that is to watch waits for its lock: one that only asks whether the lock
+// is held holds it for a moment.
 const watchTimeout = 5 * time.Second
 
 // TakeWatch takes the lock of the process that watches.
@@ -55,7 +59,8 @@ func TakeWatch(ctx context.Context, dirs host.Dirs, key, trigger string, by host
 	return host.TakeLockWithin(ctx, watchTimeout, apply.WatchLock(dirs, key, trigger), by)
 }
 
-// Resume carries out what this machine does after a reboot, and returns the keys of the sites. On returns this machine for a site.
+// Resume carries out what this machine does after a reboot, and returns the keys of the sites. On returns this
+// machine for a site.
 func Resume(ctx context.Context, dirs host.Dirs, on func(key string) *Host) (keys []string, err error) {
 	for _, p := range apply.Unattended(dirs, "*") {
 		if p.Trigger != apply.AtBoot {

@@ -11,8 +11,9 @@ import (
 	"orrery/internal/host"
 )
 
-// NextRun returns when a timer of a site that ran last at a time runs next, or why it does not: because it is not set on this host, or nothing there runs
-// timers. The time is zero if the timer is set, but it is not known when it ran last.
+// NextRun returns when a timer of a site that ran last at a time runs next, or why it does not: because it is
+// not set on this host, or nothing there runs timers. The time is zero if the timer is set, but it is not
+// known when it ran last.
 func (s Timers) NextRun(t Timer, last, now time.Time) (next time.Time, idle string) {
 	const unscheduled = "not scheduled: orrery up does that"
 	if host.SystemdRuns() {
@@ -36,7 +37,8 @@ func (s Timers) NextRun(t Timer, last, now time.Time) (next time.Time, idle stri
 	return nextOf(when, now), ""
 }
 
-// nextOf gives the first moment after now that the times of a table mean, as cronTime writes them. Cron goes by the local time.
+// nextOf gives the first moment after now that the times of a table mean, as cronTime writes them. Cron goes
+// by the local time.
 func nextOf(when string, now time.Time) time.Time {
 	fields := strings.Fields(when)
 	fits := func(field string, value int) bool {
