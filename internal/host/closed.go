@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 
 	"orrery/internal/tree"
+
+	"golang.org/x/sys/unix"
 )
 
 // TakeSite takes the lock of a site, and closes to other users what is kept here of it.
@@ -38,6 +40,12 @@ func (d Dirs) RemoveSite(site string) error {
 	err = os.Rename(d.Site(site), away)
 	if err == nil {
 		err = tree.RemoveAll(away)
+		for range 10 { // another process may have opened the directory before, and has made a lock in it since
+			if !errors.Is(err, unix.ENOTEMPTY) {
+				break
+			}
+			err = tree.RemoveAll(away)
+		}
 	}
 	if errors.Is(err, fs.ErrNotExist) { // it was gone, or another process has helped to remove it
 		return nil
