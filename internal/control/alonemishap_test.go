@@ -56,7 +56,7 @@ func TestMishapAlone(t *testing.T) {
 		d.must(err)
 		return r.Trial == nil && r.Switch == nil && r.Ended != nil && r.Ended.Result == observe.Reverted &&
 			strings.Contains(d.nodes(), "web1 none running healthy")
-	}, quiet: []string{"Nodes.Runner", "Releases.Read"}}) // the next round looks again
+	}, quiet: []string{"Nodes.List", "Nodes.Runner", "Releases.Read"}}) // the next round looks again
 }
 
 // TestLiveInstance: of the nodes of all hosts, the live instance is found of the one that is meant, also if it

@@ -50,6 +50,7 @@ func (c *Session) Load() (*site.Site, error) {
 		return s, err
 	}
 	t, err := c.Call(s).OneTwin(context.Background(), c.Twin)
+	c.Known.Forget(s.Name + "." + c.Twin)
 	if err == nil {
 		c.Known.Add(t.Record)
 	} else if _, there := os.Stat(c.Register().TwinPath(s.Name + "." + c.Twin)); there != nil || !problem.Is(err, problem.Mistake) {

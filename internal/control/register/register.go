@@ -32,6 +32,13 @@ func (k *Known) Add(r twin.Record) {
 	k.twins[r.Key()] = r
 }
 
+// Forget forgets a twin that has ended, or of which hosts do not know any more.
+func (k *Known) Forget(key string) {
+	k.mutex.Lock()
+	defer k.mutex.Unlock()
+	delete(k.twins, key)
+}
+
 // Twin returns the record of the twin of a key, if hosts were asked. A nil Known has none.
 func (k *Known) Twin(key string) (r twin.Record, ok bool) {
 	if k == nil {

@@ -116,6 +116,7 @@ func end(ctx context.Context, c *control.Session, original *site.Site, name stri
 	if err := f.Each(func(_ int, h *apply.Steered) error { return h.Twins.Forget(ctx) }); err != nil {
 		return err
 	}
+	c.Known.Forget(s.Key())
 	c.Outcome(s.Key(), "Twin %s of %s is gone", name, original.Name)
 	return c.Note(original, c.Command, "twin "+name+" ended")
 }
