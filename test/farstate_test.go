@@ -108,11 +108,11 @@ func TestFarState(t *testing.T) {
 	says(1, "orrery backup /root/backups/ --json", `"nodes": 2`, "status 0")
 	says(1, mark("lost")+" && orrery restore /root/backups --dir .", "its hosts already have: 2 nodes and 2 volumes of it-farstate; nothing was done", "status 9")
 	says(1, "orrery backup prune /root/backups --keep 2 && orrery backup verify /root/backups", "is whole", "status 0")
-	says(1, "id=$(ls /root/backups/backups | head -n 1); orrery restore /root/backups@${id%.json} --dir . --replace --yes-replace it-farstate --secrets-passphrase-file /root/phrase", "restored from", "status 0")
+	says(1, "id=$(ls -tr /root/backups/backups | head -n 1); orrery restore /root/backups@${id%.json} --dir . --replace --yes-replace it-farstate --secrets-passphrase-file /root/phrase", "restored from", "status 0")
 	says(2, marks, "4 kept\nstatus 0")
-	says(1, mark("lost")+" && id=$(ls /root/backups/backups | head -n 1); orrery restore /root/backups@${id%.json} --node b --replace --yes-replace it-farstate", "status 0")
+	says(1, mark("lost")+" && id=$(ls -tr /root/backups/backups | head -n 1); orrery restore /root/backups@${id%.json} --node b --replace --yes-replace it-farstate", "status 0")
 	says(2, marks, "2 kept\n2 lost\nstatus 0")
-	const from = "id=$(ls /root/backups/backups | head -n 1); orrery restore /root/backups@${id%.json} --dir . --secrets-passphrase-file /root/phrase "
+	const from = "id=$(ls -tr /root/backups/backups | head -n 1); orrery restore /root/backups@${id%.json} --dir . --secrets-passphrase-file /root/phrase "
 	says(1, from+"--to past", "it-farstate.past: restored from", "status 0")
 	says(2, strings.Replace(marks, "orrery", "orrery --twin past", 1)+"; orrery twin destroy past", "4 kept\n", "status 0")
 	says(1, mark("lost")+" && "+from+"--replace --yes-replace it-farstate --without sv2", "not restored, because they may be on sv2, of which nothing is known: b", "restored from", "status 0")

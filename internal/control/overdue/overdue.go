@@ -26,12 +26,14 @@ func (Work) CatchUp(ctx context.Context, c *control.Session, s *site.Site, f *ap
 	if err := c.AllowedOn(s); err != nil {
 		return err
 	}
-	ended := false // a trial of the site
+	ended, again := false, false // a trial of the site has ended, or is watched again
 	for _, l := range lapses(ctx, c, unattended.Punctual) {
 		switch err := mend(ctx, c, &l); {
 		case err != nil:
 			c.Trouble(l.Key, err)
-		case l.Key != s.Key() || !l.Overdue() || !f.Own():
+		case l.Key != s.Key() || !f.Own():
+		case !l.Overdue():
+			again = again || l.Trigger == apply.OnTrial
 		case l.Trigger == apply.AtExpiry:
 			return problem.New(problem.Surprise, "twin %s expired at %s; it is gone", s.Twin, phrase.Clock(l.At)).At(s.Key()).
 				Try("orrery twin create makes another")
@@ -51,6 +53,9 @@ func (Work) CatchUp(ctx context.Context, c *control.Session, s *site.Site, f *ap
 		c.Notice(s.Key(), "%s: nobody has watched over the trial of release %d since the host rebooted (orrery up or orrery resume goes on with it)",
 			s.Key(), r.Trial.Release)
 		return nil // its nodes come up first
+	}
+	if err == nil && r.Trial != nil && again {
+		releases.TellTrial(c, s, r.Trial)
 	}
 	if err != nil || !ended {
 		return err
