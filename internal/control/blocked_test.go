@@ -12,7 +12,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// inTheWay puts a file, or a directory that is not empty, where something else is kept. What was there is back when it is away.
+// inTheWay puts a file, or a directory that is not empty, where something else is kept. What was there is back
+// when it is away.
 func (m *machine) inTheWay(path string, dir bool) (away func()) {
 	m.t.Helper()
 	must := func(err error) {
@@ -61,7 +62,8 @@ func TestBlockedStage(t *testing.T) {
 	d.turnTo(700)
 }
 
-// TestBlockedTrial: a trial does not begin of which a host cannot keep how it goes back; the next up returns to what was live before.
+// TestBlockedTrial: a trial does not begin of which a host cannot keep how it goes back; the next up returns to
+// what was live before.
 func TestBlockedTrial(t *testing.T) {
 	t.Parallel()
 	d, _ := frailDesk(t, false)
@@ -76,7 +78,8 @@ func TestBlockedTrial(t *testing.T) {
 	}
 	away()
 	d.up()
-	if is := d.nodes(); !strings.Contains(is, "db none running healthy") || !strings.Contains(is, "web1 none running healthy") {
+	if is := d.nodes(); !strings.Contains(is, "db none running healthy") || !strings.Contains(is,
+		"web1 none running healthy") {
 		t.Errorf("the nodes are %s", is)
 	}
 	made, err := d.Switch(t.Context(), d.site(), nil, control.SwitchOptions{Release: 700, Within: time.Hour})
