@@ -1,0 +1,140 @@
+package mirrors
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"orrery/internal/apply"
+	"orrery/internal/host"
+	"orrery/internal/site/spec"
+	"orrery/internal/volume"
+)
+
+// clock keeps what is to be done again and again.
+type clock struct{ schedules []volume.Schedule }
+
+func (c *clock) Schedule(_ context.Context, s volume.Schedule) ([]string, error) {
+	c.schedules = append(c.schedules, s)
+	return []string{"it is due"}, nil
+}
+
+func cellar(t *testing.T) (Cellar, host.Dirs, *clock) {
+	t.Helper()
+	dirs, timers := host.Dirs{State: t.TempDir(), Run: t.TempDir()}, &clock{}
+	return Of(dirs, "karoo", func() Timers { return timers }), dirs, timers
+}
+
+func directory(name, node, mirror string, every time.Duration) apply.Directory {
+	return apply.Directory{Node: node, Mount: spec.Mount{Volume: name}, Mirror: mirror, Every: every}
+}
+
+// TestDescribe: of each directory it is told whether it is there, how its own mirror went last, and whether something
+// brings that up to date: of one that was never mirrored, too.
+func TestDescribe(t *testing.T) {
+	c, dirs, _ := cellar(t)
+	rows, none, other := directory("rows", "db", "/backup/db", time.Hour), directory("rows", "gone",
+		"/backup/gone", time.Hour), directory("logs", "db", "", 0)
+	for _, d := range []apply.Directory{rows, other} {
+		if err := os.MkdirAll(d.At(dirs, "karoo"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(rows.At(dirs, "karoo"), "f"), []byte("12345"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	look := func() []apply.Contents {
+		t.Helper()
+		all, err := c.Describe(t.Context(), []apply.Directory{rows, none, other})
+		if err != nil || len(all) != 3 {
+			t.Fatalf("%+v, %v", all, err)
+		}
+		return all
+	}
+	all := look()
+	if !all[0].There || all[0].Size.Apparent != 5 || all[1].There || !all[2].There ||
+		all[0].Path != rows.At(dirs, "karoo") {
+		t.Errorf("%+v", all)
+	}
+	if all[0].Last != nil || all[0].Idle == "" || all[1].Idle == "" || all[2].Idle != "" || !all[2].Next.IsZero() {
+		t.Errorf("before anything is mirrored: %+v", all)
+	}
+	went := volume.Mirrored{Volume: "rows", Node: "db", To: "/backup/db",
+		At: time.Now().UTC().Truncate(time.Second), Bytes: 5}
+	if err := went.Note(dirs, "karoo"); err != nil {
+		t.Fatal(err)
+	}
+	all = look()
+	if all[0].Last == nil || all[0].Last.Bytes != 5 || !all[0].Last.At.Equal(went.At) || all[1].Last != nil ||
+		all[2].Last != nil {
+		t.Errorf("after one was mirrored: %+v", all)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := c.Describe(ctx, []apply.Directory{rows}); !errors.Is(err, context.Canceled) {
+		t.Errorf("for a caller who has gone: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(dirs.Site("karoo"), "mirrors.json"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := c.Describe(t.Context(), []apply.Directory{rows}); err == nil {
+		t.Errorf("of a record that cannot be read: %+v", all)
+	}
+}
+
+// TestKeep: a timer has each volume that is to be mirrored again and again; when none is any more, nothing of it
+// is kept.
+func TestKeep(t *testing.T) {
+	c, dirs, timers := cellar(t)
+	path := apply.MirrorsPath(dirs, "karoo")
+	m := apply.Mirrors{Host: "sv1", Of: []apply.Directory{directory("rows", "db", "/backup/db", time.Hour)}}
+	notes, err := c.KeepMirrors(t.Context(), m)
+	if err != nil || len(notes) != 1 {
+		t.Fatalf("%q, %v", notes, err)
+	}
+	kept, err := host.ReadJSON[apply.Mirrors](path)
+	if err != nil || kept.Host != "sv1" || len(kept.Of) != 1 || kept.Of[0].Mirror != "/backup/db" {
+		t.Errorf("kept is %+v, %v", kept, err)
+	}
+	if s := timers.schedules[0]; s.Key != "karoo" || len(s.Every) != 1 || s.Every["rows"] != time.Hour ||
+		s.Program == "" || s.Dirs != dirs {
+		t.Errorf("scheduled is %+v", s)
+	}
+	for range 2 { // also if there is nothing to remove
+		if _, err := c.KeepMirrors(t.Context(), apply.Mirrors{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(path); err == nil {
+			t.Error("something is kept of it")
+		}
+	}
+	if s := timers.schedules[2]; len(s.Every) > 0 {
+		t.Errorf("scheduled is %+v", s)
+	}
+}
+
+// TestMirrorFails: each mirror that cannot be brought up to date is told of and on record, and keeps no other from
+// being tried.
+func TestMirrorFails(t *testing.T) {
+	c, dirs, _ := cellar(t)
+	of := []apply.Directory{directory("rows", "db", "/dev/null/db", 0), directory("rows", "web", "/dev/null/web", 0)}
+	for _, contents := range []bool{false, true} {
+		var told []volume.Mirrored
+		err := c.Mirror(t.Context(), of, apply.MirrorRun{Contents: contents, By: host.Holder{Who: "ada"}},
+			func(m volume.Mirrored) { told = append(told, m) })
+		if err == nil || len(told) != 2 || told[0].Node != "db" || told[0].Problem == "" ||
+			told[1].Node != "web" || told[1].Problem == "" {
+			t.Errorf("told is %+v, %v", told, err)
+		}
+		went, err := volume.ReadMirrored(dirs, "karoo")
+		if err != nil || len(went) != 2 || went[0].Problem == "" || !went[0].Good.IsZero() {
+			t.Errorf("on record is %+v, %v", went, err)
+		}
+	}
+	if all, err := c.Verify(t.Context(), of); err == nil {
+		t.Errorf("what is nowhere is compared: %+v", all)
+	}
+}

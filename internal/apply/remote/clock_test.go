@@ -1,0 +1,25 @@
+package remote_test
+
+import (
+	"testing"
+	"time"
+)
+
+// TestClock: how far a host's clock is ahead is asked anew each time, and with it how long that took.
+func TestClock(t *testing.T) {
+	for _, ahead := range []time.Duration{time.Hour, -time.Hour} {
+		l := lied(t, "greet", said{"result": said{"version": "1", "time": time.Now().Add(ahead)}})
+		if got := l.Skew - ahead; got.Abs() > time.Minute {
+			t.Errorf("its clock is %v ahead, and not %v", l.Skew, ahead)
+		}
+		is, took, err := l.Host("s", nil).Runs.Clock(t.Context())
+		must(t, err)
+		if (is-ahead).Abs() > time.Minute || took <= 0 || took > time.Minute {
+			t.Errorf("asked again, its clock is %v ahead, and not %v; it took %v", is, ahead, took)
+		}
+		l.Close()
+		if is, _, err := l.Host("s", nil).Runs.Clock(t.Context()); err == nil {
+			t.Errorf("of a host that is gone, the clock is %v ahead", is)
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package control_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"orrery/internal/apply"
+	"orrery/internal/control"
+	"orrery/internal/problem"
+)
+
+// inTheWay puts a file, or a directory that is not empty, where something else is kept. What was there is back
+// when it is away.
+func (m *machine) inTheWay(path string, dir bool) (away func()) {
+	m.t.Helper()
+	must := func(err error) {
+		m.t.Helper()
+		if err != nil {
+			m.t.Fatal(err)
+		}
+	}
+	_, err := os.Lstat(path)
+	had := err == nil
+	if had {
+		must(os.Rename(path, path+".aside"))
+	}
+	if dir {
+		must(os.MkdirAll(filepath.Join(path, "in the way"), 0o755))
+	} else {
+		must(os.WriteFile(path, nil, 0o600))
+	}
+	return func() {
+		m.t.Helper()
+		must(os.RemoveAll(path))
+		if had {
+			must(os.Rename(path+".aside", path))
+		}
+	}
+}
+
+// TestBlockedStage: a release of which a host cannot keep a copy is not staged, on no host; when it can, it is.
+func TestBlockedStage(t *testing.T) {
+	t.Parallel()
+	d, _ := frailDesk(t, false)
+	d.up()
+	stage := func() error {
+		_, err := d.Stage(t.Context(), d.site(), nil, control.StageOptions{Release: 700})
+		return err
+	}
+	for _, m := range []*machine{d.machine, d.others["sv2"]} {
+		away := m.inTheWay(m.dirs.Releases("toykat"), false)
+		if err := stage(); err == nil || !strings.Contains(err.Error(), "releases") {
+			t.Errorf("%s cannot keep it: %v", m.name, err)
+		}
+		away()
+		d.wantNodes(bothUp)
+	}
+	d.must(stage())
+	d.turnTo(700)
+}
+
+// TestBlockedTrial: a trial does not begin of which a host cannot keep how it goes back; the next up returns to
+// what was live before.
+func TestBlockedTrial(t *testing.T) {
+	t.Parallel()
+	d, _ := frailDesk(t, false)
+	d.up()
+	d.stage(700)
+	other := d.others["sv2"]
+	away := other.inTheWay(apply.WayBackPath(other.dirs, "toykat"), true)
+	_, err := d.Switch(t.Context(), d.site(), nil, control.SwitchOptions{Release: 700, Within: time.Hour})
+	d.wantExit(err, problem.HalfWay, "its trial could not begin")
+	if w, _ := other.Waiting(); len(w) > 0 {
+		t.Errorf("somebody watches over what cannot go back: %v", w)
+	}
+	away()
+	d.up()
+	if is := d.nodes(); !strings.Contains(is, "db none running healthy") || !strings.Contains(is,
+		"web1 none running healthy") {
+		t.Errorf("the nodes are %s", is)
+	}
+	made, err := d.Switch(t.Context(), d.site(), nil, control.SwitchOptions{Release: 700, Within: time.Hour})
+	d.must(err)
+	if made.Trial == nil {
+		t.Error("there is no trial")
+	}
+}
