@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"orrery/internal/apply"
-	"orrery/internal/control"
+	"orrery/internal/control/releases"
 	"orrery/internal/problem"
 )
 
@@ -47,7 +47,7 @@ func TestBlockedStage(t *testing.T) {
 	d, _ := frailDesk(t, false)
 	d.up()
 	stage := func() error {
-		_, err := d.Stage(t.Context(), d.site(), nil, control.StageOptions{Release: 700})
+		_, err := releases.Stage(t.Context(), d.Session, d.site(), nil, releases.StageOptions{Release: 700})
 		return err
 	}
 	for _, m := range []*machine{d.machine, d.others["sv2"]} {
@@ -70,8 +70,8 @@ func TestBlockedTrial(t *testing.T) {
 	d.up()
 	d.stage(700)
 	other := d.others["sv2"]
-	away := other.inTheWay(apply.WayBackPath(other.dirs, "toykat"), true)
-	_, err := d.Switch(t.Context(), d.site(), nil, control.SwitchOptions{Release: 700, Within: time.Hour})
+	away := other.inTheWay(apply.UnattendedPath(other.dirs, "toykat", apply.OnTrial), true)
+	_, err := releases.Switch(t.Context(), d.Session, d.site(), nil, releases.SwitchOptions{Release: 700, Within: time.Hour})
 	d.wantExit(err, problem.HalfWay, "its trial could not begin")
 	if w, _ := other.Waiting(); len(w) > 0 {
 		t.Errorf("somebody watches over what cannot go back: %v", w)
@@ -82,7 +82,7 @@ func TestBlockedTrial(t *testing.T) {
 		"web1 none running healthy") {
 		t.Errorf("the nodes are %s", is)
 	}
-	made, err := d.Switch(t.Context(), d.site(), nil, control.SwitchOptions{Release: 700, Within: time.Hour})
+	made, err := releases.Switch(t.Context(), d.Session, d.site(), nil, releases.SwitchOptions{Release: 700, Within: time.Hour})
 	d.must(err)
 	if made.Trial == nil {
 		t.Error("there is no trial")

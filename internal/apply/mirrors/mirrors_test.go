@@ -14,18 +14,10 @@ import (
 	"orrery/internal/volume"
 )
 
-// clock keeps what is to be done again and again.
-type clock struct{ schedules []volume.Schedule }
-
-func (c *clock) Schedule(_ context.Context, s volume.Schedule) ([]string, error) {
-	c.schedules = append(c.schedules, s)
-	return []string{"it is due"}, nil
-}
-
-func cellar(t *testing.T) (Cellar, host.Dirs, *clock) {
+func cellar(t *testing.T) (Cellar, host.Dirs) {
 	t.Helper()
-	dirs, timers := host.Dirs{State: t.TempDir(), Run: t.TempDir()}, &clock{}
-	return Of(dirs, "karoo", func() Timers { return timers }), dirs, timers
+	dirs := host.Dirs{State: t.TempDir(), Run: t.TempDir()}
+	return Of(dirs, "karoo"), dirs
 }
 
 func directory(name, node, mirror string, every time.Duration) apply.Directory {
@@ -35,7 +27,7 @@ func directory(name, node, mirror string, every time.Duration) apply.Directory {
 // TestDescribe: of each directory it is told whether it is there, how its own mirror went last, and whether something
 // brings that up to date: of one that was never mirrored, too.
 func TestDescribe(t *testing.T) {
-	c, dirs, _ := cellar(t)
+	c, dirs := cellar(t)
 	rows, none, other := directory("rows", "db", "/backup/db", time.Hour), directory("rows", "gone",
 		"/backup/gone", time.Hour), directory("logs", "db", "", 0)
 	for _, d := range []apply.Directory{rows, other} {
@@ -85,41 +77,10 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// TestKeep: a timer has each volume that is to be mirrored again and again; when none is any more, nothing of it
-// is kept.
-func TestKeep(t *testing.T) {
-	c, dirs, timers := cellar(t)
-	path := apply.MirrorsPath(dirs, "karoo")
-	m := apply.Mirrors{Host: "sv1", Of: []apply.Directory{directory("rows", "db", "/backup/db", time.Hour)}}
-	notes, err := c.KeepMirrors(t.Context(), m)
-	if err != nil || len(notes) != 1 {
-		t.Fatalf("%q, %v", notes, err)
-	}
-	kept, err := host.ReadJSON[apply.Mirrors](path)
-	if err != nil || kept.Host != "sv1" || len(kept.Of) != 1 || kept.Of[0].Mirror != "/backup/db" {
-		t.Errorf("kept is %+v, %v", kept, err)
-	}
-	if s := timers.schedules[0]; s.Key != "karoo" || len(s.Every) != 1 || s.Every["rows"] != time.Hour ||
-		s.Program == "" || s.Dirs != dirs {
-		t.Errorf("scheduled is %+v", s)
-	}
-	for range 2 { // also if there is nothing to remove
-		if _, err := c.KeepMirrors(t.Context(), apply.Mirrors{}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := os.Stat(path); err == nil {
-			t.Error("something is kept of it")
-		}
-	}
-	if s := timers.schedules[2]; len(s.Every) > 0 {
-		t.Errorf("scheduled is %+v", s)
-	}
-}
-
 // TestMirrorFails: each mirror that cannot be brought up to date is told of and on record, and keeps no other from
 // being tried.
 func TestMirrorFails(t *testing.T) {
-	c, dirs, _ := cellar(t)
+	c, dirs := cellar(t)
 	of := []apply.Directory{directory("rows", "db", "/dev/null/db", 0), directory("rows", "web", "/dev/null/web", 0)}
 	for _, contents := range []bool{false, true} {
 		var told []volume.Mirrored
