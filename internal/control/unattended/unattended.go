@@ -1,13 +1,3 @@
-// Package unattended has what a host does for a site on its own: without the control host, the other hosts and
-// the site directory.
-//
-// The control host plans it with all hosts in view and has each host store an apply.UnattendedPlan for each
-// trigger. The plan says when it is carried out, and the host starts the hidden verb host-run then: by a
-// timer, or as a process that watches; after a reboot, orrery resume does. Run reads the plan and leaves the
-// rest to the trigger.
-//
-// A trigger is one file here: what the control host plans for it, and what the host does then. It is in the
-// list Triggers, and nothing else has to know it.
 package unattended
 
 import (

@@ -15,13 +15,13 @@
 //     that was killed.
 //  2. Plan from what exists (Switch): proofs in quarantine, retire, take, one step that moves all links,
 //     activate, check, commit, names.
-//  3. Record where the set must end up if the switch is killed (switch in releases.json), and start the
-//     hidden verb trial if a trial is wanted.
+//  3. Record where the set must end up if the switch is killed (switch in releases.json).
 //  4. Do the steps. If one fails, undo those that were done (package wayback).
-//  5. The step commit writes releases.json: the record of the switch is removed, the former release is
-//     recorded, and with --confirm-within a trial has begun.
-//  6. The process of the verb trial holds trial.lock, so that others see it watching. It runs the health
-//     checks each second, and ends the trial with a confirmation or by switching back.
+//  5. The step commit writes releases.json: the record of the switch is removed, and the former release is
+//     recorded. With --confirm-within the record of the switch stays until each host has stored how it goes
+//     back, and then the trial begins.
+//  6. A process on each host holds trial.lock, so that others see it watching. It runs the health checks each
+//     second, and ends the trial with a confirmation or by switching back (package control/unattended).
 //
 // node.json records for each node whether it is staged (in quarantine) or active, and which volumes it holds
 // or may hold. The plan compares that with the links and mounts that exist (decision 17). So a switch is
