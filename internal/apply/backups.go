@@ -22,8 +22,8 @@ type BackupHost interface {
 	AdvanceRestore(ctx context.Context, id, to string) (told []string, err error)
 }
 
-// Restores gives the part of a restore that was interrupted and has come farthest on some host; nil: there is none.
-func (f *Fleet) Restores(ctx context.Context) (*observe.Restoring, error) {
+// InterruptedRestore returns the part of a restore that was interrupted and has come farthest on some host; nil: there is none.
+func InterruptedRestore(ctx context.Context, f *Fleet) (*observe.Restoring, error) {
 	parts := make([]*observe.Restoring, len(f.All))
 	err := f.Each(func(i int, h *Steered) (err error) {
 		parts[i], err = h.Backups.Restoring(ctx)
@@ -42,7 +42,7 @@ func (f *Fleet) Restores(ctx context.Context) (*observe.Restoring, error) {
 }
 
 // DropRestores removes what a restore has left on hosts that was interrupted, of a site of which nothing else is there any more.
-func (f *Fleet) DropRestores(ctx context.Context) error {
+func DropRestores(ctx context.Context, f *Fleet) error {
 	return f.Each(func(_ int, h *Steered) error {
 		_, err := h.Backups.AdvanceRestore(ctx, "", backup.ToGiveUp)
 		return err

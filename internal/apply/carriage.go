@@ -32,7 +32,7 @@ func (c *carriage) carry(ctx context.Context, f *Fleet) error {
 		err error
 	}
 	ended := make(chan end, 1)
-	p, stop := f.passage(ctx, c.errand, to, []string{c.from})
+	p, stop := newPassage(ctx, f, c.errand, to, []string{c.from})
 	defer stop()
 	p.most, p.apart, p.said, p.moved = 1, c.apart, c.say, c.moved
 	p.given = func(sum string, err error) { ended <- end{sum, err} }
@@ -63,8 +63,8 @@ func (c *carriage) carry(ctx context.Context, f *Fleet) error {
 	return problem.New(problem.Failed, "the connection from host %s to host %s was cut", c.from, c.to).Try("orrery host check, then run the same command again")
 }
 
-// Copy lets a host take a file or directory for one of its nodes from a node of another one.
-func (f *Fleet) Copy(ctx context.Context, e CopyErrand, to string, moved func(bytes int64)) error {
+// CopyToNode lets a host take a file or directory for one of its nodes from a node of another one.
+func CopyToNode(ctx context.Context, f *Fleet, e CopyErrand, to string, moved func(bytes int64)) error {
 	c := carriage{errand: Errand{Copy: &e}, from: e.Host, to: to, say: func(string) {}, moved: moved}
 	return c.carry(ctx, f)
 }

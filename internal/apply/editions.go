@@ -2,147 +2,198 @@ package apply
 
 import (
 	"context"
-	"slices"
+	"errors"
+	"io"
+	"path/filepath"
 
-	"orrery/internal/observe"
+	"orrery/internal/edition"
+	"orrery/internal/phrase"
+	"orrery/internal/problem"
+	"orrery/internal/tree"
+	"orrery/internal/treesync"
 )
 
-// Names gives the names of the hosts.
-func (f *Fleet) Names() (names []string) {
-	for _, h := range f.All {
-		names = append(names, h.Name)
+// Hosts keep the copies of the site directory from which releases were staged, and any of them may send anything in place of one. A copy is used, and passed on to other hosts, only if it has
+// the digest in releases.lock of the site directory on the control host (decision 57).
+
+// Editions are those copies, on all hosts of a fleet.
+type Editions struct{ fleet *Fleet }
+
+// Editions returns them.
+func (f *Fleet) Editions() Editions { return Editions{f} }
+
+// locked returns the digest that the copy of a release must have, or "" if releases.lock has none.
+func (es Editions) locked(release int) (string, error) {
+	if es.fleet.Lock == nil {
+		return "", es.fleet.LockErr
 	}
-	return names
+	return es.fleet.Lock.Digest(es.fleet.Site().Twin, release), nil
 }
 
-// recorded gives what each host has on record of releases.
-func (f *Fleet) recorded(ctx context.Context) ([]observe.Releases, error) {
-	all := make([]observe.Releases, len(f.All))
-	return all, f.Each(func(i int, h *Steered) (err error) {
-		all[i], err = h.Releases.Read(ctx)
-		return err
-	})
-}
-
-// agreed returns what is on record of releases for all hosts.
-func (f *Fleet) agreed(ctx context.Context) (observe.Agreed, error) {
-	all, err := f.recorded(ctx)
+// Fetch stores the copy of a release in an empty directory: one that a host keeps, and that has the digest in releases.lock.
+func (es Editions) Fetch(ctx context.Context, release int, dir string) error {
+	digest, err := es.locked(release)
 	if err != nil {
-		return observe.Agreed{}, err
+		return err
 	}
-	words := make([]observe.Word, len(all))
-	for i := range all {
-		words[i] = observe.Word{Host: f.All[i].Name, Releases: all[i]}
+	all, err := es.Digests(ctx, release)
+	if err != nil {
+		return err
 	}
-	if slices.ContainsFunc(words, func(w observe.Word) bool { return w.State() != words[0].State() }) { // else nothing need be known of nodes
-		if err := f.ask(ctx, words); err != nil {
-			return observe.Agreed{}, err
+	keepers := keepersOf(all, release, digest)
+	if len(keepers) == 0 {
+		return es.unproven(all, release, digest)
+	}
+	var wrong error
+	for _, i := range keepers {
+		came, err := es.fleet.All[i].CopyEdition(ctx, release, dir)
+		if err == nil && came != digest {
+			err = OtherEdition(es.fleet.All[i].Name, release)
+			err = errors.Join(err, removeCopy(dir))
 		}
-	}
-	return f.agree(words)
-}
-
-// ask asks the hosts for what decides whose word counts.
-func (f *Fleet) ask(ctx context.Context, words []observe.Word) error {
-	return f.Each(func(i int, h *Steered) error {
-		nodes, err := h.Nodes.List(ctx)
-		if err != nil {
+		if err == nil || ctx.Err() != nil {
 			return err
 		}
-		words[i].Live = live(nodes)
-		part, err := h.Backups.Restoring(ctx)
-		words[i].Restoring = part != nil && part.Going
+		wrong = errors.Join(wrong, err)
+	}
+	return wrong
+}
+
+// CopyEdition stores what the host sends as the copy of a release in an empty directory, and returns its digest. If it cannot be read, the directory is empty again.
+func (h *Steered) CopyEdition(ctx context.Context, release int, dir string) (digest string, err error) {
+	var silent error // the host did not send it
+	err = treesync.Pipe(ctx, func(rw io.ReadWriter) (err error) {
+		digest, err = edition.Receive(ctx, rw, dir)
+		return err
+	}, func(rw io.ReadWriter) error {
+		silent = h.Releases.SendEdition(ctx, release, rw)
+		return silent
+	})
+	if err != nil && silent != nil && errors.Is(err, silent) {
+		return "", errors.Join(err, removeCopy(dir))
+	}
+	if err != nil {
+		err = problem.New(problem.Failed, "the copy of the site directory of release %d on host %s cannot be read", release, h.Name).Because(err).
+			Try("stage the release again under another number")
+		return "", errors.Join(err, removeCopy(dir))
+	}
+	return digest, nil
+}
+
+// removeCopy removes what was unpacked of a copy.
+func removeCopy(dir string) error {
+	err := tree.RemoveAll(filepath.Join(dir, edition.Site))
+	return errors.Join(err, tree.RemoveAll(filepath.Join(dir, edition.Record)))
+}
+
+// Digests returns the digests of what each host says that it keeps of some releases; "" for a copy that cannot be read.
+func (es Editions) Digests(ctx context.Context, of ...int) ([]map[int]string, error) {
+	all := make([]map[int]string, len(es.fleet.All))
+	return all, es.fleet.Each(func(i int, h *Steered) (err error) {
+		all[i], err = h.Releases.Editions(ctx, of)
 		return err
 	})
 }
 
-// live returns the live nodes of those that a host has, and their releases.
-func live(nodes []observe.Node) map[string]int {
-	all := map[string]int{}
-	for i := range nodes {
-		if n := &nodes[i]; !n.Staged {
-			all[n.Name] = n.Release
+// keepersOf returns the places of the hosts that say that they keep a copy of a release with this digest.
+func keepersOf(all []map[int]string, release int, digest string) (keepers []int) {
+	for i := range all {
+		if kept := all[i][release]; kept != "" && kept == digest {
+			keepers = append(keepers, i)
 		}
 	}
-	return all
+	return keepers
 }
 
-func (f *Fleet) agree(words []observe.Word) (observe.Agreed, error) {
-	if len(words) == 1 {
-		return observe.Agreed{Releases: words[0].Releases}, nil
+// unproven says why no copy of a release is used.
+func (es Editions) unproven(all []map[int]string, release int, digest string) error {
+	var keep, unread []string
+	for i := range all {
+		switch kept, ok := all[i][release]; {
+		case ok && kept == "":
+			unread = append(unread, es.fleet.All[i].Name)
+		case ok:
+			keep = append(keep, es.fleet.All[i].Name)
+		}
 	}
-	return observe.Agree(words, observe.OwnerOf(f.Site().Nodes, words, len(f.Unknown) > 0))
-}
-
-// ReadReleases returns which releases are live, by what all hosts have on record. If they contradict one another, that is an error.
-func (f *Fleet) ReadReleases(ctx context.Context) (observe.Releases, error) {
-	agreed, err := f.agreed(ctx)
-	return agreed.Releases, err
-}
-
-// WriteReleases takes down on all hosts which releases are live. The record has one name, which comes after whatever each of them has: should one be lost before it has got it, the others know what it has.
-func (f *Fleet) WriteReleases(r observe.Releases) error {
-	if len(f.All) == 1 {
-		return f.All[0].Releases.Write(r)
+	const update = "if it was staged from another checkout of the site directory, bring this one up to date; else orrery release trust %d shows what the hosts keep, and accepts it"
+	switch {
+	case len(keep)+len(unread) == 0:
+		return problem.New(problem.Mistake, "release %d of site %s was not staged on any host that answers", release, es.fleet.Site().Key()).
+			Try("orrery stage --release %d, or bring back the host that has it", release)
+	case len(keep) == 0:
+		return problem.New(problem.Failed, "the copy of the site directory of release %d on host %s cannot be read, and no other host that answers has one", release, unread[0]).
+			Try("look at releases/%d of the site on that host; or stage the release again under another number", release)
+	case digest == "":
+		return problem.New(problem.Refused, "release %d is not in it, and nothing else proves what is kept of that release on %s", release, phrase.List(keep, 12)).
+			At(es.fleet.Lock.Path()).Try(update, release)
 	}
-	r, err := f.NameReleases(context.Background(), r)
-	if err != nil {
-		return err
-	}
-	return f.Each(func(_ int, h *Steered) error { return h.Releases.Copy(r) })
+	return problem.New(problem.Refused, "what is kept of release %d on %s does not have the digest that is in it", release, phrase.List(keep, 12)).
+		At(es.fleet.Lock.Path()).Try(update+"; or stage it again under another number", release)
 }
 
-// NameReleases returns a record of releases under the name that it gets after those that hosts have.
-func (f *Fleet) NameReleases(ctx context.Context, r observe.Releases) (observe.Releases, error) {
-	all, err := f.recorded(ctx)
-	return r.After(observe.Merged(all)), err
+// OtherEdition says that a host sends something else than what it says it keeps.
+func OtherEdition(host string, release int) error {
+	return problem.New(problem.Surprise, "host %s says that it keeps another copy of the site directory of release %d than it sends", host, release).
+		Try("look at releases/%d of the site on that host; --without %s leaves it out until then", release, host)
 }
 
-// align lets hosts that were observed have what is on record for all of them, as they will before anything is done.
-func (f *Fleet) align(hosts []observe.Host) error {
-	if len(f.All) < 2 {
+// Spread sends the copies of releases to the hosts that lack them, or keep something else: so whichever host is lost, the copies are not.
+func (es Editions) Spread(ctx context.Context, releases []int) error {
+	if len(releases) == 0 {
 		return nil
 	}
-	words := make([]observe.Word, len(f.All))
-	for i := range words {
-		words[i] = observe.Word{Host: f.All[i].Name, Releases: hosts[i].Releases, Live: live(hosts[i].Nodes), Restoring: hosts[i].Restoring != nil && hosts[i].Restoring.Going}
-	}
-	agreed, err := f.agree(words)
+	all, err := es.Digests(ctx, releases...)
 	if err != nil {
 		return err
 	}
-	for i := range words {
-		agreed.Staged = words[i].Staged
-		hosts[i].Releases = agreed.Releases
+	var left error
+	for _, release := range releases {
+		left = errors.Join(left, es.spread(ctx, all, release))
 	}
-	return nil
+	return left
 }
 
-// CatchUp lets hosts that are behind have what is on record for all of them, and all hosts what those releases were staged from that are live or were before. Only the holder of the lock may call it. It
-// returns the names of the hosts that were behind. If a host has not got the latter, that is what is left; it stops nobody, as another has it.
-func (f *Fleet) CatchUp(ctx context.Context) (late []string, left, err error) {
-	if len(f.All) < 2 {
-		return nil, nil, nil
-	}
-	agreed, err := f.agreed(ctx)
+// spread does so with one release. If no host has a copy, that is reported by whoever needs it.
+func (es Editions) spread(ctx context.Context, all []map[int]string, release int) error {
+	digest, err := es.locked(release)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	for _, why := range agreed.Why {
-		f.doubt("%s", why)
-	}
-	if agreed.New {
-		if err := f.WriteReleases(agreed.Releases); err != nil {
-			return nil, nil, err
+	keepers := keepersOf(all, release, digest)
+	if len(keepers) == 0 {
+		if err := es.unproven(all, release, digest); !problem.Is(err, problem.Mistake) {
+			return err
 		}
-		agreed.Behind = nil
+		return nil
 	}
-	left = f.Spread(ctx, agreed.Needed())
-	for _, i := range agreed.Behind {
-		if err := f.All[i].Releases.Copy(agreed.Releases); err != nil {
-			return late, left, err
+	var left error
+	for i := range all {
+		if all[i][release] == digest {
+			continue
 		}
-		late = append(late, f.All[i].Name)
+		if err := es.send(ctx, keepers, es.fleet.All[i], release, digest); err != nil {
+			left = errors.Join(left, err)
+		} else if all[i][release] != "" {
+			es.fleet.doubt("host %s kept something else of release %d than releases.lock says; it was replaced", es.fleet.All[i].Name, release)
+		}
 	}
-	return late, left, nil
+	return left
+}
+
+// send sends a copy to a host, from the first of the others that gives the right one.
+func (es Editions) send(ctx context.Context, keepers []int, to *Steered, release int, digest string) (wrong error) {
+	for _, i := range keepers {
+		err := carry(ctx, es.fleet.All[i], to, release, digest)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		wrong = errors.Join(wrong, err)
+	}
+	return wrong
+}
+
+func carry(ctx context.Context, from, to *Steered, release int, digest string) error {
+	return treesync.Pipe(ctx, func(rw io.ReadWriter) error { return to.Releases.KeepEdition(ctx, release, digest, rw) },
+		func(rw io.ReadWriter) error { return from.Releases.SendEdition(ctx, release, rw) })
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -13,7 +12,6 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
-	"orrery/internal/plan/stand"
 	"orrery/internal/site"
 	"orrery/internal/site/sitefile"
 )
@@ -115,17 +113,17 @@ func (f *Fleet) Observe(ctx context.Context) ([]observe.Host, error) {
 		err = f.recognise(hosts)
 	}
 	if err == nil {
-		err = f.align(hosts)
+		err = f.Records().align(hosts)
 	}
 	for _, name := range f.Unknown {
 		hosts = append(hosts, observe.Host{Name: name, Unknown: true})
 	}
-	f.saw(hosts)
+	saw(f, hosts)
 	return hosts, err
 }
 
 // saw notes on which hosts nodes were seen.
-func (f *Fleet) saw(hosts []observe.Host) {
+func saw(f *Fleet, hosts []observe.Host) {
 	if len(f.All) > 0 {
 		f.All[0].packer.Saw(observe.Homes(hosts, f.Site().Stage)) // which all of them share
 	}
@@ -190,84 +188,10 @@ func (f *Fleet) Site() *site.Site {
 	return f.All[0].Site()
 }
 
-// Use puts another site in the place of the site, such as the quarantine of a release.
-func (f *Fleet) Use(s *site.Site) { f.All[0].packer.Use(s) }
-
-// Add adds the site as a release makes it, with its secrets.
-func (f *Fleet) Add(release int, s *site.Site) {
-	f.All[0].packer.Add(release, s)
-	f.All[0].keys.Also(s)
-}
-
-// Place says on which hosts nodes are, or will be, before steps are done.
-func (f *Fleet) Place(homes map[string]string) {
-	if len(f.All) > 0 {
-		f.All[0].packer.Place(homes)
+// Names gives the names of the hosts.
+func (f *Fleet) Names() (names []string) {
+	for _, h := range f.All {
+		names = append(names, h.Name)
 	}
-}
-
-// Releases gives, by number, the site as those releases make it that are live somewhere.
-func (f *Fleet) Releases() map[int]*site.Site {
-	if len(f.All) == 0 {
-		return nil
-	}
-	return f.All[0].packer.Releases() // which all of them share
-}
-
-// Sites returns what a switch needs: the site as each of the releases makes it, and as it is without any.
-func (f *Fleet) Sites() map[int]*site.Site {
-	all := map[int]*site.Site{}
-	maps.Copy(all, f.Releases())
-	base := 0
-	if nodes := f.Site().Nodes; len(nodes) > 0 {
-		base = nodes[0].Release
-	}
-	all[base] = f.Site()
-	return all
-}
-
-// AsReached returns which releases are live by what was on record when the hosts were reached. It is for callers that only
-// show something, right after that: a host that is far away is asked once less.
-func (f *Fleet) AsReached(ctx context.Context) (observe.Releases, error) {
-	if f.Reached != nil {
-		return *f.Reached, nil
-	}
-	return f.ReadReleases(ctx)
-}
-
-// Released returns the site with every node as the release makes it that is live by what was observed.
-func (f *Fleet) Released(s *site.Site, hosts []observe.Host) (*site.Site, error) {
-	live, err := stand.Released(s, hosts, f.Releases())
-	return live, f.Explain(err)
-}
-
-// Live gives the site with every node as the release makes it that is live.
-func (f *Fleet) Live(ctx context.Context, s *site.Site) (*site.Site, error) {
-	if len(f.All) == 1 && len(f.Unknown) == 0 {
-		return f.All[0].Live(ctx)
-	}
-	r, err := f.ReadReleases(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return f.Released(s, []observe.Host{{Releases: r}})
-}
-
-// Shown returns the same for who only shows nodes: those of a release that is withheld are as the site file declares them.
-func (f *Fleet) Shown(ctx context.Context, s *site.Site) (*site.Site, error) {
-	if len(f.withheld) == 0 {
-		return f.Live(ctx, s)
-	}
-	r, err := f.ReadReleases(ctx)
-	if err != nil {
-		return nil, err
-	}
-	releases := maps.Clone(f.Releases())
-	if releases == nil {
-		releases = map[int]*site.Site{}
-	}
-	for release := range f.withheld {
-		releases[release] = s
-	}
-	return stand.Released(s, []observe.Host{{Releases: r}}, releases)
+	return names
 }

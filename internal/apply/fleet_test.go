@@ -144,11 +144,11 @@ func TestDoubts(t *testing.T) {
 // TestAsReached: who only shows something takes what was read when the hosts were reached, if somebody has read it.
 func TestAsReached(t *testing.T) {
 	f := fleetOf(&stub{releases: observe.Releases{ID: "now"}})
-	if r, err := f.AsReached(t.Context()); err != nil || r.ID != "now" {
+	if r, err := f.Records().AsReached(t.Context()); err != nil || r.ID != "now" {
 		t.Errorf("%+v, %v", r, err)
 	}
 	f.Reached = &observe.Releases{ID: "then"}
-	if r, err := f.AsReached(t.Context()); err != nil || r.ID != "then" {
+	if r, err := f.Records().AsReached(t.Context()); err != nil || r.ID != "then" {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
@@ -198,14 +198,14 @@ func TestMayNeed(t *testing.T) {
 // TestExplain: that a release which is live is not used has a reason, which is told in place of that it is not there.
 func TestExplain(t *testing.T) {
 	f, why, other := fleetOf(&stub{}), errors.New("its copy is forged"), errors.New("the disk is full")
-	f.Withhold(700, why)
+	f.Views().Withhold(700, why)
 	for what, c := range map[string]struct{ err, want error }{
 		"that release":    {fmt.Errorf("no plan: %w", &stand.LostError{Release: 700}), why},
 		"another release": {&stand.LostError{Release: 701}, &stand.LostError{Release: 701}},
 		"something else":  {other, other},
 		"nothing":         {},
 	} {
-		if got := f.Explain(c.err); fmt.Sprint(got) != fmt.Sprint(c.want) {
+		if got := f.Views().Explain(c.err); fmt.Sprint(got) != fmt.Sprint(c.want) {
 			t.Errorf("%s: %v", what, got)
 		}
 	}
@@ -216,15 +216,15 @@ func TestSites(t *testing.T) {
 	f := fleetOf(&stub{})
 	release := &site.Site{Name: "demo", Nodes: []site.Node{{Name: "a", Release: 700}}}
 	f.All[0].packer.Add(700, release)
-	if all := f.Sites(); len(all) != 2 || all[0] != f.Site() || all[700] != release {
+	if all := f.Views().Sites(); len(all) != 2 || all[0] != f.Site() || all[700] != release {
 		t.Errorf("%v", all)
 	}
 	staged := &site.Site{Name: "demo", Nodes: []site.Node{{Name: "a", Release: 701}}}
-	f.Use(staged)
-	if all := f.Sites(); len(all) != 2 || all[701] != staged || all[700] != release {
+	f.Views().Use(staged)
+	if all := f.Views().Sites(); len(all) != 2 || all[701] != staged || all[700] != release {
 		t.Errorf("in quarantine: %v", all)
 	}
-	if none := (&Fleet{}); none.Site() != nil || none.Releases() != nil {
+	if none := (&Fleet{}); none.Site() != nil || none.Views().Releases() != nil {
 		t.Error("there is a site without hosts")
 	}
 }

@@ -176,16 +176,16 @@ func TestRestores(t *testing.T) {
 		"one is at its end":        {[]*stub{part("a", true, true), part("b", false, false)}, "b"},
 		"it has nodes still to go": {[]*stub{part("a", true, true, "web"), {}}, "a"},
 	} {
-		got, err := fleetOf(c.hosts...).Restores(t.Context())
+		got, err := InterruptedRestore(t.Context(), fleetOf(c.hosts...))
 		if err != nil || got == nil && c.want != "" || got != nil && got.ID != c.want {
 			t.Errorf("%s: %+v, %v", what, got, err)
 		}
 	}
-	if _, err := fleetOf(&stub{}, &stub{failure: errors.New("lost")}).Restores(t.Context()); err == nil {
+	if _, err := InterruptedRestore(t.Context(), fleetOf(&stub{}, &stub{failure: errors.New("lost")})); err == nil {
 		t.Error("a host that cannot tell has no part")
 	}
-	id, nodes, err := fleetOf(&stub{}, &stub{snapshot: "s1", nodes: []string{"web"}}, &stub{snapshot: "s2", nodes: []string{"no"}},
-		&stub{snapshot: "s1", nodes: []string{"db"}}).Restoring(t.Context())
+	id, nodes, err := RestoringSnapshot(t.Context(), fleetOf(&stub{}, &stub{snapshot: "s1", nodes: []string{"web"}}, &stub{snapshot: "s2", nodes: []string{"no"}},
+		&stub{snapshot: "s1", nodes: []string{"db"}}))
 	if err != nil || id != "s1" || !slices.Equal(nodes, []string{"web", "db"}) {
 		t.Errorf("of snapshots: %s, %v, %v", id, nodes, err)
 	}

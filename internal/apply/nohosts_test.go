@@ -16,8 +16,8 @@ func TestNoHosts(t *testing.T) {
 		t.Errorf("present are %v, %v", there, err)
 	}
 	f.Assembled()
-	f.Place(map[string]string{"web": "sv1"})
-	if s := f.Site(); s != nil || f.Releases() != nil || len(f.StartRun()) > 0 {
+	f.Views().Place(map[string]string{"web": "sv1"})
+	if s := f.Site(); s != nil || f.Views().Releases() != nil || len(f.StartRun()) > 0 {
 		t.Errorf("of the site it is known %+v", s)
 	}
 	if _, known := f.Host("sv1"); known {

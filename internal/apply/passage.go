@@ -112,13 +112,13 @@ func From(ctx context.Context, m Meeting, peer string, take func(net.Conn) error
 
 // Pass lets a host take something from others. Each of them opens its end when that one asks for it; all of that ends with this call.
 func (f *Fleet) Pass(ctx context.Context, e Errand, to *Steered, from []string, say func(string)) error {
-	p, end := f.passage(ctx, e, to, from)
+	p, end := newPassage(ctx, f, e, to, from)
 	defer end()
 	return to.Transfers.Receive(p.ctx, e, p, say)
 }
 
-// passage begins one. Its end ends all that it has begun.
-func (f *Fleet) passage(ctx context.Context, e Errand, to *Steered, from []string) (p *passage, end func()) {
+// newPassage begins one. Its end ends all that it has begun.
+func newPassage(ctx context.Context, f *Fleet, e Errand, to *Steered, from []string) (p *passage, end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	p = &passage{ctx: ctx, fleet: f, errand: e, to: to, from: from, met: map[string]met{}, most: mostLanes}
 	p.said, p.given = func(string) {}, func(string, error) {}

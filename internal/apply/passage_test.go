@@ -281,10 +281,10 @@ func TestCopyMoved(t *testing.T) {
 		return err
 	}
 	moved := int64(0)
-	if err := f.Copy(t.Context(), CopyErrand{Host: "sv1"}, "sv2", func(bytes int64) { moved += bytes }); err != nil || moved != 8 {
+	if err := CopyToNode(t.Context(), f, CopyErrand{Host: "sv1"}, "sv2", func(bytes int64) { moved += bytes }); err != nil || moved != 8 {
 		t.Errorf("%d bytes have come: %v", moved, err)
 	}
-	if err := f.Copy(t.Context(), CopyErrand{Host: "sv1"}, "sv2", nil); err != nil {
+	if err := CopyToNode(t.Context(), f, CopyErrand{Host: "sv1"}, "sv2", nil); err != nil {
 		t.Errorf("if nobody asks: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -293,7 +293,7 @@ func TestCopyMoved(t *testing.T) {
 		cancel()
 		return "", errors.Join(err, ctx.Err())
 	}
-	if err := f.Copy(ctx, CopyErrand{Host: "sv1"}, "sv2", nil); !errors.Is(err, context.Canceled) {
+	if err := CopyToNode(ctx, f, CopyErrand{Host: "sv1"}, "sv2", nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("interrupted: %v", err)
 	}
 }

@@ -32,6 +32,6 @@ func (f *Fleet) Present(ctx context.Context, look Look) ([][]observe.Node, error
 	if err == nil {
 		err = f.recognise(seen)
 	}
-	f.saw(seen)
+	saw(f, seen)
 	return all, err
 }

@@ -71,7 +71,7 @@ func (f *Fleet) Assembled() {
 	}
 }
 
-// Generated gives a generated secret: what the hosts have on which nodes need it, or may. If nobody has it, and all were asked, it is made.
+// Generated returns a generated secret: what the hosts have on which nodes need it, or may. If nobody has it, and all were asked, it is made.
 func (f *Fleet) Generated(ctx context.Context, s *site.Secret) (string, error) {
 	var may, others []*Steered
 	for _, h := range f.All {

@@ -54,8 +54,8 @@ func (h *Steered) Moment() time.Time {
 // Ours gives a moment of the host's clock by that of this machine, as far as that is known.
 func (h *Steered) Ours(at time.Time) time.Time { return at.Add(-h.ahead) }
 
-// Restoring gives the snapshot whose restoring was cut short on some host, and the nodes that were to be put back.
-func (f *Fleet) Restoring(ctx context.Context) (id string, nodes []string, err error) {
+// RestoringSnapshot returns the snapshot whose restoring was cut short on some host, and the nodes that were to be put back.
+func RestoringSnapshot(ctx context.Context, f *Fleet) (id string, nodes []string, err error) {
 	ids, names := make([]string, len(f.All)), make([][]string, len(f.All))
 	err = f.Each(func(i int, h *Steered) (err error) {
 		ids[i], names[i], err = h.Snapshots.Restoring(ctx)

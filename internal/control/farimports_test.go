@@ -83,7 +83,7 @@ func TestFarImportReleases(t *testing.T) {
 	d.wantSame(700)
 	f, err := d.Hosts(t.Context(), d.site())
 	d.must(err)
-	first := f.Releases()[700].Images[0]
+	first := f.Views().Releases()[700].Images[0]
 	if first.Content() != imported.DigestOf([]byte("an archive")) || filepath.IsAbs(first.Import) {
 		t.Errorf("the release is of %+v", first)
 	}
@@ -112,7 +112,7 @@ func TestImportsOfStrangers(t *testing.T) {
 	f, err := d.Hosts(t.Context(), d.site())
 	d.must(err)
 	dir := filepath.Join(t.TempDir(), "700")
-	d.must(f.Edition(t.Context(), 700, mustDir(t, dir)))
+	d.must(f.Editions().Fetch(t.Context(), 700, mustDir(t, dir)))
 	digest := `{"images": {"debian": "sha256:` + imported.DigestOf([]byte("of this machine")) + `"}}`
 	for record, file := range map[string]string{"{}": own, `{"images": {"debian": "1-2"}}`: own, digest: own, digest + " ": "/"} {
 		d.must(os.WriteFile(filepath.Join(dir, "release.json"), []byte(record), 0o600))

@@ -203,7 +203,7 @@ func TestFarSwitch(t *testing.T) {
 	// Down ends what was under way, whatever has become of it.
 	f, err := d.Hosts(t.Context(), d.site())
 	d.must(err)
-	r, err := f.ReadReleases(t.Context())
+	r, err := f.Records().Read(t.Context())
 	d.must(err)
 	// What a run leaves in which only one host has taken down that it has switched: whoever holds the lock writes one record, and they agree.
 	apart := r
@@ -211,14 +211,14 @@ func TestFarSwitch(t *testing.T) {
 	d.must(f.All[1].Releases.Write(apart))
 	apart.Former = nil
 	d.must(f.All[0].Releases.Write(apart))
-	if _, err := f.ReadReleases(t.Context()); problem.Exit(err) != int(problem.Surprise) {
+	if _, err := f.Records().Read(t.Context()); problem.Exit(err) != int(problem.Surprise) {
 		t.Errorf("hosts that were steered apart: %v", err)
 	}
-	d.must(f.WriteReleases(r))
+	d.must(f.Records().Write(r))
 	d.wantSame(700)
 
 	r.Switch = &observe.Switch{To: map[string]int{"web1": 701}, End: map[string]int{"web1": 700}, Who: "somebody"}
-	d.must(f.WriteReleases(r))
+	d.must(f.Records().Write(r))
 	_, err = sites.Down(t.Context(), d.Session, d.site(), nil, false)
 	d.must(err)
 	d.up()

@@ -55,7 +55,7 @@ func (j *Job) Run(ctx context.Context) (*apply.Result, error) {
 	}
 	var cut sync.WaitGroup // a host that is far away is asked both at once
 	cut.Go(func() { j.Session.Call(j.Site).TellCutShort(ctx, j.Hosts) })
-	late, left, err := j.Hosts.CatchUp(ctx)
+	late, left, err := j.Hosts.Records().Sync(ctx)
 	cut.Wait()
 	for _, name := range late {
 		j.Session.Notice(j.Site.Key(), "host %s did not know which releases are live; it does now", name)
@@ -140,14 +140,14 @@ func (j *Job) renewWayBack(ctx context.Context, seen []observe.Host) error {
 	if j.Base == nil || seen[0].Releases.Trial == nil || j.Site.Stage != 0 { // one that has begun now has its way back, and what is staged no part in it
 		return nil
 	}
-	r, err := j.Hosts.ReadReleases(ctx)
+	r, err := j.Hosts.Records().Read(ctx)
 	if err != nil || r.Trial == nil || r.Switch != nil || j.Hosts.Own() && r.Trial.Boot != host.Now().Boot { // see overdue.ResumeTrial
 		return err
 	}
 	if err := j.Session.Call(j.Site).Learn(ctx, j.Hosts, r.Trial.Back); err != nil {
 		return err
 	}
-	_, err = unattended.SaveRollbackPlans(ctx, j.Session.Call(j.Site), j.Hosts, r.Trial, j.Hosts.Sites())
+	_, err = unattended.SaveRollbackPlans(ctx, j.Session.Call(j.Site), j.Hosts, r.Trial, j.Hosts.Views().Sites())
 	return err
 }
 
@@ -173,9 +173,9 @@ func (j *Job) consent(ctx context.Context, p *plan.Plan, before string, letGo fu
 func (j *Job) plan(ctx context.Context, seen []observe.Host) (*plan.Plan, error) {
 	p, err := j.Do.Plan(ctx, seen)
 	if err != nil {
-		return nil, j.Hosts.Explain(err)
+		return nil, j.Hosts.Views().Explain(err)
 	}
-	j.Hosts.Place(p.Homes)
+	j.Hosts.Views().Place(p.Homes)
 	return p, nil
 }
 
@@ -254,7 +254,7 @@ func (j *Job) revert(of Reverter, record *Account, p *plan.Plan, r *apply.Result
 	if err != nil {
 		return errors.Join(err, problem.New(problem.Left, "%d of %d steps are done", len(r.Done), len(p.Steps)).Try(cure))
 	}
-	j.Hosts.Place(back.Homes)
+	j.Hosts.Views().Place(back.Homes)
 	undone := record.carryOut(context.Background(), j.Session.Watcher, j.Hosts, "undo", back, j.parallel())
 	for _, f := range undone.Failed {
 		j.failed("undo: ", f)

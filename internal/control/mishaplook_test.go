@@ -125,7 +125,7 @@ func TestMishapRelease(t *testing.T) {
 	read := func() (on bool, confirmed int) {
 		h, err := d.Hosts(t.Context(), d.site())
 		d.must(err)
-		r, err := h.ReadReleases(t.Context())
+		r, err := h.Records().Read(t.Context())
 		d.must(err)
 		return r.Trial != nil, len(r.Confirmed)
 	}

@@ -160,10 +160,10 @@ func TestTrialAfterReboot(t *testing.T) {
 	d.must(d.Cancel("trial-toykat"))
 	h, err := d.Bare(t.Context(), d.site())
 	d.must(err)
-	r, err := h.ReadReleases(t.Context())
+	r, err := h.Records().Read(t.Context())
 	d.must(err)
 	r.Trial.Boot = "another"
-	d.must(h.WriteReleases(r))
+	d.must(h.Records().Write(r))
 	_, err = sites.Stop(t.Context(), d.Session, d.site(), []string{"web1"})
 	d.must(err)
 	if !strings.Contains(d.watch.text(), "nobody has watched over the trial of release 700 since the host rebooted") {
@@ -176,7 +176,7 @@ func TestTrialAfterReboot(t *testing.T) {
 	if waiting, _ := d.Waiting(); len(waiting) != 1 {
 		t.Errorf("%v watch over it", waiting)
 	}
-	now, err := h.ReadReleases(t.Context())
+	now, err := h.Records().Read(t.Context())
 	d.must(err)
 	if now.Trial == nil || now.Trial.Boot == "another" {
 		t.Errorf("the trial is %+v", now.Trial)

@@ -21,7 +21,7 @@ func (j *Job) recoverSwitch(ctx context.Context) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	r, err := f.ReadReleases(ctx)
+	r, err := f.Records().Read(ctx)
 	if err != nil || r.Switch == nil {
 		return false, err
 	}
@@ -47,7 +47,7 @@ func (j *Job) recoverSwitch(ctx context.Context) (done bool, err error) {
 	if back { // it was to end the trial, too
 		on = nil
 	}
-	p, err := release.Switch(j.Base, seen, release.Goal{To: r.Switch.End, Releases: f.Sites(), Trial: on, Back: back, Ended: trial.Recovered(r, back, trial.RolledBack), Recover: true})
+	p, err := release.Switch(j.Base, seen, release.Goal{To: r.Switch.End, Releases: f.Views().Sites(), Trial: on, Back: back, Ended: trial.Recovered(r, back, trial.RolledBack), Recover: true})
 	if err != nil {
 		return false, err
 	}
@@ -59,7 +59,7 @@ func (j *Job) recoverSwitch(ctx context.Context) (done bool, err error) {
 	if back && r.Trial != nil {
 		TellTrialEnd(ctx, j.Session, j.Base, r.Trial.Release, observe.Reverted, trial.RolledBack)
 	}
-	if r, err = f.ReadReleases(ctx); err != nil {
+	if r, err = f.Records().Read(ctx); err != nil {
 		return false, err
 	}
 	j.Hosts.ForgetLive() // it read what was live when this run began, and now another release may be

@@ -229,11 +229,11 @@ func TestForgottenTrial(t *testing.T) {
 	d.wantExit(err, problem.Mistake, "is on trial until")
 	h, err := d.Bare(t.Context(), d.site())
 	d.must(err)
-	r, err := h.ReadReleases(t.Context())
+	r, err := h.Records().Read(t.Context())
 	d.must(err)
 	r.Trial.Until, r.Trial.Within = r.Trial.Until.Add(-2*hour), time.Nanosecond
 	r.Trial.Begin(observe.Moment{Calendar: time.Now().Add(-hour), Boot: r.Trial.Boot}, time.Nanosecond)
-	d.must(h.WriteReleases(r))
+	d.must(h.Records().Write(r))
 	d.up()
 	d.wantLive(0)
 	if !strings.Contains(d.watch.text(), "nobody watched over it") {

@@ -43,7 +43,7 @@ func TestCopyAlongLanes(t *testing.T) {
 		must(t, os.Mkdir(in("to"), 0o755))
 		copied := func(from, into string, several bool) (bytes int64, err error) {
 			e := apply.CopyErrand{Host: "sv1", From: &spec.Node{Name: "a", Engine: "open"}, To: &spec.Node{Name: "b", Engine: "open"}, Path: in(from), Into: in(into), Several: several}
-			err = f.Copy(t.Context(), e, "sv2", func(n int64) { bytes += n })
+			err = apply.CopyToNode(t.Context(), f, e, "sv2", func(n int64) { bytes += n })
 			return bytes, err
 		}
 		bytes, err := copied("from", "to", true)
@@ -52,7 +52,7 @@ func TestCopyAlongLanes(t *testing.T) {
 		if err != nil || len(text) != 5_000_000 || bytes != int64(len(text)) || dials.Load() != relays {
 			t.Errorf("%v: %d bytes are there, %d were told of and %d connections made: %v", addresses, len(text), bytes, dials.Load(), err)
 		}
-		if err := f.Copy(t.Context(), apply.CopyErrand{
+		if err := apply.CopyToNode(t.Context(), f, apply.CopyErrand{
 			Host: "sv2", From: &spec.Node{Name: "a", Engine: "open"}, To: &spec.Node{Name: "b", Engine: "open"}, Path: in("from/deep/big"), Into: in("beside"),
 		}, "sv2", nil); err != nil || !tree.Exists(in("beside")) {
 			t.Errorf("on one host: %v", err)

@@ -107,10 +107,10 @@ func (w *world) begin(dirs host.Dirs) {
 }
 
 // releases returns the releases of its site by number.
-func (w *world) releases() map[int]*site.Site { return apply.Alone(w.Steered).Releases() }
+func (w *world) releases() map[int]*site.Site { return apply.Alone(w.Steered).Views().Releases() }
 
 // release gives the world a release of its site.
-func (w *world) release(number int, s *site.Site) { apply.Alone(w.Steered).Add(number, s) }
+func (w *world) release(number int, s *site.Site) { apply.Alone(w.Steered).Views().Add(number, s) }
 
 // An engine on trial counts its trials.
 type tried struct {

@@ -26,7 +26,7 @@ func (r *restoring) liveReleases(ctx context.Context) (json.RawMessage, error) {
 		return nil, vault.Damaged(r.from, "what it says of releases", err)
 	}
 	known.Switch, known.Trial, known.Former = nil, nil, nil
-	if known, err = r.fleet.NameReleases(ctx, known); err != nil {
+	if known, err = r.fleet.Records().Name(ctx, known); err != nil {
 		return nil, err
 	}
 	return json.Marshal(known)

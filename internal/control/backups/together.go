@@ -184,7 +184,7 @@ func (t *together) missing(host string, at map[string]string) string {
 
 // releases takes what hosts keep of the releases that nodes are of, from one whose copy is as all have it.
 func (t *together) releases(ctx context.Context, dir string) error {
-	r, err := t.fleet.ReadReleases(ctx)
+	r, err := t.fleet.Records().Read(ctx)
 	if err != nil {
 		return err
 	}

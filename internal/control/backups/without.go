@@ -51,7 +51,7 @@ func (r *restoring) spare(ctx context.Context, seen []observe.Host) error {
 
 // sameReleases refuses to bring back other releases than those that are live: a host that is left out would still have these.
 func (r *restoring) sameReleases(ctx context.Context) error {
-	now, err := r.fleet.ReadReleases(ctx)
+	now, err := r.fleet.Records().Read(ctx)
 	if err != nil {
 		return err
 	}

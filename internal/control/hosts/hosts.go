@@ -97,7 +97,7 @@ func (c *Call) Leaving(ctx context.Context) (f *apply.Fleet, silent, err error) 
 	if f, silent, err = c.Bare(ctx); f == nil || err != nil {
 		return nil, silent, err
 	}
-	r, err := f.ReadReleases(ctx)
+	r, err := f.Records().Read(ctx)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -23,7 +23,7 @@ import (
 // LearnLive gives the hosts the releases that are live on them. One that cannot be read, or is not the one in releases.lock, is withheld: what needs it refuses, and all else goes on, such as
 // taking the site down.
 func (c *Call) LearnLive(ctx context.Context, f *apply.Fleet) error {
-	r, err := f.ReadReleases(ctx)
+	r, err := f.Records().Read(ctx)
 	if err != nil {
 		return err
 	}
@@ -33,7 +33,7 @@ func (c *Call) LearnLive(ctx context.Context, f *apply.Fleet) error {
 		var p *problem.Problem
 		if errors.As(err, &p) && p.Kind != problem.Surprise {
 			c.Notice("%v", err)
-			f.Withhold(number, err)
+			f.Views().Withhold(number, err)
 		} else if err != nil {
 			return err
 		}
@@ -55,12 +55,12 @@ func (c *Call) Learn(ctx context.Context, f *apply.Fleet, of map[string]int) err
 func numbers(of map[string]int) []int { return slices.Compact(slices.Sorted(maps.Values(of))) }
 
 func (c *Call) learnOne(ctx context.Context, f *apply.Fleet, number int) error {
-	if number == 0 || f.Releases()[number] != nil || f.Site().Stage == number {
+	if number == 0 || f.Views().Releases()[number] != nil || f.Site().Stage == number {
 		return nil
 	}
 	s, err := c.Release(ctx, f, number)
 	if err == nil {
-		f.Add(number, s)
+		f.Views().Add(number, s)
 	}
 	return err
 }
@@ -121,7 +121,7 @@ func (c *Call) VouchOwn(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r, err := f.ReadReleases(ctx)
+	r, err := f.Records().Read(ctx)
 	if err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func (c *Call) VouchOwn(ctx context.Context) error {
 
 // Disown removes releases that no host keeps any more from releases.lock.
 func (c *Call) Disown(ctx context.Context, f *apply.Fleet, releases []int) {
-	all, err := f.Editions(ctx, releases...)
+	all, err := f.Editions().Digests(ctx, releases...)
 	if err != nil || len(f.Unknown) > 0 {
 		return
 	}
@@ -185,7 +185,7 @@ func (c *Call) Edition(ctx context.Context, f *apply.Fleet, number int, dir stri
 	if err := os.Mkdir(at, 0o700); err != nil {
 		return "", err
 	}
-	return at, f.Edition(ctx, number, at)
+	return at, f.Editions().Fetch(ctx, number, at)
 }
 
 // Release gives the site as a release makes it that some host keeps, and that is the one in releases.lock.
@@ -199,7 +199,7 @@ func (c *Call) Release(ctx context.Context, f *apply.Fleet, number int) (*site.S
 		return nil, err
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // all of it has been read
-	if err := f.Edition(ctx, number, dir); err != nil {
+	if err := f.Editions().Fetch(ctx, number, dir); err != nil {
 		return nil, err
 	}
 	made, err := own.ReleaseOf(c.Site, dir, c.Dir, number)

@@ -97,7 +97,7 @@ func Settle(f *apply.Fleet, r observe.Releases) {
 	ended := *r.Ended
 	ended.Settled = true
 	r.Ended = &ended
-	_ = f.WriteReleases(r)
+	_ = f.Records().Write(r)
 }
 
 // Verdict says how the last trial ended. That it did not end well is the error.

@@ -14,14 +14,14 @@ import (
 
 // UnderWay tells of a trial, and of what was being put back, on hosts that were reached just now. A switch that is under way, or was interrupted, is the error.
 func (c *Call) UnderWay(ctx context.Context, f *apply.Fleet) error {
-	r, err := f.AsReached(ctx)
+	r, err := f.Records().AsReached(ctx)
 	if err != nil {
 		return err
 	}
 	var restore *observe.Restoring
 	var both sync.WaitGroup // a host that is far away is asked both at once
 	both.Go(func() {
-		if part, err := f.Restores(ctx); err == nil {
+		if part, err := apply.InterruptedRestore(ctx, f); err == nil {
 			restore = part
 		}
 	})
@@ -42,7 +42,7 @@ func (c *Call) UnderWay(ctx context.Context, f *apply.Fleet) error {
 
 // TellCutShort tells how the restoring of a snapshot is resumed that was cut short: what is in place then may be of before or of then, and is whole, but nothing has proven it.
 func (c *Call) TellCutShort(ctx context.Context, f *apply.Fleet) {
-	id, nodes, err := f.Restoring(ctx)
+	id, nodes, err := apply.RestoringSnapshot(ctx, f)
 	if err != nil {
 		c.Notice("whether the restoring of a snapshot was cut short is not known: %v", err)
 	} else if id != "" {

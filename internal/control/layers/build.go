@@ -25,7 +25,7 @@ func Build(ctx context.Context, c *control.Session, selectors []string) ([]*spec
 		return nil, err
 	}
 	j := &control.Job{Session: c, Site: s, Hosts: f, Do: control.Steps(func(hosts []observe.Host) (*plan.Plan, error) {
-		return plan.Build(s, hosts, plan.Goal{Releases: f.Releases(), Nodes: chosen})
+		return plan.Build(s, hosts, plan.Goal{Releases: f.Views().Releases(), Nodes: chosen})
 	})}
 	if _, err := j.Run(ctx); err != nil {
 		return nil, err

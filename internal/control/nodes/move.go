@@ -43,7 +43,7 @@ func (m *Moving) Plan(ctx context.Context, seen []observe.Host) (*plan.Plan, err
 	if err := m.Session.Call(m.Site).Learn(ctx, m.Fleet, beside(seen, m.To)); err != nil {
 		return nil, err
 	}
-	p, err := plan.MoveNodes(m.Site, seen, plan.Goal{Releases: m.Fleet.Sites()}, m.To)
+	p, err := plan.MoveNodes(m.Site, seen, plan.Goal{Releases: m.Fleet.Views().Sites()}, m.To)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func (m *Moving) Confirm(c *control.Session, p *plan.Plan) (asked bool, err erro
 
 // Revert lets nodes that were not given away go on where they were.
 func (m *Moving) Revert(seen []observe.Host, failed *plan.Plan) (*plan.Plan, error) {
-	return plan.MoveBack(m.Site, seen, plan.Goal{Releases: m.Fleet.Sites()}, failed)
+	return plan.MoveBack(m.Site, seen, plan.Goal{Releases: m.Fleet.Views().Sites()}, failed)
 }
 
 // beside gives the releases of which nodes that move are in quarantine, also on their way.

@@ -48,7 +48,7 @@ func (Work) CatchUp(ctx context.Context, c *control.Session, s *site.Site, f *ap
 	if !f.Own() {
 		return nil
 	}
-	r, err := f.ReadReleases(ctx)
+	r, err := f.Records().Read(ctx)
 	if err == nil && r.Trial != nil && r.Trial.Boot != host.Now().Boot {
 		c.Notice(s.Key(), "%s: nobody has watched over the trial of release %d since the host rebooted (orrery up or orrery resume goes on with it)",
 			s.Key(), r.Trial.Release)
@@ -111,7 +111,7 @@ func ResumeTrial(ctx context.Context, c *control.Session, s *site.Site) error {
 	if err != nil || !f.Own() { // other hosts watch over a trial by themselves
 		return err
 	}
-	r, err := f.ReadReleases(ctx)
+	r, err := f.Records().Read(ctx)
 	if err != nil || r.Trial == nil || r.Switch != nil { // somebody switches now, or will be told that a switch was cut short
 		return err
 	}
@@ -124,7 +124,7 @@ func ResumeTrial(ctx context.Context, c *control.Session, s *site.Site) error {
 		return err
 	}
 	defer letGo()
-	if r, err = f.ReadReleases(ctx); err != nil || r.Trial == nil {
+	if r, err = f.Records().Read(ctx); err != nil || r.Trial == nil {
 		return err
 	}
 	left := r.Trial.Left(now)
@@ -132,14 +132,14 @@ func ResumeTrial(ctx context.Context, c *control.Session, s *site.Site) error {
 		r.Trial.Failed = "its time was over while nobody watched over it"
 	}
 	r.Trial.Begin(now, left)
-	if err := f.WriteReleases(r); err != nil {
+	if err := f.Records().Write(r); err != nil {
 		return err
 	}
 	releases.TellTrial(c, s, r.Trial)
 	if err := c.Call(s).Learn(ctx, f, r.Trial.Back); err != nil {
 		return err
 	}
-	_, err = unattended.SaveRollbackPlans(ctx, c.Call(s), f, r.Trial, f.Sites())
+	_, err = unattended.SaveRollbackPlans(ctx, c.Call(s), f, r.Trial, f.Views().Sites())
 	return err
 }
 

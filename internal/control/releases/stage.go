@@ -50,7 +50,7 @@ func Stage(ctx context.Context, c *control.Session, s *site.Site, selectors []st
 	if err != nil {
 		return nil, err
 	}
-	f.Use(staged)
+	f.Views().Use(staged)
 	t := &staging{Session: c, site: s, staged: staged, hosts: f, goal: plan.Goal{Nodes: chosen}, options: o}
 	j := &control.Job{Session: c, Site: staged, Base: s, Hosts: f, Parallel: o.Parallel, Do: t}
 	t.result.Result, err = j.Run(ctx)
@@ -83,7 +83,7 @@ func (t *staging) Plan(ctx context.Context, seen []observe.Host) (*plan.Plan, er
 	t.result.Spared = release.Spared(t.staged, seen, t.goal)
 	p, of, err := release.Stage(t.staged, stagedBefore(ctx, t.Session, t.hosts, t.site, t.options.Release), seen, t.goal)
 	if err == nil {
-		t.hosts.Use(of)
+		t.hosts.Views().Use(of)
 	}
 	return p, err
 }
@@ -103,11 +103,11 @@ func (t *staging) Begin(ctx context.Context) error {
 
 // giveUp takes down that rollback returns to a release no longer.
 func giveUp(ctx context.Context, f *apply.Fleet, number int, goal plan.Goal) error {
-	r, err := f.ReadReleases(ctx)
+	r, err := f.Records().Read(ctx)
 	if err != nil {
 		return err
 	}
-	return f.WriteReleases(release.GiveUp(r, number, goal))
+	return f.Records().Write(release.GiveUp(r, number, goal))
 }
 
 // stagedBefore gives the site of a release's quarantine as it was staged before, or nil if it was not, or that cannot be read.

@@ -74,7 +74,7 @@ func Switch(ctx context.Context, c *control.Session, s *site.Site, selectors []s
 	if err != nil || t.trial == nil {
 		return made, err
 	}
-	r, err := t.hosts.ReadReleases(context.WithoutCancel(ctx)) // the switch is done
+	r, err := t.hosts.Records().Read(context.WithoutCancel(ctx)) // the switch is done
 	made.Trial = r.Trial
 	return made, err
 }
@@ -97,7 +97,7 @@ func switchTo(ctx context.Context, c *control.Session, s *site.Site, selectors [
 	if err := c.Call(s).Learn(ctx, t.hosts, map[string]int{"": number}); err != nil {
 		return nil, err
 	}
-	of := t.hosts.Sites()[number]
+	of := t.hosts.Views().Sites()[number]
 	if of == nil {
 		of = s
 	}
@@ -128,7 +128,7 @@ func newChange(ctx context.Context, c *control.Session, s *site.Site) (*change, 
 	if err != nil {
 		return nil, err
 	}
-	before, err := f.ReadReleases(ctx)
+	before, err := f.Records().Read(ctx)
 	return &change{Session: c, site: s, hosts: f, to: map[string]int{}, before: before}, err
 }
 
@@ -185,7 +185,7 @@ func (t *change) Plan(ctx context.Context, seen []observe.Host) (*plan.Plan, err
 		}
 	}
 	p, err := release.Switch(t.site, seen, release.Goal{
-		To: t.to, Releases: t.hosts.Sites(), Holds: t.trial != nil, Back: t.back, Ended: trial.WentBack(t.before.Trial, t.back, t.why),
+		To: t.to, Releases: t.hosts.Views().Sites(), Holds: t.trial != nil, Back: t.back, Ended: trial.WentBack(t.before.Trial, t.back, t.why),
 	})
 	if err == nil && maps.Equal(t.live, t.to) && onlyRecords(p) {
 		p.Steps = nil
@@ -258,7 +258,7 @@ func liveNow(hosts []observe.Host, of map[string]int) map[string]int {
 func (t *change) intend(live map[string]int) error {
 	r := t.before
 	r.Switch = t.intent(live)
-	return t.hosts.WriteReleases(r)
+	return t.hosts.Records().Write(r)
 }
 
 // Commit has hosts watch over the trial, each by what it has stored, and begins it.
@@ -267,7 +267,7 @@ func (t *change) Commit(ctx context.Context) error {
 		return nil
 	}
 	t.hosts.ForgetLive()
-	if err := unattended.BeginTrial(ctx, t.Session.Call(t.site), t.hosts, t.trial, t.hosts.Sites()); err != nil {
+	if err := unattended.BeginTrial(ctx, t.Session.Call(t.site), t.hosts, t.trial, t.hosts.Views().Sites()); err != nil {
 		return problem.New(problem.HalfWay, "the release is live, and its trial could not begin").At(t.site.Key()).Because(err).Try("orrery up returns to what was live before")
 	}
 	return nil
@@ -290,7 +290,7 @@ func (t *change) explain(err error, live map[string]int) error {
 	}
 	switch p.Kind {
 	case problem.Undone:
-		if wrong := t.hosts.WriteReleases(t.before); wrong != nil {
+		if wrong := t.hosts.Records().Write(t.before); wrong != nil {
 			return errors.Join(err, wrong)
 		}
 		return problem.New(problem.Reverted, "the switch failed; all %s are back at release %s", phrase.Count(len(t.to), "node"), register.ReleaseNames(live)).

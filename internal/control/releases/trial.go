@@ -26,7 +26,7 @@ func Confirm(ctx context.Context, c *control.Session, s *site.Site, why string) 
 		return nil, err
 	}
 	defer letGo()
-	r, err := t.hosts.ReadReleases(ctx)
+	r, err := t.hosts.Records().Read(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ func Confirm(ctx context.Context, c *control.Session, s *site.Site, why string) 
 	}
 	r.Confirm(number)
 	r.Ended, r.Trial = trial.End(r.Trial, observe.Confirmed, why), nil
-	if err := t.hosts.WriteReleases(r); err != nil {
+	if err := t.hosts.Records().Write(r); err != nil {
 		return nil, hosts.Unconfirmed(t.hosts, s.Key(), err, was)
 	}
 	hosts.Settle(t.hosts, r)
@@ -49,13 +49,13 @@ func Confirm(ctx context.Context, c *control.Session, s *site.Site, why string) 
 
 // ForgetLive ends what was under way of releases when all nodes of a site have ended, on all of its hosts. Which were live is kept for the next up.
 func ForgetLive(ctx context.Context, f *apply.Fleet) error {
-	r, err := f.ReadReleases(ctx)
+	r, err := f.Records().Read(ctx)
 	if err != nil || r.Former == nil && r.Switch == nil && r.Trial == nil && r.Ended == nil {
 		return err
 	}
 	r.Active = r.Resting()
 	r.Former, r.Switch, r.Trial, r.Ended = nil, nil, nil, nil
-	if err := f.WriteReleases(r); err != nil {
+	if err := f.Records().Write(r); err != nil {
 		return err
 	}
 	return f.Each(func(_ int, h *apply.Steered) error { // last: while it is on trial, it is watched

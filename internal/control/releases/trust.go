@@ -88,7 +88,7 @@ func Trust(ctx context.Context, c *control.Session, s *site.Site, o TrustOptions
 
 // fetch stores the copy that is meant in a directory.
 func fetch(ctx context.Context, f *apply.Fleet, o TrustOptions, dir string) (*Copy, error) {
-	all, err := f.Editions(ctx, o.Release)
+	all, err := f.Editions().Digests(ctx, o.Release)
 	if err != nil {
 		return nil, err
 	}

@@ -54,7 +54,7 @@ func goBack(ctx context.Context, c *control.Session, s *site.Site, t *change, wh
 	if _, err := t.run(ctx); err != nil && !errors.Is(err, errTrialOver) {
 		return err
 	}
-	r, err := t.hosts.ReadReleases(ctx)
+	r, err := t.hosts.Records().Read(ctx)
 	if err != nil {
 		return err
 	}

@@ -147,7 +147,7 @@ func (j *joining) reach(ctx context.Context, fresh bool) error {
 		return problem.New(problem.Surprise, "host %s has nodes of a site %s already: %s", j.name, j.site.Key(), phrase.List(names, 12)).
 			Try("if they are of another site, give one of the two another name; if they are of this one, write host %s into site.toml by hand: orrery plan then says what becomes of them", j.name)
 	}
-	_, err = f.ReadReleases(ctx) // that hosts disagree on what is live is an error
+	_, err = f.Records().Read(ctx) // that hosts disagree on what is live is an error
 	return err
 }
 

@@ -36,7 +36,7 @@ func Undrain(ctx context.Context, c *control.Session, s *site.Site, name string)
 
 // leaving decides where the nodes of a host go that is drained.
 func leaving(s *site.Site, f *apply.Fleet, seen []observe.Host, name string) (place.Moves, error) {
-	live, err := f.Released(s, seen)
+	live, err := f.Views().Released(s, seen)
 	if err != nil {
 		return place.Moves{}, err
 	}
@@ -125,7 +125,7 @@ func Propose(ctx context.Context, c *control.Session, s *site.Site) (place.Moves
 
 func proposing(s *site.Site, f *apply.Fleet) func([]observe.Host) (place.Moves, error) {
 	return func(seen []observe.Host) (place.Moves, error) {
-		live, err := f.Released(s, seen)
+		live, err := f.Views().Released(s, seen)
 		if err != nil {
 			return place.Moves{}, err
 		}

@@ -18,7 +18,7 @@ func Survive(ctx context.Context, c *control.Session, s *site.Site, lost int) ([
 	if err != nil {
 		return nil, err
 	}
-	live, err := f.Released(s, seen)
+	live, err := f.Views().Released(s, seen)
 	if err != nil {
 		return nil, err
 	}

@@ -74,7 +74,7 @@ func down(ctx context.Context, c *control.Session, s *site.Site, f *apply.Fleet,
 	if err := unattended.SaveMirrorPlans(ctx, c.Call(s), f, nil); err != nil {
 		return result, err
 	}
-	return result, f.DropRestores(ctx)
+	return result, apply.DropRestores(ctx, f)
 }
 
 // A takingDown ends nodes of a site.

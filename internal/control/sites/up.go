@@ -86,7 +86,7 @@ func (u *bringingUp) Plan(ctx context.Context, seen []observe.Host) (*plan.Plan,
 			return nil, err
 		}
 	}
-	return planUp(u.session, u.site, seen, plan.Goal{Nodes: withWaiting(u.site, seen, u.nodes), Batch: u.options.Batch, Releases: u.hosts.Releases()})
+	return planUp(u.session, u.site, seen, plan.Goal{Nodes: withWaiting(u.site, seen, u.nodes), Batch: u.options.Batch, Releases: u.hosts.Views().Releases()})
 }
 
 func (u *bringingUp) Confirm(c *control.Session, p *plan.Plan) (asked bool, err error) {
@@ -147,12 +147,12 @@ func Preview(ctx context.Context, c *control.Session, selectors []string, o Prev
 			return nil, err
 		}
 	}
-	goal := plan.Goal{Nodes: chosen, Volumes: o.Volumes, Batch: o.Batch, Releases: f.Releases()}
+	goal := plan.Goal{Nodes: chosen, Volumes: o.Volumes, Batch: o.Batch, Releases: f.Views().Releases()}
 	if o.Down {
 		return release.Down(s, hosts, goal), nil
 	}
 	p, err := planUp(c, s, hosts, goal)
-	return p, f.Explain(err)
+	return p, f.Views().Explain(err)
 }
 
 // tellOrphans names the volumes that no node uses any more.

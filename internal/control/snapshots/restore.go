@@ -146,7 +146,7 @@ func (r *restoring) check(ctx context.Context) error {
 			return err
 		}
 	}
-	r.fleet.Place(homes)
+	r.fleet.Views().Place(homes)
 	return nil
 }
 

@@ -17,7 +17,7 @@ func Read(ctx context.Context, c *control.Session, s *site.Site, selectors []str
 	if err != nil {
 		return nil, err
 	}
-	if s, err = f.Shown(ctx, s); err != nil {
+	if s, err = f.Views().Shown(ctx, s); err != nil {
 		return nil, err
 	}
 	nodes, err := selector.Select(s, selectors...)

@@ -27,7 +27,7 @@ func SaveBootPlans(ctx context.Context, c *hosts.Call, f *apply.Fleet, look func
 		return err
 	}
 	p := starting.Plan(c.Site, seen)
-	live := sync.OnceValues(func() (*site.Site, error) { return f.Released(c.Site, seen) }) // which all have now
+	live := sync.OnceValues(func() (*site.Site, error) { return f.Views().Released(c.Site, seen) }) // which all have now
 	return f.Each(func(i int, h *apply.Steered) error {
 		steps := slices.DeleteFunc(apply.StepsOn(p, h.Name), func(s *plan.Step) bool {
 			if s.Kind != plan.CheckNode {

@@ -32,13 +32,13 @@ func BeginTrial(ctx context.Context, c *hosts.Call, f *apply.Fleet, t *observe.T
 		return err
 	}
 	r.Switch, r.Trial = nil, t
-	return f.WriteReleases(r)
+	return f.Records().Write(r)
 }
 
 // SaveRollbackPlans has each host store how it goes back from a trial, from what there is now. It returns what
 // is on record.
 func SaveRollbackPlans(ctx context.Context, c *hosts.Call, f *apply.Fleet, t *observe.Trial, releases map[int]*site.Site) (observe.Releases, error) {
-	r, err := f.ReadReleases(ctx)
+	r, err := f.Records().Read(ctx)
 	if err != nil {
 		return r, err
 	}
@@ -70,10 +70,10 @@ func rollbackPlans(ctx context.Context, c *hosts.Call, f *apply.Fleet, t *observ
 	live := func() (*site.Site, error) { // when it is over
 		for _, s := range p.Steps {
 			if s.Kind == plan.CommitSwitch {
-				return stand.Released(c.Site, []observe.Host{{Releases: *s.Releases}}, f.Releases())
+				return stand.Released(c.Site, []observe.Host{{Releases: *s.Releases}}, f.Views().Releases())
 			}
 		}
-		return f.Live(ctx, c.Site)
+		return f.Views().Live(ctx, c.Site)
 	}
 	plans := make([]apply.UnattendedPlan, len(f.All))
 	return plans, f.Each(func(i int, h *apply.Steered) error {
@@ -286,7 +286,7 @@ func (o *ordeal) goBack(ctx context.Context, why string) error {
 		return err
 	}
 	if o.fleet != nil { // from what there is now
-		plans, err := rollbackPlans(ctx, o.call, o.fleet, r.Trial, o.fleet.Sites())
+		plans, err := rollbackPlans(ctx, o.call, o.fleet, r.Trial, o.fleet.Views().Sites())
 		if err != nil {
 			return err
 		}

@@ -71,7 +71,7 @@ func List(ctx context.Context, c *control.Session) ([]Row, []orphan.Orphan, erro
 	}
 	var orphans []orphan.Orphan
 	for i, h := range f.All {
-		gone := orphan.All(s, &seen[i], f.Releases())
+		gone := orphan.All(s, &seen[i], f.Views().Releases())
 		some, err := p.unused(ctx, h, gone)
 		if err != nil {
 			return nil, nil, err

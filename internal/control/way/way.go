@@ -149,7 +149,7 @@ func (r *Roll) Between(from, to string) func(ctx context.Context, e apply.CopyEr
 	}
 	return func(ctx context.Context, e apply.CopyErrand, moved func(bytes int64)) error {
 		e.Host, e.From, e.To = a.host.Name, &a.node.Node, &b.node.Node
-		return r.hosts.Copy(ctx, e, b.host.Name, moved)
+		return apply.CopyToNode(ctx, r.hosts, e, b.host.Name, moved)
 	}
 }
 

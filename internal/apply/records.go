@@ -1,0 +1,155 @@
+package apply
+
+import (
+	"context"
+	"slices"
+
+	"orrery/internal/observe"
+)
+
+// Records are what the hosts of a fleet have on record of releases: which are live, and what is under way.
+type Records struct{ fleet *Fleet }
+
+// Records returns them.
+func (f *Fleet) Records() Records { return Records{f} }
+
+// all returns what each host has on record.
+func (rs Records) all(ctx context.Context) ([]observe.Releases, error) {
+	all := make([]observe.Releases, len(rs.fleet.All))
+	return all, rs.fleet.Each(func(i int, h *Steered) (err error) {
+		all[i], err = h.Releases.Read(ctx)
+		return err
+	})
+}
+
+// agreed returns what is on record of releases for all hosts.
+func (rs Records) agreed(ctx context.Context) (observe.Agreed, error) {
+	all, err := rs.all(ctx)
+	if err != nil {
+		return observe.Agreed{}, err
+	}
+	words := make([]observe.Word, len(all))
+	for i := range all {
+		words[i] = observe.Word{Host: rs.fleet.All[i].Name, Releases: all[i]}
+	}
+	if slices.ContainsFunc(words, func(w observe.Word) bool { return w.State() != words[0].State() }) { // else nothing need be known of nodes
+		if err := rs.ask(ctx, words); err != nil {
+			return observe.Agreed{}, err
+		}
+	}
+	return rs.agree(words)
+}
+
+// ask asks the hosts for what decides whose word counts.
+func (rs Records) ask(ctx context.Context, words []observe.Word) error {
+	return rs.fleet.Each(func(i int, h *Steered) error {
+		nodes, err := h.Nodes.List(ctx)
+		if err != nil {
+			return err
+		}
+		words[i].Live = live(nodes)
+		part, err := h.Backups.Restoring(ctx)
+		words[i].Restoring = part != nil && part.Going
+		return err
+	})
+}
+
+// live returns the live nodes of those that a host has, and their releases.
+func live(nodes []observe.Node) map[string]int {
+	all := map[string]int{}
+	for i := range nodes {
+		if n := &nodes[i]; !n.Staged {
+			all[n.Name] = n.Release
+		}
+	}
+	return all
+}
+
+func (rs Records) agree(words []observe.Word) (observe.Agreed, error) {
+	if len(words) == 1 {
+		return observe.Agreed{Releases: words[0].Releases}, nil
+	}
+	return observe.Agree(words, observe.OwnerOf(rs.fleet.Site().Nodes, words, len(rs.fleet.Unknown) > 0))
+}
+
+// Read returns which releases are live, by what all hosts have on record. If they contradict one another, that is an error.
+func (rs Records) Read(ctx context.Context) (observe.Releases, error) {
+	agreed, err := rs.agreed(ctx)
+	return agreed.Releases, err
+}
+
+// Write notes on all hosts which releases are live. The record has one name, which comes after whatever each of them has: should one be lost before it has got it, the others know what it has.
+func (rs Records) Write(r observe.Releases) error {
+	if len(rs.fleet.All) == 1 {
+		return rs.fleet.All[0].Releases.Write(r)
+	}
+	r, err := rs.Name(context.Background(), r)
+	if err != nil {
+		return err
+	}
+	return rs.fleet.Each(func(_ int, h *Steered) error { return h.Releases.Copy(r) })
+}
+
+// Name returns a record of releases under the name that it gets after those that hosts have.
+func (rs Records) Name(ctx context.Context, r observe.Releases) (observe.Releases, error) {
+	all, err := rs.all(ctx)
+	return r.After(observe.Merged(all)), err
+}
+
+// align lets hosts that were observed have what is on record for all of them, as they will before anything is done.
+func (rs Records) align(hosts []observe.Host) error {
+	if len(rs.fleet.All) < 2 {
+		return nil
+	}
+	words := make([]observe.Word, len(rs.fleet.All))
+	for i := range words {
+		words[i] = observe.Word{Host: rs.fleet.All[i].Name, Releases: hosts[i].Releases, Live: live(hosts[i].Nodes), Restoring: hosts[i].Restoring != nil && hosts[i].Restoring.Going}
+	}
+	agreed, err := rs.agree(words)
+	if err != nil {
+		return err
+	}
+	for i := range words {
+		agreed.Staged = words[i].Staged
+		hosts[i].Releases = agreed.Releases
+	}
+	return nil
+}
+
+// Sync lets hosts that are behind have what is on record for all of them, and all hosts what those releases were staged from that are live or were before. Only the holder of the lock may call it. It
+// returns the names of the hosts that were behind. If a host has not got the latter, that is what is left; it stops nobody, as another has it.
+func (rs Records) Sync(ctx context.Context) (late []string, left, err error) {
+	if len(rs.fleet.All) < 2 {
+		return nil, nil, nil
+	}
+	agreed, err := rs.agreed(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, why := range agreed.Why {
+		rs.fleet.doubt("%s", why)
+	}
+	if agreed.New {
+		if err := rs.Write(agreed.Releases); err != nil {
+			return nil, nil, err
+		}
+		agreed.Behind = nil
+	}
+	left = rs.fleet.Editions().Spread(ctx, agreed.Needed())
+	for _, i := range agreed.Behind {
+		if err := rs.fleet.All[i].Releases.Copy(agreed.Releases); err != nil {
+			return late, left, err
+		}
+		late = append(late, rs.fleet.All[i].Name)
+	}
+	return late, left, nil
+}
+
+// AsReached returns which releases are live by what was on record when the hosts were reached. It is for callers that only
+// show something, right after that: a host that is far away is asked once less.
+func (rs Records) AsReached(ctx context.Context) (observe.Releases, error) {
+	if rs.fleet.Reached != nil {
+		return *rs.fleet.Reached, nil
+	}
+	return rs.Read(ctx)
+}

@@ -1,0 +1,106 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"orrery/internal/observe"
+	"orrery/internal/plan/stand"
+	"orrery/internal/site"
+)
+
+// Views are the site as its releases make it. All hosts of a fleet share them.
+type Views struct{ fleet *Fleet }
+
+// Views returns them.
+func (f *Fleet) Views() Views { return Views{f} }
+
+// Use puts another site in the place of the site, such as the quarantine of a release.
+func (v Views) Use(s *site.Site) { v.fleet.All[0].packer.Use(s) }
+
+// Add adds the site as a release makes it, with its secrets.
+func (v Views) Add(release int, s *site.Site) {
+	v.fleet.All[0].packer.Add(release, s)
+	v.fleet.All[0].keys.Also(s)
+}
+
+// Place says on which hosts nodes are, or will be, before steps are done.
+func (v Views) Place(homes map[string]string) {
+	if len(v.fleet.All) > 0 {
+		v.fleet.All[0].packer.Place(homes)
+	}
+}
+
+// Releases gives, by number, the site as those releases make it that are live somewhere.
+func (v Views) Releases() map[int]*site.Site {
+	if len(v.fleet.All) == 0 {
+		return nil
+	}
+	return v.fleet.All[0].packer.Releases() // which all of them share
+}
+
+// Sites returns what a switch needs: the site as each of the releases makes it, and as it is without any.
+func (v Views) Sites() map[int]*site.Site {
+	all := map[int]*site.Site{}
+	maps.Copy(all, v.Releases())
+	base := 0
+	if nodes := v.fleet.Site().Nodes; len(nodes) > 0 {
+		base = nodes[0].Release
+	}
+	all[base] = v.fleet.Site()
+	return all
+}
+
+// Released returns the site with every node as the release makes it that is live by what was observed.
+func (v Views) Released(s *site.Site, hosts []observe.Host) (*site.Site, error) {
+	live, err := stand.Released(s, hosts, v.Releases())
+	return live, v.Explain(err)
+}
+
+// Live gives the site with every node as the release makes it that is live.
+func (v Views) Live(ctx context.Context, s *site.Site) (*site.Site, error) {
+	if len(v.fleet.All) == 1 && len(v.fleet.Unknown) == 0 {
+		return v.fleet.All[0].Live(ctx)
+	}
+	r, err := v.fleet.Records().Read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return v.Released(s, []observe.Host{{Releases: r}})
+}
+
+// Shown returns the same for who only shows nodes: those of a release that is withheld are as the site file declares them.
+func (v Views) Shown(ctx context.Context, s *site.Site) (*site.Site, error) {
+	if len(v.fleet.withheld) == 0 {
+		return v.Live(ctx, s)
+	}
+	r, err := v.fleet.Records().Read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	releases := maps.Clone(v.Releases())
+	if releases == nil {
+		releases = map[int]*site.Site{}
+	}
+	for release := range v.fleet.withheld {
+		releases[release] = s
+	}
+	return stand.Released(s, []observe.Host{{Releases: r}}, releases)
+}
+
+// Withhold notes why a release is not used that is live.
+func (v Views) Withhold(release int, why error) {
+	if v.fleet.withheld == nil {
+		v.fleet.withheld = map[int]error{}
+	}
+	v.fleet.withheld[release] = why
+}
+
+// Explain returns why a release is not used that a plan or a step lacked, or the error as it is if it is about something else.
+func (v Views) Explain(err error) error {
+	var lost *stand.LostError
+	if errors.As(err, &lost) && v.fleet.withheld[lost.Release] != nil {
+		return v.fleet.withheld[lost.Release]
+	}
+	return err
+}
