@@ -89,3 +89,28 @@ func TestWatchEnds(t *testing.T) {
 		t.Errorf("it has ended as %+v", end)
 	}
 }
+
+// TestMishapAwait: who waits for the end of a trial is told if a host cannot say how it is, whenever that is asked.
+func TestMishapAwait(t *testing.T) {
+	t.Parallel()
+	d, m := frailDesk(t, false)
+	d.up()
+	d.stage(700)
+	_, err := d.Switch(t.Context(), d.site(), nil, control.SwitchOptions{Release: 700, Within: hour})
+	d.must(err)
+	for nth := 1; ; nth++ {
+		ctx, stop := context.WithTimeout(t.Context(), time.Second/2)
+		m.order("sv2 Releases.Read", nth)
+		end, err := d.AwaitTrial(ctx, d.site())
+		stop()
+		if !m.happened() {
+			if nth < 3 {
+				t.Errorf("a host was asked %d times", nth-1)
+			}
+			break
+		}
+		if end != nil || err == nil || !strings.Contains(err.Error(), string(errMishap)) {
+			t.Errorf("the %d. time it is asked: %+v, %v", nth, end, err)
+		}
+	}
+}
