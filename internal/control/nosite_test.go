@@ -3,11 +3,11 @@ package control_test
 import (
 	"testing"
 
-	"orrery/internal/control"
 	"orrery/internal/control/backups"
 	"orrery/internal/control/ci"
 	"orrery/internal/control/layers"
 	"orrery/internal/control/roster"
+	"orrery/internal/control/sites"
 	"orrery/internal/control/volumes"
 	"orrery/internal/problem"
 )
@@ -19,7 +19,7 @@ func TestNoSite(t *testing.T) {
 	d.SiteDir = ""
 	ctx, c := t.Context(), d.Session
 	for verb, do := range map[string]func() error{
-		"plan":          func() error { _, err := d.Preview(ctx, nil, control.PreviewOptions{}); return err },
+		"plan":          func() error { _, err := sites.Preview(ctx, d.Session, nil, sites.PreviewOptions{}); return err },
 		"backup":        func() error { _, err := backups.Take(ctx, c, nil, t.TempDir(), backups.Options{}); return err },
 		"volume ls":     func() error { _, _, err := volumes.List(ctx, c); return err },
 		"volume verify": func() error { return volumes.Verify(ctx, c, nil, func(volumes.Compared) {}) },

@@ -96,12 +96,12 @@ func TestMishapAwait(t *testing.T) {
 	d, m := frailDesk(t, false)
 	d.up()
 	d.stage(700)
-	_, err := d.Switch(t.Context(), d.site(), nil, control.SwitchOptions{Release: 700, Within: hour})
+	_, err := releases.Switch(t.Context(), d.Session, d.site(), nil, releases.SwitchOptions{Release: 700, Within: hour})
 	d.must(err)
 	for nth := 1; ; nth++ {
 		ctx, stop := context.WithTimeout(t.Context(), time.Second/2)
 		m.order("sv2 Releases.Read", nth)
-		end, err := d.AwaitTrial(ctx, d.site())
+		end, err := releases.AwaitTrial(ctx, d.Session, d.site())
 		stop()
 		if !m.happened() {
 			if nth < 3 {
