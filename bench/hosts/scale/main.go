@@ -137,7 +137,7 @@ func preview(dir string, all *world) (t spell, p *plan.Plan, err error) {
 		return t, nil, err
 	}
 	lap(&t.observe)
-	p, err = plan.Up(s, seen, plan.Goal{Releases: f.Releases()})
+	p, err = plan.Up(s, seen, plan.Goal{Releases: f.Views().Releases()})
 	lap(&t.plan)
 	if os.Getenv("SCALE_LAPS") != "" {
 		fmt.Fprintf(os.Stderr, "load %v, reach %v, observe %v, plan %v\n", t.load, t.reach, t.observe, t.plan)
