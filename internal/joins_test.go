@@ -33,7 +33,7 @@ func TestJoins(t *testing.T) {
 	})
 }
 
-// innermost gives the first call of a chain, as problem.New is of problem.New(…).At(…).Try(…).
+// innermost returns the first call of a chain, as problem.New is of problem.New(…).At(…).Try(…).
 func innermost(call *ast.CallExpr) *ast.CallExpr {
 	if s, ok := call.Fun.(*ast.SelectorExpr); ok {
 		if inner, ok := s.X.(*ast.CallExpr); ok {
@@ -43,7 +43,7 @@ func innermost(call *ast.CallExpr) *ast.CallExpr {
 	return call
 }
 
-// name gives what is called, as it is written.
+// name returns what is called, as it is written.
 func name(of ast.Expr) string {
 	switch x := of.(type) {
 	case *ast.Ident:

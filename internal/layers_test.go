@@ -210,7 +210,7 @@ func neighbours(first, second string) bool {
 	})
 }
 
-// top gives the listed package that a package is or is below of.
+// top returns the listed package that a package is or is below of.
 func top(pkg string, depth map[string]int) string {
 	for p := pkg; p != "."; p = filepath.Dir(p) {
 		if _, ok := depth[p]; ok {

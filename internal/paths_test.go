@@ -85,7 +85,7 @@ func guardOf(path string) (string, bool) {
 	return guarded[i], true
 }
 
-// takes gives the first call in a declaration that takes a path; "": there is none.
+// takes returns the first call in a declaration that takes a path; "": there is none.
 func takes(d ast.Decl) string {
 	found := ""
 	ast.Inspect(d, func(n ast.Node) bool {
@@ -108,7 +108,7 @@ func takes(d ast.Decl) string {
 	return found
 }
 
-// program gives the first of some words that names a program.
+// program returns the first of some words that names a program.
 func program(words []ast.Expr) string {
 	for _, word := range words[:min(3, len(words))] {
 		if l, ok := word.(*ast.BasicLit); ok && l.Kind == token.STRING {
@@ -120,7 +120,7 @@ func program(words []ast.Expr) string {
 	return ""
 }
 
-// called gives the name of a function, with its receiver's; of other declarations "-".
+// called returns the name of a function, with its receiver's; of other declarations "-".
 func called(d ast.Decl) string {
 	f, ok := d.(*ast.FuncDecl)
 	if !ok {

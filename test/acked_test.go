@@ -191,7 +191,7 @@ func (s *site) killTurns(kills int, span time.Duration, then func()) {
 	}
 }
 
-// release gives the release of a node that is live.
+// release returns the release of a node that is live.
 func (s *site) release(node string) int {
 	s.Helper()
 	var rows []struct {
@@ -237,7 +237,7 @@ func (l *lines) text() string {
 	return l.String()
 }
 
-// all gives the numbers of the lines that are whole.
+// all returns the numbers of the lines that are whole.
 func (l *lines) all() []int {
 	var all []int
 	for line := range strings.Lines(l.text()) {
@@ -330,7 +330,7 @@ func (s *site) watchVolume(node, volume, path string) (stop func()) {
 // A holder is what has a volume: a node, told by its mount namespace, and how.
 type holder struct{ node, how string }
 
-// mounting gives the nodes in which a directory of the host is mounted for writing at a path.
+// mounting returns the nodes in which a directory of the host is mounted for writing at a path.
 func (s *site) mounting(dir, path string) (all []holder) {
 	for _, file := range glob(s.dirs.Nodes(s.name) + "/*/pid") {
 		monitor, _ := os.ReadFile(file)
@@ -350,7 +350,7 @@ func (s *site) mounting(dir, path string) (all []holder) {
 	return all
 }
 
-// working gives the nodes in which a database server is at work on what is below a directory of the host.
+// working returns the nodes in which a database server is at work on what is below a directory of the host.
 func (s *site) working(dir string) (all []holder) {
 	for _, file := range glob("/proc/[0-9]*/comm") {
 		if name, _ := os.ReadFile(file); string(name) != "postgres\n" {

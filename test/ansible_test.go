@@ -74,7 +74,7 @@ func (s *site) asHere(line, here string) string {
 		"/root/.ssh/toykat.conf", filepath.Join(here, "toykat.conf")).Replace(line)
 }
 
-// block gives the fenced block of a page that has a text in it.
+// block returns the fenced block of a page that has a text in it.
 func block(t *testing.T, page, text string) string {
 	t.Helper()
 	for i, part := range strings.Split(page, "```") {
@@ -87,7 +87,7 @@ func block(t *testing.T, page, text string) string {
 	return ""
 }
 
-// wholeLine gives the line of a page that begins with a text.
+// wholeLine returns the line of a page that begins with a text.
 func wholeLine(t *testing.T, page, text string) string {
 	t.Helper()
 	for line := range strings.Lines(page) {

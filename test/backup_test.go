@@ -227,7 +227,7 @@ func (s *site) wantHoldings(was, is map[string][]string) {
 	}
 }
 
-// backupsOf gives what `backup ls` says.
+// backupsOf returns what `backup ls` says.
 func (s *site) backupsOf(where string) []struct {
 	ID      string
 	Nodes   int
@@ -294,7 +294,7 @@ func wantNowhere(t *testing.T, where string, texts ...string) {
 	}
 }
 
-// secretsOf gives all that must be in no backup in the clear.
+// secretsOf returns all that must be in no backup in the clear.
 func (s *site) secretsOf() []string {
 	s.Helper()
 	token, err := os.ReadFile(s.state("secrets/token"))
@@ -305,7 +305,7 @@ func (s *site) secretsOf() []string {
 	return []string{string(token), lines[2]}
 }
 
-// elsewhere gives the site on a machine that has never seen it.
+// elsewhere returns the site on a machine that has never seen it.
 func (s *site) elsewhere() *site {
 	s.Helper()
 	at, err := os.MkdirTemp("/var/cache", "orrery-test-elsewhere-")

@@ -155,7 +155,7 @@ func (d *chaosDisk) fill(room int64) {
 
 func (d *chaosDisk) unfill() { _ = os.Remove(d.ballast) }
 
-// pathWithout gives a search path on which all programs of this host are but one.
+// pathWithout returns a search path on which all programs of this host are but one.
 func (c *chaos) pathWithout(program string) string {
 	c.Helper()
 	dir := c.TempDir()

@@ -28,7 +28,7 @@ func (c *chaos) act() {
 	}
 }
 
-// choose gives something that can be done as things are.
+// choose returns something that can be done as things are.
 func (c *chaos) choose() []string {
 	c.Helper()
 	staged, live, former, trial := c.atReleases()
@@ -123,7 +123,7 @@ func (c *chaos) formerly(release string) bool {
 	return false
 }
 
-// atReleases gives the releases that can be switched to, the one that is live, and whether there is a way back or a trial.
+// atReleases returns the releases that can be switched to, the one that is live, and whether there is a way back or a trial.
 func (c *chaos) atReleases() (staged []string, live string, former, trial bool) {
 	c.Helper()
 	for n, r := range c.site.releases() {

@@ -202,7 +202,7 @@ func TestFullDisk(t *testing.T) {
 	elsewhere.run("down").want(0)
 }
 
-// base gives the directory of the layer that all tests stand on.
+// base returns the directory of the layer that all tests stand on.
 func (s *site) base() string {
 	s.Helper()
 	s.do("up", "other")

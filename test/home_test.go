@@ -14,7 +14,7 @@ import (
 // homes is where the state directories are of tests that must not meet other sites.
 var homes = filepath.Join(need.State(), "homes")
 
-// home gives the directories of such a test.
+// home returns the directories of such a test.
 func home(name string) host.Dirs {
 	return host.Dirs{State: filepath.Join(homes, name), Run: need.Run() + "-" + name}
 }

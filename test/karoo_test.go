@@ -70,7 +70,7 @@ func TestKaroo(t *testing.T) {
 
 type karoo struct{ *site }
 
-// query gives what the archive answers.
+// query returns what the archive answers.
 func (k karoo) query(text string) string {
 	k.Helper()
 	return k.on("archive", "runuser", "-u", "postgres", "--", "psql", "-qAt", "-d", "karoo", "-c", text)

@@ -86,7 +86,7 @@ net.lan = "auto"
 generate = 24
 `
 
-// seed gives random numbers that can be had again.
+// seed returns random numbers that can be had again.
 func seed(t *testing.T) *rand.Rand {
 	n := uint64(time.Now().UnixNano())
 	if text := os.Getenv("ORRERY_TEST_SEED"); text != "" {

@@ -75,7 +75,7 @@ type ratioAnswer struct {
 	Verdict          string
 }
 
-// newLab gives a directory for experiments and bundles; the end of the test finds nothing of the lab on the host.
+// newLab returns a directory for experiments and bundles; the end of the test finds nothing of the lab on the host.
 func newLab(t *testing.T) *site {
 	s := newSite(t, setting.SiteName, "", nil)
 	return s
@@ -192,7 +192,7 @@ func TestLab(t *testing.T) {
 	s.run("lab", "check", bundle).want(1, "wait")
 }
 
-// labInstances gives those of the nodes in which rounds were done.
+// labInstances returns those of the nodes in which rounds were done.
 func (s *site) labInstances(bundle string) map[int]bool {
 	all := map[int]bool{}
 	text, _ := os.ReadFile(filepath.Join(bundle, "trials.jsonl"))

@@ -62,7 +62,7 @@ with open("/srv/data/ledger", "a+b", buffering=0) as f:
 `,
 }
 
-// lines gives the lines of the ledger of a node, as they are on the host's disk. They must have no gap.
+// lines returns the lines of the ledger of a node, as they are on the host's disk. They must have no gap.
 func (s *site) lines(node string) []string {
 	s.Helper()
 	text, err := os.ReadFile(filepath.Join(s.dirs.Volumes(s.name), "data", node, "ledger"))
@@ -98,7 +98,7 @@ func (s *site) wantKept(node string, before []string) {
 	})
 }
 
-// writers gives the ids of those nodes that can write to the ledger's volume, from the mount tables of all processes.
+// writers returns the ids of those nodes that can write to the ledger's volume, from the mount tables of all processes.
 func (s *site) writers(node string) []string {
 	s.Helper()
 	all, err := enginetest.Writers(filepath.Join(s.dirs.Volumes(s.name), "data", node))

@@ -159,7 +159,7 @@ func mirrorOffline(s *site, dir string) {
 	s.do("down")
 }
 
-// records gives what is known of the layers of a store, by title.
+// records returns what is known of the layers of a store, by title.
 func records(s *site, state string) map[string][]image.Record {
 	s.Helper()
 	all := map[string][]image.Record{}

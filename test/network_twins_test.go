@@ -87,7 +87,7 @@ id = 10
 	}
 }
 
-// routers gives the routers of the twins of a site, by what they are marked with.
+// routers returns the routers of the twins of a site, by what they are marked with.
 func routers(site string) []string {
 	out, _ := sh(`for n in $(ip netns list | grep -o '^orrery-[^ ]*'); do ip -n $n link show lo | grep -o 'orrery router .*'; done`)
 	return slices.DeleteFunc(strings.Split(out, "\n"), func(line string) bool { return !strings.HasPrefix(line, "orrery router "+site+".") })

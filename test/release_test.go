@@ -86,7 +86,7 @@ func newReleased(t *testing.T, name string, net int) *site {
 	return newSite(t, name, fmt.Sprintf(releasedSite, net), released())
 }
 
-// instances gives what there is of the nodes of the site, by name and release; the bridges are the kernel's word.
+// instances returns what there is of the nodes of the site, by name and release; the bridges are the kernel's word.
 func (s *site) instances() map[string]map[int]observe.Node {
 	s.Helper()
 	list, err := lxc.New(s.dirs, image.Open(s.dirs.State)).List(s.Context(), s.name)
@@ -103,7 +103,7 @@ func (s *site) instances() map[string]map[int]observe.Node {
 	return all
 }
 
-// inits gives the process ids of the first processes of all instances, by id, so that one that was restarted is known.
+// inits returns the process ids of the first processes of all instances, by id, so that one that was restarted is known.
 func (s *site) inits() map[string]string {
 	all := map[string]string{}
 	for _, path := range glob(s.dirs.Nodes(s.name) + "/*/pid") {
@@ -453,7 +453,7 @@ func releaseUnchanged(s *site) {
 	s.edit("roles/ledger/role.toml", "within = \"21s\"", "within = \"20s\"")
 }
 
-// steps gives what the last run did.
+// steps returns what the last run did.
 func (s *site) steps() []string {
 	s.Helper()
 	var all []struct{ Kind, Step, Who string }

@@ -70,7 +70,7 @@ func (s *site) keepIn(dirs host.Dirs) {
 	s.dirs, s.env = dirs, environment(dirs)
 }
 
-// at gives the site to one who keeps it in other directories.
+// at returns the site to one who keeps it in other directories.
 func (s *site) at(dirs host.Dirs) *site {
 	other := *s
 	other.keepIn(dirs)
@@ -116,7 +116,7 @@ type result struct {
 	took   time.Duration
 }
 
-// nowhere gives the site to one who has not its directory.
+// nowhere returns the site to one who has not its directory.
 func (s *site) nowhere() *site {
 	other := *s
 	other.dir = ""
@@ -200,7 +200,7 @@ type step struct {
 	Kind, Subject, Reason string
 }
 
-// replied gives the result in what --json has printed.
+// replied returns the result in what --json has printed.
 func replied(text string) []byte {
 	var reply struct{ Result json.RawMessage }
 	if err := json.Unmarshal([]byte(text), &reply); err != nil {
@@ -209,7 +209,7 @@ func replied(text string) []byte {
 	return reply.Result
 }
 
-// plan gives the steps that up would do.
+// plan returns the steps that up would do.
 func (s *site) plan(args ...string) []step {
 	s.Helper()
 	var p struct{ Steps []step }
@@ -255,7 +255,7 @@ func (s *site) eventually(within time.Duration, try func() error) {
 	}
 }
 
-// of gives the site to a part of its test.
+// of returns the site to a part of its test.
 func (s *site) of(t *testing.T) *site {
 	part := *s
 	part.T = t

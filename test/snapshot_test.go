@@ -115,7 +115,7 @@ func number(s *site, path string) int {
 	return n
 }
 
-// state gives what nodes have written, in all the places where they can.
+// state returns what nodes have written, in all the places where they can.
 func (s *site) written(nodes ...string) string {
 	s.Helper()
 	var all []string

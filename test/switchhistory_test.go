@@ -73,7 +73,7 @@ func (h *history) barelyBegun() bool {
 	return h.instances()["store"][702].Active
 }
 
-// live gives the release at which all nodes are that are live.
+// live returns the release at which all nodes are that are live.
 func (h *history) live() int {
 	h.Helper()
 	whole, _ := h.onLive()

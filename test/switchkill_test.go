@@ -112,7 +112,7 @@ func (k *killing) whole(release int) bool {
 	return true
 }
 
-// live gives the release that is live, which must be the same for all nodes.
+// live returns the release that is live, which must be the same for all nodes.
 func (k *killing) live() int {
 	k.Helper()
 	whole, partly := k.onLive()

@@ -17,7 +17,7 @@ import (
 	"orrery/internal/host/schedule"
 )
 
-// watchers gives the processes of the program that are at work on this site directory now.
+// watchers returns the processes of the program that are at work on this site directory now.
 func (s *site) watchers() []int {
 	var all []int
 	for _, path := range glob("/proc/[0-9]*/cmdline") {

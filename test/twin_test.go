@@ -190,7 +190,7 @@ func (d double) sh(node, script string) string {
 	return strings.TrimSpace(d.do("shell", node, "--", "/bin/sh", "-c", script))
 }
 
-// as gives the site under the name that the host keeps the twin under, for what looks at the host.
+// as returns the site under the name that the host keeps the twin under, for what looks at the host.
 func (d double) as() *site {
 	s := *d.site
 	s.name = d.key()
@@ -275,7 +275,7 @@ func TestTwin(t *testing.T) {
 	twinEnd(s, dev1, dev2)
 }
 
-// undisturbed gives a function that wants that nothing has happened to production since.
+// undisturbed returns a function that wants that nothing has happened to production since.
 func (s *site) undisturbed() func() {
 	s.Helper()
 	counts := func() (pids, n string) {

@@ -141,7 +141,7 @@ func role(name, template, text string) site.Role {
 	}
 }
 
-// observed gives the hosts with the first nodes of the site up on them.
+// observed returns the hosts with the first nodes of the site up on them.
 func observed(s *site.Site, up int) []observe.Host {
 	empty := make([]observe.Host, hosts)
 	for i := range empty {
@@ -195,7 +195,7 @@ func host(s *site.Site, i int) *fake.Host {
 	return h
 }
 
-// spent gives the processor time of this process, which other work on the machine does not make longer.
+// spent returns the processor time of this process, which other work on the machine does not make longer.
 func spent() time.Duration {
 	var r syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
@@ -211,7 +211,7 @@ func resetPeak(b *testing.B) {
 	}
 }
 
-// peak gives the largest resident set in MiB.
+// peak returns the largest resident set in MiB.
 func peak(b *testing.B) float64 {
 	text, err := os.ReadFile("/proc/self/status")
 	if err != nil {

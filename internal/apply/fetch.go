@@ -28,7 +28,7 @@ type fetch struct {
 	err          error // once it has ended
 }
 
-// of gives what is known of a layer that a host fetches, or will.
+// of returns what is known of a layer that a host fetches, or will.
 func (t *traffic) of(host, digest string) *fetch {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()

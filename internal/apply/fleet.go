@@ -34,7 +34,7 @@ type Fleet struct {
 	origin  string // id of the site as hosts are to have it on record; "": as they have it
 }
 
-// Alone gives the fleet of one host.
+// Alone returns the fleet of one host.
 func Alone(h *Steered) *Fleet { return &Fleet{All: []*Steered{h}} }
 
 // Own reports whether this machine is the only host of the site. What it keeps is trusted without releases.lock then.
@@ -54,7 +54,7 @@ func (f *Fleet) Each(do func(i int, h *Steered) error) error {
 	return errors.Join(errs...)
 }
 
-// Host gives a host by name.
+// Host returns a host by name.
 func (f *Fleet) Host(name string) (*Steered, bool) {
 	i := slices.IndexFunc(f.All, func(h *Steered) bool { return h.Name == name })
 	if i < 0 {
@@ -171,7 +171,7 @@ func (f *Fleet) doubt(format string, args ...any) {
 	f.doubts = append(f.doubts, fmt.Sprintf(format, args...))
 }
 
-// Doubts gives what was noted since it was last asked.
+// Doubts returns what was noted since it was last asked.
 func (f *Fleet) Doubts() []string {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
@@ -188,7 +188,7 @@ func (f *Fleet) Site() *site.Site {
 	return f.All[0].Site()
 }
 
-// Names gives the names of the hosts.
+// Names returns the names of the hosts.
 func (f *Fleet) Names() (names []string) {
 	for _, h := range f.All {
 		names = append(names, h.Name)

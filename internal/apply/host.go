@@ -157,7 +157,7 @@ type Secrets interface {
 	// Redact replaces the values given so far by their names, and NewWriter gives a writer that does.
 	Redact(text string) string
 	NewWriter(to io.Writer) *secret.Writer
-	// Known gives the values given so far, by name, for whoever prints elsewhere and must not show them.
+	// Known returns the values given so far, by name, for whoever prints elsewhere and must not show them.
 	Known() map[string]string
 }
 

@@ -47,7 +47,7 @@ func (h *Steered) build(ctx context.Context, s *plan.Step, say func(string)) err
 	return h.Runs.Do(ctx, &as, say)
 }
 
-// fileOf gives the file of this machine that an image is made from. What a release was staged from is named by the hosts that keep it: of this machine's files, they get none but those of the
+// fileOf returns the file of this machine that an image is made from. What a release was staged from is named by the hosts that keep it: of this machine's files, they get none but those of the
 // site's own images.
 func (h *Steered) fileOf(img *site.Image, content string) (string, error) {
 	if own := img.File(); filepath.IsAbs(own) && !img.Told {

@@ -13,7 +13,7 @@ type meeting struct {
 	at     time.Time
 }
 
-// moment gives when, by the clock of this machine: for all who ask before that, it is the same.
+// moment returns when, by the clock of this machine: for all who ask before that, it is the same.
 func (m *meeting) moment() time.Time {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()

@@ -85,7 +85,7 @@ func strangers(s *site.Site, hosts []observe.Host, id string) error {
 		At("site.toml").Try("if it is another site, give one of the two another name; if it is this one, write id = %q in [site]", id)
 }
 
-// peopled gives the names of the nodes that a host has, or has a part of.
+// peopled returns the names of the nodes that a host has, or has a part of.
 func peopled(h *observe.Host) (names []string) {
 	add := func(name string) { names = append(names, problem.Short(visible.Line(name), 80)) }
 	for i := range h.Nodes {

@@ -264,7 +264,7 @@ func (p *passage) lanes() (met, relayed bool) {
 	return p.asked > 0, p.relayed
 }
 
-// place gives the address by which others reach a host; the zero one: the site does not say.
+// place returns the address by which others reach a host; the zero one: the site does not say.
 func (h *Steered) place() netip.Addr {
 	if is, ok := h.Site().Host(h.Name); ok {
 		return is.Reached()

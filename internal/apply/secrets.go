@@ -30,7 +30,7 @@ type secrets struct {
 	host *Steered
 }
 
-// Value gives the value of a secret. One that is generated is kept on the host before it is used there: whatever becomes of others, it is known where it was used.
+// Value returns the value of a secret. One that is generated is kept on the host before it is used there: whatever becomes of others, it is known where it was used.
 func (s secrets) Value(ctx context.Context, name string) (string, error) {
 	if !s.host.MayNeed(name) { // whatever nodes it says it has
 		return "", problem.New(problem.Unable, "no node on host %s needs secret %s", s.host.Name, name)
@@ -98,7 +98,7 @@ func (f *Fleet) Generated(ctx context.Context, s *site.Secret) (string, error) {
 	return secret.Random(s.Generate), nil
 }
 
-// agreed gives the value on which those hosts agree that have one, and one of them; nil: none has.
+// agreed returns the value on which those hosts agree that have one, and one of them; nil: none has.
 func agreed(ctx context.Context, name string, hosts []*Steered) (value string, who *Steered, err error) {
 	values := make([]string, len(hosts))
 	err = (&Fleet{All: hosts}).Each(func(i int, h *Steered) (err error) {

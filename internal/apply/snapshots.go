@@ -14,7 +14,7 @@ type SnapshotHost interface {
 	List(ctx context.Context) (kept []*snapshot.Snapshot, ready []string, err error)
 	// Size returns how large a part is.
 	Size(ctx context.Context, id string) (volume.Size, error)
-	// Restoring gives the snapshot whose restoring was cut short, and the nodes that were to be put back; "": none.
+	// Restoring returns the snapshot whose restoring was cut short, and the nodes that were to be put back; "": none.
 	Restoring(ctx context.Context) (id string, nodes []string, err error)
 
 	// Capture makes a part ready, at the pace of all hosts. If it fails, nothing is left of it.
@@ -43,7 +43,7 @@ type Back struct {
 	Lost []string `json:"lost,omitempty"` // what of the snapshot could not be put back, and why
 }
 
-// Moment gives when hosts do something together that asked for it at about the same time, by the clock of this one. Zero: it is alone.
+// Moment returns when hosts do something together that asked for it at about the same time, by the clock of this one. Zero: it is alone.
 func (h *Steered) Moment() time.Time {
 	if h.meets == nil {
 		return time.Time{}

@@ -95,7 +95,7 @@ func (h *Steered) Observe(ctx context.Context) (observe.Host, error) {
 	return h.State.Observe(ctx, h.engines())
 }
 
-// engines gives those of all nodes of the site, and of its releases.
+// engines returns those of all nodes of the site, and of its releases.
 func (h *Steered) engines() []string {
 	engines := map[string]bool{}
 	for _, s := range append(slices.Collect(maps.Values(h.packer.Releases())), h.Site()) {
@@ -130,7 +130,7 @@ func (h *Steered) Do(ctx context.Context, s *plan.Step, say func(string)) error 
 	return err
 }
 
-// Live gives the site with every node as the release makes it that is live. It is made once, as each node is told of all others.
+// Live returns the site with every node as the release makes it that is live. It is made once, as each node is told of all others.
 func (h *Steered) Live(ctx context.Context) (*site.Site, error) {
 	h.lock.Lock()
 	defer h.lock.Unlock()
@@ -151,7 +151,7 @@ func (h *Steered) forgetLive() {
 	h.lives = nil
 }
 
-// SiteOf gives the site as the release of a declared node makes it.
+// SiteOf returns the site as the release of a declared node makes it.
 func (h *Steered) SiteOf(n *site.Node) *site.Site { return h.packer.SiteOf(n.Release) }
 
 // Probe looks into the live nodes that run (of these names; nil: all), and notes with each what has drifted since its roles were applied.

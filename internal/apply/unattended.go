@@ -135,12 +135,12 @@ func Unattended(dirs host.Dirs, key string) (all []Planned) {
 	return slices.Compact(all)
 }
 
-// StepsOn gives the steps of a plan that are on one host.
+// StepsOn returns the steps of a plan that are on one host.
 func StepsOn(p *plan.Plan, name string) []*plan.Step {
 	return pack.Alone(slices.DeleteFunc(slices.Clone(p.Steps), func(s *plan.Step) bool { return s.Host != name }))
 }
 
-// Decoded gives steps that plan.Encode has encoded.
+// Decoded returns steps that plan.Encode has encoded.
 func Decoded(steps []json.RawMessage) (all []*plan.Step, err error) {
 	for _, text := range steps {
 		s, err := plan.Decode(text)

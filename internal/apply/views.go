@@ -57,7 +57,7 @@ func (v Views) Released(s *site.Site, hosts []observe.Host) (*site.Site, error) 
 	return live, v.Explain(err)
 }
 
-// Live gives the site with every node as the release makes it that is live.
+// Live returns the site with every node as the release makes it that is live.
 func (v Views) Live(ctx context.Context, s *site.Site) (*site.Site, error) {
 	if len(v.fleet.All) == 1 && len(v.fleet.Unknown) == 0 {
 		return v.fleet.All[0].Live(ctx)

@@ -19,7 +19,7 @@ type VolumeHost interface {
 	Mirror(ctx context.Context, of []Directory, with MirrorRun, each func(volume.Mirrored)) error
 	// Verify compares directories with their mirrors.
 	Verify(ctx context.Context, of []Directory) ([][]volume.Deviation, error)
-	// Adoptions gives what a node is to take over there from another. That there is no such data is a Usage problem.
+	// Adoptions returns what a node is to take over there from another. That there is no such data is a Usage problem.
 	Adoptions(ctx context.Context, of Heritage) ([]Adoption, error)
 	// Adopt gives it that, unless a node that runs uses some of it. What it gives has been adopted, also if there is an error.
 	Adopt(ctx context.Context, of Heritage) ([]Adopted, error)
@@ -37,7 +37,7 @@ type Directory struct {
 	Every time.Duration `json:"every,omitempty"` // how often that is brought up to date by itself; 0: it is not
 }
 
-// At gives where a directory is.
+// At returns where a directory is.
 func (d Directory) At(dirs host.Dirs, key string) string {
 	if d.Path != "" {
 		return d.Path
@@ -45,7 +45,7 @@ func (d Directory) At(dirs host.Dirs, key string) string {
 	return volume.Path(dirs, key, d.Node, d.Mount)
 }
 
-// Name gives what the directory is called: as its node, or as that of all.
+// Name returns what the directory is called: as its node, or as that of all.
 func (d Directory) Name() string {
 	if d.Mount.Shared {
 		return volume.ForAll

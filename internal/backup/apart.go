@@ -26,7 +26,7 @@ import (
 type Contents interface {
 	// Each reads the entries of a tree, one after another. What visit gives ends it.
 	Each(t *vault.Tree, visit func(*vault.Entry) error) error
-	// Get gives the content of a piece, which is compared with its digest.
+	// Get returns the content of a piece, which is compared with its digest.
 	Get(d vault.Digest) ([]byte, error)
 	// Where names it, and Damaged says what of it is damaged.
 	Where() string

@@ -12,10 +12,10 @@ import (
 
 // What follows knows of the format only what docs/decisions/0012 says, so that a test notices when it changes.
 
-// blockPath gives where a block is in a repository, and what it is called in an archive.
+// blockPath returns where a block is in a repository, and what it is called in an archive.
 func blockPath(d vault.Digest) string { return "blocks/" + d.String()[:2] + "/" + d.String() + ".zst" }
 
-// blockWith gives the block in which a piece is.
+// blockWith returns the block in which a piece is.
 func blockWith(t *testing.T, v vault.Vault, content []byte) vault.Digest {
 	t.Helper()
 	block, has := vault.NewPieces(v).Block(sha256.Sum256(content))
@@ -25,7 +25,7 @@ func blockWith(t *testing.T, v vault.Vault, content []byte) vault.Digest {
 	return block
 }
 
-// blocksOfRepository gives the blocks for which there is something that is called like a file.
+// blocksOfRepository returns the blocks for which there is something that is called like a file.
 func blocksOfRepository(t *testing.T, at string) (all []vault.Digest) {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(at, "blocks/*/*.zst"))

@@ -75,7 +75,7 @@ func (f forest) until(ctx context.Context, sources []Source, into Adder, saw fun
 	return nil
 }
 
-// again gives those of the directories that there are now that are to be read while nodes stand still, and forgets those that there are no more.
+// again returns those of the directories that there are now that are to be read while nodes stand still, and forgets those that there are no more.
 func (f forest) again(sources []Source) (again []Source) {
 	names := map[string]bool{}
 	for _, s := range sources {

@@ -235,7 +235,7 @@ func limited(t *testing.T, most uint64, do func() error) error {
 	return err
 }
 
-// repeat gives as many of one digest.
+// repeat returns as many of one digest.
 func repeat(d vault.Digest, n int) []vault.Digest {
 	all := make([]vault.Digest, n)
 	for i := range all {

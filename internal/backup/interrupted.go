@@ -24,7 +24,7 @@ func TakeLock(ctx context.Context, dirs host.Dirs, key string, by host.Holder) (
 	return host.TakeLock(ctx, filepath.Join(dirs.Site(key), "restore.lock"), by)
 }
 
-// Part gives the part of a restore that was begun on this host; nil: none was.
+// Part returns the part of a restore that was begun on this host; nil: none was.
 func Part(dirs host.Dirs, store *image.Store, key string) (*Restore, error) {
 	at := Aside(dirs, key)
 	if !tree.Exists(at) {

@@ -45,7 +45,7 @@ func interruptible(t *testing.T, was bool) *Restore {
 	return r
 }
 
-// again gives what the next run finds.
+// again returns what the next run finds.
 func again(t *testing.T, r *Restore) *Restore {
 	t.Helper()
 	found, err := Part(r.Dirs, r.Store, r.Key)

@@ -111,7 +111,7 @@ func (p *Pick) whole(ctx context.Context, t *vault.Tree, dir, place string) erro
 	return l.lay(dir)
 }
 
-// existing gives a directory or, if it is not there, the nearest above it that is.
+// existing returns a directory or, if it is not there, the nearest above it that is.
 func existing(dir string) string {
 	for dir != "/" {
 		if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {

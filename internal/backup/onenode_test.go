@@ -30,7 +30,7 @@ func (l layers) nodes() *nodedir.Nodes                { return &nodedir.Nodes{Di
 func (l layers) Private(ref engine.Ref) string        { return l.nodes().Private(ref) }
 func (l layers) Fill(ref engine.Ref, at string) error { return l.nodes().Fill(ref, at) }
 
-// standing gives a node on this host that has something now, and a backup in which it had something else.
+// standing returns a node on this host that has something now, and a backup in which it had something else.
 func standing(t *testing.T) (e layers, here *nodedir.Record, p *Pick) {
 	t.Helper()
 	f := forgeArchive(t)

@@ -89,7 +89,7 @@ func (p *Pick) Node(ctx context.Context, node, dir string) (without []string, er
 	return without, at.settle("new", filepath.Base(dir))
 }
 
-// node gives what is on record of a node; of several releases, of the one that was live.
+// node returns what is on record of a node; of several releases, of the one that was live.
 func (p *Pick) node(name string) (*nodedir.Record, error) {
 	var found *nodedir.Record
 	for i := range p.Manifest.Nodes {
@@ -152,7 +152,7 @@ type part struct {
 	title string // for people
 }
 
-// named gives the path that a path of the tree has where the part is laid down; not in: it is not of the part.
+// named returns the path that a path of the tree has where the part is laid down; not in: it is not of the part.
 func (p *part) named(name treesync.Name) (made treesync.Name, in bool) {
 	switch {
 	case string(name) == p.inner:

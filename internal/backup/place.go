@@ -33,7 +33,7 @@ func (r *Restore) volume(t *vault.Tree) string {
 	return volume.Path(r.Dirs, r.Key, t.Node, m)
 }
 
-// InTheWay gives the directories that are there already where something is to be put, besides those of the site on this host.
+// InTheWay returns the directories that are there already where something is to be put, besides those of the site on this host.
 func (r *Restore) InTheWay() []string {
 	var all []string
 	for i := range r.Manifest.Trees {
@@ -48,7 +48,7 @@ func (r *Restore) InTheWay() []string {
 	return all
 }
 
-// Distrusted gives the titles of layers that the backup has, and that are built from their recipes nevertheless.
+// Distrusted returns the titles of layers that the backup has, and that are built from their recipes nevertheless.
 func (r *Restore) Distrusted() []string {
 	var all []string
 	for i := range r.Manifest.Layers {
@@ -173,7 +173,7 @@ func (r *Restore) applied(was *nodedir.Record, n *spec.Node) spec.Config {
 	return config
 }
 
-// record gives what was on record of a node.
+// record returns what was on record of a node.
 func (r *Restore) record(n *spec.Node) *nodedir.Record {
 	for i := range r.Manifest.Nodes {
 		if r.Manifest.Nodes[i].ID == n.ID && r.Manifest.Nodes[i].Name == n.Name {
@@ -231,7 +231,7 @@ func carryFile(from, to *tree.Root, name string) error {
 	return to.Stamp(path.Dir(name), above.Mtim)
 }
 
-// Unfilled gives the nodes in the backup whose private layers have found no node: those of releases that were not live, and any that could not be filled.
+// Unfilled returns the nodes in the backup whose private layers have found no node: those of releases that were not live, and any that could not be filled.
 func (r *Restore) Unfilled() []nodedir.Record {
 	filled := func(n nodedir.Record) bool { return !tree.Exists(r.private(n.ID)) }
 	return slices.DeleteFunc(slices.Clone(r.Manifest.Nodes), filled)

@@ -74,7 +74,7 @@ func (r *Restore) size(ctx context.Context, t *vault.Tree) (Size, error) {
 	return SizeOf(ctx, r.contents(), t)
 }
 
-// needOf gives the need of the file system on which a path will be.
+// needOf returns the need of the file system on which a path will be.
 func needOf(all map[uint64]*need, path string) (*need, error) {
 	var st unix.Stat_t
 	err := unix.Stat(path, &st)

@@ -59,7 +59,7 @@ type Source struct {
 // siteBound is how much a site directory may hold. An image to be imported may be in it; data does not belong there.
 const siteBound = 1 << 30
 
-// sources gives all directories to be kept, the records of the nodes, and what is left out.
+// sources returns all directories to be kept, the records of the nodes, and what is left out.
 func (s *Set) sources() (all []Source, nodes []nodedir.Record, left []string, err error) {
 	key := s.Site.Key()
 	if nodes, left, err = s.records(); err != nil {
@@ -98,12 +98,12 @@ func (s *Set) sources() (all []Source, nodes []nodedir.Record, left []string, er
 	return all, nodes, left, nil
 }
 
-// declares gives the site directory.
+// declares returns the site directory.
 func (s *Set) declares() Source {
 	return Source{Tree: vault.Tree{Name: "site", Kind: vault.SiteTree}, Dir: s.Dir, Skip: s.unkept(), Bound: siteBound}
 }
 
-// records gives what is on record of the nodes.
+// records returns what is on record of the nodes.
 func (s *Set) records() (nodes []nodedir.Record, left []string, err error) {
 	found, err := nodedir.All(s.Dirs, s.Site.Key())
 	if err != nil {
@@ -151,7 +151,7 @@ func (s *Set) unkept() func(string) bool {
 	}
 }
 
-// volumes gives the directories of the nodes' volumes, and those that the host keeps for nodes that are not there now.
+// volumes returns the directories of the nodes' volumes, and those that the host keeps for nodes that are not there now.
 func (s *Set) volumes(nodes []nodedir.Record) (all []Source, left []string, err error) {
 	seen := map[string]bool{}
 	add := func(name, node, dir, path string) {
@@ -209,7 +209,7 @@ func Release(number int, dir string) Source {
 	}
 }
 
-// releases gives those that this machine keeps.
+// releases returns those that this machine keeps.
 func (s *Set) releases() (all []Source) {
 	for _, dir := range below(s.Dirs.Releases(s.Site.Key())) {
 		if number, err := strconv.Atoi(filepath.Base(dir)); err == nil {
@@ -229,7 +229,7 @@ func (s *Set) Secrets() (vault.Secrets, error) {
 	return all, collect(all, "keys", s.Dirs.Keys(key))
 }
 
-// layersOf gives the layers that nodes stand on, each after those that it stands on.
+// layersOf returns the layers that nodes stand on, each after those that it stands on.
 func layersOf(nodes []nodedir.Record) []string {
 	depth := map[string]int{}
 	for i := range nodes {
@@ -241,7 +241,7 @@ func layersOf(nodes []nodedir.Record) []string {
 	return slices.SortedFunc(maps.Keys(depth), func(a, b string) int { return cmp.Or(depth[a]-depth[b], strings.Compare(a, b)) })
 }
 
-// below gives the directories in a directory, sorted, but for those that are being made.
+// below returns the directories in a directory, sorted, but for those that are being made.
 func below(dir string) []string {
 	entries, _ := os.ReadDir(dir)
 	var all []string

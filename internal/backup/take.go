@@ -62,7 +62,7 @@ func (t *Backup) recall(ctx context.Context) error {
 	return err
 }
 
-// manifest gives what is known of the backup before anything was read.
+// manifest returns what is known of the backup before anything was read.
 func (t *Backup) manifest() *vault.Manifest {
 	m := &vault.Manifest{
 		Format: vault.Format, Site: t.Set.Site.Name, Key: t.Set.Site.Key(), Twin: t.Set.Site.Twin, Production: t.Set.Site.Production,
@@ -114,7 +114,7 @@ func explain(ctx context.Context, v vault.Vault, err error) error {
 	return problem.New(problem.Failed, "the backup could not be made").At(v.Where()).Because(err)
 }
 
-// Stands gives what is known of the layers that the nodes stand on which are there now.
+// Stands returns what is known of the layers that the nodes stand on which are there now.
 func (s *Set) Stands() ([]image.Record, error) {
 	nodes, _, err := s.records()
 	if err != nil {
@@ -123,7 +123,7 @@ func (s *Set) Stands() ([]image.Record, error) {
 	return s.Recipes(nodes)
 }
 
-// Recipes gives what is known of the layers that nodes stand on, and of those that only this host gives.
+// Recipes returns what is known of the layers that nodes stand on, and of those that only this host gives.
 func (s *Set) Recipes(nodes []nodedir.Record) ([]image.Record, error) {
 	var all []image.Record
 	digests := layersOf(nodes)

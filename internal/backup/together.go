@@ -34,7 +34,7 @@ func (t *Backup) Begin(ctx context.Context) (*Together, error) {
 	return all, nil
 }
 
-// Former gives the trees of the last backup that a host had. All that they name is in the vault.
+// Former returns the trees of the last backup that a host had. All that they name is in the vault.
 func (t *Together) Former(host string) map[string][]vault.Entry {
 	all := map[string][]vault.Entry{}
 	for name, was := range t.trees {
@@ -45,7 +45,7 @@ func (t *Together) Former(host string) map[string][]vault.Entry {
 	return all
 }
 
-// Gave gives the host that had a tree in the last backup; "": none had.
+// Gave returns the host that had a tree in the last backup; "": none had.
 func (t *Together) Gave(tree string) string {
 	if was := t.trees[tree]; was != nil {
 		return was.source.Tree.Host

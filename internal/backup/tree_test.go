@@ -100,7 +100,7 @@ func back(t *testing.T, v vault.Vault, id string) string {
 	return dir
 }
 
-// listOf gives a tree's entries without what is of this disk.
+// listOf returns a tree's entries without what is of this disk.
 func listOf(t *testing.T, dir string) []string {
 	t.Helper()
 	into, err := vault.WriteRepository(filepath.Join(t.TempDir(), "r"))

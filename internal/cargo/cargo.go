@@ -48,7 +48,7 @@ func unpack(from io.Reader, top string) *cargo {
 	return &cargo{pipe: pipe, from: buffered, tar: tar.NewReader(buffered), top: top}
 }
 
-// next gives the next item; io.EOF: there is none. The content is read from the cargo.
+// next returns the next item; io.EOF: there is none. The content is read from the cargo.
 func (c *cargo) next(ctx context.Context) (*item, error) {
 	for {
 		if ctx.Err() != nil {
@@ -75,7 +75,7 @@ func wrongCargo(format string, args ...any) error {
 	return problem.New(problem.Failed, "what the node sends is not a tree of files: "+format, args...)
 }
 
-// item gives what a header stands for; nil: it is left out.
+// item returns what a header stands for; nil: it is left out.
 func (c *cargo) item(h *tar.Header) (*item, error) {
 	name := strings.TrimSuffix(h.Name, "/")
 	if err := c.fits(name); err != nil {

@@ -47,7 +47,7 @@ func handed(sends func(io.Writer) error) func(io.Writer) error {
 	}
 }
 
-// entries gives a stream of these entries; a content is as long as the size says.
+// entries returns a stream of these entries; a content is as long as the size says.
 func entries(all ...tar.Header) func(io.Writer) error {
 	return func(to io.Writer) error {
 		w := tar.NewWriter(to)
@@ -168,7 +168,7 @@ func TestHostileTar(t *testing.T) {
 	}
 }
 
-// holes gives what tar makes of a file of 1 TiB without a byte in it.
+// holes returns what tar makes of a file of 1 TiB without a byte in it.
 func holes(t *testing.T) func(io.Writer) error {
 	file := filepath.Join(t.TempDir(), "thing")
 	mustDo(t, os.WriteFile(file, nil, 0o600))
@@ -318,7 +318,7 @@ func TestCopies(t *testing.T) {
 	}
 }
 
-// endless gives a stream of one file that has no end; after some of it, something is done.
+// endless returns a stream of one file that has no end; after some of it, something is done.
 func endless(then func()) func(io.Writer) error {
 	return func(w io.Writer) error {
 		tw := tar.NewWriter(w)

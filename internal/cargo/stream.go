@@ -103,7 +103,7 @@ func (e *ear) Read(p []byte) (int, error) {
 	return e.pieces.Read(p)
 }
 
-// SyscallConn gives the pipe that was handed over, once something has been read of it.
+// SyscallConn returns the pipe that was handed over, once something has been read of it.
 func (e *ear) SyscallConn() (syscall.RawConn, error) {
 	if e.handed != nil {
 		if pipe, ok := e.handed.Reader.(syscall.Conn); ok {

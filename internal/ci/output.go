@@ -32,7 +32,7 @@ func (o *output) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// String gives what was kept.
+// String returns what was kept.
 func (o *output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

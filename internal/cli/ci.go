@@ -69,7 +69,7 @@ func (a *app) watchProof() *proofWatcher {
 	return &proofWatcher{quiet.Watcher, a, kept}
 }
 
-// Shown gives what was shown of the twin.
+// Shown returns what was shown of the twin.
 func (w *proofWatcher) Shown() string { return w.kept.String() }
 
 // Tested shows how a test ended.

@@ -16,7 +16,7 @@ import (
 	"orrery/internal/site/twin"
 )
 
-// offered gives what the shell would offer for the last word of a command line, without descriptions.
+// offered returns what the shell would offer for the last word of a command line, without descriptions.
 func offered(t *testing.T, line ...string) []string {
 	t.Helper()
 	var out bytes.Buffer

@@ -41,7 +41,7 @@ func (a *app) forwardVerb() *cobra.Command {
 	return c
 }
 
-// complainer gives a function that says what is wrong, and the same thing only once.
+// complainer returns a function that says what is wrong, and the same thing only once.
 func (a *app) complainer() func(error) {
 	var mu sync.Mutex
 	last := ""

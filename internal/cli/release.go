@@ -59,7 +59,7 @@ func (a *app) releaseShow() *cobra.Command {
 	}, "print JSON, with all packages")
 }
 
-// contents gives what the nodes of a release consist of.
+// contents returns what the nodes of a release consist of.
 func (a *app) contents(ctx context.Context, s *site.Site, release string, selectors []string) ([]releases.Contents, error) {
 	number, err := register.ReleaseNumber(s, release)
 	if err != nil {

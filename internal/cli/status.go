@@ -136,7 +136,7 @@ func (a *app) watchStatus(ctx context.Context, how *survey) error {
 	}
 }
 
-// frame gives how the nodes are; what goes wrong is shown in its place.
+// frame returns how the nodes are; what goes wrong is shown in its place.
 func (a *app) frame(ctx context.Context, how *survey, width int) ([]string, error) {
 	var text bytes.Buffer
 	b := a.another()

@@ -48,7 +48,7 @@ func (a *app) onHosts(do func(ctx context.Context, s *site.Site, args []string) 
 	})
 }
 
-// group gives a verb that has only others below it.
+// group returns a verb that has only others below it.
 func group(use, short string, verbs ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{Use: use, Short: short, Args: someVerb, RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
 	c.AddCommand(verbs...)

@@ -75,7 +75,7 @@ func (r *Account) end(result string) error {
 	return r.all(journal.Entry{Time: time.Now(), Run: r.run, Kind: "end", Result: result, Seconds: time.Since(r.began).Seconds()})
 }
 
-// outcome gives how something ended that may have failed.
+// outcome returns how something ended that may have failed.
 func outcome(err error, redact func(string) string) string {
 	if err == nil {
 		return "done"

@@ -17,7 +17,7 @@ func Meant(c *Session, n *observe.Node) bool {
 	return n.Release == c.Release
 }
 
-// Declared gives a node by name.
+// Declared returns a node by name.
 func Declared(s *site.Site, name string) (*site.Node, error) {
 	if n, ok := s.Node(name); ok {
 		return n, nil

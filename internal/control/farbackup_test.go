@@ -288,7 +288,7 @@ func TestFarRestoreWithout(t *testing.T) {
 	d.wantExit(restore(), problem.Refused, "no node of the backup is on a host that answers", "take it out of the site file")
 }
 
-// holders gives the machines that have a node.
+// holders returns the machines that have a node.
 func (d *desk) holders(node string, of ...*machine) (all []*machine) {
 	d.Helper()
 	for _, m := range of {
@@ -507,7 +507,7 @@ func TestFarReplaceNode(t *testing.T) {
 	d.noSnapshot("replaced", d.machine, other)
 }
 
-// has gives what a node that runs has said last.
+// has returns what a node that runs has said last.
 func (d *desk) has(node string) string {
 	d.Helper()
 	in, err := way.Into(d.Context(), d.Session, d.site(), node)

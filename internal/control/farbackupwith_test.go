@@ -45,7 +45,7 @@ func (d *desk) fillLayers(on ...*machine) {
 
 var saysDigest = regexp.MustCompile(`its content has the digest ([0-9a-f]+) instead`)
 
-// contentOf gives the digest of what is in a layer, by what a store says that is told another one.
+// contentOf returns the digest of what is in a layer, by what a store says that is told another one.
 func (d *desk) contentOf(tree string) string {
 	d.Helper()
 	err := image.Open(d.TempDir()).Adopt(d.Context(), &image.Record{Digest: "abc", Content: "0"}, func(to string) error { return os.CopyFS(to, os.DirFS(tree)) })
@@ -59,7 +59,7 @@ func (d *desk) contentOf(tree string) string {
 	return found[1]
 }
 
-// ofHosts gives the trees of a kind in a backup, or in the last one, each with the host that gave it.
+// ofHosts returns the trees of a kind in a backup, or in the last one, each with the host that gave it.
 func (d *desk) ofHosts(to, id, kind string) (all []vault.Tree) {
 	d.Helper()
 	v, _, err := vault.Open(to)

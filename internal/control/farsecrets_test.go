@@ -20,7 +20,7 @@ func secretive(t *testing.T) (d *desk, other *machine) {
 	return d, other
 }
 
-// sealed gives what a machine keeps of a secret; "": nothing.
+// sealed returns what a machine keeps of a secret; "": nothing.
 func (m *machine) sealed(name string) string {
 	text, _ := os.ReadFile(filepath.Join(m.dirs.Secrets("toykat"), name))
 	return string(text)

@@ -8,7 +8,7 @@ import (
 	"orrery/internal/site/selector"
 )
 
-// ChosenHosts gives the hosts of a site, and the names of the nodes that selectors mean (nil: all).
+// ChosenHosts returns the hosts of a site, and the names of the nodes that selectors mean (nil: all).
 func ChosenHosts(ctx context.Context, c *Session, s *site.Site, selectors []string) (*apply.Fleet, map[string]bool, error) {
 	chosen, err := Choose(s, selectors)
 	if err != nil {
@@ -18,7 +18,7 @@ func ChosenHosts(ctx context.Context, c *Session, s *site.Site, selectors []stri
 	return f, chosen, err
 }
 
-// Choose gives the names of the nodes that selectors mean; nil means all.
+// Choose returns the names of the nodes that selectors mean; nil means all.
 func Choose(s *site.Site, selectors []string) (map[string]bool, error) {
 	if len(selectors) == 0 {
 		return nil, nil
@@ -34,7 +34,7 @@ func Choose(s *site.Site, selectors []string) (map[string]bool, error) {
 	return chosen, nil
 }
 
-// ChosenNames gives the names of the nodes that selectors mean, in the order of the site; nil means all.
+// ChosenNames returns the names of the nodes that selectors mean, in the order of the site; nil means all.
 func ChosenNames(s *site.Site, selectors []string) ([]string, error) {
 	chosen, err := Choose(s, selectors)
 	if err != nil || chosen == nil {

@@ -17,7 +17,7 @@ func (c *Session) AllowedOn(s *site.Site) error {
 	return c.Allowed()
 }
 
-// Hosts gives the hosts of a site, with the releases that are live on them. Each of them must answer, but those that are left out.
+// Hosts returns the hosts of a site, with the releases that are live on them. Each of them must answer, but those that are left out.
 func (c *Session) Hosts(ctx context.Context, s *site.Site) (*apply.Fleet, error) {
 	f, silent, err := c.Reached(ctx, s)
 	if err == nil {
@@ -34,7 +34,7 @@ func (c *Session) Call(s *site.Site) *hosts.Call {
 	}
 }
 
-// Reached gives those hosts of a site that answer. Silent tells why others do not; of these nothing is known.
+// Reached returns those hosts of a site that answer. Silent tells why others do not; of these nothing is known.
 func (c *Session) Reached(ctx context.Context, s *site.Site) (f *apply.Fleet, silent, err error) {
 	return c.Call(s).Fleet(ctx)
 }
@@ -48,7 +48,7 @@ func (c *Session) Bare(ctx context.Context, s *site.Site) (*apply.Fleet, error) 
 	return f, err
 }
 
-// Seen gives the hosts of a site as they are.
+// Seen returns the hosts of a site as they are.
 func (c *Session) Seen(ctx context.Context, f *apply.Fleet) ([]observe.Host, error) {
 	if err := mayChange(c, f); err != nil {
 		return nil, err

@@ -301,7 +301,7 @@ func (j *Job) putBack(record *Account, p *plan.Plan, r *apply.Result) {
 	}
 }
 
-// failedSteps gives the steps that failed: they may have done a part of their work.
+// failedSteps returns the steps that failed: they may have done a part of their work.
 func failedSteps(r *apply.Result) []*plan.Step {
 	var steps []*plan.Step
 	for _, f := range r.Failed {

@@ -49,7 +49,7 @@ func (d *desk) onSv2(ctx context.Context, o lab.Options) (*lab.Written, error) {
 	return lab.RunOn(ctx, d.Session, lookerOn{d.watch}, "sv2", o)
 }
 
-// leftOfLab gives what is there where bundles are.
+// leftOfLab returns what is there where bundles are.
 func leftOfLab(c *control.Session) []string {
 	all, _ := filepath.Glob(filepath.Join(lab.Bundles(c), "*"))
 	for i := range all {

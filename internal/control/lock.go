@@ -49,7 +49,7 @@ func Holder(c *Session) host.Holder {
 	return host.NewHolder(Who(), c.Command)
 }
 
-// Patiently gives a session that waits for whoever else is at work.
+// Patiently returns a session that waits for whoever else is at work.
 func (c *Session) Patiently() *Session {
 	b := *c
 	b.Patient = true

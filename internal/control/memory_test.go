@@ -90,7 +90,7 @@ func newMachine(t *testing.T) *machine {
 	return &machine{t: t, dirs: host.Dirs{State: filepath.Join(t.TempDir(), "state"), Run: run}, fault: &fake.Faults{}, hosts: map[string]*fake.Host{}, disks: map[string]*fake.Disk{}}
 }
 
-// of gives what is in memory of a site.
+// of returns what is in memory of a site.
 func (m *machine) of(key string) *fake.Host {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -130,7 +130,7 @@ type anySite struct {
 	*machine
 }
 
-// List gives the nodes of all sites.
+// List returns the nodes of all sites.
 func (m anySite) List(ctx context.Context, _ string) (all []observe.Node, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -157,7 +157,7 @@ type layersOnDisk struct {
 	store *image.Store
 }
 
-// Layers gives those that were built, and those that came into the store otherwise.
+// Layers returns those that were built, and those that came into the store otherwise.
 func (l layersOnDisk) Layers() (map[string]bool, error) {
 	kept, err := l.store.Layers()
 	if err != nil {
@@ -212,7 +212,7 @@ func (l layersOnDisk) keep(layer *spec.Layer) error {
 // Allowed lets everybody.
 func (m *machine) Allowed() error { return nil }
 
-// Host gives the machine as the host of a site.
+// Host returns the machine as the host of a site.
 func (m *machine) Host(name, key string, secrets apply.Secrets) apply.Host {
 	in := m.of(key)
 	var e engine.Engine = nodesInMemory{Engine: in.Engine}
@@ -237,7 +237,7 @@ func (m *machine) Host(name, key string, secrets apply.Secrets) apply.Host {
 	return h.Host
 }
 
-// Reach gives the connection to a machine beside this one: a helper there, as it would be behind ssh.
+// Reach returns the connection to a machine beside this one: a helper there, as it would be behind ssh.
 func (m *machine) Reach(ctx context.Context, h site.Host) (*remote.Link, error) {
 	m.mu.Lock()
 	other, ok := m.others[h.Name]
@@ -519,7 +519,7 @@ func (d *desk) site() *site.Site {
 	return s
 }
 
-// live gives the nodes as "NAME RELEASE STATE HEALTH", and those in quarantine with a star.
+// live returns the nodes as "NAME RELEASE STATE HEALTH", and those in quarantine with a star.
 func (d *desk) nodes() string {
 	d.Helper()
 	status, err := status.Read(d.Context(), d.Session, d.site(), nil)

@@ -161,7 +161,7 @@ func (never) Ask(control.Question) (bool, error) {
 	return false, problem.New(problem.Refused, "not confirmed")
 }
 
-// text gives the site file.
+// text returns the site file.
 func (d *desk) text() string {
 	d.Helper()
 	text, err := os.ReadFile(filepath.Join(d.SiteDir, "site.toml"))

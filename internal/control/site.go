@@ -13,7 +13,7 @@ import (
 	"orrery/internal/site/sitefile"
 )
 
-// Directory gives the site directory that is meant: -C, else the current one, else that of the only site that is up here.
+// Directory returns the site directory that is meant: -C, else the current one, else that of the only site that is up here.
 func (c *Session) Directory() (string, error) {
 	if c.SiteDir != "" {
 		return c.SiteDir, nil
@@ -59,7 +59,7 @@ func (c *Session) Load() (*site.Site, error) {
 	return c.Register().AsTwin(s, c.Twin, 0)
 }
 
-// Absolute gives the site directory that is meant, as an absolute path.
+// Absolute returns the site directory that is meant, as an absolute path.
 func (c *Session) Absolute() (string, error) {
 	dir, err := c.Directory()
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"orrery/internal/site/twin"
 )
 
-// OnlyTwin gives the twin that is meant, if only one is called so.
+// OnlyTwin returns the twin that is meant, if only one is called so.
 func OnlyTwin(c *Session) (r twin.Record, err error) {
 	found := slices.DeleteFunc(c.Register().Twins(), func(r twin.Record) bool { return r.Options.Name != c.Twin })
 	switch len(found) {

@@ -36,7 +36,7 @@ type Distribution struct {
 // All are the distributions that are known; the first is that of whatever does not say what it is.
 var All = []*Distribution{Debian, Ubuntu}
 
-// Named gives the distribution with a name; nil: there is none.
+// Named returns the distribution with a name; nil: there is none.
 func Named(name string) *Distribution {
 	if i := slices.IndexFunc(All, func(d *Distribution) bool { return d.Name == name }); i >= 0 {
 		return All[i]
@@ -44,7 +44,7 @@ func Named(name string) *Distribution {
 	return nil
 }
 
-// Of gives the distribution of an image: the one that it names or, if it names none, the one that has its suite.
+// Of returns the distribution of an image: the one that it names or, if it names none, the one that has its suite.
 func Of(i site.Image) *Distribution {
 	if d := Named(i.Distribution); d != nil {
 		return d
@@ -57,7 +57,7 @@ func Of(i site.Image) *Distribution {
 	return All[0]
 }
 
-// Or gives the distribution with a name that is on record; records of former versions have none.
+// Or returns the distribution with a name that is on record; records of former versions have none.
 func Or(name string) *Distribution { return Of(site.Image{Distribution: name}) }
 
 // Has reports whether a suite is one of the distribution's, or a pocket of one.

@@ -62,7 +62,7 @@ func (d *Distribution) mirrored(root, suite string, m site.Mirror) ([]Source, er
 	return all, nil
 }
 
-// Sources gives where an image's packages come from: the host's own archives, with the image's suite in place of the
+// Sources returns where an image's packages come from: the host's own archives, with the image's suite in place of the
 // host's release, and the site's mirrors instead of those that it declares. Root is "/" but for tests.
 func Sources(root string, img site.Image, m site.Mirror) ([]Source, error) {
 	d, suite := Of(img), img.Suite

@@ -22,7 +22,7 @@ type Rendered struct {
 
 const asRendered = "as its role makes it"
 
-// Files gives what has become of files that roles have put onto a node. First is the id, on the host, of the node's root.
+// Files returns what has become of files that roles have put onto a node. First is the id, on the host, of the node's root.
 func Files(node string, root *tree.Root, first int, files []Rendered, free Free) ([]observe.Drift, error) {
 	f := finding{node: node}
 	for _, want := range files {

@@ -20,7 +20,7 @@ import (
 // (/etc, /var, /root, /home) belongs to the node as well.
 var programs = []string{"usr", "opt"}
 
-// Programs gives what a node has deleted or changed of the programs in its layers, but for what is free. What it has added is its own business.
+// Programs returns what a node has deleted or changed of the programs in its layers, but for what is free. What it has added is its own business.
 func Programs(ctx context.Context, node string, private *tree.Root, layers Stack, free Free) ([]observe.Drift, error) {
 	w := &walk{finding: finding{node: node}, ctx: ctx, layers: layers, free: free}
 	for _, top := range programs {
@@ -193,7 +193,7 @@ func sameLink(layer *tree.Root, name string, read func() (string, error)) (bool,
 	return was == is, err
 }
 
-// Laid gives what has become of files that roles have put into the layers. Paths are followed as the node would.
+// Laid returns what has become of files that roles have put into the layers. Paths are followed as the node would.
 func Laid(ctx context.Context, node string, root *tree.Root, first int, layers Stack, files []Owned, free Free) ([]observe.Drift, error) {
 	f := finding{node: node}
 	for _, o := range files {

@@ -41,7 +41,7 @@ func (s Stack) Close() {
 	}
 }
 
-// find gives the topmost layer that has a path, and what it has there; ok is false if a node without a private layer would see nothing.
+// find returns the topmost layer that has a path, and what it has there; ok is false if a node without a private layer would see nothing.
 func (s Stack) find(name string) (layer *tree.Root, st *unix.Stat_t, ok bool, err error) {
 	for _, layer := range s {
 		st, hides, err := at(layer, name)
@@ -55,7 +55,7 @@ func (s Stack) find(name string) (layer *tree.Root, st *unix.Stat_t, ok bool, er
 	return nil, nil, false, nil
 }
 
-// at gives what one layer has at a path, nil if nothing, and whether it hides then what the layers below have there.
+// at returns what one layer has at a path, nil if nothing, and whether it hides then what the layers below have there.
 func at(layer *tree.Root, name string) (st *unix.Stat_t, hides bool, err error) {
 	parts := strings.Split(name, "/")
 	for n := range parts {
@@ -78,7 +78,7 @@ func at(layer *tree.Root, name string) (st *unix.Stat_t, hides bool, err error) 
 	return nil, hides, nil
 }
 
-// names gives what is in a directory of the stack, sorted.
+// names returns what is in a directory of the stack, sorted.
 func (s Stack) names(dir string) ([]string, error) {
 	seen := map[string]bool{} // and whether it is shown
 	for _, layer := range s {

@@ -17,7 +17,7 @@ import (
 type Engine interface {
 	// Capabilities says what the engine can do beyond the methods here. It starts no process and tries nothing: see Trier.
 	Capabilities() observe.Capabilities
-	// List gives the engine's nodes of a site, by name; of all sites, if the site is "".
+	// List returns the engine's nodes of a site, by name; of all sites, if the site is "".
 	List(ctx context.Context, site string) ([]observe.Node, error)
 	// Create makes a node, stopped. The layers of the spec are in the store. A node that is there already is a Surprise.
 	Create(ctx context.Context, n *spec.Node) error
@@ -39,11 +39,11 @@ type Engine interface {
 
 // A Trier is an engine that finds out some of what it can do only by a trial, which takes a moment. Its Capabilities tell what is known without.
 type Trier interface {
-	// Try gives the Capabilities, with what comes of the trial. One of a process is enough.
+	// Try returns the Capabilities, with what comes of the trial. One of a process is enough.
 	Try(ctx context.Context) observe.Capabilities
 }
 
-// Tried gives the Capabilities of an engine, after the trial that it needs.
+// Tried returns the Capabilities of an engine, after the trial that it needs.
 func Tried(ctx context.Context, e Engine) observe.Capabilities {
 	if t, tries := e.(Trier); tries {
 		return t.Try(ctx)
@@ -84,7 +84,7 @@ type Keeper interface {
 // A Receiver is an engine that makes nodes of what has come of them from another host: it has Capabilities.Move.
 type Receiver interface {
 	Layered
-	// OfHost gives the paths of a node's private layer that are this host's affair and have not been changed: they do not go along, and the other one makes its own.
+	// OfHost returns the paths of a node's private layer that are this host's affair and have not been changed: they do not go along, and the other one makes its own.
 	OfHost(n *spec.Node) []string
 	// Receive makes a node, stopped, of the private layer that it had there, which is as Layered.Private says, and of how far it had come; resumes notes that it is to run again.
 	Receive(ctx context.Context, n *spec.Node, layer string, m Mark, resumes bool) error
@@ -92,13 +92,13 @@ type Receiver interface {
 
 // An Idmapper is an engine whose nodes see files of the host, but have user ids of their own.
 type Idmapper interface {
-	// Idmap gives the id, on the host, of a node's root; its other ids follow.
+	// Idmap returns the id, on the host, of a node's root; its other ids follow.
 	Idmap(ref Ref) (first int, err error)
 }
 
 // A Spacer is an engine whose running nodes have network namespaces.
 type Spacer interface {
-	// Space gives the file of a node's network namespace; "" if it does not run.
+	// Space returns the file of a node's network namespace; "" if it does not run.
 	Space(ref Ref) string
 }
 
@@ -210,7 +210,7 @@ func NotRunning(ref Ref) error {
 	return problem.New(problem.Failed, "node %s does not run", ref.Name).At(ref.Site).Try("orrery up %s", ref.Name)
 }
 
-// RefOf gives the Ref of a specified node.
+// RefOf returns the Ref of a specified node.
 func RefOf(n *spec.Node) Ref { return Ref{n.Site, n.ID, n.Name} }
 
 // A Mark says how far a node has come.

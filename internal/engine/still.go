@@ -13,7 +13,7 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Running gives the nodes of a site that run or stand still. That an engine cannot tell is an error: a node that is overlooked goes on
+// Running returns the nodes of a site that run or stand still. That an engine cannot tell is an error: a node that is overlooked goes on
 // writing while others stand still.
 func Running(ctx context.Context, engines map[string]Engine, site string) ([]*spec.Node, error) {
 	var running []*spec.Node

@@ -80,7 +80,7 @@ func post(dir string, l letter) error {
 	return host.WriteJSON(filepath.Join(dir, fmt.Sprintf("%020d-%s.json", time.Now().UnixNano(), l.To.Name)), 0o600, l)
 }
 
-// letters gives the files of what waits, the oldest first.
+// letters returns the files of what waits, the oldest first.
 func letters(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {

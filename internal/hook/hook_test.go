@@ -42,7 +42,7 @@ func told(t *testing.T, e Event, hooks ...site.Hook) map[string]string {
 	return all
 }
 
-// hookOf gives a hook that runs as whoever runs this: of root nothing has to be changed.
+// hookOf returns a hook that runs as whoever runs this: of root nothing has to be changed.
 func hookOf(name, script string) site.Hook {
 	return site.Hook{Name: name, On: site.Events, Command: []string{"/bin/sh", "-c", script}, User: "root", Timeout: 5 * time.Second}
 }

@@ -13,7 +13,7 @@ type Console interface {
 	// Open takes the console: what is printed from now on comes from it, and what is written to it is typed. One has it at a time; that somebody else does is a Locked
 	// problem, which names him. Whoever has it reads it, or the place waits for him.
 	Open(ctx context.Context, by Holder) (io.ReadWriteCloser, error)
-	// Printed gives what was printed on it since the place was last started, of which no more than so much is kept; fs.ErrNotExist: it never was.
+	// Printed returns what was printed on it since the place was last started, of which no more than so much is kept; fs.ErrNotExist: it never was.
 	Printed() ([]byte, error)
 }
 

@@ -18,7 +18,7 @@ const (
 	RunDir   = "/run/orrery"
 )
 
-// DefaultDirs gives the directories of this host; ORRERY_STATE and ORRERY_RUN in the environment name others.
+// DefaultDirs returns the directories of this host; ORRERY_STATE and ORRERY_RUN in the environment name others.
 func DefaultDirs() Dirs {
 	d := Dirs{State: StateDir, Run: RunDir}
 	if dir := os.Getenv("ORRERY_STATE"); dir != "" {

@@ -38,7 +38,7 @@ func OpenLog(path string, mode os.FileMode) (*Log, error) {
 	return &Log{file: f, room: mostLog}, nil
 }
 
-// Name gives the path of the log.
+// Name returns the path of the log.
 func (l *Log) Name() string { return l.file.Name() }
 
 // Write keeps p, if there is room for it.

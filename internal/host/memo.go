@@ -32,7 +32,7 @@ type memo struct {
 
 var proper = pattern.New(`^[0-9a-f]{64}$`)
 
-// Recall gives the digest that a file of this machine keeps of what is in this state; "": it keeps none, or that of another state.
+// Recall returns the digest that a file of this machine keeps of what is in this state; "": it keeps none, or that of another state.
 func Recall(path, state string) string {
 	m, err := ReadJSON[memo](path)
 	if err != nil || m.State != state || !proper().MatchString(m.Digest) {

@@ -2,7 +2,7 @@ package host
 
 import "golang.org/x/sys/unix"
 
-// TotalMemory gives the memory of this machine in bytes.
+// TotalMemory returns the memory of this machine in bytes.
 func TotalMemory() int64 {
 	var info unix.Sysinfo_t
 	if unix.Sysinfo(&info) != nil {

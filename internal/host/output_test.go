@@ -24,7 +24,7 @@ func (e *endless) Run(ctx context.Context, c Command) error {
 	return e.Local.Run(ctx, Command{Args: []string{"sh", "-c", "yes '" + e.line + "' | head -c 1073741824"}, Stdout: c.Stdout, Stderr: c.Stderr})
 }
 
-// taken gives how much memory has been taken since, also what was given back: a busy machine makes no difference.
+// taken returns how much memory has been taken since, also what was given back: a busy machine makes no difference.
 func (e *endless) taken() uint64 {
 	var now runtime.MemStats
 	runtime.ReadMemStats(&now)

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Program gives a program of this machine to be run. It is the one way in which Orrery starts programs; TestPrograms of internal/ sees to it.
+// Program returns a program of this machine to be run. It is the one way in which Orrery starts programs; TestPrograms of internal/ sees to it.
 //
 // The program gets a session of its own, and with that no terminal: a command in a node that opens /dev/tty would otherwise reach the
 // operator's, and could type there (TIOCSTI) what the operator's shell then runs as root. All of its process group is killed when ctx ends.

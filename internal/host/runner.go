@@ -69,7 +69,7 @@ type RunError struct {
 	Err     error
 }
 
-// Error gives the command, how it ended, and the end of its output.
+// Error returns the command, how it ended, and the end of its output.
 func (e *RunError) Error() string {
 	how := fmt.Sprintf("exit status %d", e.Status)
 	if e.Status < 0 && e.Err != nil {
@@ -82,7 +82,7 @@ func (e *RunError) Error() string {
 	return text
 }
 
-// command gives the command on one line of readable length: of an inline script, only the beginning.
+// command returns the command on one line of readable length: of an inline script, only the beginning.
 func (e *RunError) command() string {
 	line, rest, _ := strings.Cut(strings.Join(e.Command, " "), "\n")
 	if runes := []rune(line); len(runes) > 100 {

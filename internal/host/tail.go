@@ -25,7 +25,7 @@ func (t *Tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String gives the end of what was written, from the beginning of a line.
+// String returns the end of what was written, from the beginning of a line.
 func (t *Tail) String() string {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()

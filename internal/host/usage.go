@@ -65,7 +65,7 @@ func counted(file, name string) (n int64, ok bool) {
 	return 0, false
 }
 
-// Processors gives how many processors were used on average between two samples; negative: that was not counted, or there is no sample before.
+// Processors returns how many processors were used on average between two samples; negative: that was not counted, or there is no sample before.
 func Processors(before, after Sample) float64 {
 	took := after.At.Sub(before.At)
 	if before.At.IsZero() || before.CPU < 0 || after.CPU < before.CPU || took <= 0 {

@@ -15,7 +15,7 @@ import (
 // accountBytes is how much of a file of accounts is read. Who writes the tree decides how large it is.
 const accountBytes = 4 << 20
 
-// Account gives the numeric ids of "user:group" (or "user") as the topmost of the trees that has the file knows them.
+// Account returns the numeric ids of "user:group" (or "user") as the topmost of the trees that has the file knows them.
 func Account(trees []string, owner string) (uid, gid int, err error) {
 	var roots []*tree.Root
 	for _, dir := range trees {

@@ -44,7 +44,7 @@ func (s *Store) Adopt(ctx context.Context, r *Record, lay func(tree string) erro
 	return g.commit(&adopted, lines)
 }
 
-// Portable gives the record of a layer as another host may have it: without devices, which layers had that were built formerly.
+// Portable returns the record of a layer as another host may have it: without devices, which layers had that were built formerly.
 func (s *Store) Portable(digest string) (*Record, error) {
 	r, err := s.Record(digest)
 	if err != nil {

@@ -72,7 +72,7 @@ func (g *staging) aside(ctx context.Context, trees []string, base *Record, m sit
 	return do(ctx, c)
 }
 
-// Suite gives the release of the distribution that a base image is of: of one that was imported, what it says itself; "" if that is nothing.
+// Suite returns the release of the distribution that a base image is of: of one that was imported, what it says itself; "" if that is nothing.
 func (s *Store) Suite(base *Record) string {
 	if suite := base.Parts["suite"]; suite != "" {
 		return suite
@@ -80,10 +80,10 @@ func (s *Store) Suite(base *Record) string {
 	return distro.OsRelease(s.Tree(base.Digest))["VERSION_CODENAME"]
 }
 
-// Archive gives the path in the shared cache at which apt keeps a package that it has fetched.
+// Archive returns the path in the shared cache at which apt keeps a package that it has fetched.
 func (s *Store) Archive(file string) string { return filepath.Join(s.archives(), filepath.Base(file)) }
 
-// Python gives the version of the Python that a layer's virtual environment is for, such as "3.11"; "" if it has none.
+// Python returns the version of the Python that a layer's virtual environment is for, such as "3.11"; "" if it has none.
 func (s *Store) Python(digest string) string {
 	dirs, err := filepath.Glob(filepath.Join(s.Tree(digest), "opt/orrery/venv/lib/python3*"))
 	var major, minor int

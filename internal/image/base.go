@@ -115,7 +115,7 @@ func interrupted(ctx context.Context, l *spec.Layer) error {
 	return problem.New(problem.Interrupted, "the build of %s was interrupted; nothing is left of it", l.Title).Because(context.Cause(ctx))
 }
 
-// LogOf gives the path of what the last build of a layer printed.
+// LogOf returns the path of what the last build of a layer printed.
 func (s *Store) LogOf(digest string) string {
 	return filepath.Join(s.state, "log", "build-"+digest+".log")
 }

@@ -81,7 +81,7 @@ lxc.cgroup.dir.monitor.pivot = %[2]s.pivot
 	return n
 }
 
-// run gives what a command in the node prints, and how it ended.
+// run returns what a command in the node prints, and how it ended.
 func (n *bootedNode) run(ctx context.Context, args ...string) (string, error) {
 	var out bytes.Buffer
 	args = append([]string{"lxc-attach", "-n", n.name, "-P", n.dir, "--clear-env", "-v", "PATH=" + host.Path, "--"}, args...)

@@ -156,7 +156,7 @@ func nothingLeft(t *testing.T, s *Store) {
 	}
 }
 
-// processesOf gives the LXC processes of a store's scratch containers, and what runs in them.
+// processesOf returns the LXC processes of a store's scratch containers, and what runs in them.
 func processesOf(s *Store) []string {
 	var found []string
 	dirs, _ := filepath.Glob("/proc/[0-9]*")

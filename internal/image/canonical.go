@@ -57,7 +57,7 @@ func plain(e *tree.Entry, ids uint32) error {
 
 const capability = "security.capability"
 
-// plainCapability gives a file capability without its root id (capabilities(7), version 3); nil: it has none. Set in a user namespace, it names
+// plainCapability returns a file capability without its root id (capabilities(7), version 3); nil: it has none. Set in a user namespace, it names
 // that namespace's root as the host sees it, and would be nothing to a container with other ids.
 func plainCapability(value []byte) []byte {
 	const version3, version2, mask = 0x03000000, 0x02000000, 0xff000000

@@ -25,7 +25,7 @@ func freeBytes(path string) (uint64, error) {
 	return st.Bavail * uint64(st.Bsize), nil
 }
 
-// spare gives how many bytes an import may take, so that a build has what it needs besides.
+// spare returns how many bytes an import may take, so that a build has what it needs besides.
 func (s *Store) spare() int64 {
 	free, err := s.free(s.Dir)
 	if err != nil {

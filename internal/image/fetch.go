@@ -8,7 +8,7 @@ import (
 	"orrery/internal/host"
 )
 
-// Offered gives what the archives of a scratch say of packages, in all versions that they have; of those of apt, paragraphs of deb-control(5).
+// Offered returns what the archives of a scratch say of packages, in all versions that they have; of those of apt, paragraphs of deb-control(5).
 func (s *Store) Offered(ctx context.Context, in host.Runner, d *distro.Distribution, names []string, log io.Writer) (said []byte, err error) {
 	err = s.reading(ctx, in, d, log, func(i *installer) error {
 		said, err = host.Output(ctx, in, host.Command{Args: i.Packages.Offered(i.program, names), Stderr: log}, 256<<20)

@@ -61,7 +61,7 @@ func unpackedIn(t *testing.T, most uint64, file string, free int64) error {
 	return err
 }
 
-// gzipped gives what writes to it, compressed.
+// gzipped returns what writes to it, compressed.
 func gzipped(t *testing.T, write func(io.Writer)) []byte {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)

@@ -31,7 +31,7 @@ type Kept struct {
 	Used bool `json:"used"` // a node stands on it, or stood on it in a snapshot
 }
 
-// List gives the layers of the store: bases first, each kind by title, then by age.
+// List returns the layers of the store: bases first, each kind by title, then by age.
 func (s *Store) List() ([]Info, error) {
 	whole, err := s.Layers()
 	if err != nil {

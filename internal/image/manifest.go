@@ -95,7 +95,7 @@ func (l *line) digest(ctx context.Context, f *os.File, sum sumOf) error {
 	return err
 }
 
-// describe gives all of a path but its name and the content of a regular file.
+// describe returns all of a path but its name and the content of a regular file.
 func describe(e *tree.Entry) (string, error) {
 	line := fmt.Sprintf("%06o %d:%d", e.Stat.Mode, e.Stat.Uid, e.Stat.Gid)
 	switch e.Stat.Mode & unix.S_IFMT {
@@ -161,7 +161,7 @@ func readManifest(path string) (manifest, error) {
 	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n"), nil
 }
 
-// byPath gives the lines by their paths.
+// byPath returns the lines by their paths.
 func (m manifest) byPath() map[string]string {
 	lines := make(map[string]string, len(m))
 	for _, line := range m {

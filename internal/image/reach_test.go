@@ -89,7 +89,7 @@ func TestBuildsReachMirrorsOnly(t *testing.T) {
 	}
 }
 
-// addresses gives the host's own, but for those of its loopback.
+// addresses returns the host's own, but for those of its loopback.
 func addresses(t *testing.T) []string {
 	t.Helper()
 	all, err := net.InterfaceAddrs()

@@ -28,7 +28,7 @@ func realState(t *testing.T) *Store {
 
 var removeOld sync.Once
 
-// realBase gives a base image of Debian 12 that was built as the code builds it now.
+// realBase returns a base image of Debian 12 that was built as the code builds it now.
 func realBase(t *testing.T, s *Store) *spec.Layer { return realSuite(t, s, "bookworm") }
 
 func realSuite(t *testing.T, s *Store, suite string) *spec.Layer {

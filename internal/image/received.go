@@ -52,7 +52,7 @@ func (s *Store) Receive(ctx context.Context, digest string, rw io.ReadWriter) er
 	return to.Remove()
 }
 
-// origin gives the file from which a layer is built. Taken is called once it is in the tree.
+// origin returns the file from which a layer is built. Taken is called once it is in the tree.
 func (s *Store) origin(ctx context.Context, l *spec.Layer) (file string, taken func(error) error, err error) {
 	own, digest := l.Image.File(), l.Image.Content()
 	switch {

@@ -37,7 +37,7 @@ func newRecord(l *spec.Layer, begun time.Time) *Record {
 	}
 }
 
-// lower gives the layers that it stands on, the topmost first.
+// lower returns the layers that it stands on, the topmost first.
 func (r *Record) lower() []string {
 	if r.Base == "" {
 		return nil

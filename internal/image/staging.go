@@ -126,7 +126,7 @@ func removeTree(dir string) error {
 	return tree.RemoveAll(dir)
 }
 
-// mountsIn gives the mount points at or below a directory, the innermost first.
+// mountsIn returns the mount points at or below a directory, the innermost first.
 func mountsIn(dir string) ([]string, error) {
 	all, err := rootfs.MountsOf("thread-self")
 	var found []string

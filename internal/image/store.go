@@ -20,7 +20,7 @@ type Store struct {
 	free  func(path string) (uint64, error) // bytes free on the file system of a path
 }
 
-// Open gives the store of a state directory; nothing is made before it is needed.
+// Open returns the store of a state directory; nothing is made before it is needed.
 func Open(state string) *Store {
 	if state == "" {
 		state = DefaultState
@@ -31,10 +31,10 @@ func Open(state string) *Store {
 	}
 }
 
-// Tree gives the path of a layer's tree.
+// Tree returns the path of a layer's tree.
 func (s *Store) Tree(digest string) string { return filepath.Join(s.Dir, digest, "tree") }
 
-// Layers gives the digests of the layers that are whole.
+// Layers returns the digests of the layers that are whole.
 func (s *Store) Layers() (map[string]bool, error) {
 	entries, err := os.ReadDir(s.Dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -132,7 +132,7 @@ func (g *staging) surround(tree string, base *Record, m site.Mirror) (binds []mo
 	return binds, env, nil
 }
 
-// scratchSources gives the sources.list of a scratch, with its keys beside it: those of the host as they are now, which may have
+// scratchSources returns the sources.list of a scratch, with its keys beside it: those of the host as they are now, which may have
 // moved since the base was built.
 func scratchSources(from []distro.Source, trusting, dir string) (string, error) {
 	trusted, err := filepath.Glob(trusting)

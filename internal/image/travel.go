@@ -153,7 +153,7 @@ func (g *shelf) still() bool {
 	return g.comes != nil
 }
 
-// Index gives what is in the layer.
+// Index returns what is in the layer.
 func (g *shelf) Index(ctx context.Context) ([]byte, error) {
 	if g.still() {
 		select {
@@ -314,7 +314,7 @@ func (t *taking) take(ctx context.Context, from []chunks.Source, begun time.Time
 	return "", removeTree(t.dir)
 }
 
-// index gives what is in the layer: as it came before an interruption, else as some host gives it.
+// index returns what is in the layer: as it came before an interruption, else as some host gives it.
 func (t *taking) index(ctx context.Context, from []chunks.Source) (x *chunks.Index, whole []byte, whose string, err error) {
 	kept := filepath.Join(t.dir, "index.gz")
 	if whole, err := os.ReadFile(kept); err == nil {
@@ -360,7 +360,7 @@ func (t *taking) record(note json.RawMessage, begun time.Time) *Record {
 	return r
 }
 
-// names gives those that could be of packages.
+// names returns those that could be of packages.
 func names(said []string) []string {
 	const most, longest = 100_000, 300
 	if len(said) > most {

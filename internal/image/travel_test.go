@@ -70,7 +70,7 @@ func traveller(t *testing.T) (*Store, *spec.Layer, string) {
 	return s, l, r.Content
 }
 
-// via gives a source that gives by a function.
+// via returns a source that gives by a function.
 func via(name string, give func(ctx context.Context, c net.Conn)) chunks.Source {
 	return chunks.Source{Name: name, Open: func(ctx context.Context) (net.Conn, error) {
 		far, near := net.Pipe()
@@ -304,7 +304,7 @@ func sevens(n int) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// repacked gives an index whose entries were changed.
+// repacked returns an index whose entries were changed.
 func repacked(t *testing.T, whole []byte, change func([]map[string]any) []map[string]any) []byte {
 	t.Helper()
 	x, err := chunks.Unpack(bytes.NewReader(whole), 65536)

@@ -94,7 +94,7 @@ func (i *installer) do(ctx context.Context, args []string) error {
 	return err
 }
 
-// provided gives the packages that the scratch has, and what else they stand for.
+// provided returns the packages that the scratch has, and what else they stand for.
 func (i *installer) provided(ctx context.Context) (map[string]bool, error) {
 	text, err := host.Output(ctx, i.in, host.Command{Args: i.Packages.Has}, mostSaid)
 	if err != nil {
@@ -119,7 +119,7 @@ type unknownPackage struct{ name string }
 
 func (u *unknownPackage) Error() string { return "Unable to locate package " + u.name }
 
-// needed gives what the archives have of packages and of all that these need and the scratch has not. A kernel needs programs for booting a computer, but
+// needed returns what the archives have of packages and of all that these need and the scratch has not. A kernel needs programs for booting a computer, but
 // not here: of what it asks for, only its own parts are taken.
 func (i *installer) needed(ctx context.Context, have map[string]bool, names []string) ([]map[string]string, error) {
 	var all []map[string]string

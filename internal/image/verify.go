@@ -68,7 +68,7 @@ func rebuild(s *Store, digest string) string {
 	return fmt.Sprintf("take down the nodes that use it, remove %s, and `orrery up` builds it again", filepath.Join(s.Dir, digest))
 }
 
-// firstDifference gives the first path, in order, of which two manifests say different things.
+// firstDifference returns the first path, in order, of which two manifests say different things.
 func firstDifference(was, is manifest) string {
 	before, after := was.byPath(), is.byPath()
 	var first, how string

@@ -2,7 +2,7 @@ package journal
 
 import "slices"
 
-// Merge gives the entries of the journals of several hosts by their times, and says of each on which hosts it is. What a run has noted on all of them, such as that it has begun, is there once.
+// Merge returns the entries of the journals of several hosts by their times, and says of each on which hosts it is. What a run has noted on all of them, such as that it has begun, is there once.
 // The entries of one host stay in their order, whatever became of its clock.
 func Merge(hosts []string, journals [][]Entry) []Entry {
 	rest, left := slices.Clone(journals), 0

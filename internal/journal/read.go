@@ -9,7 +9,7 @@ import (
 	"os"
 )
 
-// Read gives all entries of the journal at path and of those that were set aside, the oldest first, and the numbers of the lines that cannot be read, such as one
+// Read returns all entries of the journal at path and of those that were set aside, the oldest first, and the numbers of the lines that cannot be read, such as one
 // that a power cut left half written: they hide none of the others. Lines are counted from the first that there is.
 func Read(path string) (all []Entry, damaged []int, err error) {
 	number := 0
@@ -107,7 +107,7 @@ func next(from *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// LastRuns gives the entries from where the last so many runs begin; 0: all. A run may have begun on several hosts.
+// LastRuns returns the entries from where the last so many runs begin; 0: all. A run may have begun on several hosts.
 func LastRuns(entries []Entry, runs int) []Entry {
 	if runs <= 0 {
 		return entries

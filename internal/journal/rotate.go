@@ -16,7 +16,7 @@ var largest int64 = 8 << 20
 
 const kept = 4
 
-// former gives where a journal is that was set aside; 1 is the newest.
+// former returns where a journal is that was set aside; 1 is the newest.
 func former(path string, n int) string { return fmt.Sprintf("%s.%d", path, n) }
 
 // rotate sets the journal aside if it is too large, and opens the one that is there then. Whoever still has the former one open goes on writing there, and Read

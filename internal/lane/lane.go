@@ -88,7 +88,7 @@ func Open(at netip.Addr) (*End, error) {
 	return e, nil
 }
 
-// Toward gives the address from which this host would call another one; the zero one: it would not.
+// Toward returns the address from which this host would call another one; the zero one: it would not.
 func Toward(other netip.Addr) netip.Addr {
 	if !other.IsValid() {
 		return other
@@ -123,7 +123,7 @@ func placeOf(l net.Listener) netip.AddrPort {
 	return netip.AddrPortFrom(at.Addr().Unmap(), at.Port())
 }
 
-// Card gives what the other end must know.
+// Card returns what the other end must know.
 func (e *End) Card() Card { return e.card }
 
 // Close ends the listening. A connection that was made stays.

@@ -14,7 +14,7 @@ import (
 	"orrery/internal/tree"
 )
 
-// digestOf gives the SHA-256 of a file; "" if it is not there, or is no regular file.
+// digestOf returns the SHA-256 of a file; "" if it is not there, or is no regular file.
 func digestOf(path string) (string, error) {
 	f, err := tree.OpenFile(path)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, tree.ErrNotRegular) {

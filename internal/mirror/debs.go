@@ -61,7 +61,7 @@ func (d *debs) add(suite string, is Package, p paragraph) {
 	d.known[suite][is] = p
 }
 
-// missing gives the packages that the mirror lacks or has in another state than its index says. A damaged file is removed.
+// missing returns the packages that the mirror lacks or has in another state than its index says. A damaged file is removed.
 func (d *debs) missing(apt, suite string, packages []Package) ([]Package, error) {
 	var lacks []Package
 	for _, is := range packages {
@@ -253,7 +253,7 @@ func (d *debs) prune(layers []*Layer) {
 	d.changed = true
 }
 
-// remaining gives the paragraphs of an index that stay, and has the files of the others removed later.
+// remaining returns the paragraphs of an index that stay, and has the files of the others removed later.
 func (d *debs) remaining(apt, index string) string {
 	if d.keep == nil {
 		return index

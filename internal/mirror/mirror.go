@@ -36,7 +36,7 @@ type Mirror struct {
 	Say   func(string)
 }
 
-// Upstream gives where packages come from if not from a directory itself: what of [mirror] leads into it is left out.
+// Upstream returns where packages come from if not from a directory itself: what of [mirror] leads into it is left out.
 func Upstream(m site.Mirror, dir string) site.Mirror {
 	if inside(m.Apt, dir) {
 		m.Apt, m.Key = "", nil
@@ -59,7 +59,7 @@ func inside(uri, dir string) bool {
 	return err == nil && filepath.IsLocal(within)
 }
 
-// URLs gives what [mirror] says to use the directory.
+// URLs returns what [mirror] says to use the directory.
 func URLs(dir string) (apt, pypi string) {
 	return "file://" + filepath.Join(dir, "apt"), "file://" + filepath.Join(dir, "pypi", "simple")
 }

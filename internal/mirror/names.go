@@ -74,7 +74,7 @@ func fits(file, python, machine string) bool {
 	return false
 }
 
-// poolPath gives where a Debian package lies in the archive; two suites may have different packages of one name and version.
+// poolPath returns where a Debian package lies in the archive; two suites may have different packages of one name and version.
 func poolPath(suite, name, version, arch string) string {
 	if _, after, epoch := strings.Cut(version, ":"); epoch {
 		version = after // as Debian names its files: a colon, or what stands for one, is not to be in a URL
@@ -86,12 +86,12 @@ func poolPath(suite, name, version, arch string) string {
 	return path.Join("pool", suite, first, name, name+"_"+version+"_"+arch+".deb")
 }
 
-// cacheName gives the name under which apt keeps a package that it has fetched.
+// cacheName returns the name under which apt keeps a package that it has fetched.
 func cacheName(name, version, arch string) string {
 	return name + "_" + strings.ReplaceAll(version, ":", "%3a") + "_" + arch + ".deb"
 }
 
-// pinned gives the lines of a requirements file that concern packages, hashes and all.
+// pinned returns the lines of a requirements file that concern packages, hashes and all.
 func pinned(requirements string, packages []Package) (lines []string, hashed bool) {
 	wanted := map[string]bool{}
 	for _, p := range packages {

@@ -86,7 +86,7 @@ func seeded(p Package, debian []string) bool {
 	return false
 }
 
-// suites gives the suites of layers, each with the components that are used of it.
+// suites returns the suites of layers, each with the components that are used of it.
 func suites(layers []*Layer) map[string][]string {
 	all := map[string][]string{}
 	for _, l := range layers {

@@ -62,7 +62,7 @@ func (m *Mirror) publishDebs(ctx context.Context, d *debs, wanted map[string][]s
 	return m.exchange(fresh)
 }
 
-// inPool gives the suites that the mirror has or shall have, with their components.
+// inPool returns the suites that the mirror has or shall have, with their components.
 func (m *Mirror) inPool(wanted map[string][]string) (map[string][]string, error) {
 	all := maps.Clone(wanted)
 	dirs, err := os.ReadDir(filepath.Join(m.apt(), "pool"))
@@ -125,7 +125,7 @@ func (m *Mirror) publishSuite(ctx context.Context, d *debs, dists, suite string,
 	return nil
 }
 
-// architectures gives those of the packages of a pool, and this host's.
+// architectures returns those of the packages of a pool, and this host's.
 func (m *Mirror) architectures(pool string) ([]string, error) {
 	archs := []string{architecture()}
 	err := filepath.WalkDir(filepath.Join(m.apt(), pool), func(path string, _ fs.DirEntry, err error) error {

@@ -42,7 +42,7 @@ func (m *Mirror) readWheels() (*wheels, error) {
 	return w, nil
 }
 
-// missing gives the packages of which there is no file that a version of Python could install. A damaged one is none.
+// missing returns the packages of which there is no file that a version of Python could install. A damaged one is none.
 func (w *wheels) missing(simple, python string, packages []Package) ([]Package, error) {
 	var lacks []Package
 	for _, p := range packages {

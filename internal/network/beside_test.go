@@ -103,7 +103,7 @@ func nft(t *testing.T, text string) string {
 	return string(out)
 }
 
-// uncounted gives rules without what they have counted.
+// uncounted returns rules without what they have counted.
 func uncounted(rules string) string {
 	var words []string
 	for _, word := range strings.Fields(rules) {

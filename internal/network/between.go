@@ -84,7 +84,7 @@ func familyOf(hosts string) string {
 	return "ip"
 }
 
-// exprs gives the match in the kernel's instructions; set makes a set of hosts, and gives what looks them up in it.
+// exprs returns the match in the kernel's instructions; set makes a set of hosts, and gives what looks them up in it.
 func (b between) exprs(set func([]netip.Addr) expr.Any) []expr.Any {
 	var all []expr.Any
 	compare := func(op expr.CmpOp, offset uint32, data []byte) {

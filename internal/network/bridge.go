@@ -32,7 +32,7 @@ type bridge struct {
 	ports  int
 }
 
-// bridges gives all links that carry a mark of Orrery's, of all sites.
+// bridges returns all links that carry a mark of Orrery's, of all sites.
 func bridges() ([]bridge, error) {
 	links, err := ends.Whole(netlink.LinkList)
 	if err != nil {
@@ -66,14 +66,14 @@ func ours(link netlink.Link) (bridge, bool) {
 	return bridge{link: link, marked: marked, mark: n}, true
 }
 
-// bridgeMAC gives the hardware address of a bridge. With one of its own, the bridge does not change it with each node that comes and
+// bridgeMAC returns the hardware address of a bridge. With one of its own, the bridge does not change it with each node that comes and
 // goes, which would make the other nodes lose their gateway for a while.
 func bridgeMAC(name string) net.HardwareAddr {
 	d := sha256.Sum256([]byte("bridge\x00" + name))
 	return net.HardwareAddr{d[0]&0xfc | 0x02, d[1], d[2], d[3], d[4], d[5]}
 }
 
-// openLink gives the link of a network, marked; it makes it unless it is there. A new one is down. One of another kind is replaced:
+// openLink returns the link of a network, marked; it makes it unless it is there. A new one is down. One of another kind is replaced:
 // nobody is on it, as refuseUsers has seen to.
 func openLink(n spec.Network) (netlink.Link, error) {
 	k := kind.Of(n.Kind)
@@ -205,7 +205,7 @@ func sweep(all []bridge, but string) error {
 	return nil
 }
 
-// find gives a bridge of ours, or nil.
+// find returns a bridge of ours, or nil.
 func find(name string) (*bridge, error) {
 	link, err := netlink.LinkByName(name)
 	if ends.Missing(err) {

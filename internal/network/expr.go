@@ -11,7 +11,7 @@ import (
 	"orrery/internal/site"
 )
 
-// exprs gives the rule in the instructions of the kernel's nf_tables: load into register 1, compare. Set makes a set of hosts, and gives what looks them up in it.
+// exprs returns the rule in the instructions of the kernel's nf_tables: load into register 1, compare. Set makes a set of hosts, and gives what looks them up in it.
 func (r rule) exprs(set func([]netip.Addr) expr.Any) []expr.Any {
 	var all []expr.Any
 	all = append(all, r.in.exprs(expr.MetaKeyIIFNAME, expr.MetaKeyIIF)...)

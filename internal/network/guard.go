@@ -142,7 +142,7 @@ func lacks(g *ports.Table, n spec.Network, links []netlink.Link) bool {
 	})
 }
 
-// portsOn gives the ports of nodes on a network's bridge.
+// portsOn returns the ports of nodes on a network's bridge.
 func portsOn(n spec.Network, links []netlink.Link) []string {
 	i := slices.IndexFunc(links, func(l netlink.Link) bool { return l.Attrs().Name == site.BridgeName(n.Site, n.Name) })
 	if i < 0 {

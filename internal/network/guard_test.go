@@ -66,7 +66,7 @@ func ipOf(from, to string) []byte {
 	return b
 }
 
-// arpOf gives an answer to nobody's question, or a question.
+// arpOf returns an answer to nobody's question, or a question.
 func arpOf(op byte, mac net.HardwareAddr, address, target string) []byte {
 	b := []byte{0, 1, 8, 0, 6, 4, 0, op}
 	sender, asked := netip.MustParseAddr(address).As4(), netip.MustParseAddr(target).As4()

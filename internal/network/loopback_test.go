@@ -59,14 +59,14 @@ func pingPong(b *testing.B, proto string) {
 	b.ReportMetric(float64(processorTime()-begun)/float64(b.N), "cpu-ns/op")
 }
 
-// processorTime gives what this process has used: with others at work on the host, it tells more than the time that went by.
+// processorTime returns what this process has used: with others at work on the host, it tells more than the time that went by.
 func processorTime() time.Duration {
 	var use unix.Rusage
 	_ = unix.Getrusage(unix.RUSAGE_SELF, &use)
 	return time.Duration(use.Utime.Nano() + use.Stime.Nano())
 }
 
-// joined gives the two ends of a connection.
+// joined returns the two ends of a connection.
 func joined(b *testing.B, proto string) (there, here net.Conn) {
 	if proto == "tcp4" {
 		l, err := net.Listen(proto, "127.0.0.1:0")

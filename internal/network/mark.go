@@ -42,7 +42,7 @@ func mark(n spec.Network) string {
 	return strings.Join(words, " ")
 }
 
-// readMark gives the network that an alias marks.
+// readMark returns the network that an alias marks.
 func readMark(alias string) (spec.Network, bool) {
 	words := renamed(strings.Fields(alias))
 	if len(words) < 6 || words[0] != "orrery" {
@@ -82,7 +82,7 @@ func readMark(alias string) (spec.Network, bool) {
 	return n, check(n) == nil // anybody may write an alias
 }
 
-// renamed gives the words of a mark as they are written now; that of a veth pair said "cable" before.
+// renamed returns the words of a mark as they are written now; that of a veth pair said "cable" before.
 func renamed(words []string) []string {
 	if len(words) == 9 && words[6] == "cable" {
 		words[2], words[6] = strings.Replace(words[2], "cable.", spec.VethPair+".", 1), spec.VethPair

@@ -19,7 +19,7 @@ import (
 // A Move puts the host's end of a node's link onto a bridge.
 type Move struct{ Link, Bridge string }
 
-// MovesOf gives the moves of a node's links that are not on the bridges where they shall be.
+// MovesOf returns the moves of a node's links that are not on the bridges where they shall be.
 func MovesOf(n *spec.Node) []Move {
 	var moves []Move
 	for _, nic := range n.NICs {
@@ -84,7 +84,7 @@ type relink struct {
 	link, bridge int // their indexes; bridge 0: none
 }
 
-// relinks gives what is to be sent for moves, and for undoing them, last first.
+// relinks returns what is to be sent for moves, and for undoing them, last first.
 func relinks(moves []Move, links []netlink.Link) (there, back []relink, err error) {
 	byName, byIndex := map[string]netlink.Link{}, map[int]string{}
 	for _, link := range links {

@@ -34,7 +34,7 @@ func makeEnds(t *testing.T, prefix string, count int, on spec.Network) []string 
 	return names
 }
 
-// swapped gives the moves of a switch: old ends to the quarantine, new ones from there.
+// swapped returns the moves of a switch: old ends to the quarantine, new ones from there.
 func swapped(old, fresh []string) []Move {
 	var moves []Move
 	for i := range old {
@@ -43,7 +43,7 @@ func swapped(old, fresh []string) []Move {
 	return moves
 }
 
-// bridgesOf gives the names of the bridges that links are on.
+// bridgesOf returns the names of the bridges that links are on.
 func bridgesOf(t *testing.T, names ...string) string {
 	t.Helper()
 	var on []string

@@ -27,7 +27,7 @@ func ForgetNeighbours(space string) error {
 	return nil
 }
 
-// handleIn gives a way to speak to the kernel about a network namespace from outside it.
+// handleIn returns a way to speak to the kernel about a network namespace from outside it.
 func handleIn(space string) (handle *netlink.Handle, err error) {
 	f, err := os.Open(space)
 	if err != nil {

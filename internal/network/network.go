@@ -199,7 +199,7 @@ func check(n spec.Network) error {
 	return nil
 }
 
-// readJoints gives what joins the networks of this host with other hosts.
+// readJoints returns what joins the networks of this host with other hosts.
 func readJoints() (*vxlan.Seen, error) {
 	links, err := ends.Whole(netlink.LinkList)
 	if err != nil {
@@ -208,7 +208,7 @@ func readJoints() (*vxlan.Seen, error) {
 	return vxlan.Joints(links)
 }
 
-// meant gives the networks of a site as their marks say that they shall be, each with what joins it with other hosts now.
+// meant returns the networks of a site as their marks say that they shall be, each with what joins it with other hosts now.
 func meant(all []bridge, ofSite string, joints *vxlan.Seen) []spec.Network {
 	var networks []spec.Network
 	for _, b := range all {

@@ -27,7 +27,7 @@ import (
 	"orrery/test/need"
 )
 
-// declared gives a network whose nodes may have the answer of the host (port).
+// declared returns a network whose nodes may have the answer of the host (port).
 func declared(siteName, name, subnet, gateway string, nat bool) spec.Network {
 	n := spec.Network{
 		Site: siteName, Name: name, Bridge: site.BridgeName(siteName, name), Subnet: subnet, Gateway: gateway, NAT: nat, MTU: 1500,

@@ -17,7 +17,7 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Observe gives the networks of a site and of its quarantines on this host, of all sites if it is "", as they really are: the address
+// Observe returns the networks of a site and of its quarantines on this host, of all sites if it is "", as they really are: the address
 // that the bridge has, whether there are rules that masquerade. Whatever is not as Make left it is a difference from what is declared, or has
 // drifted.
 func Observe(siteName string) ([]observe.Network, error) {
@@ -138,7 +138,7 @@ func observed(b bridge, g *ports.Table, links []netlink.Link) (observe.Network, 
 	return n, nil
 }
 
-// ruleComments gives the comments of the rules that a table shall have, as comments gives those that are there.
+// ruleComments returns the comments of the rules that a table shall have, as comments gives those that are there.
 func ruleComments(wanted []rule) []string {
 	var all []string
 	for _, chain := range chainNames {
@@ -151,7 +151,7 @@ func ruleComments(wanted []rule) []string {
 	return all
 }
 
-// commented gives the networks that rules masquerade, and those that there are rules of at all.
+// commented returns the networks that rules masquerade, and those that there are rules of at all.
 func commented(comments []string) (masqueraded, known map[string]bool) {
 	masqueraded, known = map[string]bool{}, map[string]bool{}
 	for _, c := range comments {

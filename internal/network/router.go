@@ -88,7 +88,7 @@ func removeRouter(n spec.Network) error {
 	return removeNamespace(routerName(n), routerMark(n))
 }
 
-// openVethPair gives the host's end of a link to a router; it makes the link if it is not there, or not whole.
+// openVethPair returns the host's end of a link to a router; it makes the link if it is not there, or not whole.
 func openVethPair(near, far string, mtu int, router *os.File) (netlink.Link, error) {
 	link, err := netlink.LinkByName(near)
 	switch {

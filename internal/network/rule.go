@@ -59,7 +59,7 @@ type linkMatch struct {
 	first  bool // the link of index 1, which every namespace has: numbers are compared faster than names
 }
 
-// String gives the match as nft(8) does, behind "iif" or "oif".
+// String returns the match as nft(8) does, behind "iif" or "oif".
 func (m linkMatch) String() string {
 	if m.first {
 		return fmt.Sprintf(" %q", m.name)
@@ -74,7 +74,7 @@ func (m linkMatch) String() string {
 	return fmt.Sprintf("name %s\"%s%s\"", not, m.name, star)
 }
 
-// String gives the rule as nft(8) does.
+// String returns the rule as nft(8) does.
 func (r rule) String() string {
 	var words []string
 	if r.in.name != "" {

@@ -11,7 +11,7 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// rules gives the rules of a site's table, in order, for the site's networks on this host, in whatever order these are given.
+// rules returns the rules of a site's table, in order, for the site's networks on this host, in whatever order these are given.
 //
 // A network is closed: what crosses its bridge's edge and is not let through here is dropped. A rule knows
 // the networks of other sites only by the names of their bridges, so the table of one site stays as it is whatever
@@ -275,7 +275,7 @@ func openRules(n spec.Network, at netip.Prefix) []rule {
 	return all
 }
 
-// opened gives what of the host the nodes of a network may use.
+// opened returns what of the host the nodes of a network may use.
 func opened(n spec.Network) ([]site.Opening, error) {
 	return site.ParseOpenings(splitComma(n.Host))
 }
@@ -323,7 +323,7 @@ func natRules(n spec.Network) []rule {
 
 func subnet(n spec.Network) netip.Prefix { return netip.MustParsePrefix(n.Subnet).Masked() }
 
-// gateway gives the gateway's address alone.
+// gateway returns the gateway's address alone.
 func gateway(n spec.Network) netip.Prefix {
 	return netip.PrefixFrom(netip.MustParsePrefix(n.Gateway).Addr(), 32)
 }

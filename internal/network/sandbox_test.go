@@ -211,7 +211,7 @@ func (p *place) plug(t *testing.T, bridge string) {
 	must(t, exec.Command("bridge", "link", "set", "dev", p.name, "state", "3").Run())
 }
 
-// port gives what a place may send as: what it has.
+// port returns what a place may send as: what it has.
 func (p *place) port(t *testing.T, bridge string) Port {
 	t.Helper()
 	port := Port{Site: "karoo", Link: p.name, Bridge: bridge, MAC: "02:00:00:00:00:01", Addresses: at("192.0.2.99/24")}

@@ -21,7 +21,7 @@ func onMany() spec.Network {
 	}
 }
 
-// theOne gives the only network of the site.
+// theOne returns the only network of the site.
 func theOne(t *testing.T) observe.Network {
 	t.Helper()
 	all, err := Observe("toykat")

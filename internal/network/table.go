@@ -21,7 +21,7 @@ import (
 
 const tablePrefix = "orrery-"
 
-// tableName gives the name of a site's table; a site whose name nft(8) could not read gets a digest for it.
+// tableName returns the name of a site's table; a site whose name nft(8) could not read gets a digest for it.
 func tableName(site string) string {
 	if !plainName().MatchString(site) {
 		site = "digest-" + spec.DigestBytes([]byte(site))
@@ -36,7 +36,7 @@ func siteTable(site string) *nftables.Table {
 	return &nftables.Table{Name: tableName(site), Family: nftables.TableFamilyINet}
 }
 
-// chains gives the base chains of a site's table, by name.
+// chains returns the base chains of a site's table, by name.
 //
 // Priorities: a packet must be accepted in every table that looks at it, so between the filters of firewalld, ufw,
 // docker and ours no order makes one overrule another; ours come a little before theirs (filter, 0), so that what
@@ -67,7 +67,7 @@ func writeTable(site string, networks []spec.Network) error {
 	return replaceTable(siteTable(site), all)
 }
 
-// wanted gives the rules that a site's table shall have on this host as it is now.
+// wanted returns the rules that a site's table shall have on this host as it is now.
 func wanted(networks []spec.Network) ([]rule, error) {
 	all := rules(networks)
 	if len(all) == 0 {
@@ -155,7 +155,7 @@ func replaceTable(t *nftables.Table, all []rule) error {
 	return nil
 }
 
-// comments gives those of the rules in a table, as "chain comment", in order; nil if there is no such table.
+// comments returns those of the rules in a table, as "chain comment", in order; nil if there is no such table.
 func comments(t *nftables.Table) ([]string, error) {
 	c, err := nftables.New()
 	if err != nil {
@@ -186,7 +186,7 @@ func comments(t *nftables.Table) ([]string, error) {
 	return all, nil
 }
 
-// tables gives the sites that have a table on this host.
+// tables returns the sites that have a table on this host.
 func tables() ([]string, error) {
 	c, err := nftables.New()
 	if err != nil {

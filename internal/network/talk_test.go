@@ -40,7 +40,7 @@ func answer() error {
 	return nil
 }
 
-// call gives the address that the callee sees.
+// call returns the address that the callee sees.
 func call(address string, within time.Duration) (string, error) {
 	c, err := net.DialTimeout("tcp4", net.JoinHostPort(address, port), within)
 	if err != nil {
@@ -81,7 +81,7 @@ func (p *place) misses(t *testing.T, addresses ...string) {
 	must(t, calls.Wait())
 }
 
-// hears gives a function that gives the source of the next datagram that comes to the place.
+// hears returns a function that gives the source of the next datagram that comes to the place.
 func (p *place) hears(t *testing.T) func() string {
 	t.Helper()
 	var c net.PacketConn

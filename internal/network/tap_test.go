@@ -20,7 +20,7 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// machineOn gives the interface of a virtual machine on a network.
+// machineOn returns the interface of a virtual machine on a network.
 func machineOn(n spec.Network, name, address string) spec.NIC {
 	nic := spec.NIC{Name: "eth0", Network: n.Name, Bridge: n.Bridge, HostEnd: name, MAC: "02:00:00:00:07:01", Address: netip.MustParsePrefix(address + "/24"), MTU: 1400, Kind: n.Kind}
 	if n.Kind == site.Routed {

@@ -28,7 +28,7 @@ func newPair(p netip.Prefix) pair {
 	return pair{p, netip.PrefixFrom(p.Addr().Next(), p.Bits())}
 }
 
-// choosePair gives the pair that a link has, or one that is free on this host. Where the search begins follows from the link's
+// choosePair returns the pair that a link has, or one that is free on this host. Where the search begins follows from the link's
 // name, so that a router that is made again mostly has the same.
 func choosePair(link netlink.Link) (pair, error) {
 	taken, err := takenTransfers(link.Attrs().Index)
@@ -52,7 +52,7 @@ func choosePair(link netlink.Link) (pair, error) {
 	return pair{}, errors.New("no two addresses of " + transfers.String() + " are free")
 }
 
-// pairOf gives the pair of which a link has the host's address, and no other address.
+// pairOf returns the pair of which a link has the host's address, and no other address.
 func pairOf(link netlink.Link) (pair, bool) {
 	has, err := ends.Whole(func() ([]netlink.Addr, error) { return netlink.AddrList(link, netlink.FAMILY_V4) })
 	if err != nil || len(has) != 1 {
@@ -65,7 +65,7 @@ func pairOf(link netlink.Link) (pair, bool) {
 	return newPair(p), true
 }
 
-// takenTransfers gives what of transfers the host uses otherwise than by a link. A route to all of transfers, as zeroconf makes one, leads only
+// takenTransfers returns what of transfers the host uses otherwise than by a link. A route to all of transfers, as zeroconf makes one, leads only
 // to where no other does.
 func takenTransfers(link int) ([]netip.Prefix, error) {
 	taken := slices.Clone(reserved)
@@ -96,7 +96,7 @@ type way struct {
 	link int // index; 0: several
 }
 
-// hostRoutes gives the host's routes but for the default ones. Not only the main table's: that of a VPN may come before it (ip-rule(8)).
+// hostRoutes returns the host's routes but for the default ones. Not only the main table's: that of a VPN may come before it (ip-rule(8)).
 func hostRoutes() ([]way, error) {
 	unicast := netlink.Route{Type: unix.RTN_UNICAST}
 	routes, err := ends.Whole(func() ([]netlink.Route, error) {

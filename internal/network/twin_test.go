@@ -44,7 +44,7 @@ func newNode(t *testing.T, n spec.Network, link, address string) *place {
 	return p
 }
 
-// world gives this host an outside.
+// world returns this host an outside.
 func world(t *testing.T) *place {
 	t.Helper()
 	setting(t, "net.ipv4.ip_forward", "1")
@@ -88,7 +88,7 @@ func capture(t *testing.T, link string) func() [][]byte {
 	}
 }
 
-// mac gives the hardware address of a place's link.
+// mac returns the hardware address of a place's link.
 func (p *place) mac(t *testing.T) (mac net.HardwareAddr) {
 	t.Helper()
 	p.do(t, func() error {

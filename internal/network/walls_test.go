@@ -26,7 +26,7 @@ import (
 	"orrery/test/need"
 )
 
-// shut gives a network that opens nothing of the host.
+// shut returns a network that opens nothing of the host.
 func shut(n spec.Network) spec.Network {
 	n.Host = ""
 	return n
@@ -48,7 +48,7 @@ func (p *place) forge(t *testing.T, send func(datagram func(from, to string)) er
 	})
 }
 
-// udpPacket gives a packet of IPv4 with a datagram "forged", and where it goes.
+// udpPacket returns a packet of IPv4 with a datagram "forged", and where it goes.
 func udpPacket(from, to netip.AddrPort) ([]byte, [4]byte) {
 	const text = "forged"
 	b := make([]byte, 28, 28+len(text))
@@ -69,7 +69,7 @@ func (p *place) pings(address string) bool {
 	return p.in(func() error { return exec.Command("ping", "-n", "-c", "1", "-W", "1", address).Run() }) == nil
 }
 
-// tracked gives the connections that this namespace tracks.
+// tracked returns the connections that this namespace tracks.
 func tracked(t *testing.T) []*netlink.ConntrackFlow {
 	t.Helper()
 	flows, err := netlink.ConntrackTableList(netlink.ConntrackTable, unix.AF_INET)

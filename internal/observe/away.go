@@ -16,7 +16,7 @@ type Arrival struct {
 	Whole bool   `json:"whole,omitempty"` // the last of it was sent when the node stood still
 }
 
-// Arrival gives what has come of a node, by its id: of a name there may be one of each release.
+// Arrival returns what has come of a node, by its id: of a name there may be one of each release.
 func (h *Host) Arrival(id int) (*Arrival, bool) {
 	for i := range h.Arrivals {
 		if h.Arrivals[i].ID == id {

@@ -21,7 +21,7 @@ func (r Releases) State() string {
 	return spec.Digest(r)
 }
 
-// bare gives what is on record without what that is named by, and what is on the disk beside it. When a trial begins is for each host to say.
+// bare returns what is on record without what that is named by, and what is on the disk beside it. When a trial begins is for each host to say.
 func (r Releases) bare() Releases {
 	r.ID, r.Past, r.Staged = "", nil, nil
 	if r.Trial != nil {
@@ -33,7 +33,7 @@ func (r Releases) bare() Releases {
 	return r
 }
 
-// After gives what is put on record in the place of something, and names it. Of two hosts that had the same before, and put the same in its place, both name it so.
+// After returns what is put on record in the place of something, and names it. Of two hosts that had the same before, and put the same in its place, both name it so.
 func (r Releases) After(was Releases) Releases {
 	former := was.State()
 	r.Staged = nil

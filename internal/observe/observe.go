@@ -167,7 +167,7 @@ func (h *Host) Has(id int) (*Node, bool) {
 	return nil, false
 }
 
-// Node gives a node by name.
+// Node returns a node by name.
 func (h *Host) Node(name string) (*Node, bool) {
 	for i := range h.Nodes {
 		if h.Nodes[i].Name == name {

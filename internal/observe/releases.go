@@ -47,7 +47,7 @@ const (
 	Reverted  = "reverted"
 )
 
-// Resting gives what is live of a site that has been taken down, and comes again with the next up: of a switch that was interrupted, where it was to end.
+// Resting returns what is live of a site that has been taken down, and comes again with the next up: of a switch that was interrupted, where it was to end.
 func (r *Releases) Resting() map[string]int {
 	if r.Switch == nil {
 		return r.Active
@@ -58,7 +58,7 @@ func (r *Releases) Resting() map[string]int {
 	return live
 }
 
-// Needed gives the numbers of releases that are live, or to which somebody may return, sorted; without 0, which is none.
+// Needed returns the numbers of releases that are live, or to which somebody may return, sorted; without 0, which is none.
 func (r *Releases) Needed() []int {
 	numbers := map[int]bool{}
 	all := []map[string]int{r.Active, r.Former}

@@ -48,7 +48,7 @@ func (a *assignment) unite(c *chain, steps []int) {
 	a.chainOf[steps[0]], a.parts[steps[0]] = c, steps
 }
 
-// needs gives what a step, or those taken as one with it, need.
+// needs returns what a step, or those taken as one with it, need.
 func (a *assignment) needs(first int) []int {
 	parts := a.parts[first]
 	if parts == nil {

@@ -20,7 +20,7 @@ type chain struct {
 	batch  int // 0: before the first
 }
 
-// gate gives where the chain waits for the batches before: at the first step that disturbs its node.
+// gate returns where the chain waits for the batches before: at the first step that disturbs its node.
 func (c *chain) gate(d *draft) int {
 	return slices.IndexFunc(c.steps, func(n int) bool { return len(d.Steps[n].Disturbs) > 0 })
 }
@@ -76,7 +76,7 @@ func (d *draft) bounded() bool {
 	return slices.ContainsFunc(d.site.Groups, func(g site.Group) bool { return g.Batch.Bounds() })
 }
 
-// chains gives the nodes that batches are made of, and those of which there are bounds and that are away, or not known to be healthy, already.
+// chains returns the nodes that batches are made of, and those of which there are bounds and that are away, or not known to be healthy, already.
 // Among the former those come first that are not known to be healthy: what failed before fails again before another node is touched.
 func (d *draft) chains() (rolled, away []*chain) {
 	there := map[string]*observe.Node{}
@@ -175,7 +175,7 @@ func crowded(rolled []*chain, batch int) bool {
 	})
 }
 
-// layersUnder gives the steps that build or fetch what a node is to stand on.
+// layersUnder returns the steps that build or fetch what a node is to stand on.
 func (d *draft) layersUnder(c *chain) []int {
 	var layers []int
 	for _, n := range c.steps {

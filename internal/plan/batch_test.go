@@ -18,7 +18,7 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// bounds gives a random site groups of which so many nodes may be disturbed at once, and perhaps the goal of whoever brings it up.
+// bounds returns a random site groups of which so many nodes may be disturbed at once, and perhaps the goal of whoever brings it up.
 func bounds(t *rapid.T, s *site.Site) plan.Goal {
 	batch := func(name string) site.Batch {
 		if rapid.Bool().Draw(t, name+" in percent") {
@@ -42,7 +42,7 @@ func bounds(t *rapid.T, s *site.Site) plan.Goal {
 	return plan.Goal{}
 }
 
-// disturbed gives the nodes that run and that a plan disturbs.
+// disturbed returns the nodes that run and that a plan disturbs.
 func disturbed(p *plan.Plan, s *site.Site, hosts []observe.Host) map[string]bool {
 	all := map[string]bool{}
 	for _, step := range p.Steps {
@@ -201,7 +201,7 @@ func bundled(t *rapid.T, s *site.Site, hosts []observe.Host) map[string]map[stri
 	return both
 }
 
-// closure gives all steps that are done before each step.
+// closure returns all steps that are done before each step.
 func closure(p *plan.Plan) []map[int]bool {
 	before := make([]map[int]bool, len(p.Steps))
 	for n, step := range p.Steps {

@@ -19,7 +19,7 @@ type companion struct {
 	came int // the step that receives it
 }
 
-// companions gives those of nodes that are asked to be on a host and are on others, as the hosts are.
+// companions returns those of nodes that are asked to be on a host and are on others, as the hosts are.
 func (m *mover) companions(hosts []observe.Host, moves map[string]string) (all []*companion, err error) {
 	for i := range hosts {
 		h := &hosts[i]

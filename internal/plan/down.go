@@ -163,7 +163,7 @@ func (d *draft) start(h *observe.Host, n *observe.Node, needs []int) error {
 	return nil
 }
 
-// lostNetwork gives a network whose bridge a node needs and the host does not have; "": it has all. A link that is on no
+// lostNetwork returns a network whose bridge a node needs and the host does not have; "": it has all. A link that is on no
 // bridge, or was deleted, is put on that of its network by the start.
 func lostNetwork(h *observe.Host, n *spec.Node) string {
 	for _, nic := range n.NICs {

@@ -12,7 +12,7 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// drifting gives a fleet on which the observatory is up, and a way to let its nodes drift.
+// drifting returns a fleet on which the observatory is up, and a way to let its nodes drift.
 func drifting(t *testing.T) (*fleet, func(node string, all ...observe.Drift)) {
 	t.Helper()
 	f := newFleet("sv1")

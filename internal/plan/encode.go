@@ -23,7 +23,7 @@ type parcel struct {
 	Load json.RawMessage `json:"load"` // what steps of its kind have
 }
 
-// Encode gives a step as bytes, with all that is in it. No value of a secret is.
+// Encode returns a step as bytes, with all that is in it. No value of a secret is.
 func Encode(s *Step) ([]byte, error) {
 	load, known := loadOf(s)
 	if !known {
@@ -36,7 +36,7 @@ func Encode(s *Step) ([]byte, error) {
 	return json.Marshal(parcel{version, s, text})
 }
 
-// Decode gives a step that was encoded. What this version does not know is an error and not left out.
+// Decode returns a step that was encoded. What this version does not know is an error and not left out.
 func Decode(text []byte) (*Step, error) {
 	p := parcel{Step: &Step{}}
 	err := strictly(text, &p)
@@ -118,7 +118,7 @@ type (
 	}
 )
 
-// loadOf gives what a step of its kind has.
+// loadOf returns what a step of its kind has.
 func loadOf(s *Step) (load any, known bool) {
 	node := nodeLoad{&s.Node, &s.Was}
 	roles := rolesLoad{node, &s.Duties}

@@ -14,7 +14,7 @@ import (
 	"orrery/internal/site"
 )
 
-// travelled gives a step as it is after a way on which it was bytes, and sees to it that nothing of it was lost.
+// travelled returns a step as it is after a way on which it was bytes, and sees to it that nothing of it was lost.
 func travelled(t failer, s *plan.Step) *plan.Step {
 	t.Helper()
 	text, err := plan.Encode(s)

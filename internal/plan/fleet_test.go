@@ -208,7 +208,7 @@ func text(p *plan.Plan) string {
 	return string(b)
 }
 
-// joint gives what joins a network's bridge on a host of the fleet with those on others.
+// joint returns what joins a network's bridge on a host of the fleet with those on others.
 func joint(placed *site.Site, f *fleet, n spec.Network, on string) spec.VXLAN {
 	joint := spec.VXLAN{ID: site.VNI(n.Site, n.Name)}
 	var peers []spec.Peer

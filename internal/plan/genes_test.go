@@ -118,7 +118,7 @@ func drawGenes(t *rapid.T) *genes {
 	return g
 }
 
-// edited gives other genes for the same hosts: a few edits, rarely all at once.
+// edited returns other genes for the same hosts: a few edits, rarely all at once.
 func (g *genes) edited(t *rapid.T) *genes {
 	e := *g
 	for range 1 + small(t, 5, "edits") {
@@ -202,7 +202,7 @@ func (g *genes) addVethPairs(s *site.Site) {
 	}
 }
 
-// vethPairOf gives the veth pair of which an interface is an end.
+// vethPairOf returns the veth pair of which an interface is an end.
 func vethPairOf(s *site.Site, end string) (site.VethPair, bool) {
 	i := slices.IndexFunc(s.VethPairs, func(veth site.VethPair) bool { return slices.Contains(veth.Ends[:], end) })
 	if i < 0 {
@@ -230,7 +230,7 @@ func (n *networkGenes) become(s *site.Site, made *site.Network, parents map[stri
 	}
 }
 
-// taking gives the first interface from one on that nobody has taken.
+// taking returns the first interface from one on that nobody has taken.
 func (n *nodeGenes) taking(s *site.Site, taken map[string]bool) (string, bool) {
 	for i := range interfaceNames {
 		name := interfaceNames[(n.takes+i)%len(interfaceNames)]
@@ -340,7 +340,7 @@ func (g *genes) addHealthy(s *site.Site) {
 	}
 }
 
-// awaited gives the nodes that are healthy before each node is configured.
+// awaited returns the nodes that are healthy before each node is configured.
 func awaited(s *site.Site) (map[string][]string, error) {
 	all := map[string][]string{}
 	for i := range s.Nodes {

@@ -61,7 +61,7 @@ func (d *draft) provide(h *observe.Host, l *spec.Layer, before []*spec.Layer, ne
 	return step, true
 }
 
-// sources gives the hosts that have a layer. If there are none, builder is the one that builds it. If nobody else needs it, that is the host itself.
+// sources returns the hosts that have a layer. If there are none, builder is the one that builds it. If nobody else needs it, that is the host itself.
 func (d *draft) sources(l *spec.Layer, itself *observe.Host) (all []string, builder *observe.Host) {
 	if len(d.hosts) < 2 {
 		return nil, itself

@@ -104,7 +104,7 @@ type journey struct {
 	ran      bool         // it runs, or did until this move was cut short
 }
 
-// journeys gives those of nodes that are not where they are to go, in the order in which the site declares them.
+// journeys returns those of nodes that are not where they are to go, in the order in which the site declares them.
 func journeys(s *site.Site, hosts []observe.Host, moves map[string]string) ([]journey, error) {
 	for _, name := range slices.Sorted(maps.Keys(moves)) {
 		if _, ok := s.Node(name); !ok {
@@ -129,7 +129,7 @@ func journeys(s *site.Site, hosts []observe.Host, moves map[string]string) ([]jo
 	return all, nil
 }
 
-// journeyOf gives that of a node, which may be there already.
+// journeyOf returns that of a node, which may be there already.
 func journeyOf(n *site.Node, hosts []observe.Host, to string) (*journey, error) {
 	var names []string
 	j, unknown := &journey{node: n.Name, to: to}, ""
@@ -168,7 +168,7 @@ func journeyOf(n *site.Node, hosts []observe.Host, to string) (*journey, error) 
 	return j, nil
 }
 
-// moved gives the hosts as they are when the nodes have come to others, before they start there.
+// moved returns the hosts as they are when the nodes have come to others, before they start there.
 func moved(hosts []observe.Host, all []journey) []observe.Host {
 	after := slices.Clone(hosts)
 	for i := range after {
@@ -204,7 +204,7 @@ type laid struct {
 	step    int
 }
 
-// on gives the steps of networks on which a node is.
+// on returns the steps of networks on which a node is.
 func on(n *site.Node, all []laid) (steps []int) {
 	for _, one := range all {
 		if one.network == "" || slices.Contains(n.Networks(), one.network) {
@@ -324,7 +324,7 @@ func (m *mover) ground(h *observe.Host) error {
 	return nil
 }
 
-// on gives the nodes of a host, as the site is placed.
+// on returns the nodes of a host, as the site is placed.
 func (m *mover) on(host string, which func(name string) bool) (nodes []*site.Node) {
 	for i := range m.site.Nodes {
 		if n := &m.site.Nodes[i]; n.Host == host && which(n.Name) {
@@ -402,7 +402,7 @@ func (u *nodeDraft) resume(other int) int {
 	return u.steps[len(u.steps)-1]
 }
 
-// arrived gives a node as it is when it has been received: made as it is declared, with what had been done on it.
+// arrived returns a node as it is when it has been received: made as it is declared, with what had been done on it.
 func arrived(wanted *spec.Node, had *observe.Node) *observe.Node {
 	is := &observe.Node{Node: *wanted, State: observe.Stopped, Configured: had.Configured, Active: had.Active, Resume: true}
 	is.Config = had.Config

@@ -106,7 +106,7 @@ func (f *paper) beside(s *site.Site, name string, release int) *site.Site {
 	return &of
 }
 
-// live gives the host on which a node is live.
+// live returns the host on which a node is live.
 func (f *paper) live(name string) (*observe.Node, string) {
 	for i := range f.hosts {
 		for j := range f.hosts[i].Nodes {
@@ -253,7 +253,7 @@ func (f *paper) one(id int) error {
 	return nil
 }
 
-// seen gives the hosts as they are looked at, without those of which nothing is known.
+// seen returns the hosts as they are looked at, without those of which nothing is known.
 func (f *paper) seen(unknown ...string) []observe.Host {
 	all := slices.Clone(f.hosts)
 	for i := range all {

@@ -88,7 +88,7 @@ func (d *draft) freeNetwork(h *observe.Host, n *spec.Network, step int) {
 	}
 }
 
-// uses gives the names of the networks that nodes are on, and of the veth pairs that these networks or the nodes stand on.
+// uses returns the names of the networks that nodes are on, and of the veth pairs that these networks or the nodes stand on.
 func (d *draft) uses(nodes []*site.Node) map[string]bool {
 	used, interfaces := map[string]bool{}, map[string]bool{}
 	for _, n := range nodes {
@@ -122,7 +122,7 @@ func (d *draft) joined(h *observe.Host, used map[string]bool) {
 	}
 }
 
-// vethPairUnder gives the step that makes the veth pair on which an interface is, and whether it makes other ends than there were.
+// vethPairUnder returns the step that makes the veth pair on which an interface is, and whether it makes other ends than there were.
 func (d *draft) vethPairUnder(name string, steps map[string]int) (step int, anew bool) {
 	for _, step := range steps {
 		if s := d.Steps[step]; s.Network.Joins(name) && s.WasNetwork == nil {
@@ -155,7 +155,7 @@ func has(n *spec.Node, veth *spec.Network) bool {
 	return slices.ContainsFunc(n.NICs, func(nic spec.NIC) bool { return veth.Joins(nic.Parent) && n.Takes(nic) })
 }
 
-// cutOff gives the running nodes that do not reach their gateway for a while when a network changes.
+// cutOff returns the running nodes that do not reach their gateway for a while when a network changes.
 func cutOff(h *observe.Host, was, is *spec.Network) []string {
 	if was.Gateway == is.Gateway {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"orrery/internal/site"
 )
 
-// PlacedAsLive gives the site as Released does, with a host for every node. Those that are named are placed first.
+// PlacedAsLive returns the site as Released does, with a host for every node. Those that are named are placed first.
 func PlacedAsLive(s *site.Site, hosts []observe.Host, releases map[int]*site.Site, first ...string) (*site.Site, error) {
 	released, err := stand.Released(s, hosts, releases)
 	if err != nil {

@@ -63,7 +63,7 @@ func (e Ending) Kind() Kind {
 
 func (g Goal) concerns(node string) bool { return g.Nodes == nil || g.Nodes[node] }
 
-// named gives the names of the nodes concerned, unless all are.
+// named returns the names of the nodes concerned, unless all are.
 func (g Goal) named() []string { return slices.Sorted(maps.Keys(g.Nodes)) }
 
 // Empty reports whether there is nothing to do.
@@ -78,7 +78,7 @@ func (p *Plan) Counts() map[Kind]int {
 	return counts
 }
 
-// Disturbed gives the names of all nodes that the plan disturbs, sorted.
+// Disturbed returns the names of all nodes that the plan disturbs, sorted.
 func (p *Plan) Disturbed() []string {
 	var all []string
 	for _, s := range p.Steps {
@@ -88,7 +88,7 @@ func (p *Plan) Disturbed() []string {
 	return slices.Compact(all)
 }
 
-// Nodes gives the names of all nodes that steps of the plan are about, sorted.
+// Nodes returns the names of all nodes that steps of the plan are about, sorted.
 func (p *Plan) Nodes() []string {
 	var all []string
 	for _, s := range p.Steps {
@@ -145,7 +145,7 @@ func newDraft(s *site.Site, hosts []observe.Host, goal Goal) *draft {
 	return d
 }
 
-// makerOf gives the Maker that knows the roles of a node.
+// makerOf returns the Maker that knows the roles of a node.
 func (d *draft) makerOf(n *site.Node) *spec.Maker {
 	of, ok := d.goal.Releases[n.Release]
 	if n.Release == 0 || d.site.Stage != 0 || !ok {
@@ -175,7 +175,7 @@ func found(h *observe.Host) map[string]*observe.Node {
 	return all
 }
 
-// sorted gives the plan in an order in which every step comes after those that it needs, otherwise as drafted.
+// sorted returns the plan in an order in which every step comes after those that it needs, otherwise as drafted.
 func (d *draft) sorted() *Plan {
 	place := make([]int, len(d.Steps))
 	for i := range place {

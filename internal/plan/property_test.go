@@ -9,7 +9,7 @@ import (
 	"orrery/internal/plan"
 )
 
-// begun gives a fleet on which a random site is up, and its genes.
+// begun returns a fleet on which a random site is up, and its genes.
 func begun(t *rapid.T) (*fleet, *genes) {
 	g := drawGenes(t)
 	f := newFleet(hostNames[:g.hosts]...)

@@ -10,7 +10,7 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// rolling gives the observatory on a fleet, and as it is after an edit of what the receptors' layer is built from.
+// rolling returns the observatory on a fleet, and as it is after an edit of what the receptors' layer is built from.
 func rolling(t *testing.T, batch site.Batch) (*fleet, *site.Site) {
 	t.Helper()
 	s := observatory()

@@ -29,7 +29,7 @@ func (d *draft) receivable(to *observe.Host, g *observe.Given) bool {
 	return n != nil && !slices.ContainsFunc(n.Layers(), func(digest string) bool { return !to.Layers[digest] })
 }
 
-// receives gives the node that is made of what has come of one that was given: it is declared, and stands on the layers on which it stood. Of one that is not, what its host says of it is all that is
+// receives returns the node that is made of what has come of one that was given: it is declared, and stands on the layers on which it stood. Of one that is not, what its host says of it is all that is
 // known, and no other host makes a node by that: nil.
 func (d *draft) receives(g *observe.Given) *spec.Node {
 	if g.Staged {

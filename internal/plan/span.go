@@ -40,7 +40,7 @@ const (
 	mostMTU  = 65535
 )
 
-// Spanning gives the networks of a site whose nodes are on several hosts, with these. What is on an interface of the hosts themselves is joined by the wire.
+// Spanning returns the networks of a site whose nodes are on several hosts, with these. What is on an interface of the hosts themselves is joined by the wire.
 func Spanning(s *site.Site, homes map[string]string) map[string][]string {
 	return spread(s, s.Key(), homes)
 }
@@ -125,7 +125,7 @@ func (all Joints) On(host string, n spec.Network) spec.Network {
 	return n
 }
 
-// MTUs gives those of the networks, for what spells out nodes on them.
+// MTUs returns those of the networks, for what spells out nodes on them.
 func (all Joints) MTUs() map[string]int {
 	mtus := map[string]int{}
 	for name, s := range all {
@@ -143,7 +143,7 @@ type Way struct {
 	Over      int        // of these, what is not of the network
 }
 
-// Ways gives those between hosts, each one once. Of many hosts on one network, each has a way to some others.
+// Ways returns those between hosts, each one once. Of many hosts on one network, each has a way to some others.
 func (all Joints) Ways() []Way {
 	found := map[[2]string]Way{}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
@@ -164,7 +164,7 @@ func (all Joints) Ways() []Way {
 	return slices.SortedFunc(maps.Values(found), func(a, b Way) int { return cmp.Or(strings.Compare(a.From, b.From), strings.Compare(a.To, b.To)) })
 }
 
-// at gives the address at which a host is reached.
+// at returns the address at which a host is reached.
 func at(p spec.Peer) netip.Addr { return cmp.Or(p.Endpoint, p.Address) }
 
 // mostWays is to how many hosts before it and after it, in the order of names, a host has ways.
@@ -311,7 +311,7 @@ func (j *joiner) peer(n *site.Network, name string, at netip.Addr) (spec.Peer, e
 	return p, nil
 }
 
-// keyWas gives the key of a host that does not answer, by what is on record of it; "": there is none, or hosts disagree.
+// keyWas returns the key of a host that does not answer, by what is on record of it; "": there is none, or hosts disagree.
 func (j *joiner) keyWas(at netip.Addr) string {
 	found := map[string]bool{}
 	for _, h := range j.hosts {
@@ -330,7 +330,7 @@ func (j *joiner) keyWas(at netip.Addr) string {
 	return slices.Collect(maps.Keys(found))[0]
 }
 
-// on gives what joins the network's bridge on a host with those on the others; nothing does if it is on that alone, or not there.
+// on returns what joins the network's bridge on a host with those on the others; nothing does if it is on that alone, or not there.
 func (s *span) on(host string) spec.VXLAN {
 	here, ok := s.peers[host]
 	if !ok {
@@ -345,7 +345,7 @@ func (s *span) on(host string) spec.VXLAN {
 	return spec.VXLAN{ID: s.id, Local: here.Address.String(), Peers: spec.NewPeers(others), Key: here.Key}
 }
 
-// mtuWas gives the least MTU that a network has where it is joined already, if no more than another fits; that, if it is nowhere.
+// mtuWas returns the least MTU that a network has where it is joined already, if no more than another fits; that, if it is nowhere.
 func (j *joiner) mtuWas(name string, fits int) int {
 	for _, h := range j.hosts {
 		for i := range h.Networks {
@@ -357,7 +357,7 @@ func (j *joiner) mtuWas(name string, fits int) int {
 	return fits
 }
 
-// underlay gives the address by which other hosts reach a host, and how many bytes at a time its interface takes; 0: nobody knows.
+// underlay returns the address by which other hosts reach a host, and how many bytes at a time its interface takes; 0: nobody knows.
 func (j *joiner) underlay(n *site.Network, name string, hosts []string) (at netip.Addr, takes int, err error) {
 	h, _ := j.site.Host(name)
 	if h == nil {
@@ -391,7 +391,7 @@ func (j *joiner) underlay(n *site.Network, name string, hosts []string) (at neti
 		At("site.toml").Try("say by which of its addresses the other hosts reach it: underlay = … in [host.%s]", name)
 }
 
-// underlayWas gives the address by which others reach a host that does not answer, by what is on record of its nodes there; the zero Addr: there is none, or they disagree.
+// underlayWas returns the address by which others reach a host that does not answer, by what is on record of its nodes there; the zero Addr: there is none, or they disagree.
 func (j *joiner) underlayWas(name string) netip.Addr {
 	theirs := map[string]bool{}
 	for i := range j.site.Nodes {
@@ -415,7 +415,7 @@ func (j *joiner) underlayWas(name string) netip.Addr {
 	return only(found)
 }
 
-// only gives what alone is in a set, or the zero Addr.
+// only returns what alone is in a set, or the zero Addr.
 func only(found map[netip.Addr]bool) netip.Addr {
 	if len(found) != 1 {
 		return netip.Addr{}
@@ -423,7 +423,7 @@ func only(found map[netip.Addr]bool) netip.Addr {
 	return slices.Collect(maps.Keys(found))[0]
 }
 
-// beside gives the only address of a host on a subnet on which others are by what the site says; the zero Addr: there is none, or more than one.
+// beside returns the only address of a host on a subnet on which others are by what the site says; the zero Addr: there is none, or more than one.
 func (j *joiner) beside(has []address, name string, hosts []string) netip.Addr {
 	found := map[netip.Addr]bool{}
 	for _, other := range hosts {

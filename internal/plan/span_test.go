@@ -42,7 +42,7 @@ func spanning() (*site.Site, []observe.Host) {
 	return s, hosts
 }
 
-// made gives the networks that a plan makes, by host and name.
+// made returns the networks that a plan makes, by host and name.
 func made(t *testing.T, s *site.Site, hosts []observe.Host, goal Goal) map[string]spec.Network {
 	t.Helper()
 	p, err := Up(s, hosts, goal)

@@ -111,7 +111,7 @@ type Step struct {
 // A Move takes the links of a node from where they were to where they shall be.
 type Move struct{ Was, Is *spec.Node }
 
-// String gives the step on one line: "node receptor2: configure: role files changed".
+// String returns the step on one line: "node receptor2: configure: role files changed".
 func (s *Step) String() string {
 	return fmt.Sprintf("%s: %s: %s", s.Title(), s.Kind, s.Reason)
 }

@@ -46,12 +46,12 @@ func TestUnknownHost(t *testing.T) {
 	}
 }
 
-// bare gives a node with nothing on it; "" for a host: it is placed.
+// bare returns a node with nothing on it; "" for a host: it is placed.
 func bare(name, host string) site.Node {
 	return site.Node{Name: name, ID: len(name), Engine: "lxc", Image: "debian", Host: host}
 }
 
-// onTwo gives a site of nodes on two hosts, and how each is observed that is there.
+// onTwo returns a site of nodes on two hosts, and how each is observed that is there.
 func onTwo(t *testing.T, nodes ...site.Node) (s *site.Site, there func(name string) observe.Node) {
 	s = &site.Site{
 		Name: "s", Hosts: []site.Host{{Name: "sv1"}, {Name: "sv2", Address: "sv2"}}, Images: []site.Image{{Name: "debian", Suite: "bookworm"}},

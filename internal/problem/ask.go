@@ -32,7 +32,7 @@ func Is(err error, kind Kind) bool {
 	return false
 }
 
-// All gives the problems in an error, in their order: those of lists and of what errors.Join has joined, each once, without what is behind it as its cause.
+// All returns the problems in an error, in their order: those of lists and of what errors.Join has joined, each once, without what is behind it as its cause.
 // What is no problem becomes one. A Status is none: what there was to say of it has been said.
 func All(err error) []*Problem {
 	switch e := err.(type) { //nolint:errorlint // what wraps others is gone through below

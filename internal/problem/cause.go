@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OfWriting gives the kind of an error that was met in writing: Unable if there was no room, else Failed.
+// OfWriting returns the kind of an error that was met in writing: Unable if there was no room, else Failed.
 func OfWriting(err error) Kind {
 	if DiskFull(err) {
 		return Unable

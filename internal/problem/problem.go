@@ -44,7 +44,7 @@ type Problem struct {
 	Err   error  // the cause, if another error is behind it
 }
 
-// Error gives "where: what: cause (cure)", on as many lines as the cause has.
+// Error returns "where: what: cause (cure)", on as many lines as the cause has.
 func (p *Problem) Error() string {
 	var b strings.Builder
 	if p.Where != "" {
@@ -75,10 +75,10 @@ func New(kind Kind, format string, args ...any) *Problem {
 // At says where.
 func (p *Problem) At(where string) *Problem { p.Where = where; return p }
 
-// Because gives the cause.
+// Because returns the cause.
 func (p *Problem) Because(err error) *Problem { p.Err = err; return p }
 
-// Try gives the cure.
+// Try returns the cure.
 func (p *Problem) Try(format string, args ...any) *Problem {
 	p.Cure = fmt.Sprintf(format, args...)
 	return p
@@ -87,7 +87,7 @@ func (p *Problem) Try(format string, args ...any) *Problem {
 // A List is several problems found at once. The nil List is no problem.
 type List []*Problem
 
-// Error gives one problem a line.
+// Error returns one problem a line.
 func (l List) Error() string {
 	lines := make([]string, len(l))
 	for i, p := range l {
@@ -104,7 +104,7 @@ func (l List) OrNil() error {
 	return l
 }
 
-// Exit gives the exit status for an error: 0 for nil, 1 for an error that is no problem.
+// Exit returns the exit status for an error: 0 for nil, 1 for an error that is no problem.
 func Exit(err error) int {
 	if err == nil {
 		return 0

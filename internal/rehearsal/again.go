@@ -38,7 +38,7 @@ func RunRole() {
 	os.Exit(0)
 }
 
-// again gives this program in a role.
+// again returns this program in a role.
 func again(role string, args ...string) *exec.Cmd {
 	if !asked {
 		panic("package hosts: main, or TestMain, does not call RunRole")

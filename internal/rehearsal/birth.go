@@ -109,7 +109,7 @@ func (b birth) keysAndAccess() error {
 	return write(b.access(), 0o600)
 }
 
-// access gives the files by which hosts know one another.
+// access returns the files by which hosts know one another.
 func (b birth) access() map[string]string {
 	return map[string]string{
 		"/etc/ssh/ssh_host_ed25519_key": b.Keys.Hosts[b.Number].Private,

@@ -32,7 +32,7 @@ type hierarchy struct {
 	alone bool // it has all controllers
 }
 
-// hierarchies gives those of a machine: one of version 2, or several of version 1 and perhaps one of version 2 beside them.
+// hierarchies returns those of a machine: one of version 2, or several of version 1 and perhaps one of version 2 beside them.
 func hierarchies(top string) []hierarchy {
 	if tree.Exists(filepath.Join(top, "cgroup.controllers")) {
 		return []hierarchy{{top, true, true}}
@@ -59,7 +59,7 @@ func enter(group string) error {
 // A bound is a file of a group that bounds what it does to a disk, and what is written there.
 type bound struct{ file, text string }
 
-// bounds gives what bounds a group to so many bytes a second; 0: to nothing.
+// bounds returns what bounds a group to so many bytes a second; 0: to nothing.
 func bounds(top, group, device string, rate int64) []bound {
 	if v1 := filepath.Join(top, "blkio", group); tree.Exists(filepath.Join(top, "blkio")) {
 		text := fmt.Sprintf("%s %d", device, rate)

@@ -23,10 +23,10 @@ type Host struct {
 // At gives one of the hosts.
 func (h *Hosts) At(number int) Host { return Host{h, number} }
 
-// Name gives its host name, by which the others know it, too.
+// Name returns its host name, by which the others know it, too.
 func (h Host) Name() string { return h.of.places[h.number-1].Name }
 
-// Address gives its address on the switch.
+// Address returns its address on the switch.
 func (h Host) Address() string { return h.of.places[h.number-1].Addresses[0].Addr().String() }
 
 func (h Host) call(verb string, argument any) error {
@@ -39,7 +39,7 @@ func (h Host) call(verb string, argument any) error {
 // environment is that of commands on hosts.
 var environment = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C.UTF-8"}
 
-// Command gives a command that root runs there, not by SSH: it is for who looks on from outside, also while the host is cut off.
+// Command returns a command that root runs there, not by SSH: it is for who looks on from outside, also while the host is cut off.
 func (h Host) Command(args ...string) *exec.Cmd {
 	pid, err := h.Init()
 	if err != nil {
@@ -61,7 +61,7 @@ func (h Host) Run(ctx context.Context, c host.Command) error {
 	return host.Exec(ctx, "host "+h.Name(), append([]string{as.Path}, as.Args[1:]...), c, func(cmd *exec.Cmd) { cmd.Args, cmd.Env = as.Args, append(as.Env, c.Env...) })
 }
 
-// Init gives the first process of the host, as this machine numbers it: for who looks at its namespaces, also while it stands still.
+// Init returns the first process of the host, as this machine numbers it: for who looks at its namespaces, also while it stands still.
 func (h Host) Init() (pid int, err error) {
 	if err := h.of.calls.Call("Keeper.Init", h.number, &pid); err != nil {
 		return 0, fmt.Errorf("host %s: %w", h.Name(), err)

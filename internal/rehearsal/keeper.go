@@ -228,7 +228,7 @@ func (k *Keeper) Init(number int, pid *int) error {
 	return err
 }
 
-// running gives a host that runs.
+// running returns a host that runs.
 func (k *Keeper) running(number int) (machine, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -49,7 +49,7 @@ func newPair() (pair, error) {
 	return pair{string(pem.EncodeToMemory(block)), string(ssh.MarshalAuthorizedKey(key))}, nil
 }
 
-// known gives the keys of all hosts, by name and address.
+// known returns the keys of all hosts, by name and address.
 func (k keys) known(places []Place) string {
 	var b strings.Builder
 	for i, p := range places {

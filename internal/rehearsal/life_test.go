@@ -151,7 +151,7 @@ func TestKilled(t *testing.T) {
 	})
 }
 
-// some gives so many hosts.
+// some returns so many hosts.
 func some(count int, name string) Options {
 	o := Options{State: state(), Name: name}
 	for i := 1; i <= count; i++ {

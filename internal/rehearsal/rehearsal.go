@@ -45,7 +45,7 @@ type Place struct {
 	User      string         // who else than root comes in, and may do anything by sudo; "": nobody
 }
 
-// names gives all by which it is reached.
+// names returns all by which it is reached.
 func (p Place) names() []string {
 	all := append([]string{p.Name}, p.Aliases...)
 	for _, a := range p.Addresses {
@@ -108,7 +108,7 @@ func Start(o Options) (*Hosts, error) {
 	return h, nil
 }
 
-// Attach gives the hosts that some other process keeps up, by the keeper's socket.
+// Attach returns the hosts that some other process keeps up, by the keeper's socket.
 func Attach(socket string) (*Hosts, error) {
 	calls, err := rpc.Dial("unix", socket)
 	if err != nil {
@@ -138,13 +138,13 @@ func (h *Hosts) Close() error {
 	return h.Gone()
 }
 
-// Keeper gives the id of the process with which all of them go.
+// Keeper returns the id of the process with which all of them go.
 func (h *Hosts) Keeper() (pid int, err error) {
 	err = h.calls.Call("Keeper.Pid", 0, &pid)
 	return pid, err
 }
 
-// Places gives the hosts as they know one another.
+// Places returns the hosts as they know one another.
 func (h *Hosts) Places() []Place { return h.places }
 
 // The most hosts that there can be: each takes, while it is up, some 30 MiB.

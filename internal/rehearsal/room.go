@@ -115,7 +115,7 @@ func makeDisks(o Options, dir, at string) error {
 	return err
 }
 
-// deviceOf gives the number of a host's disk, in the kernel's words.
+// deviceOf returns the number of a host's disk, in the kernel's words.
 func deviceOf(number int) (string, error) {
 	var st unix.Stat_t
 	if err := unix.Stat(diskOf(number), &st); err != nil {

@@ -70,7 +70,7 @@ func Gaps(targets []Target, all []Seen, end time.Time) []Gap {
 	return gaps
 }
 
-// common gives the times at which somebody asked, and nobody who did had an answer.
+// common returns the times at which somebody asked, and nobody who did had an answer.
 func common(views []View) (all []Silence) {
 	type change struct {
 		at             time.Time

@@ -73,7 +73,7 @@ func (s set) gone() error {
 	})
 }
 
-// traces gives what is on this machine of some hosts: control groups with who is in them, a directory, disks.
+// traces returns what is on this machine of some hosts: control groups with who is in them, a directory, disks.
 func (s set) traces() []string {
 	var left []string
 	if tree.Exists(s.dir()) {

@@ -94,7 +94,7 @@ func (k *Keeper) cut() error {
 	return errors.Join(errs...)
 }
 
-// drops gives the rules by which the switch drops what goes the ways that are cut.
+// drops returns the rules by which the switch drops what goes the ways that are cut.
 func drops(cuts map[int]Way) string {
 	var b strings.Builder
 	b.WriteString("table bridge cuts\ndelete table bridge cuts\ntable bridge cuts {\n\tchain forward {\n\t\ttype filter hook forward priority 0;\n")

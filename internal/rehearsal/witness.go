@@ -122,7 +122,7 @@ func (w *Witness) note(address netip.Addr, now time.Time) {
 	a.last = now
 }
 
-// Views gives what the node has seen so far of those who ever answered.
+// Views returns what the node has seen so far of those who ever answered.
 func (w *Witness) Views() []View {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()

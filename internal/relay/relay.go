@@ -40,7 +40,7 @@ const maxConnections = 128
 // dialPatience is how long a place has to take a connection.
 const dialPatience = 30 * time.Second
 
-// New gives a relay to places, HOST:PORT, which listens nowhere yet.
+// New returns a relay to places, HOST:PORT, which listens nowhere yet.
 func New(places []string) *Relay {
 	r := &Relay{places: map[string]bool{}}
 	for _, p := range places {
@@ -49,7 +49,7 @@ func New(places []string) *Relay {
 	return r
 }
 
-// Place gives the place, HOST:PORT, that a URL of http or https names; "" for what leads nowhere.
+// Place returns the place, HOST:PORT, that a URL of http or https names; "" for what leads nowhere.
 func Place(u *url.URL) string {
 	port := u.Port()
 	if port == "" {
@@ -112,7 +112,7 @@ func (r *Relay) Close() {
 	}
 }
 
-// Refused gives the places that somebody wanted to reach and must not.
+// Refused returns the places that somebody wanted to reach and must not.
 func (r *Relay) Refused() []string {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()

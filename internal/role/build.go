@@ -58,7 +58,7 @@ func Build(ctx context.Context, in host.Runner, l *spec.Layer, install Installer
 // plainOwner reports whether a file can be laid down before packages make users.
 func plainOwner(owner string) bool { return owner == "" || owner == "root:root" || owner == "root" }
 
-// ofLayer gives the files of roles that a layer has and whose owners are wanted.
+// ofLayer returns the files of roles that a layer has and whose owners are wanted.
 func ofLayer(roles []*site.Role, wanted func(owner string) bool) []host.File {
 	var files []host.File
 	for _, r := range roles {

@@ -115,7 +115,7 @@ func (j *Job) put(ctx context.Context, r *spec.Duty, files []host.File) error {
 	return nil
 }
 
-// Files gives the rendered files of a role; one with the value of a secret in it stands on the host's tmpfs and is linked.
+// Files returns the rendered files of a role; one with the value of a secret in it stands on the host's tmpfs and is linked.
 func Files(r *spec.Duty) []host.File {
 	var all []host.File
 	for i := range r.Rendered {
@@ -129,7 +129,7 @@ func Files(r *spec.Duty) []host.File {
 	return all
 }
 
-// rolesOf gives the roles of a node, those that others need first.
+// rolesOf returns the roles of a node, those that others need first.
 func rolesOf(d *spec.Duties) []*site.Role {
 	all := make([]*site.Role, len(d.Roles))
 	for i := range d.Roles {

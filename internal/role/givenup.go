@@ -32,7 +32,7 @@ func (g *givenUp) Error() string {
 
 func (g *givenUp) Unwrap() error { return g.err }
 
-// behind gives the services that are behind the health checks of a role on a node: its own or, if it has none, those of the roles that it needs.
+// behind returns the services that are behind the health checks of a role on a node: its own or, if it has none, those of the roles that it needs.
 func behind(n *spec.Duties, r *spec.Duty) []string {
 	own := slices.Concat(r.Services, r.Active)
 	if len(own) > 0 {
@@ -46,7 +46,7 @@ func behind(n *spec.Duties, r *spec.Duty) []string {
 	return own
 }
 
-// failed gives the first of some services that will not be started again.
+// failed returns the first of some services that will not be started again.
 func failed(ctx context.Context, in host.Runner, sv *distro.Services, units []string) string {
 	if len(units) == 0 {
 		return ""
@@ -62,7 +62,7 @@ func failed(ctx context.Context, in host.Runner, sv *distro.Services, units []st
 	return ""
 }
 
-// lastWords gives the last lines that a service has printed, and what is said of its end.
+// lastWords returns the last lines that a service has printed, and what is said of its end.
 func lastWords(ctx context.Context, in host.Runner, sv *distro.Services, unit string) string {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

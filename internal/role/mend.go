@@ -68,7 +68,7 @@ func (j *Job) Mend(ctx context.Context, drift []observe.Drift) error {
 	return j.watch(ctx, tasks) // one that had ended may end again at once
 }
 
-// running gives the services of a role that run on the node now.
+// running returns the services of a role that run on the node now.
 func (j *Job) running(r *spec.Duty) []string {
 	if !j.Live {
 		return r.Services

@@ -59,7 +59,7 @@ func get(ctx context.Context, in host.Runner, n *spec.Duties, address string) er
 	return fmt.Errorf("%s: %s", what, short(string(text)))
 }
 
-// numeric gives the host of a URL as an address of the node. The host's resolver knows other names than the node's, and does not stand in the node's network.
+// numeric returns the host of a URL as an address of the node. The host's resolver knows other names than the node's, and does not stand in the node's network.
 func numeric(u *url.URL, n *spec.Duties) (string, error) {
 	port := u.Port()
 	if port == "" {
@@ -85,7 +85,7 @@ func numeric(u *url.URL, n *spec.Duties) (string, error) {
 // longest is how much is told of what an answer says.
 const longest = 500
 
-// short gives what an answer says as it can be shown on a line.
+// short returns what an answer says as it can be shown on a line.
 func short(text string) string {
 	if len(text) > longest {
 		text = text[:longest] + "…"

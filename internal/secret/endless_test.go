@@ -19,7 +19,7 @@ func (c *count) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// allocated gives how many bytes of memory something takes altogether, also what it gives back: the same each time, however busy the machine is.
+// allocated returns how many bytes of memory something takes altogether, also what it gives back: the same each time, however busy the machine is.
 func allocated(do func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

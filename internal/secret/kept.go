@@ -15,7 +15,7 @@ import (
 // Kept are the generated secrets of a site that are kept in a directory, each as a file that only root can read.
 type Kept struct{ Dir string }
 
-// Read gives a value. That there is none is fs.ErrNotExist.
+// Read returns a value. That there is none is fs.ErrNotExist.
 func (k Kept) Read(name string) (string, error) {
 	path, err := k.path(name)
 	if err != nil {
@@ -51,7 +51,7 @@ func (k Kept) path(name string) (string, error) {
 
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 
-// Random gives n characters, each of them equally likely.
+// Random returns n characters, each of them equally likely.
 func Random(n int) string {
 	const fair = 256 - 256%len(alphabet)
 	var b strings.Builder

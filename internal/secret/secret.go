@@ -30,12 +30,12 @@ type Keyring struct {
 	Find func(ctx context.Context, s *site.Secret) (string, error)
 }
 
-// NewKeyring gives the empty keyring of a site.
+// NewKeyring returns the empty keyring of a site.
 func NewKeyring(s *site.Site, dirs host.Dirs) *Keyring {
 	return &Keyring{sites: []*site.Site{s}, dirs: dirs, values: map[string]string{}}
 }
 
-// Value gives the value of a secret.
+// Value returns the value of a secret.
 func (k *Keyring) Value(ctx context.Context, name string) (string, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -56,7 +56,7 @@ func (k *Keyring) Value(ctx context.Context, name string) (string, error) {
 	return v, nil
 }
 
-// Known gives the values fetched so far, by name.
+// Known returns the values fetched so far, by name.
 func (k *Keyring) Known() map[string]string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -133,7 +133,7 @@ func (asker) Run(ctx context.Context, c host.Command) error {
 	return host.Exec(ctx, "host", c.Args, c, func(cmd *exec.Cmd) { cmd.Stdin = os.Stdin })
 }
 
-// generated gives a secret that was made once, at random, and is kept with the state of this machine.
+// generated returns a secret that was made once, at random, and is kept with the state of this machine.
 func (k *Keyring) generated(s *site.Secret) (string, error) {
 	kept := Kept{k.dirs.Secrets(k.sites[0].Key())}
 	value, err := kept.Read(s.Name)
@@ -169,7 +169,7 @@ func (k *Keyring) Redact(text string) string {
 	return strings.NewReplacer(pairs...).Replace(text)
 }
 
-// longest gives the length of the longest value that Redact looks for.
+// longest returns the length of the longest value that Redact looks for.
 func (k *Keyring) longest() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()

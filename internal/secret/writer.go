@@ -19,7 +19,7 @@ type Writer struct {
 // longestLine is how much of a line is passed on. It has to be held until it is whole, and what a node prints may never be.
 const longestLine = 1 << 20
 
-// NewWriter gives a Writer in front of to.
+// NewWriter returns a Writer in front of to.
 func (k *Keyring) NewWriter(to io.Writer) *Writer { return &Writer{keyring: k, to: to} }
 
 // Write keeps what does not end a line until the line is whole, so that no secret slips through in two halves.

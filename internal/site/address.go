@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// DeriveAddress gives the address that a node has on a network unless it says one itself: the network's base + id.
+// DeriveAddress returns the address that a node has on a network unless it says one itself: the network's base + id.
 // Ids that do not fit in the subnet start again at its first address. Where this gives the gateway's address, a
 // hash of the names is tried until it gives another. It depends on nothing but its arguments, so that a node
 // keeps its address whatever other nodes come and go; that two nodes get the same is for Check to find.
@@ -24,7 +24,7 @@ func DeriveAddress(site, node string, id int, n Network) netip.Addr {
 	return address
 }
 
-// Room gives the number of addresses that nodes and gateway of a subnet can have: all but the network's own and
+// Room returns the number of addresses that nodes and gateway of a subnet can have: all but the network's own and
 // the broadcast address. It is 0 for what is no IPv4 subnet.
 func Room(subnet netip.Prefix) int {
 	if !subnet.IsValid() || !subnet.Addr().Is4() || subnet.Bits() > 30 || subnet.Bits() < 1 {
@@ -33,12 +33,12 @@ func Room(subnet netip.Prefix) int {
 	return 1<<(32-subnet.Bits()) - 2
 }
 
-// Broadcast gives the last address of an IPv4 subnet.
+// Broadcast returns the last address of an IPv4 subnet.
 func Broadcast(subnet netip.Prefix) netip.Addr {
 	return AddressAfter(subnet.Masked().Addr(), Room(subnet)+1)
 }
 
-// AddressAfter gives the i-th IPv4 address after one, or the zero Addr if there is none.
+// AddressAfter returns the i-th IPv4 address after one, or the zero Addr if there is none.
 func AddressAfter(a netip.Addr, i int) netip.Addr {
 	if !a.Is4() {
 		return netip.Addr{}

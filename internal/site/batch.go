@@ -28,7 +28,7 @@ func ParseBatch(text string) (Batch, bool) {
 // Bounds reports whether it is a bound at all.
 func (b Batch) Bounds() bool { return b.Nodes > 0 || b.Percent > 0 && b.Percent < 100 }
 
-// Of gives how many of so many nodes a batch has at most; a share is rounded down, but to one at least.
+// Of returns how many of so many nodes a batch has at most; a share is rounded down, but to one at least.
 func (b Batch) Of(nodes int) int {
 	switch {
 	case !b.Bounds():

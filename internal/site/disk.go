@@ -48,7 +48,7 @@ var diskNames = []string{".qcow2", ".raw", ".img"}
 // IsDisk reports whether the image is that of a disk and not of a root file system.
 func (i *Image) IsDisk() bool { return slices.Contains(diskNames, strings.ToLower(path.Ext(i.Import))) }
 
-// Disk gives how virtual machines have the image; the zero Disk, if it is that of a root file system.
+// Disk returns how virtual machines have the image; the zero Disk, if it is that of a root file system.
 func (i *Image) Disk() Disk {
 	if !i.IsDisk() {
 		return Disk{}

@@ -82,7 +82,7 @@ func (m Manner) filled(by Manner) Manner {
 	}
 }
 
-// Drives gives the disks of a machine, each with all that holds for it: that of its root comes first, if it has one.
+// Drives returns the disks of a machine, each with all that holds for it: that of its root comes first, if it has one.
 func (v VM) Drives() (all []Drive) {
 	if v.Disk != "" {
 		all = append(all, Drive{Name: RootDisk, Disk: v.Disk, Size: v.Size})

@@ -11,7 +11,7 @@ import (
 
 // Identity survives re-creation: all of it follows from names, so a node that is made again is the same to its peers.
 
-// digest gives a hash of words that no other sequence of words has.
+// digest returns a hash of words that no other sequence of words has.
 func digest(words ...string) [32]byte {
 	return sha256.Sum256([]byte(strings.Join(words, "\x00")))
 }
@@ -29,7 +29,7 @@ func FullID(release, id int) int {
 	return release*digits + id
 }
 
-// ReleaseName gives the number of a release for people; 0 is that of none.
+// ReleaseName returns the number of a release for people; 0 is that of none.
 func ReleaseName(release int) string {
 	if release == 0 {
 		return "none"
@@ -47,14 +47,14 @@ func IsQuarantine(key, networks string) bool {
 	return ok && err == nil
 }
 
-// MAC gives the hardware address of a node on a network: locally administered, unicast (IEEE 802, bit 1 of the
+// MAC returns the hardware address of a node on a network: locally administered, unicast (IEEE 802, bit 1 of the
 // first octet set, bit 0 clear).
 func MAC(site, node, network string) string {
 	d := digest("mac", site, node, network)
 	return fmt.Sprintf("%02x:%02x:%02x:%02x:%02x:%02x", d[0]&0xfc|0x02, d[1], d[2], d[3], d[4], d[5])
 }
 
-// MachineID gives a node's machine-id(5): 32 hexadecimal digits in the form of a version 4 UUID.
+// MachineID returns a node's machine-id(5): 32 hexadecimal digits in the form of a version 4 UUID.
 func MachineID(site, node string) string {
 	d := digest("machine-id", site, node)
 	d[6] = d[6]&0x0f | 0x40
@@ -62,7 +62,7 @@ func MachineID(site, node string) string {
 	return hex.EncodeToString(d[:16])
 }
 
-// BridgeName gives the name of a network's bridge on a host. It is a digest, because an interface
+// BridgeName returns the name of a network's bridge on a host. It is a digest, because an interface
 // name has at most 15 characters (IFNAMSIZ) and two sites may both call a network "cam".
 //
 // That of a veth pair is digested as "cable.NAME", as it was called before: so the links that hosts have are found.
@@ -74,19 +74,19 @@ func BridgeName(site, network string) string {
 	return "orb" + hex.EncodeToString(d[:5])
 }
 
-// VethName gives the name of the host's end of the link that joins a node to a network.
+// VethName returns the name of the host's end of the link that joins a node to a network.
 func VethName(site, node, network string) string {
 	d := digest("veth", site, node, network)
 	return "orv" + hex.EncodeToString(d[:5])
 }
 
-// VXLANName gives the name of the device that joins a network's bridge on a host with those on others.
+// VXLANName returns the name of the device that joins a network's bridge on a host with those on others.
 func VXLANName(site, network string) string {
 	d := digest("vxlan", site, network)
 	return "orx" + hex.EncodeToString(d[:5])
 }
 
-// Inner gives the address that a host has within an encrypted network, where the others reach it at an address of its own: a unique local one of IPv6 (RFC 4193).
+// Inner returns the address that a host has within an encrypted network, where the others reach it at an address of its own: a unique local one of IPv6 (RFC 4193).
 func Inner(site, network string, at netip.Addr) netip.Addr {
 	net, host := digest("wireguard", site, network), digest("wireguard host", at.String())
 	a := [16]byte{0: 0xfd}
@@ -95,7 +95,7 @@ func Inner(site, network string, at netip.Addr) netip.Addr {
 	return netip.AddrFrom16(a)
 }
 
-// VNI gives the number by which hosts tell what is of a network from what is of others: 1 to 2^24-1 (RFC 7348). Those of two networks may happen to be
+// VNI returns the number by which hosts tell what is of a network from what is of others: 1 to 2^24-1 (RFC 7348). Those of two networks may happen to be
 // the same, which whoever makes the second one notices.
 func VNI(site, network string) int {
 	d := digest("vni", site, network)

@@ -12,7 +12,7 @@ const byContent = "sha256:"
 // ContentStamp makes a stamp of the digest of a file, in hexadecimal.
 func ContentStamp(digest string) string { return byContent + digest }
 
-// Content gives the digest of the file from which the image is imported; "": it is known by its path and its time of change, or is not imported.
+// Content returns the digest of the file from which the image is imported; "": it is known by its path and its time of change, or is not imported.
 func (i *Image) Content() string {
 	digest, ok := strings.CutPrefix(i.Stamp, byContent)
 	if b, err := hex.DecodeString(digest); !ok || err != nil || len(b) != 32 || strings.ToLower(digest) != digest {
@@ -21,7 +21,7 @@ func (i *Image) Content() string {
 	return digest
 }
 
-// File gives the file from which the image is imported; "": it is not.
+// File returns the file from which the image is imported; "": it is not.
 func (i *Image) File() string { return cmp.Or(i.From, i.Import) }
 
 // Recipe says what is imported, so that something else is another image.

@@ -82,7 +82,7 @@ func RoutedPrefix(site, network string) string {
 	return routedPrefix + short(digest("routed", site, network), 4)
 }
 
-// RoutedName gives the name of the host's end of the link that joins a node to a routed network. For key and network see RoutedPrefix;
+// RoutedName returns the name of the host's end of the link that joins a node to a routed network. For key and network see RoutedPrefix;
 // release is Site.Key or Quarantine, as for VethName.
 func RoutedName(key, release, node, network string) string {
 	return RoutedPrefix(key, network) + short(digest("routed", release, node, network), 7)
@@ -93,7 +93,7 @@ func IsRouted(name string) bool {
 	return strings.HasPrefix(name, routedPrefix) && len(name) == len(routedPrefix)+11
 }
 
-// short gives so many characters for a digest, each of which stands for five of its bits.
+// short returns so many characters for a digest, each of which stands for five of its bits.
 func short(d [sha256.Size]byte, n int) string {
 	return strings.ToLower(base32.StdEncoding.EncodeToString(d[:])[:n])
 }

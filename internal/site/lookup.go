@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Node gives a node by name.
+// Node returns a node by name.
 func (s *Site) Node(name string) (*Node, bool) {
 	return find(s.Nodes, name, func(n *Node) string { return n.Name })
 }
@@ -20,27 +20,27 @@ func (s *Site) ByName() map[string]*Node {
 	return nodes
 }
 
-// Role gives a role by name.
+// Role returns a role by name.
 func (s *Site) Role(name string) (*Role, bool) {
 	return find(s.Roles, name, func(r *Role) string { return r.Name })
 }
 
-// Network gives a network by name.
+// Network returns a network by name.
 func (s *Site) Network(name string) (*Network, bool) {
 	return find(s.Networks, name, func(n *Network) string { return n.Name })
 }
 
-// Image gives an image by name.
+// Image returns an image by name.
 func (s *Site) Image(name string) (*Image, bool) {
 	return find(s.Images, name, func(i *Image) string { return i.Name })
 }
 
-// Host gives a host by name.
+// Host returns a host by name.
 func (s *Site) Host(name string) (*Host, bool) {
 	return find(s.Hosts, name, func(h *Host) string { return h.Name })
 }
 
-// Volume gives a volume by name; one that is not declared is kept with the host's state.
+// Volume returns a volume by name; one that is not declared is kept with the host's state.
 func (s *Site) Volume(name string) Volume {
 	if v, ok := find(s.Volumes, name, func(v *Volume) string { return v.Name }); ok {
 		return *v
@@ -48,7 +48,7 @@ func (s *Site) Volume(name string) Volume {
 	return Volume{Name: name}
 }
 
-// Secret gives a secret by name.
+// Secret returns a secret by name.
 func (s *Site) Secret(name string) (*Secret, bool) {
 	return find(s.Secrets, name, func(x *Secret) string { return x.Name })
 }
@@ -62,11 +62,11 @@ func find[T any](list []T, name string, nameOf func(*T) string) (*T, bool) {
 	return nil, false
 }
 
-// RolesOf gives the roles of a node and all that they need, each after what it needs.
+// RolesOf returns the roles of a node and all that they need, each after what it needs.
 // Unknown names and cycles, which Check reports, are passed over.
 func (s *Site) RolesOf(n *Node) []*Role { return Closure(n.Roles, s.Role) }
 
-// FoundBy gives the roles by which others find a node: its own, and those in whose place its simulator is.
+// FoundBy returns the roles by which others find a node: its own, and those in whose place its simulator is.
 func (s *Site) FoundBy(n *Node) []*Role {
 	if len(n.StandsFor) == 0 {
 		return s.RolesOf(n)
@@ -74,7 +74,7 @@ func (s *Site) FoundBy(n *Node) []*Role {
 	return Closure(slices.Concat(n.Roles, n.StandsFor), s.Role)
 }
 
-// Closure gives roles and all that they need, as RolesOf, of those that can be looked up.
+// Closure returns roles and all that they need, as RolesOf, of those that can be looked up.
 func Closure(roles []string, lookUp func(name string) (*Role, bool)) []*Role {
 	var ordered []*Role
 	seen := map[string]bool{}
@@ -109,7 +109,7 @@ func (r *Role) LiveOnly() bool {
 	return len(r.Active) > 0 || slices.ContainsFunc(r.Steps, func(s Step) bool { return s.When == Active })
 }
 
-// ServicesOf gives the services of roles, those that run only on a live node among them.
+// ServicesOf returns the services of roles, those that run only on a live node among them.
 func ServicesOf(roles []*Role) []string {
 	var all []string
 	for _, r := range roles {
@@ -137,7 +137,7 @@ func (r *Role) rendersUnit() bool {
 	})
 }
 
-// unitFile gives the name of the file in which systemd finds a unit: that of an instance is the one of its template (systemd.unit(5)).
+// unitFile returns the name of the file in which systemd finds a unit: that of an instance is the one of its template (systemd.unit(5)).
 func unitFile(unit string) string {
 	if !strings.Contains(unit, ".") {
 		unit += ".service"

@@ -14,7 +14,7 @@ type Opening struct {
 	First, Last uint16
 }
 
-// String gives the opening as a site file says it.
+// String returns the opening as a site file says it.
 func (o Opening) String() string {
 	if o.First == o.Last {
 		return fmt.Sprintf("%s/%d", o.Proto, o.First)

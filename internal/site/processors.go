@@ -9,7 +9,7 @@ import (
 // maxProcessors is how many processors a machine has at most.
 const maxProcessors = 1024
 
-// Processors gives a list of processors, as in "8,0-2,3" (cpuset(7)), in the one form in which the kernel prints it: "0-3,8". Two lists
+// Processors returns a list of processors, as in "8,0-2,3" (cpuset(7)), in the one form in which the kernel prints it: "0-3,8". Two lists
 // mean the same if their forms are equal.
 func Processors(list string) (string, error) {
 	in, err := processorsIn(list)
@@ -19,7 +19,7 @@ func Processors(list string) (string, error) {
 	return in.String(), nil
 }
 
-// EachOf gives the processors of a list, in order; none, if it is no list.
+// EachOf returns the processors of a list, in order; none, if it is no list.
 func EachOf(list string) (all []int) {
 	in, err := processorsIn(list)
 	if err != nil {
@@ -33,7 +33,7 @@ func EachOf(list string) (all []int) {
 	return all
 }
 
-// Beyond gives those of a list of processors that another one has not; "" if it has all of them, or either is no list.
+// Beyond returns those of a list of processors that another one has not; "" if it has all of them, or either is no list.
 func Beyond(list, there string) string {
 	in, err := processorsIn(list)
 	has, err2 := processorsIn(there)

@@ -88,7 +88,7 @@ type Host struct {
 // Local reports whether the host is the machine on which Orrery runs.
 func (h Host) Local() bool { return h.Address == "" || h.Address == "local" }
 
-// Reached gives the address by which other hosts reach it, as far as the site says so; else the zero one.
+// Reached returns the address by which other hosts reach it, as far as the site says so; else the zero one.
 func (h Host) Reached() netip.Addr {
 	if h.Underlay.IsValid() {
 		return h.Underlay
@@ -200,7 +200,7 @@ const (
 // release 700 is 700101, as the containers of KAT-7 were numbered.
 func (n *Node) FullID() int { return FullID(n.Release, n.ID) }
 
-// Networks gives the names of the networks that the node is on, in order.
+// Networks returns the names of the networks that the node is on, in order.
 func (n *Node) Networks() []string {
 	names := make([]string, len(n.NICs))
 	for i, nic := range n.NICs {
@@ -338,7 +338,7 @@ type File struct {
 // Rendered reports whether the file differs from node to node and so is not part of the layer.
 func (f File) Rendered() bool { return f.Template != "" }
 
-// ModeFor gives the mode of the file. One that has the value of a secret in it is its owner's alone, unless the role says otherwise.
+// ModeFor returns the mode of the file. One that has the value of a secret in it is its owner's alone, unless the role says otherwise.
 func (f File) ModeFor(secret bool) uint32 {
 	if secret && f.Unsaid {
 		return 0o600

@@ -20,5 +20,5 @@ var XenTypes = []string{PVH, PV, HVM}
 // Vif is the network card that guests of Xen have.
 const Vif = "vif"
 
-// Kind gives the type of the guest.
+// Kind returns the type of the guest.
 func (x XenGuest) Kind() string { return cmp.Or(x.Type, PVH) }

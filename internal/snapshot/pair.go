@@ -27,7 +27,7 @@ func newPair(path string) (*pair, error) {
 	return &pair{path, former}, err
 }
 
-// inode gives the number of a directory; 0 if it is not there.
+// inode returns the number of a directory; 0 if it is not there.
 func inode(path string) (uint64, error) {
 	var s unix.Stat_t
 	if err := unix.Lstat(path, &s); err != nil && !errors.Is(err, unix.ENOENT) {
@@ -101,7 +101,7 @@ func removePairs(dirs host.Dirs, key string) error {
 	return nil
 }
 
-// Unfinished gives the snapshot whose restoring was cut short, and the nodes of it that were to be put back; "" if there is none.
+// Unfinished returns the snapshot whose restoring was cut short, and the nodes of it that were to be put back; "" if there is none.
 func Unfinished(dirs host.Dirs, key string) (id string, nodes []string, err error) {
 	r, err := readPairs(dirs, key)
 	return r.Snapshot, r.Nodes, err

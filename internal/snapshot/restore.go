@@ -74,7 +74,7 @@ func (s *Snapshot) MayPutBack(dirs host.Dirs, chosen map[string]bool) error {
 	return cutShort(dirs, s.Site, id, nodes)
 }
 
-// Chosen gives the nodes of a snapshot that are among those chosen (nil: all).
+// Chosen returns the nodes of a snapshot that are among those chosen (nil: all).
 func (s *Snapshot) Chosen(chosen map[string]bool) []Node {
 	return slices.DeleteFunc(slices.Clone(s.Nodes), func(n Node) bool { return chosen != nil && !chosen[n.Record.Name] })
 }

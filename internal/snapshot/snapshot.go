@@ -88,7 +88,7 @@ func absent(key, id string) error {
 	return problem.New(problem.Usage, "there is no snapshot %q of %s", id, key).Try("orrery snapshot ls lists them")
 }
 
-// List gives the snapshots of a site, the oldest first.
+// List returns the snapshots of a site, the oldest first.
 func List(dirs host.Dirs, key string) ([]*Snapshot, error) {
 	entries, err := os.ReadDir(dirs.Snapshots(key))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -112,7 +112,7 @@ func List(dirs host.Dirs, key string) ([]*Snapshot, error) {
 	return all, nil
 }
 
-// Layers gives the layers on which nodes stood in any snapshot of this host.
+// Layers returns the layers on which nodes stood in any snapshot of this host.
 func Layers(dirs host.Dirs) ([]string, error) {
 	sites, err := filepath.Glob(filepath.Dir(dirs.Snapshots("*")))
 	var digests []string

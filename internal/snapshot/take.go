@@ -124,7 +124,7 @@ func (o *Options) prepare(ctx context.Context, now time.Time) (*capture, error) 
 // NewID gives a snapshot a name by the time.
 func NewID(now time.Time) string { return now.UTC().Format("20060102-150405") }
 
-// freeID gives a name that no snapshot has.
+// freeID returns a name that no snapshot has.
 func freeID(dir, id string) string {
 	free := id
 	for n := 2; ; n++ {

@@ -38,7 +38,7 @@ func ready(dirs host.Dirs, key, id string) string {
 	return filepath.Join(dirs.Snapshots(key), "."+id+readySuffix)
 }
 
-// Ready gives the snapshots of which this host has a part that is ready.
+// Ready returns the snapshots of which this host has a part that is ready.
 func Ready(dirs host.Dirs, key string) (ids []string, err error) {
 	entries, err := os.ReadDir(dirs.Snapshots(key))
 	if errors.Is(err, fs.ErrNotExist) {

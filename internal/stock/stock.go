@@ -18,12 +18,12 @@ type Room struct {
 	nodes func(context.Context) ([]observe.Node, error)
 }
 
-// Of gives the store of a host that has these nodes, of all sites.
+// Of returns the store of a host that has these nodes, of all sites.
 func Of(dirs host.Dirs, nodes func(context.Context) ([]observe.Node, error)) Room {
 	return Room{dirs, nodes}
 }
 
-// List gives the layers in the store.
+// List returns the layers in the store.
 func (r Room) List(ctx context.Context) ([]image.Kept, error) {
 	infos, err := image.Open(r.dirs.State).List()
 	if err != nil {
@@ -57,7 +57,7 @@ func (r Room) RemoveUnused(ctx context.Context) ([]image.Info, error) {
 	return image.Open(r.dirs.State).GC(ctx, used)
 }
 
-// used gives the digests of the layers that nodes stand on, or stood on in a snapshot.
+// used returns the digests of the layers that nodes stand on, or stood on in a snapshot.
 func (r Room) used(ctx context.Context) (map[string]bool, error) {
 	used := map[string]bool{}
 	nodes, err := r.nodes(ctx)

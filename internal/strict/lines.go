@@ -42,7 +42,7 @@ func (c *counter) at(n *unstable.Node) int {
 	return c.line
 }
 
-// header gives the table that begins with a header.
+// header returns the table that begins with a header.
 func (c *counter) header(root *Node, e *unstable.Node) (*Node, *SyntaxError) {
 	current := root
 	for it := e.Key(); it.Next(); {

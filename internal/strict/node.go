@@ -27,7 +27,7 @@ type SyntaxError struct {
 	What string
 }
 
-// Error gives the reason.
+// Error returns the reason.
 func (e *SyntaxError) Error() string { return e.What }
 
 // Parse reads a file.
@@ -77,7 +77,7 @@ func (n *Node) fill(value any) {
 	}
 }
 
-// key gives the node of a key in a table, which is made if it is new.
+// key returns the node of a key in a table, which is made if it is new.
 func (n *Node) key(name string, line int) *Node {
 	child, ok := n.Keys[name]
 	if !ok {
@@ -91,7 +91,7 @@ func (n *Node) key(name string, line int) *Node {
 	return child
 }
 
-// At gives the node of a key, or the table itself if the key is not written.
+// At returns the node of a key, or the table itself if the key is not written.
 func (n *Node) At(key string) *Node {
 	if child := n.Keys[key]; child != nil {
 		return child
@@ -122,7 +122,7 @@ func (n *Node) Rename(from, to string) {
 	n.Order[slices.Index(n.Order, from)] = to
 }
 
-// Only gives a table with none but some keys.
+// Only returns a table with none but some keys.
 func (n *Node) Only(keys ...string) *Node {
 	part := &Node{Line: n.Line, Value: n.Value, Keys: map[string]*Node{}}
 	for _, key := range n.Order {
@@ -134,7 +134,7 @@ func (n *Node) Only(keys ...string) *Node {
 	return part
 }
 
-// Within gives all nodes that are within this one.
+// Within returns all nodes that are within this one.
 func (n *Node) Within() map[*Node]bool {
 	all := map[*Node]bool{}
 	n.within(all)

@@ -36,7 +36,7 @@ var forms = map[reflect.Type]reflect.Type{
 // units are the forms of numbers, by the tag unit:"…" of their field.
 var units = map[string]reflect.Type{"size": reflect.TypeFor[Size](), "mode": reflect.TypeFor[mode]()}
 
-// shapeOf gives the shape of a type, and of what is embedded in it.
+// shapeOf returns the shape of a type, and of what is embedded in it.
 func shapeOf(t reflect.Type) *shape {
 	s := &shape{fields: map[string]field{}}
 	s.add(t, nil)
@@ -81,7 +81,7 @@ func nearer(a, b []int) []int {
 	return b
 }
 
-// preset gives a default as it would be written.
+// preset returns a default as it would be written.
 func preset(f reflect.StructField, text string) any {
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil && f.Tag.Get("unit") != "mode" {
 		return n
@@ -120,7 +120,7 @@ func (d *Decoder) begin(s reflect.Value, at *Node) {
 	}
 }
 
-// of gives the field of a structure, in its form.
+// of returns the field of a structure, in its form.
 func (f field) of(s reflect.Value) reflect.Value {
 	value := s.FieldByIndex(f.index)
 	if f.form == nil {

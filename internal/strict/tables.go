@@ -16,7 +16,7 @@ type Named[T any] struct {
 	Value T
 }
 
-// Values gives the tables, those of structures with their names.
+// Values returns the tables, those of structures with their names.
 func (t Tables[T]) Values() []T {
 	var all []T
 	for _, one := range t {
@@ -25,7 +25,7 @@ func (t Tables[T]) Values() []T {
 	return all
 }
 
-// add gives where the table of that name is to be decoded into.
+// add returns where the table of that name is to be decoded into.
 func (t *Tables[T]) add(name string, at *Node) any {
 	*t = append(*t, Named[T]{Name: name, At: at})
 	return &(*t)[len(*t)-1].Value

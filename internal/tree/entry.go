@@ -40,7 +40,7 @@ func StatEntry(dir int, name string) (st unix.Stat_t, err error) {
 	return st, err
 }
 
-// ReadLink gives what a symbolic link in an open directory says.
+// ReadLink returns what a symbolic link in an open directory says.
 func ReadLink(dir int, name string) (string, error) {
 	b := make([]byte, unix.PathMax) // no link is longer
 	n, err := unix.Readlinkat(dir, name, b)

@@ -61,7 +61,7 @@ func (r *Root) Sub(name string) (*Root, error) {
 	return &Root{os.NewFile(uintptr(fd), r.at(name)), r.beyond}, nil
 }
 
-// Alone gives the tree without what is mounted in it: whoever can mount there does not decide on which file system is written. What is mounted
+// Alone returns the tree without what is mounted in it: whoever can mount there does not decide on which file system is written. What is mounted
 // is an error whose cause is ErrOutside.
 func (r *Root) Alone() (*Root, error) {
 	fd, err := unix.FcntlInt(r.dir.Fd(), unix.F_DUPFD_CLOEXEC, 0)
@@ -74,10 +74,10 @@ func (r *Root) Alone() (*Root, error) {
 // Close ends the use of a tree.
 func (r *Root) Close() error { return r.dir.Close() }
 
-// Name gives the path by which the tree was opened, for messages.
+// Name returns the path by which the tree was opened, for messages.
 func (r *Root) Name() string { return r.dir.Name() }
 
-// Fd gives the open directory, for calls that need one; it is valid until Close.
+// Fd returns the open directory, for calls that need one; it is valid until Close.
 func (r *Root) Fd() int { return int(r.dir.Fd()) }
 
 // Lstat tells of a path, of a link itself.
@@ -96,7 +96,7 @@ func (r *Root) stat(name string, flag int) (*unix.Stat_t, error) {
 	return st, r.wrong("stat", name, unix.Fstat(fd, st))
 }
 
-// Readlink gives what a symbolic link says.
+// Readlink returns what a symbolic link says.
 func (r *Root) Readlink(name string) (string, error) {
 	fd, err := r.open(name, unix.O_PATH|unix.O_NOFOLLOW)
 	if err != nil {
@@ -108,7 +108,7 @@ func (r *Root) Readlink(name string) (string, error) {
 	return string(b[:max(n, 0)]), r.wrong("readlink", name, err)
 }
 
-// Names gives what is in a directory, sorted; more than most is an error.
+// Names returns what is in a directory, sorted; more than most is an error.
 func (r *Root) Names(name string, most int) ([]string, error) {
 	fd, err := r.open(name, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {

@@ -104,7 +104,7 @@ func (w *walk) directory(e *Entry, depth int) error {
 	return w.Leave(e)
 }
 
-// list gives the names in a directory, unless they are too many.
+// list returns the names in a directory, unless they are too many.
 func (w *walk) list(e *Entry, depth int) ([]string, error) {
 	if w.full {
 		return nil, nil
@@ -204,7 +204,7 @@ func Standing(err error) error {
 	return err
 }
 
-// Shorten gives a path as it can be shown: of a bounded length, and without what a terminal obeys.
+// Shorten returns a path as it can be shown: of a bounded length, and without what a terminal obeys.
 func Shorten(name string) string {
 	const most = 200
 	if len(name) > most {

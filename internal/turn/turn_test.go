@@ -21,7 +21,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// served gives the near end of a connection, at whose far end turns are done.
+// served returns the near end of a connection, at whose far end turns are done.
 func served(t *testing.T, do func(io.ReadWriteCloser) error) (near net.Conn, ended chan error) {
 	near, far := net.Pipe()
 	ended = make(chan error, 1)

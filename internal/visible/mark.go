@@ -5,7 +5,7 @@ import (
 	"errors"
 )
 
-// Unmarked gives the text of a file without the mark (U+FEFF) with which some editors begin it to tell how it is encoded. Text that is encoded in another
+// Unmarked returns the text of a file without the mark (U+FEFF) with which some editors begin it to tell how it is encoded. Text that is encoded in another
 // way than as UTF-8 is an error.
 func Unmarked(text []byte) ([]byte, error) {
 	for _, other := range []struct{ mark, name string }{

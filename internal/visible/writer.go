@@ -13,7 +13,7 @@ type Writer struct {
 	begun []byte // a character of which the rest has not come yet
 }
 
-// NewWriter gives a writer that passes on to another.
+// NewWriter returns a writer that passes on to another.
 func NewWriter(to io.Writer) *Writer { return &Writer{to: to} }
 
 // Write passes on p. A character that is cut at the end of p waits for the rest of it.
@@ -38,13 +38,13 @@ func (w *Writer) Flush() error {
 	return err
 }
 
-// Raw gives what the writer passes on to, for sequences of our own. What has been written before comes before.
+// Raw returns what the writer passes on to, for sequences of our own. What has been written before comes before.
 func (w *Writer) Raw() io.Writer {
 	_ = w.Flush() // whoever writes next meets the same error
 	return w.to
 }
 
-// cut gives the length of a character at the end of p that is not whole.
+// cut returns the length of a character at the end of p that is not whole.
 func cut(p []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(p); n++ {
 		if b := p[len(p)-n:]; utf8.RuneStart(b[0]) {

@@ -23,7 +23,7 @@ type Adoption struct {
 	To     string
 }
 
-// Adoptions gives what a node is to take over from one that is called, or was called, otherwise: the volumes that are named, as VOLUME or as WAS=IS, or all
+// Adoptions returns what a node is to take over from one that is called, or was called, otherwise: the volumes that are named, as VOLUME or as WAS=IS, or all
 // that both have.
 func Adoptions(dirs host.Dirs, key, from string, heir *spec.Node, named []string) ([]Adoption, error) {
 	if from == "" || strings.ContainsAny(from, "/@") || strings.HasPrefix(from, ".") {

@@ -312,7 +312,7 @@ func attributes(path string) string {
 	return text
 }
 
-// places gives directories on several file systems: that of temporary files and, in integration tests, some that are made for it.
+// places returns directories on several file systems: that of temporary files and, in integration tests, some that are made for it.
 // They are mounted in a namespace of this test alone, so that nothing is left of them when it is killed.
 func places(t *testing.T) map[string]string {
 	t.Helper()

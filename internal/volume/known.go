@@ -44,7 +44,7 @@ func (s state) directory() bool { return s.mode&unix.S_IFMT == unix.S_IFDIR }
 // several reports whether a file has names besides this one.
 func (s state) several() bool { return s.links > 1 && !s.directory() }
 
-// path gives the names from the top down to a known.
+// path returns the names from the top down to a known.
 func (k *known) path() []string {
 	var names []string
 	for ; k.up != nil; k = k.up {

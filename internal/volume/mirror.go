@@ -139,7 +139,7 @@ func (m Mirror) rsync(ctx context.Context, more ...string) (string, error) {
 	return string(out), nil
 }
 
-// shut gives the directories that rsync is shut in: the volume, and a mirror on this host, where what nodes have written is, too.
+// shut returns the directories that rsync is shut in: the volume, and a mirror on this host, where what nodes have written is, too.
 func (m Mirror) shut() []shut {
 	dirs := []shut{{dir: m.From, readOnly: true}}
 	if _, err := os.Stat(m.To); err == nil && m.local() {

@@ -38,7 +38,7 @@ func ProvideCopy(ctx context.Context, dirs host.Dirs, key, node string, m spec.M
 	return made.(Made), err
 }
 
-// Live gives the mount of a volume itself, of which another may be a copy.
+// Live returns the mount of a volume itself, of which another may be a copy.
 func Live(m spec.Mount) spec.Mount {
 	m.Copy, m.Release = "", 0
 	return m

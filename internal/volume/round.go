@@ -75,7 +75,7 @@ func (r *round) visit(e *tree.Entry) error {
 	return r.file(e, k, is, same)
 }
 
-// in gives the directory that the round is in.
+// in returns the directory that the round is in.
 func (r *round) in() *frame { return r.stack[len(r.stack)-1] }
 
 // enter goes into a directory, which is made if it is not there.

@@ -41,7 +41,7 @@ func canSnapshot(from, dir string) bool {
 	return ok1 && ok2 && ok3 && here == there && inside == 0
 }
 
-// fileSystem gives the UUID of a file system of btrfs (struct btrfs_ioctl_fs_info_args of linux/btrfs.h).
+// fileSystem returns the UUID of a file system of btrfs (struct btrfs_ioctl_fs_info_args of linux/btrfs.h).
 func fileSystem(dir string) (uuid [16]byte, ok bool) {
 	var info struct {
 		maxID, devices uint64

@@ -8,7 +8,7 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Users gives those of some nodes that write into any of these directories: because it is that of a volume of theirs, or inside of one, or
+// Users returns those of some nodes that write into any of these directories: because it is that of a volume of theirs, or inside of one, or
 // around it.
 func Users(dirs host.Dirs, site string, nodes []*spec.Node, paths ...string) []*spec.Node {
 	var users []*spec.Node

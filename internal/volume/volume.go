@@ -18,7 +18,7 @@ import (
 // An Account gives numeric ids for the "user:group" of a node.
 type Account func(owner string) (uid, gid int, err error)
 
-// Path gives the directory of the host that holds a node's volume.
+// Path returns the directory of the host that holds a node's volume.
 func Path(dirs host.Dirs, site, node string, m spec.Mount) string {
 	var root string
 	if m.Copy != "" {
@@ -77,7 +77,7 @@ func provide(path, node string, m spec.Mount, account Account) error {
 	return os.Rename(fresh, path)
 }
 
-// List gives the volumes kept with the host's state for a site.
+// List returns the volumes kept with the host's state for a site.
 func List(dirs host.Dirs, site string) ([]observe.Volume, error) {
 	root := dirs.Volumes(site)
 	names, err := os.ReadDir(root)

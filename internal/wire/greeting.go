@@ -38,7 +38,7 @@ func (g greeting) line() []byte {
 	return []byte("\n" + strings.TrimRight(strings.Join([]string{magic, g.version, g.word, g.nonce, g.mark}, " "), " ") + "\n")
 }
 
-// read gives the greeting of a line, if it is one.
+// read returns the greeting of a line, if it is one.
 func read(line []byte) (g greeting, ok bool) {
 	if len(line) > mostGreeting || !bytes.HasPrefix(line, []byte(magic+" ")) {
 		return g, false
@@ -83,7 +83,7 @@ func greet(conn io.Writer, from *bufio.Reader) (session [mark]byte, err error) {
 	return session, errNoise
 }
 
-// session gives the mark of the session that a greeting begins.
+// session returns the mark of the session that a greeting begins.
 func (g greeting) session() (session [mark]byte, err error) {
 	if g.version != version {
 		return session, fmt.Errorf("%w: %s, and this program version %s", errVersion, shorten(g.version, 16), version)
@@ -126,7 +126,7 @@ func receive(conn io.Writer, from *bufio.Reader) (session [mark]byte, err error)
 	}
 }
 
-// heard gives a line, of a long one its beginning. It tells of noise as soon as there is some: what is left of a session has no ends of lines, and whoever is in it waits.
+// heard returns a line, of a long one its beginning. It tells of noise as soon as there is some: what is left of a session has no ends of lines, and whoever is in it waits.
 func heard(from *bufio.Reader, noise func() error) (line []byte, err error) {
 	for {
 		b, err := from.ReadByte()

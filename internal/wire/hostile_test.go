@@ -350,7 +350,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// sent gives what somebody may send who keeps to the protocol more or less: bytes, frames of yamux, frames of calls.
+// sent returns what somebody may send who keeps to the protocol more or less: bytes, frames of yamux, frames of calls.
 func sent() *rapid.Generator[[]byte] {
 	return rapid.OneOf(
 		rapid.SliceOfN(rapid.Byte(), 0, 300),

@@ -38,7 +38,7 @@ type records struct {
 	piece  []byte
 }
 
-// reader gives a reader for records and greetings, which has room for a whole one.
+// reader returns a reader for records and greetings, which has room for a whole one.
 func reader(conn io.Reader) *bufio.Reader { return bufio.NewReaderSize(conn, 4*mostRecord) }
 
 func (r *records) Read(p []byte) (int, error) {

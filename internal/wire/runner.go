@@ -17,7 +17,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// Runner gives the place at the far end under the name by which messages call it.
+// Runner returns the place at the far end under the name by which messages call it.
 func (c *Client) Runner(place string) host.Runner { return runner{c, place, nil} }
 
 // RunnerAt gives a place beyond the far end, which knows by where which is meant.

@@ -190,11 +190,11 @@ func (c *served) do(d *desk) {
 
 // Doors is a place from which one gets into others.
 type Doors interface {
-	// At gives the place that is meant by what the caller says.
+	// At returns the place that is meant by what the caller says.
 	At(where json.RawMessage) (host.Runner, error)
 }
 
-// at gives the place at which something is to be done.
+// at returns the place at which something is to be done.
 func (d *desk) at(where json.RawMessage) (host.Runner, error) {
 	if where == nil {
 		return d.place, nil

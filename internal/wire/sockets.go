@@ -20,7 +20,7 @@ const (
 	PortName = "orrery"
 )
 
-// Socket gives the name of the socket of a port on the host, below the directory of the machine.
+// Socket returns the name of the socket of a port on the host, below the directory of the machine.
 func Socket(port int) string { return fmt.Sprintf("agent%d.sock", port) }
 
 func lock(port int) string { return fmt.Sprintf("agent%d.lock", port) }

@@ -61,7 +61,7 @@ func Start(o Options) (*rehearsal.Hosts, error) {
 	return rehearsal.Start(all)
 }
 
-// Attach gives the hosts that some other process keeps up.
+// Attach returns the hosts that some other process keeps up.
 func Attach(name string) (*rehearsal.Hosts, error) {
 	return rehearsal.Attach(rehearsal.Socket(State(), name))
 }
@@ -72,5 +72,5 @@ func State() string { return filepath.Clean(need.State()) + "-hosts" }
 // NameOf says how a host is called by the others.
 func NameOf(host int) string { return "sv" + strconv.Itoa(host) }
 
-// AddressOf gives its address on the switch.
+// AddressOf returns its address on the switch.
 func AddressOf(host int) string { return "10.8.1." + strconv.Itoa(host) }

@@ -26,7 +26,7 @@ func SameIDs(t testing.TB) {
 // Asked reports whether integration tests shall run.
 func Asked() bool { return os.Getenv("ORRERY_INTEGRATION") == "1" && os.Geteuid() == 0 }
 
-// Times gives how often a test with random or large input tries: a few times in the quick run of `go test ./...`, the whole of it in make test.
+// Times returns how often a test with random or large input tries: a few times in the quick run of `go test ./...`, the whole of it in make test.
 func Times(few, whole int) int {
 	if Asked() {
 		return whole
@@ -34,7 +34,7 @@ func Times(few, whole int) int {
 	return few
 }
 
-// Kills gives how often a test kills what it has begun: enough to see what has broken in make test, and as often as it takes to find what nobody has thought of in make test-chaos.
+// Kills returns how often a test kills what it has begun: enough to see what has broken in make test, and as often as it takes to find what nobody has thought of in make test-chaos.
 func Kills(some, many int) int {
 	if os.Getenv("ORRERY_TEST_LONG") == "1" {
 		return many

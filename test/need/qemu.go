@@ -19,7 +19,7 @@ func NewQEMU(t testing.TB) {
 	t.Setenv("PATH", filepath.Join(at, "bin")+":"+os.Getenv("PATH"))
 }
 
-// top gives the top of the repository.
+// top returns the top of the repository.
 func top(t testing.TB) string {
 	t.Helper()
 	dir, err := os.Getwd()

@@ -34,7 +34,7 @@ func InMemory(m *testing.M) int {
 	return m.Run()
 }
 
-// inMemory gives an empty directory in memory, if there is such a place.
+// inMemory returns an empty directory in memory, if there is such a place.
 func inMemory() string {
 	below := ""
 	if _, err := os.Stat("/dev/shm"); err == nil {
@@ -50,7 +50,7 @@ func inMemory() string {
 	return dir
 }
 
-// Scratch gives an empty directory, which goes with the others when RandomSites ends.
+// Scratch returns an empty directory, which goes with the others when RandomSites ends.
 func Scratch() string {
 	dir, err := os.MkdirTemp(scratch, "")
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/creack/pty"
 )
 
-// OnScreen gives what a terminal is sent by some work. Where there are no terminals, it skips the test.
+// OnScreen returns what a terminal is sent by some work. Where there are no terminals, it skips the test.
 func OnScreen(t testing.TB, work func(terminal *os.File)) string {
 	t.Helper()
 	ours, theirs, err := pty.Open()

@@ -109,7 +109,7 @@ func one(n int, text string) error {
 // A spell is how long the parts of it took.
 type spell struct{ load, reach, observe, plan, cpu time.Duration }
 
-// String gives all of it, observing, planning and the time of processors in seconds.
+// String returns all of it, observing, planning and the time of processors in seconds.
 func (s spell) String() string {
 	return fmt.Sprintf(" %9.2f %9.2f %9.2f %9.2f", (s.load + s.reach + s.observe + s.plan).Seconds(), s.observe.Seconds(), s.plan.Seconds(), s.cpu.Seconds())
 }
@@ -150,14 +150,14 @@ type told struct{ control.Watcher }
 
 func (told) Tell(e control.Event) { fmt.Fprintln(os.Stderr, e.Text) }
 
-// processor gives the time of processors that this process has had.
+// processor returns the time of processors that this process has had.
 func processor() time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// peak gives the most memory that this process has had, in MiB.
+// peak returns the most memory that this process has had, in MiB.
 func peak() int {
 	text, _ := os.ReadFile("/proc/self/status")
 	for line := range strings.Lines(string(text)) {

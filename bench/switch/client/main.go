@@ -62,7 +62,7 @@ func (e *ear) begin() {
 	e.longest, e.before = 0, e.token
 }
 
-// gap gives the longest time without an answer since begin; one that lasts counts as far as it has come.
+// gap returns the longest time without an answer since begin; one that lasts counts as far as it has come.
 func (e *ear) gap() float64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -106,7 +106,7 @@ type key struct {
 	n    int
 }
 
-// read gives what was measured on which machine, the outages of each peer and size, and the sizes.
+// read returns what was measured on which machine, the outages of each peer and size, and the sizes.
 func read(in io.Reader) (machine string, rows map[key][]float64, sizes []int, err error) {
 	rows = map[key][]float64{}
 	for lines := bufio.NewScanner(in); lines.Scan(); {
@@ -130,7 +130,7 @@ func read(in io.Reader) (machine string, rows map[key][]float64, sizes []int, er
 	return machine, rows, sizes, nil
 }
 
-// at gives where a time is on the scale.
+// at returns where a time is on the scale.
 func at(seconds float64) float64 {
 	share := math.Log(min(max(seconds, least), most)/least) / math.Log(most/least)
 	return left + share*(wide-left-right-20)

@@ -36,7 +36,7 @@ func All(ctx context.Context, original *apply.Fleet, twin *site.Site, tell func(
 	})
 }
 
-// homesOf gives the hosts on which the data of nodes is.
+// homesOf returns the hosts on which the data of nodes is.
 func homesOf(ctx context.Context, f *apply.Fleet, s *site.Site) (func(n *site.Node) (string, error), error) {
 	if len(f.All)+len(f.Unknown) == 1 {
 		return func(*site.Node) (string, error) { return f.All[0].Name, nil }, nil
@@ -59,7 +59,7 @@ func homesOf(ctx context.Context, f *apply.Fleet, s *site.Site) (func(n *site.No
 	}, nil
 }
 
-// Shares gives what each host is to copy. Home gives the host that has the data of a node of the original; "": none has.
+// Shares returns what each host is to copy. Home gives the host that has the data of a node of the original; "": none has.
 func Shares(twin *site.Site, home func(n *site.Node) (string, error)) (map[string][]apply.Share, error) {
 	all := map[string][]apply.Share{}
 	ours, of := spec.NewMaker(twin), spec.NewMaker(twin.Original)
@@ -89,7 +89,7 @@ func Shares(twin *site.Site, home func(n *site.Node) (string, error)) (map[strin
 	return all, nil
 }
 
-// sharesOf gives the volumes that a node of a twin and that of the original both have.
+// sharesOf returns the volumes that a node of a twin and that of the original both have.
 func sharesOf(twin *spec.Maker, n *site.Node, of *spec.Maker, original *site.Node) (all []apply.Share, err error) {
 	ours, err := twin.Node(n)
 	if err != nil {

@@ -40,7 +40,7 @@ func Lay(dirs host.Dirs, key string, d apply.Directory, way io.ReadWriter) error
 	return os.Rename(from, to)
 }
 
-// placeOf gives where a volume is to be that comes from elsewhere: one that the twin has for itself, as its program has not filled all of them yet.
+// placeOf returns where a volume is to be that comes from elsewhere: one that the twin has for itself, as its program has not filled all of them yet.
 func placeOf(dirs host.Dirs, key string, d apply.Directory) (string, error) {
 	r, err := twins.Read(dirs, key)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"orrery/test/need"
 )
 
-// sharers gives a host on which two nodes run that share a volume, and one that does not.
+// sharers returns a host on which two nodes run that share a volume, and one that does not.
 func sharers(t *testing.T) (*Worker, *fake.Engine) {
 	t.Helper()
 	e := fake.New()

@@ -11,7 +11,7 @@ import (
 	"orrery/internal/volume"
 )
 
-// Adoptions gives what a node is to take over here from another.
+// Adoptions returns what a node is to take over here from another.
 func (h volumeHost) Adoptions(ctx context.Context, of apply.Heritage) ([]apply.Adoption, error) {
 	all, nodes, err := h.heritage(ctx, of)
 	if err != nil {
@@ -33,7 +33,7 @@ func (h volumeHost) heritage(ctx context.Context, of apply.Heritage) ([]volume.A
 	return all, nodes, err
 }
 
-// users gives the nodes that run and use what changes hands.
+// users returns the nodes that run and use what changes hands.
 func (h volumeHost) users(nodes []observe.Node, v volume.Adoption) (names []string) {
 	for i := range nodes {
 		n := &nodes[i]

@@ -33,7 +33,7 @@ func (h backupHost) Receive(ctx context.Context, way io.ReadWriter) error {
 	return ferry.Lay(ctx, h.quay(), way)
 }
 
-// part gives the part of a restore that this machine has; nil: it has none.
+// part returns the part of a restore that this machine has; nil: it has none.
 func (h backupHost) part() (*backup.Restore, error) {
 	return backup.Part(h.Dirs, image.Open(h.Dirs.State), h.Key)
 }

@@ -82,7 +82,7 @@ func sickness(n *observe.Node, at time.Time) *observe.Sickness {
 	return &observe.Sickness{At: at, Found: n.Drift[i].String(), Proven: n.ProvenAt}
 }
 
-// brief gives an error that may be in a node's own words as a part of a line.
+// brief returns an error that may be in a node's own words as a part of a line.
 func brief(err error) string { return problem.Short(visible.Line(err.Error()), 200) }
 
 // A look is what is to be looked for in one node.
@@ -149,7 +149,7 @@ func (l *look) allowance() time.Duration {
 	return askPatience + readPatience + role.Allowance(l.duties)
 }
 
-// all gives all that has drifted. What cannot be found out is an error, beside what has been found.
+// all returns all that has drifted. What cannot be found out is an error, beside what has been found.
 func (l *look) all(ctx context.Context) ([]observe.Drift, error) {
 	all, err := l.files(ctx)
 	in, sv := l.engine.Runner(engine.RefOf(&l.node.Node)), distro.Or(l.node.Distribution).Services

@@ -56,7 +56,7 @@ func (h stateHost) Forget(ctx context.Context) (left []string, err error) {
 	return left, tree.RemoveAll(helper)
 }
 
-// namesIn gives what is in a directory, which need not be there, but what is half made: its name begins with a dot.
+// namesIn returns what is in a directory, which need not be there, but what is half made: its name begins with a dot.
 func namesIn(dir string) (names []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -61,7 +61,7 @@ func (h runHost) ReadJournal(_ context.Context, runs int) (all []journal.Entry, 
 // Redact hides the values of secrets.
 func (h secretHost) Redact(text string) string { return h.Secrets.Redact(text) }
 
-// Runner gives the way into a running node.
+// Runner returns the way into a running node.
 func (h nodeHost) Runner(n *spec.Node) (host.Runner, error) {
 	e, err := h.engine(n)
 	if err != nil {
@@ -70,7 +70,7 @@ func (h nodeHost) Runner(n *spec.Node) (host.Runner, error) {
 	return e.Runner(engine.RefOf(n)), nil
 }
 
-// Console gives the serial console of a node.
+// Console returns the serial console of a node.
 func (h nodeHost) Console(n *spec.Node) (host.Console, error) {
 	e, err := h.engine(n)
 	if err != nil {
@@ -83,7 +83,7 @@ func (h nodeHost) Console(n *spec.Node) (host.Console, error) {
 		Try("orrery shell %s gives a terminal in it, and orrery logs %s shows what it logs", n.Name, n.Name)
 }
 
-// Screen gives the screen of a node.
+// Screen returns the screen of a node.
 func (h nodeHost) Screen(n *spec.Node) (host.Screen, error) {
 	e, err := h.engine(n)
 	if err != nil {

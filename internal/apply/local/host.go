@@ -17,7 +17,7 @@ import (
 	"orrery/internal/host"
 )
 
-// New gives the machine that runs Orrery, as the host that a site calls by a name.
+// New returns the machine that runs Orrery, as the host that a site calls by a name.
 func New(name, key string, dirs host.Dirs, engines map[string]engine.Engine, layers backends.Layers, secrets apply.Secrets) *Worker {
 	return NewWorker(Place{
 		Name: name, Key: key, Dirs: dirs, Engines: engines, Secrets: secrets,
@@ -30,5 +30,5 @@ func (h nodeHost) Log(_ context.Context, node string) (io.ReadCloser, error) {
 	return os.Open(filepath.Join(h.Dirs.Logs(h.Key), node+".log"))
 }
 
-// ByName gives the engines.
+// ByName returns the engines.
 func (p *Place) ByName() map[string]engine.Engine { return maps.Clone(p.Engines) }

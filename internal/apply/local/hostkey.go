@@ -14,7 +14,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// hostKey gives the public SSH host key of a node; the pair is made once, at random, and outlives the node. The public half follows from the
+// hostKey returns the public SSH host key of a node; the pair is made once, at random, and outlives the node. The public half follows from the
 // private one: where it is missing or another, it is written again.
 func (n *names) hostKey(node string) (string, error) {
 	n.keys.Lock() // the first nodes that are made want those of all

@@ -40,7 +40,7 @@ func (h layerHost) Receive(ctx context.Context, digest string, rw io.ReadWriter)
 	return h.Ground.Layers.Receive(ctx, digest, rw)
 }
 
-// Describe gives what is on record of layers in the host's store.
+// Describe returns what is on record of layers in the host's store.
 func (h layerHost) Describe(_ context.Context, layers []string) ([]image.Record, error) {
 	all := make([]image.Record, len(layers))
 	for i, digest := range layers {

@@ -61,7 +61,7 @@ func (l *life) replace(ctx context.Context, e engine.Engine, n *spec.Node) error
 	return keeper.Replace(ctx, n)
 }
 
-// keeperOf gives the engine of a node that is replaced. Of one that keeps nothing, no plan asks that.
+// keeperOf returns the engine of a node that is replaced. Of one that keeps nothing, no plan asks that.
 func keeperOf(e engine.Engine, n *spec.Node) (engine.Keeper, error) {
 	if keeper, able := e.(engine.Keeper); able {
 		return keeper, nil

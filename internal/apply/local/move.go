@@ -77,7 +77,7 @@ func (m *moves) sweep() error {
 	return err
 }
 
-// own gives the volumes of a node that are its own and kept with the state of this host, by the names under which they travel. In quarantine, these are copies; others, which it has in common with what is
+// own returns the volumes of a node that are its own and kept with the state of this host, by the names under which they travel. In quarantine, these are copies; others, which it has in common with what is
 // live of it, are not its own, and neither are its keys.
 func (m *moves) own(n *spec.Node) map[string]string {
 	all := map[string]string{}
@@ -93,7 +93,7 @@ func (m *moves) own(n *spec.Node) map[string]string {
 	return all
 }
 
-// keys gives where the SSH host keys of a node are, if they are its own; "": they are not.
+// keys returns where the SSH host keys of a node are, if they are its own; "": they are not.
 func (m *moves) keys(n *spec.Node) string {
 	if n.Staged {
 		return ""

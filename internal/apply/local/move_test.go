@@ -151,7 +151,7 @@ func (m *mover) seen() []observe.Host {
 	return all
 }
 
-// holder gives the host that has the machine, and wants that there is at most one.
+// holder returns the host that has the machine, and wants that there is at most one.
 func (m *mover) holder() (host int) {
 	m.Helper()
 	host = -1

@@ -19,7 +19,7 @@ type origin struct {
 
 func (p *Place) originFile() string { return filepath.Join(p.Dirs.Site(p.Key), "origin.json") }
 
-// origin gives the id of the site whose nodes are here; "": none is on record.
+// origin returns the id of the site whose nodes are here; "": none is on record.
 func (p *Place) origin() (string, error) {
 	is, err := host.ReadJSON[origin](p.originFile())
 	switch {
@@ -32,7 +32,7 @@ func (p *Place) origin() (string, error) {
 	return is.ID, nil
 }
 
-// WithOwner gives the nodes that are here, and whose they are.
+// WithOwner returns the nodes that are here, and whose they are.
 func (h nodeHost) WithOwner(ctx context.Context, look apply.Look) (there apply.Present, err error) {
 	if err := h.Ground.Claims.Elsewhere(h.Key); err != nil {
 		return there, err

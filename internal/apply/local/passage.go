@@ -94,7 +94,7 @@ func (h transferHost) takeNode(ctx context.Context, e *apply.NodeErrand, with ap
 	return apply.From(ctx, with, s.Peer, func(c net.Conn) error { return h.moves.take(s, c) })
 }
 
-// moving gives the step for which there is an errand.
+// moving returns the step for which there is an errand.
 func moving(e *apply.NodeErrand) (*plan.Step, error) {
 	s, err := plan.Decode(e.Step)
 	if err == nil && s.Kind != plan.CopyNode && s.Kind != plan.SendNode {

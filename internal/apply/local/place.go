@@ -32,7 +32,7 @@ type Place struct {
 	Guard func(nodes ...*spec.Node) (letGo func(), err error)
 }
 
-// engine gives the engine that a node wants.
+// engine returns the engine that a node wants.
 func (p *Place) engine(n *spec.Node) (engine.Engine, error) {
 	if e, ok := p.Engines[n.Engine]; ok {
 		return e, nil
@@ -40,7 +40,7 @@ func (p *Place) engine(n *spec.Node) (engine.Engine, error) {
 	return nil, problem.New(problem.Unable, "node %s wants the engine %q, which this host does not have", n.Name, n.Engine)
 }
 
-// recorded gives what the host has on record of a node.
+// recorded returns what the host has on record of a node.
 func (p *Place) recorded(n *spec.Node) (*nodedir.Record, error) {
 	r, err := p.Ground.Records.Read(n.Site, n.ID)
 	switch path := nodedir.Of(p.Dirs, n.Site, n.ID).Path(); {
@@ -52,7 +52,7 @@ func (p *Place) recorded(n *spec.Node) (*nodedir.Record, error) {
 	return r, nil
 }
 
-// trees gives the file trees of a node's layers, the topmost first.
+// trees returns the file trees of a node's layers, the topmost first.
 func (p *Place) trees(n *spec.Node) (trees []string) {
 	for _, digest := range n.Layers() {
 		trees = append(trees, p.Ground.Layers.Tree(digest))

@@ -94,7 +94,7 @@ func (w work) configure(ctx context.Context, tell *inventory.Names) error {
 	return w.mark(ctx, engine.Mark{Configured: true, Config: w.node.Config, Active: active})
 }
 
-// job gives what applies the roles of a node, and the log that it writes.
+// job returns what applies the roles of a node, and the log that it writes.
 func (w work) job() (*role.Job, io.Closer, error) {
 	log, err := w.log(w.node.Name)
 	if err != nil {
@@ -106,7 +106,7 @@ func (w work) job() (*role.Job, io.Closer, error) {
 	}, log, nil
 }
 
-// starts gives the services that start when a node boots from its layers.
+// starts returns the services that start when a node boots from its layers.
 func (w work) starts() []string {
 	if w.node.Layer == "" {
 		return nil

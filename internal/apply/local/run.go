@@ -62,7 +62,7 @@ func (r run) keep(id int, s role.Saved) error {
 	return r.write(filepath.Join(dir, fmt.Sprintf("%06d.json", len(there))), s)
 }
 
-// kept gives the files of a node as they were, what was kept last first; known is false if none were to be kept.
+// kept returns the files of a node as they were, what was kept last first; known is false if none were to be kept.
 func (r run) kept(id int) (all []role.Saved, known bool, err error) {
 	dir := filepath.Join(strconv.Itoa(id), "files")
 	there, err := os.ReadDir(filepath.Join(r.dir, dir))

@@ -6,7 +6,7 @@ import (
 	"orrery/internal/secret"
 )
 
-// Read gives the host's copy of a generated secret.
+// Read returns the host's copy of a generated secret.
 func (h secretHost) Read(_ context.Context, name string) (string, error) {
 	return h.kept().Read(name)
 }

@@ -10,7 +10,7 @@ import (
 	"orrery/internal/volume"
 )
 
-// List gives the parts of snapshots that the host has.
+// List returns the parts of snapshots that the host has.
 func (h snapshotHost) List(context.Context) (kept []*snapshot.Snapshot, ready []string, err error) {
 	if kept, err = snapshot.List(h.Dirs, h.Key); err != nil {
 		return nil, nil, err
@@ -19,7 +19,7 @@ func (h snapshotHost) List(context.Context) (kept []*snapshot.Snapshot, ready []
 	return kept, ready, err
 }
 
-// Size gives how large a part is.
+// Size returns how large a part is.
 func (h snapshotHost) Size(ctx context.Context, id string) (volume.Size, error) {
 	s, err := snapshot.Open(h.Dirs, h.Key, id)
 	if err != nil {
@@ -28,7 +28,7 @@ func (h snapshotHost) Size(ctx context.Context, id string) (volume.Size, error) 
 	return volume.SizeOf(ctx, s.Dir)
 }
 
-// Restoring gives the snapshot whose restoring was cut short.
+// Restoring returns the snapshot whose restoring was cut short.
 func (h snapshotHost) Restoring(context.Context) (id string, nodes []string, err error) {
 	return snapshot.Unfinished(h.Dirs, h.Key)
 }

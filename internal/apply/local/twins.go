@@ -14,7 +14,7 @@ import (
 	"orrery/internal/site/twin"
 )
 
-// List gives the records of all twins of which the host has something.
+// List returns the records of all twins of which the host has something.
 func (h twinHost) List(context.Context) ([]twin.Record, error) { return twins.All(h.Dirs), nil }
 
 // Save keeps the record of a twin, and lets what is here of it end when its time is over. Somebody waits for that before there is anything.

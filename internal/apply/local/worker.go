@@ -169,7 +169,7 @@ func (h stateHost) Observe(ctx context.Context, wanted []string) (seen observe.H
 	return seen, err
 }
 
-// tried gives what an engine can do that is asked for.
+// tried returns what an engine can do that is asked for.
 func tried(ctx context.Context, e engine.Engine) observe.Capabilities {
 	can := engine.Tried(ctx, e)
 	if of, has := e.(engine.Pooled); has {
@@ -178,7 +178,7 @@ func tried(ctx context.Context, e engine.Engine) observe.Capabilities {
 	return can
 }
 
-// List gives the nodes that are there, whatever runs them, by name: twice the same, if nothing has changed.
+// List returns the nodes that are there, whatever runs them, by name: twice the same, if nothing has changed.
 func (h nodeHost) List(ctx context.Context) (all []observe.Node, err error) {
 	for _, name := range slices.Sorted(maps.Keys(h.Engines)) {
 		e := h.Engines[name]
@@ -401,7 +401,7 @@ func (h runHost) DiscardUndo(ctx context.Context, done []*plan.Step) error {
 	return runOf(h.Dirs, h.Key).end()
 }
 
-// SkippedFiles gives what is not in the copies of volumes that were made, and why.
+// SkippedFiles returns what is not in the copies of volumes that were made, and why.
 func (h runHost) SkippedFiles(context.Context) ([]string, error) {
 	h.life.leaving.Lock()
 	defer h.life.leaving.Unlock()

@@ -18,7 +18,7 @@ type Cellar struct {
 	key  string
 }
 
-// Of gives that of a site.
+// Of returns that of a site.
 func Of(dirs host.Dirs, key string) Cellar { return Cellar{dirs, key} }
 
 // Describe tells of directories of volumes.

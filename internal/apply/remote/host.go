@@ -127,7 +127,7 @@ var sweepMethod = method[none, none]{
 	},
 }
 
-// PublicKey gives the key of the host.
+// PublicKey returns the key of the host.
 func (f stateHost) PublicKey(ctx context.Context) (key string, err error) {
 	return publicKeyMethod.call(ctx, f.far, none{})
 }
@@ -168,7 +168,7 @@ var markMethod = method[string, none]{
 	},
 }
 
-// Cordoned gives the mark on the host.
+// Cordoned returns the mark on the host.
 func (f stateHost) Cordoned(ctx context.Context) (mark *observe.Drain, err error) {
 	return drainedMethod.call(ctx, f.far, none{})
 }
@@ -206,7 +206,7 @@ var forgetMethod = method[none, []string]{
 	},
 }
 
-// List gives the nodes that are there.
+// List returns the nodes that are there.
 func (f nodeHost) List(ctx context.Context) ([]observe.Node, error) {
 	there, err := f.WithOwner(ctx, apply.Closely)
 	return there.Nodes, err
@@ -268,7 +268,7 @@ var probeMethod = method[probed, [][]observe.Drift]{
 	},
 }
 
-// Describe gives what is on record of layers in the store over there.
+// Describe returns what is on record of layers in the store over there.
 func (f layerHost) Describe(ctx context.Context, layers []string) (all []image.Record, err error) {
 	all, err = describeMethod.call(ctx, f.far, layers)
 	if err != nil {
@@ -379,7 +379,7 @@ var savePlanMethod = method[apply.UnattendedPlan, []string]{
 	},
 }
 
-// List gives the records of twins over there.
+// List returns the records of twins over there.
 func (f twinHost) List(ctx context.Context) (all []twin.Record, err error) {
 	return twinsMethod.call(ctx, f.far, none{})
 }

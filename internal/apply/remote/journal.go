@@ -13,7 +13,7 @@ import (
 	"orrery/internal/wire"
 )
 
-// ReadJournal gives what the journal has. It comes as lines, which are read as those of a file that anybody may have written.
+// ReadJournal returns what the journal has. It comes as lines, which are read as those of a file that anybody may have written.
 func (f runHost) ReadJournal(ctx context.Context, runs int) (all []journal.Entry, damaged []int, err error) {
 	l, err := entriesMethod.stream(ctx, f.far, runs)
 	if err != nil {

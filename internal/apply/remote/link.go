@@ -85,7 +85,7 @@ func (l *Link) Close() {
 // Parting says what is done first when a connection is closed that is well.
 func (l *Link) Parting(do func()) { l.part = do }
 
-// Inspect gives what the host has that nodes need.
+// Inspect returns what the host has that nodes need.
 func (l *Link) Inspect(ctx context.Context) (facts doctor.Facts, err error) {
 	return inspectMethod.ask(ctx, l, place{}, none{}, nil)
 }
@@ -214,7 +214,7 @@ func (l *Link) unlessLost(ctx context.Context, err error) error {
 	return err
 }
 
-// Host gives the host as a site with this key has it, which gets the values of secrets from here.
+// Host returns the host as a site with this key has it, which gets the values of secrets from here.
 func (l *Link) Host(key string, secrets apply.Secrets) apply.Host {
 	f := &far{Link: l, at: place{Host: l.name, Key: key}, secrets: secrets}
 	return apply.Host{

@@ -12,7 +12,7 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Runner gives the way into a node.
+// Runner returns the way into a node.
 func (f nodeHost) Runner(n *spec.Node) (host.Runner, error) {
 	at := f.at
 	at.Node = n

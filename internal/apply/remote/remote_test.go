@@ -211,7 +211,7 @@ id = 21
 roles = ["web"]
 `
 
-// load gives the site with nodes of the engine in memory.
+// load returns the site with nodes of the engine in memory.
 func (p *pair) load() *site.Site {
 	p.Helper()
 	dir := p.TempDir()

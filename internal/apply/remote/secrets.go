@@ -15,7 +15,7 @@ import (
 	"orrery/internal/wire"
 )
 
-// Read gives the host's copy of a generated secret. A host may say anything, and what it says comes to nodes of other hosts.
+// Read returns the host's copy of a generated secret. A host may say anything, and what it says comes to nodes of other hosts.
 func (f secretHost) Read(ctx context.Context, name string) (value string, err error) {
 	value, err = secretMethod.call(ctx, f.far, name)
 	if err != nil {
@@ -54,7 +54,7 @@ var keepSecretMethod = method[namedSecret, none]{
 	},
 }
 
-// give gives what a step refers to, and nothing else: a host is to know those secrets only that its nodes need.
+// give returns what a step refers to, and nothing else: a host is to know those secrets only that its nodes need.
 func (f *far) give(ctx context.Context, s *plan.Step, w *want) given {
 	var g given
 	var err error
@@ -84,7 +84,7 @@ func ours(err error) error {
 	return err
 }
 
-// needed gives the names of the secrets that roles need.
+// needed returns the names of the secrets that roles need.
 func needed(d *spec.Duties) map[string]bool {
 	all := map[string]bool{}
 	if d == nil {
@@ -112,7 +112,7 @@ type borrowed struct {
 	values map[string]string
 }
 
-// Value gives the value of a secret.
+// Value returns the value of a secret.
 func (b *borrowed) Value(ctx context.Context, name string) (string, error) {
 	b.mutex.Lock()
 	v, has := b.values[name]
@@ -134,7 +134,7 @@ func (b *borrowed) Value(ctx context.Context, name string) (string, error) {
 	return string(g.Value), nil
 }
 
-// Text gives a file that has secrets in it.
+// Text returns a file that has secrets in it.
 func (b *borrowed) Text(ctx context.Context, t spec.SecretText) ([]byte, error) {
 	g, err := ask(ctx, want{Text: &t})
 	if err != nil {

@@ -24,7 +24,7 @@ import (
 
 // A Machine is what a helper gives to others.
 type Machine interface {
-	// Host gives the machine as a site with this key has it, which calls it by this name.
+	// Host returns the machine as a site with this key has it, which calls it by this name.
 	Host(name, key string, secrets apply.Secrets) apply.Host
 	// Inspect looks what the machine has that nodes need.
 	Inspect() doctor.Facts
@@ -110,7 +110,7 @@ type lent struct {
 	secrets *borrowed
 }
 
-// of gives the host that is meant.
+// of returns the host that is meant.
 func (h *helper) of(p place) *lent {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
@@ -122,7 +122,7 @@ func (h *helper) of(p place) *lent {
 	return h.hosts[p]
 }
 
-// At gives the way into a node.
+// At returns the way into a node.
 func (h *helper) At(where json.RawMessage) (host.Runner, error) {
 	var p place
 	if err := jsonlimit.Unmarshal(where, &p); err != nil {

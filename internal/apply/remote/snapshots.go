@@ -44,7 +44,7 @@ const (
 	mostText      = 4096
 )
 
-// List gives the parts that the host has.
+// List returns the parts that the host has.
 func (f snapshotHost) List(ctx context.Context) ([]*snapshot.Snapshot, []string, error) {
 	has, err := snapshotsMethod.call(ctx, f.far, none{})
 	if err != nil {
@@ -105,7 +105,7 @@ func (f *far) fit(s *snapshot.Snapshot) error {
 // shown makes text that a host has written fit for a line.
 func shown(text string) string { return visible.Line(text[:min(len(text), mostText)]) }
 
-// Size gives how large a part is.
+// Size returns how large a part is.
 func (f snapshotHost) Size(ctx context.Context, id string) (size volume.Size, err error) {
 	return snapshotSizeMethod.call(ctx, f.far, id)
 }
@@ -117,7 +117,7 @@ var snapshotSizeMethod = method[string, volume.Size]{
 	},
 }
 
-// Restoring gives the snapshot whose restoring was cut short.
+// Restoring returns the snapshot whose restoring was cut short.
 func (f snapshotHost) Restoring(ctx context.Context) (string, []string, error) {
 	c, err := restoringMethod.call(ctx, f.far, none{})
 	if err == nil && (c.ID != "" && !snapshot.FitID(c.ID) || len(c.Nodes) > mostInOne) {

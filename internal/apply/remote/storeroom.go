@@ -7,7 +7,7 @@ import (
 	"orrery/internal/wire"
 )
 
-// List gives the layers over there.
+// List returns the layers over there.
 func (f layerHost) List(ctx context.Context) (all []image.Kept, err error) {
 	all, err = layersMethod.call(ctx, f.far, none{})
 	for i := range all {

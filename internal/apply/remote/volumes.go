@@ -151,7 +151,7 @@ type inheritance struct {
 	Fault *fault          `json:"fault,omitempty"`
 }
 
-// Adoptions gives what a node is to take over there.
+// Adoptions returns what a node is to take over there.
 func (f volumeHost) Adoptions(ctx context.Context, of apply.Heritage) (all []apply.Adoption, err error) {
 	all, err = adoptionsMethod.call(ctx, f.far, of)
 	for i := range all {

@@ -18,7 +18,7 @@ type Search struct {
 	Wanted map[vault.Digest]bool
 }
 
-// NewSearch gives what there is to be asked of a host, of what it gave to backups of a site.
+// NewSearch returns what there is to be asked of a host, of what it gave to backups of a site.
 func NewSearch(in *vault.Repository, key, host string, lost map[vault.Digest]bool) (*Search, error) {
 	s := &Search{Host: host, Trees: map[string][]vault.Entry{}, Wanted: map[vault.Digest]bool{}}
 	ids, err := in.Backups()
@@ -51,7 +51,7 @@ func NewSearch(in *vault.Repository, key, host string, lost map[vault.Digest]boo
 	return s, nil
 }
 
-// survey gives the entries of a tree of which nothing is lost, and whether something else is.
+// survey returns the entries of a tree of which nothing is lost, and whether something else is.
 func (s *Search) survey(from *vault.Pieces, t *vault.Tree, lost map[vault.Digest]bool) (whole []vault.Entry, some bool) {
 	lacks := func(pieces []vault.Digest) (some bool) {
 		for _, d := range pieces {

@@ -169,7 +169,7 @@ func (l *line) layNode(ctx context.Context, at Place, p *Parcel) error {
 	return problem.New(problem.Failed, "node %s is not on this host, so it cannot be replaced", p.Node).Try("orrery up %s makes it; then run the same command again", p.Node)
 }
 
-// SnapshotID gives the name of the snapshot that has what a node had.
+// SnapshotID returns the name of the snapshot that has what a node had.
 func (p *Parcel) SnapshotID() string { return p.Node + "-" + p.ID }
 
 // ready sees whether a part may be laid down, and whether it is.
@@ -223,7 +223,7 @@ func (c *coming) Each(t *vault.Tree, visit func(*vault.Entry) error) error {
 	}
 }
 
-// Get gives the next piece, which must be this one.
+// Get returns the next piece, which must be this one.
 func (c *coming) Get(d vault.Digest) ([]byte, error) {
 	kind, content, err := c.hear()
 	if err != nil {

@@ -86,7 +86,7 @@ func (l *line) tell(kind byte, value any) error {
 // errStrange: nobody says that.
 var errStrange = errors.New("this is no part of a backup")
 
-// hear gives the next message.
+// hear returns the next message.
 func (l *line) hear() (kind byte, content []byte, err error) {
 	kind, size, err := frame.ReadHead(l.from)
 	if err == nil && int64(size) > int64(mostIn(kind)) {

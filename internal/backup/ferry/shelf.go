@@ -131,7 +131,7 @@ func (s *Shelf) has(id, at, host string) bool {
 	return slices.ContainsFunc(s.books[id], func(p *part) bool { return p.to[at] == host })
 }
 
-// hosts gives those that get something of a snapshot.
+// hosts returns those that get something of a snapshot.
 func (s *Shelf) hosts(id string) []string {
 	all := map[string]bool{}
 	for _, p := range s.books[id] {
@@ -155,7 +155,7 @@ type Lot struct {
 	texts map[vault.Digest][]byte
 }
 
-// Of gives what a host gets.
+// Of returns what a host gets.
 func (s *Shelf) Of(host string) (*Lot, error) {
 	l := &Lot{Pieces: s.from, host: host, parts: map[string][]*part{}, files: map[string]*vault.Entry{}, texts: map[vault.Digest][]byte{}}
 	for _, id := range slices.Sorted(maps.Keys(s.books)) {
@@ -221,7 +221,7 @@ func (l *Lot) describe(name string, s *snapshot.Snapshot) error {
 	return nil
 }
 
-// Get gives the content of a piece.
+// Get returns the content of a piece.
 func (l *Lot) Get(d vault.Digest) ([]byte, error) {
 	if text, has := l.texts[d]; has {
 		return text, nil

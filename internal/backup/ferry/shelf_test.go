@@ -95,7 +95,7 @@ func (b *bound) shelf(homes map[string]string) (*Shelf, error) {
 	})
 }
 
-// gets gives what comes to a host of the snapshot.
+// gets returns what comes to a host of the snapshot.
 func (b *bound) gets(s *Shelf, host string) (paths []string, is *snapshot.Snapshot, err error) {
 	b.Helper()
 	l, err := s.Of(host)

@@ -38,7 +38,7 @@ type watched struct {
 	saw func(int64)
 }
 
-// Get gives the content of a piece.
+// Get returns the content of a piece.
 func (w watched) Get(d vault.Digest) ([]byte, error) {
 	content, err := w.Contents.Get(d)
 	w.saw(int64(len(content)))

@@ -280,7 +280,7 @@ func (t *Taking) check() error {
 	return nil
 }
 
-// former gives the name by which the host knows a tree of the last backup, if such ones go into this one.
+// former returns the name by which the host knows a tree of the last backup, if such ones go into this one.
 func (t *Taking) former(name string) (known string, wanted bool) {
 	switch kind, _, _ := strings.Cut(name, "/"); kind {
 	case vault.LayerTree:
@@ -291,7 +291,7 @@ func (t *Taking) former(name string) (known string, wanted bool) {
 	return name, true
 }
 
-// knownAs gives the name by which a host knows a tree that it gave: that of a snapshot has the host's own in it.
+// knownAs returns the name by which a host knows a tree that it gave: that of a snapshot has the host's own in it.
 func knownAs(name, host string) string {
 	if strings.HasPrefix(name, "snapshot/") {
 		return strings.TrimSuffix(name, "/"+host)
@@ -299,7 +299,7 @@ func knownAs(name, host string) string {
 	return name
 }
 
-// nodeOfKey gives the node of which a path has a host key.
+// nodeOfKey returns the node of which a path has a host key.
 func nodeOfKey(path string) (node string, is bool) {
 	rest, is := strings.CutPrefix(path, "keys/")
 	node, _, deeper := strings.Cut(rest, "/")

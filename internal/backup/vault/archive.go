@@ -197,7 +197,7 @@ func (a *Archive) block(name Digest) ([]byte, error) {
 	return stored, nil
 }
 
-// Backups gives the name of the one that there is.
+// Backups returns the name of the one that there is.
 func (a *Archive) Backups() ([]string, error) { return []string{a.id}, nil }
 
 // Manifest reads what the backup has in it.

@@ -49,7 +49,7 @@ func seal(room []byte, pieces []piece, content []byte) []byte {
 	return packing.EncodeAll(content, head)
 }
 
-// headSize gives the length of the part of a block that lists its pieces, from its first eight bytes.
+// headSize returns the length of the part of a block that lists its pieces, from its first eight bytes.
 func headSize(first []byte) (int, error) {
 	if len(first) < 8 || binary.LittleEndian.Uint32(first) != skippable {
 		return 0, errBlock
@@ -91,7 +91,7 @@ func sound(pieces []piece) error {
 	return nil
 }
 
-// contentOf gives the pieces of a block in a row.
+// contentOf returns the pieces of a block in a row.
 func contentOf(block []byte) ([]byte, error) {
 	pieces, err := piecesOf(block)
 	if err != nil {

@@ -13,7 +13,7 @@ func digestOf(b []byte) Digest { return sha256.Sum256(b) }
 
 func (d Digest) String() string { return hex.EncodeToString(d[:]) }
 
-// MarshalText gives 64 hexadecimal digits.
+// MarshalText returns 64 hexadecimal digits.
 func (d Digest) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
 // UnmarshalText reads them.

@@ -135,7 +135,7 @@ func (x *Extent) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Chunk gives the size of the piece of a file that begins at an offset, of a part that ends at another.
+// Chunk returns the size of the piece of a file that begins at an offset, of a part that ends at another.
 func Chunk(at, end int64) int64 { return min(PieceSize-at%PieceSize, end-at) }
 
 // TooMuch says why an entry is more than a list can be read with.

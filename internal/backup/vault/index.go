@@ -64,7 +64,7 @@ func (x *index) drop(block Digest) {
 	delete(x.blocks, block)
 }
 
-// of gives the pieces that are in a block, as far as it is known.
+// of returns the pieces that are in a block, as far as it is known.
 func (x *index) of(block Digest) []piece {
 	x.mu.RLock()
 	defer x.mu.RUnlock()

@@ -66,7 +66,7 @@ func blocksOf(from io.Reader) (map[Digest][]piece, error) {
 	}
 }
 
-// indexFiles gives the names of the index files.
+// indexFiles returns the names of the index files.
 func (r *Repository) indexFiles() ([]string, error) {
 	names, err := r.root.Names("index", MostNames)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -66,7 +66,7 @@ func (m *Manifest) Check() error {
 	return err
 }
 
-// hosts gives those of which something is in the backup.
+// hosts returns those of which something is in the backup.
 func (m *Manifest) hosts() (map[string]bool, error) {
 	if (len(m.Hosts) > 0) != (m.Format == FormatHosts) {
 		return nil, Illegal("format", strconv.Itoa(m.Format))
@@ -93,7 +93,7 @@ func Illegal(what, name string) error {
 
 const mostRelease = 9999
 
-// derived gives the name that a tree has by its kind and what it is of; not ok: there is no such thing.
+// derived returns the name that a tree has by its kind and what it is of; not ok: there is no such thing.
 func (t *Tree) derived() (name string, ok bool) {
 	switch t.Kind {
 	case SiteTree:
@@ -120,7 +120,7 @@ func (t *Tree) derived() (name string, ok bool) {
 	return "", false
 }
 
-// SnapshotName gives the name of the snapshot that a tree is of.
+// SnapshotName returns the name of the snapshot that a tree is of.
 func (t *Tree) SnapshotName() string {
 	name := strings.TrimPrefix(t.Name, "snapshot/")
 	if t.Host != "" {

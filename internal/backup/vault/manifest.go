@@ -85,7 +85,7 @@ func (t *Tree) Title() string {
 	return t.Name
 }
 
-// Tree gives a tree by name.
+// Tree returns a tree by name.
 func (m *Manifest) Tree(name string) (*Tree, bool) {
 	for i := range m.Trees {
 		if m.Trees[i].Name == name {
@@ -95,7 +95,7 @@ func (m *Manifest) Tree(name string) (*Tree, bool) {
 	return nil, false
 }
 
-// Missing gives the hosts that had a part of the site which is not in the backup.
+// Missing returns the hosts that had a part of the site which is not in the backup.
 func (m *Manifest) Missing() (names []string) {
 	for _, h := range m.Hosts {
 		if h.Missing {

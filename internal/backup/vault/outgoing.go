@@ -14,7 +14,7 @@ type Outgoing struct {
 
 var _ Vault = (*Outgoing)(nil)
 
-// NewOutgoing gives a vault that sends blocks, of which several may be sent at once.
+// NewOutgoing returns a vault that sends blocks, of which several may be sent at once.
 func NewOutgoing(send func(block []byte) error) *Outgoing {
 	return &Outgoing{send, newIndex()}
 }

@@ -90,7 +90,7 @@ func (p *Packer) Has(d Digest) bool {
 	return has && p.vault.Sound(block)
 }
 
-// Block gives the block of the vault that a piece is in.
+// Block returns the block of the vault that a piece is in.
 func (p *Packer) Block(d Digest) (Digest, bool) {
 	at, has := p.known.find(d)
 	return at.block, has

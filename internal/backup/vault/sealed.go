@@ -26,7 +26,7 @@ type Sealed struct {
 // Secrets are files, by path: secrets/NAME, keys/NODE/FILE.
 type Secrets map[string][]byte
 
-// Names gives their paths, sorted.
+// Names returns their paths, sorted.
 func (s Secrets) Names() []string { return slices.Sorted(maps.Keys(s)) }
 
 // Seal encrypts secrets for whoever is to read them.
@@ -54,7 +54,7 @@ func (s Secrets) Seal(to []age.Recipient) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Unseal gives secrets that were sealed, to whoever has a key of theirs.
+// Unseal returns secrets that were sealed, to whoever has a key of theirs.
 func Unseal(from io.Reader, with []age.Identity) (Secrets, error) {
 	plain, err := age.Decrypt(from, with...)
 	if err != nil {

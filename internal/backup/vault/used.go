@@ -9,7 +9,7 @@ import (
 	"orrery/internal/tree"
 )
 
-// usedBlocks gives the blocks of which a backup needs something. A piece that is missing is damage.
+// usedBlocks returns the blocks of which a backup needs something. A piece that is missing is damage.
 func usedBlocks(v Vault, m *Manifest) ([]Digest, error) {
 	used := map[Digest]bool{}
 	need := func(what string, all []Digest) error {

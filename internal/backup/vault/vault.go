@@ -16,7 +16,7 @@ const workers = 2
 type Vault interface {
 	// Where names it.
 	Where() string
-	// Backups gives the names of the backups in it, the oldest first.
+	// Backups returns the names of the backups in it, the oldest first.
 	Backups() ([]string, error)
 	// Manifest reads what a backup has in it.
 	Manifest(id string) (*Manifest, error)
@@ -52,7 +52,7 @@ func NewPieces(v Vault) *Pieces {
 	return &Pieces{vault: v, order: list.New(), open: map[Digest]*list.Element{}}
 }
 
-// Get gives the content of a piece, which is compared with its digest.
+// Get returns the content of a piece, which is compared with its digest.
 func (p *Pieces) Get(d Digest) ([]byte, error) {
 	at, ok := p.vault.has().find(d)
 	if !ok {
@@ -136,7 +136,7 @@ func (p *Pieces) Each(t *Tree, visit func(*Entry) error) error {
 	return stop
 }
 
-// Block gives the block in which a piece is.
+// Block returns the block in which a piece is.
 func (p *Pieces) Block(d Digest) (Digest, bool) {
 	at, has := p.vault.has().find(d)
 	return at.block, has

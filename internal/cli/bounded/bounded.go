@@ -20,12 +20,12 @@ type bound struct {
 // ample is far more than the largest site takes.
 var ample = bound{2 * time.Minute, 3 << 30}
 
-// Reading gives a verb that only reads a site directory, as one that ends.
+// Reading returns a verb that only reads a site directory, as one that ends.
 func Reading(run func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
 	return ample.around(run)
 }
 
-// around gives a verb that ends with an error when it takes more. It may have begun to print by then, and goes on until the program ends.
+// around returns a verb that ends with an error when it takes more. It may have begun to print by then, and goes on until the program ends.
 func (b bound) around(run func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {
 		done := make(chan error, 1)

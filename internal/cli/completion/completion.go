@@ -112,7 +112,7 @@ func Add(c *cobra.Command, a *control.Session) {
 	}
 }
 
-// offers gives the words for the next argument of a verb.
+// offers returns the words for the next argument of a verb.
 func offers(a *control.Session, c *cobra.Command, verb string, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	of := Places[verb]
 	if strings.Contains(a.Command, " -- ") { // cobra does not tell whether it was typed
@@ -154,7 +154,7 @@ func (a words) hosts() ([]string, cobra.ShellCompDirective) {
 	return hosts.Names(a.site()), noFiles
 }
 
-// site gives the site that is meant; an empty one if it cannot be read: completion never fails aloud.
+// site returns the site that is meant; an empty one if it cannot be read: completion never fails aloud.
 func (a words) site() *site.Site {
 	s, err := a.Session.Load()
 	if err != nil {
@@ -171,7 +171,7 @@ func (a words) nodes() ([]string, cobra.ShellCompDirective) {
 	return names, noFiles
 }
 
-// selectors gives the names of nodes, and what else nodes are selected by.
+// selectors returns the names of nodes, and what else nodes are selected by.
 func (a words) selectors() ([]string, cobra.ShellCompDirective) {
 	s := a.site()
 	some, _ := a.nodes()
@@ -200,7 +200,7 @@ func (a words) selectorsOrFiles() ([]string, cobra.ShellCompDirective) {
 	return some, orFiles
 }
 
-// units gives the services of the site's roles.
+// units returns the services of the site's roles.
 func (a words) units() ([]string, cobra.ShellCompDirective) {
 	var all []string
 	for _, r := range a.site().Roles {
@@ -233,7 +233,7 @@ func (a words) copied() ([]string, cobra.ShellCompDirective) {
 	return some, noFiles | goesOn
 }
 
-// pathsIn gives the paths in a node that begin so; directories end in a slash. A node that does not answer soon has none.
+// pathsIn returns the paths in a node that begin so; directories end in a slash. A node that does not answer soon has none.
 func (a words) pathsIn(name, begin string) []string {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
@@ -275,7 +275,7 @@ func isPlain(name string) bool {
 	})
 }
 
-// releases gives the releases that are declared, and those that are kept.
+// releases returns the releases that are declared, and those that are kept.
 func (a words) releases() ([]string, cobra.ShellCompDirective) {
 	s := a.site()
 	if s.Name == "" {
@@ -297,7 +297,7 @@ func (a words) releases() ([]string, cobra.ShellCompDirective) {
 	return some, noFiles
 }
 
-// twins gives the twins of the site that is meant, or of all if none is.
+// twins returns the twins of the site that is meant, or of all if none is.
 func (a words) twins() ([]string, cobra.ShellCompDirective) {
 	original := *a.Session
 	original.Twin = ""
@@ -311,7 +311,7 @@ func (a words) twins() ([]string, cobra.ShellCompDirective) {
 	return some, noFiles
 }
 
-// sites gives the names of the sites that are up; a directory will do, too.
+// sites returns the names of the sites that are up; a directory will do, too.
 func (a words) sites() ([]string, cobra.ShellCompDirective) {
 	var some []string
 	for _, m := range a.Session.Register().SitesUp() {
@@ -322,7 +322,7 @@ func (a words) sites() ([]string, cobra.ShellCompDirective) {
 	return some, orFiles
 }
 
-// known gives the names of the sites of which something is on this host.
+// known returns the names of the sites of which something is on this host.
 func (a words) known() []string {
 	var some []string
 	rows, _ := sites.All(context.Background(), a.Session)
@@ -349,12 +349,12 @@ func (a words) snapshots() ([]string, cobra.ShellCompDirective) {
 	return some, noFiles
 }
 
-// mirrored gives the volumes that have a mirror.
+// mirrored returns the volumes that have a mirror.
 func (a words) mirrored() ([]string, cobra.ShellCompDirective) {
 	return volumes.WithMirror(a.Session, a.site()), noFiles
 }
 
-// formers gives whose data is there of whom no node is declared.
+// formers returns whose data is there of whom no node is declared.
 func (a words) formers() ([]string, cobra.ShellCompDirective) {
 	return volumes.Formers(a.Session, a.site()), noFiles
 }

@@ -39,7 +39,7 @@ func (f Face) answer(result any, tell func()) error {
 	return nil
 }
 
-// Verbs gives those below `host`.
+// Verbs returns those below `host`.
 func (f Face) Verbs() []*cobra.Command {
 	return []*cobra.Command{f.add(), f.drain(), f.undrain(), f.remove()}
 }
@@ -188,7 +188,7 @@ func (f Face) undrain() *cobra.Command {
 	}
 }
 
-// Rebalance gives the verb of that name.
+// Rebalance returns the verb of that name.
 func (f Face) Rebalance() *cobra.Command {
 	dry := false
 	c := &cobra.Command{

@@ -11,7 +11,7 @@ import (
 	"orrery/internal/control/overdue"
 )
 
-// Inner gives the verbs that are begun by Orrery itself, and not by its users.
+// Inner returns the verbs that are begun by Orrery itself, and not by its users.
 func Inner(s *control.Session) []*cobra.Command { return []*cobra.Command{helper(s), keeper()} }
 
 // helper does on this machine what is asked from another. It is begun there, by ssh.

@@ -25,7 +25,7 @@ type Face struct {
 	Group    func(use, short string, verbs ...*cobra.Command) *cobra.Command // a verb that has only others below it
 }
 
-// Image gives the verb for layers.
+// Image returns the verb for layers.
 func (a Face) Image() *cobra.Command {
 	return a.Group("image", "Manage the base images and role layers on this host", a.build(), a.list(), a.gc(), a.verify())
 }
@@ -148,7 +148,7 @@ func (a Face) build() *cobra.Command {
 	return c
 }
 
-// Mirror gives the verb for packages.
+// Mirror returns the verb for packages.
 func (a Face) Mirror() *cobra.Command {
 	return a.Group("mirror", "Mirror the packages that the site needs, to build without the internet", a.pull())
 }

@@ -31,7 +31,7 @@ type verbs struct {
 // run is what a verb does.
 type run = func(c *cobra.Command, args []string) error
 
-// Verb gives the verb, with others below it that somebody makes so.
+// Verb returns the verb, with others below it that somebody makes so.
 func Verb(session *control.Session, in io.Reader, out, errs io.Writer) *cobra.Command {
 	v := &verbs{session, in, out, errs}
 	c := &cobra.Command{
@@ -185,7 +185,7 @@ func (v *verbs) show(gaps []rehearsal.Gap) error {
 	})
 }
 
-// Witness gives the verb by which a rehearsal lets nodes of a host look at others.
+// Witness returns the verb by which a rehearsal lets nodes of a host look at others.
 func Witness(session *control.Session, in io.Reader, out io.Writer) *cobra.Command {
 	v := &verbs{Session: session, in: in, out: out}
 	return &cobra.Command{

@@ -113,7 +113,7 @@ func Wanted(w io.Writer) bool {
 	return are
 }
 
-// Result gives where a verb writes its result as JSON.
+// Result returns where a verb writes its result as JSON.
 func Result(w io.Writer) io.Writer {
 	if r, ok := w.(*Reply); ok {
 		return r.result()

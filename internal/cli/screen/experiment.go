@@ -102,7 +102,7 @@ func (l *Experiment) Watched(share float64) {
 	fmt.Fprintf(l.w, "watching the host took %.2f %% of one processor\n", 100*share)
 }
 
-// roughly gives a duration as precisely as a guess is.
+// roughly returns a duration as precisely as a guess is.
 func roughly(d time.Duration) string {
 	switch {
 	case d < 90*time.Second:

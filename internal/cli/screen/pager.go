@@ -105,7 +105,7 @@ func (p *pager) move(key string) {
 	}
 }
 
-// show gives what a terminal of a height has room for. Where that is not all, the last line says so.
+// show returns what a terminal of a height has room for. Where that is not all, the last line says so.
 func (p *pager) show(height int) []string {
 	if len(p.lines) <= height || height < 3 {
 		p.top, p.page = 0, height
@@ -118,7 +118,7 @@ func (p *pager) show(height int) []string {
 	return append(shown, fmt.Sprintf("lines %d to %d of %d; arrows, PgUp and PgDn scroll, q quits", p.top+1, p.top+p.page, len(rest)))
 }
 
-// draw gives what a terminal is sent: each line in the place of what was there, and nothing beyond the last.
+// draw returns what a terminal is sent: each line in the place of what was there, and nothing beyond the last.
 func (p *pager) draw(width, height int) string {
 	var b strings.Builder
 	b.WriteString("\x1b[H")
@@ -132,7 +132,7 @@ func (p *pager) draw(width, height int) string {
 	return b.String()
 }
 
-// Cut gives as much of a text as a width holds; 0: all.
+// Cut returns as much of a text as a width holds; 0: all.
 func Cut(text string, width int) string {
 	if runes := []rune(text); width > 0 && len(runes) > width {
 		return string(runes[:width-1]) + "…"

@@ -8,7 +8,7 @@ import (
 	"orrery/internal/plan/orphan"
 )
 
-// PlanJSON gives a plan as programs are given it.
+// PlanJSON returns a plan as programs are given it.
 func PlanJSON(p *plan.Plan) any {
 	if p.Batches == nil {
 		p.Batches = [][]string{}

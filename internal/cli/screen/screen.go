@@ -15,7 +15,7 @@ import (
 	"orrery/internal/visible"
 )
 
-// Shown gives the way to a stream: on a terminal all that is written is shown as text, whatever a node, a file or an archive had to do with it.
+// Shown returns the way to a stream: on a terminal all that is written is shown as text, whatever a node, a file or an archive had to do with it.
 func Shown(stream io.Writer) io.Writer {
 	if host.IsTerminal(stream) {
 		return visible.NewWriter(stream)
@@ -23,7 +23,7 @@ func Shown(stream io.Writer) io.Writer {
 	return stream
 }
 
-// Unshown gives the stream itself, for what is made of our own words only, with sequences for the terminal in it.
+// Unshown returns the stream itself, for what is made of our own words only, with sequences for the terminal in it.
 func Unshown(w io.Writer) io.Writer {
 	if v, ok := w.(*visible.Writer); ok {
 		return v.Raw()
@@ -37,7 +37,7 @@ type Terminal interface {
 	Fd() uintptr
 }
 
-// Of gives the terminal behind a writer, if there is one that can move its cursor.
+// Of returns the terminal behind a writer, if there is one that can move its cursor.
 func Of(w io.Writer) (Terminal, bool) {
 	t, ok := Unshown(w).(Terminal)
 	return t, ok && host.IsTerminal(t) && os.Getenv("TERM") != "dumb"
@@ -70,7 +70,7 @@ func Flush(w io.Writer) {
 	}
 }
 
-// Width gives how many columns a terminal has; 0: it is none.
+// Width returns how many columns a terminal has; 0: it is none.
 func Width(w io.Writer) int {
 	if f, ok := Of(w); ok {
 		if width, _, err := term.GetSize(int(f.Fd())); err == nil {

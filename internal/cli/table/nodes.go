@@ -21,7 +21,7 @@ func Nodes(w io.Writer, rows []status.Node, usage bool, width int) error {
 	return err
 }
 
-// lines gives the table, and below it what there is to say of single nodes.
+// lines returns the table, and below it what there is to say of single nodes.
 func lines(rows []status.Node, usage bool, width int, now time.Time) []string {
 	all := columns(rows, usage, now)
 	cells := make([][]string, 1+len(rows))
@@ -40,7 +40,7 @@ func lines(rows []status.Node, usage bool, width int, now time.Time) []string {
 	return text
 }
 
-// remarks gives what there is to say of a node besides.
+// remarks returns what there is to say of a node besides.
 func remarks(r status.Node) []string {
 	var all []string
 	if r.Detail != "" {

@@ -14,7 +14,7 @@ import (
 
 var noon = time.Date(2026, 7, 30, 12, 0, 0, 0, time.UTC)
 
-// twelve gives the rows of a site of twelve nodes, of which two are sick.
+// twelve returns the rows of a site of twelve nodes, of which two are sick.
 func twelve() []status.Node {
 	var rows []status.Node
 	for n := range 12 {

@@ -34,7 +34,7 @@ func (h *heard) Tell(e control.Event)                                           
 func (h *heard) Add(bytes int64)                                                      { h.bytes += bytes }
 func (h *heard) Close()                                                               {}
 
-// told gives what was told, a line each.
+// told returns what was told, a line each.
 func (h *heard) told() string {
 	var all []string
 	for _, e := range h.events {
@@ -95,7 +95,7 @@ func (y *yard) take(t *testing.T) Backup {
 	return is
 }
 
-// blocks gives the files of the blocks that are kept.
+// blocks returns the files of the blocks that are kept.
 func (y *yard) blocks(t *testing.T) (all []string) {
 	t.Helper()
 	err := filepath.WalkDir(filepath.Join(y.at, "blocks"), func(path string, e fs.DirEntry, err error) error {

@@ -138,7 +138,7 @@ func (t *together) mergeLayers() {
 	}
 }
 
-// layers gives the layers of a backup that nodes stand on: what is known of them, and their trees as far as they are in it.
+// layers returns the layers of a backup that nodes stand on: what is known of them, and their trees as far as they are in it.
 func (r *restoring) layers(nodes []nodedir.Record) (records []image.Record, trees []vault.Tree) {
 	needs := map[string]bool{}
 	for i := range nodes {

@@ -29,7 +29,7 @@ type Backup struct {
 	Damaged []string  `json:"damaged,omitempty"` // blocks and manifests
 }
 
-// described gives what a manifest says of a backup.
+// described returns what a manifest says of a backup.
 func described(where, id string, m *vault.Manifest) Backup {
 	b := Backup{
 		ID: id, Where: where, Site: m.Key, Time: m.Time, Host: m.Host, Who: m.Who, Nodes: len(m.Nodes), Bytes: m.Bytes(),
@@ -55,7 +55,7 @@ func (b *Backup) found(r *backup.Report) {
 	}
 }
 
-// List gives the backups in a file or directory.
+// List returns the backups in a file or directory.
 func List(where string) ([]Backup, error) {
 	v, _, err := vault.Open(where)
 	if err != nil {

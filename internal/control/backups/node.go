@@ -78,7 +78,7 @@ func ReplaceNode(ctx context.Context, c *control.Session, where, node string) (*
 	return done, err
 }
 
-// hostOf gives the host that has a node that is live.
+// hostOf returns the host that has a node that is live.
 func hostOf(ctx context.Context, s *site.Site, f *apply.Fleet, name string) (*apply.Steered, error) {
 	seen, err := f.Observe(ctx)
 	if err != nil {
@@ -98,7 +98,7 @@ func hostOf(ctx context.Context, s *site.Site, f *apply.Fleet, name string) (*ap
 	return nil, problem.New(problem.Failed, "node %s is not there, so it cannot be replaced", name).Try("orrery up %s makes it; then run the same command again", name)
 }
 
-// ofNode gives what a backup has of one node: of volumes, those that were its own on the host on which it was. Its host gets nothing else.
+// ofNode returns what a backup has of one node: of volumes, those that were its own on the host on which it was. Its host gets nothing else.
 func ofNode(m *vault.Manifest, s *site.Site, name string) *vault.Manifest {
 	part := *m
 	part.Format, part.Hosts, part.Trees, part.Nodes, part.Secrets, part.Releases, part.Left, part.Layers = vault.Format, nil, nil, nil, nil, nil, nil, nil

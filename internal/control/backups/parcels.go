@@ -53,7 +53,7 @@ func (r *restoring) only() string {
 	return r.fleet.All[0].Name
 }
 
-// home gives the host to which a tree comes; "": to none.
+// home returns the host to which a tree comes; "": to none.
 func (r *restoring) home(t *vault.Tree) string {
 	if t.Node != "" {
 		return r.homes[t.Node]
@@ -75,7 +75,7 @@ func (r *restoring) home(t *vault.Tree) string {
 	return ""
 }
 
-// parcel gives what a host gets: of what is there, nothing but the parts of its nodes.
+// parcel returns what a host gets: of what is there, nothing but the parts of its nodes.
 func (r *restoring) parcel(h *apply.Steered, snapshots []vault.Tree) *ferry.Parcel {
 	m := *r.manifest
 	m.Key, m.Twin = r.key(), r.twin
@@ -130,7 +130,7 @@ func (r *restoring) astray() {
 	}
 }
 
-// outside gives the directories beyond the state of hosts that volumes come to.
+// outside returns the directories beyond the state of hosts that volumes come to.
 func (r *restoring) outside() (all []string) {
 	for i := range r.manifest.Trees {
 		if t := &r.manifest.Trees[i]; t.Kind == vault.VolumeTree && t.Path != "" && r.twin == "" {

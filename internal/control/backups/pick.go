@@ -46,7 +46,7 @@ func Pick(ctx context.Context, c *control.Session, where string, o PickOptions) 
 	return done, err
 }
 
-// pickFiles gives the paths at which files are now.
+// pickFiles returns the paths at which files are now.
 func pickFiles(ctx context.Context, p *backup.Pick, o PickOptions) (all []string, err error) {
 	dir := o.Dir
 	if dir == "" {
@@ -66,7 +66,7 @@ func pickFiles(ctx context.Context, p *backup.Pick, o PickOptions) (all []string
 	return all, nil
 }
 
-// pickNode gives the directory in which a node is now, and its volumes that are not in the backup.
+// pickNode returns the directory in which a node is now, and its volumes that are not in the backup.
 func pickNode(ctx context.Context, p *backup.Pick, o PickOptions) (paths, without []string, err error) {
 	dir := o.Dir
 	if dir == "" {

@@ -19,7 +19,7 @@ type Repaired struct {
 	Where string // the directory
 }
 
-// Damaged gives how many backups still lack something.
+// Damaged returns how many backups still lack something.
 func (r *Repaired) Damaged() int {
 	n := 0
 	for i := range r.Backups {

@@ -9,7 +9,7 @@ import (
 	"orrery/internal/phrase"
 )
 
-// shelve gives the snapshots of the backup as hosts get them: what is of a node comes to the host to which the node comes, if it was kept by the one that had the node when the backup was taken. What others say of
+// shelve returns the snapshots of the backup as hosts get them: what is of a node comes to the host to which the node comes, if it was kept by the one that had the node when the backup was taken. What others say of
 // a node that was not theirs any more, nobody puts back (decision 43).
 func (r *restoring) shelve(from *vault.Pieces) (*ferry.Shelf, error) {
 	m := *r.manifest

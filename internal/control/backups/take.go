@@ -70,7 +70,7 @@ func Take(ctx context.Context, c *control.Session, selectors []string, target st
 	return taken, nil
 }
 
-// chosen gives what a backup is of, and the hosts on which that is.
+// chosen returns what a backup is of, and the hosts on which that is.
 func chosen(ctx context.Context, c *control.Session, selectors []string, target string) (*backup.Set, *apply.Fleet, error) {
 	s, err := c.Load()
 	if err != nil {
@@ -87,7 +87,7 @@ func chosen(ctx context.Context, c *control.Session, selectors []string, target 
 	return set, f, err
 }
 
-// setIn gives what a backup is of, with what is here of that.
+// setIn returns what a backup is of, with what is here of that.
 func setIn(c *control.Session, s *site.Site, names map[string]bool, target string) (*backup.Set, error) {
 	if len(names) == len(s.Nodes) {
 		names = nil // it is the whole site, by whatever name

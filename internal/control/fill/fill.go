@@ -63,7 +63,7 @@ func here(ctx context.Context, program string, dirs host.Dirs, twin *site.Site) 
 	return nil
 }
 
-// volumes gives those of the nodes of a twin, in the order in which a program fills them.
+// volumes returns those of the nodes of a twin, in the order in which a program fills them.
 func volumes(twin *site.Site) (all []apply.Directory, err error) {
 	maker := spec.NewMaker(twin)
 	for i := range twin.Nodes {

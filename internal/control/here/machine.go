@@ -25,9 +25,9 @@ import (
 type Machine interface {
 	// Allowed returns an Unable problem if the caller may not change what is on the machine, nor see all of it.
 	Allowed() error
-	// Host gives the machine as a site with this key has it, which calls it by this name. What secrets steps refer to, it asks for.
+	// Host returns the machine as a site with this key has it, which calls it by this name. What secrets steps refer to, it asks for.
 	Host(name, key string, secrets apply.Secrets) apply.Host
-	// Reach gives the connection to another host of a site.
+	// Reach returns the connection to another host of a site.
 	Reach(ctx context.Context, h site.Host) (*remote.Link, error)
 	// Inspect looks what the machine has that nodes need.
 	Inspect() doctor.Facts
@@ -41,7 +41,7 @@ type Machine interface {
 	Guard(nodes ...*spec.Node) (letGo func(), err error)
 	// Later lets a command line of this program run later, whatever becomes of this process.
 	Later(ctx context.Context, l schedule.Job) error
-	// Waiting gives the command lines that are to run.
+	// Waiting returns the command lines that are to run.
 	Waiting() ([]schedule.Pending, error)
 	// Cancel takes back one that is to run, if it is there.
 	Cancel(name string) error
@@ -61,7 +61,7 @@ func (This) Allowed() error {
 	return problem.New(problem.Unable, "this needs root").Try("sudo orrery …")
 }
 
-// Host gives this machine with all its engines.
+// Host returns this machine with all its engines.
 func (m This) Host(name, key string, secrets apply.Secrets) apply.Host {
 	store := image.Open(m.Dirs.State)
 	w := local.New(name, key, m.Dirs, all.Engines(m.Dirs, store), store, secrets)
@@ -83,7 +83,7 @@ func (m This) Later(ctx context.Context, l schedule.Job) error {
 	return schedule.Run(l, m.Dirs)
 }
 
-// Waiting gives what systemd or a process is to run.
+// Waiting returns what systemd or a process is to run.
 func (m This) Waiting() ([]schedule.Pending, error) { return schedule.List(m.Dirs) }
 
 // Cancel ends the timer or process.

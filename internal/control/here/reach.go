@@ -34,7 +34,7 @@ func Keep(ctx context.Context, dir string) error { return kept.Keep(ctx, dir) }
 // arms are this program as it is for other hosts.
 var arms reach.Arms
 
-// Reach gives a connection to this program on another host: one that another run has left, else a new one, which the system's ssh makes. Whatever is well of it is left to the next run.
+// Reach returns a connection to this program on another host: one that another run has left, else a new one, which the system's ssh makes. Whatever is well of it is left to the next run.
 func (m This) Reach(ctx context.Context, h site.Host) (*remote.Link, error) {
 	shelf, err := kept.Open(m.Dirs)
 	if err != nil {

@@ -36,7 +36,7 @@ func (l *Links) Close() {
 	l.all = nil
 }
 
-// To gives the connection to a host, which is made if there is none.
+// To returns the connection to a host, which is made if there is none.
 func (l *Links) To(ctx context.Context, m here.Machine, h site.Host) (*remote.Link, error) {
 	l.mutex.Lock()
 	one, ok := l.all[h]
@@ -84,7 +84,7 @@ type Call struct {
 	Notice  func(format string, args ...any) // tells the caller of something at once
 }
 
-// Fleet gives the hosts that answer, with the releases that are live on them. Silent tells why others do not; of these, and of those that are left out, nothing is known.
+// Fleet returns the hosts that answer, with the releases that are live on them. Silent tells why others do not; of these, and of those that are left out, nothing is known.
 func (c *Call) Fleet(ctx context.Context) (f *apply.Fleet, silent, err error) {
 	if f, silent, err = c.Bare(ctx); f == nil || err != nil {
 		return nil, silent, err
@@ -129,7 +129,7 @@ func (c *Call) here() (*apply.Fleet, error) {
 	return f, nil
 }
 
-// Bare gives the hosts that answer, for what need not know which releases are live.
+// Bare returns the hosts that answer, for what need not know which releases are live.
 func (c *Call) Bare(ctx context.Context) (f *apply.Fleet, silent, err error) {
 	if c.alone() {
 		f, err = c.here()
@@ -168,7 +168,7 @@ func (c *Call) Bare(ctx context.Context) (f *apply.Fleet, silent, err error) {
 	return f, silent, nil
 }
 
-// links gives the connections to other hosts, by their places in the site.
+// links returns the connections to other hosts, by their places in the site.
 func (c *Call) links(ctx context.Context) (links []*remote.Link, silent error) {
 	links, errs := make([]*remote.Link, len(c.Site.Hosts)), make([]error, len(c.Site.Hosts))
 	var all sync.WaitGroup
@@ -250,7 +250,7 @@ func (c *Call) distinct(links []*remote.Link) error {
 	return nil
 }
 
-// same gives the host before one in the site that is the same machine; nil: there is none. What machine a host is that does not answer is not known.
+// same returns the host before one in the site that is the same machine; nil: there is none. What machine a host is that does not answer is not known.
 func (c *Call) same(machines []string, as int) *site.Host {
 	if i := slices.Index(machines, machines[as]); i < as && machines[as] != "" {
 		return &c.Site.Hosts[i]

@@ -32,7 +32,7 @@ func mayTravel(s *site.Site, without []string) error {
 	return nil
 }
 
-// Names gives the names of the hosts of a site.
+// Names returns the names of the hosts of a site.
 func Names(s *site.Site) []string {
 	var names []string
 	for _, h := range s.Hosts {

@@ -7,7 +7,7 @@ import (
 	"orrery/internal/volume"
 )
 
-// Directories gives those of the volumes of each node of a site, in its order, with what their mirrors are.
+// Directories returns those of the volumes of each node of a site, in its order, with what their mirrors are.
 func Directories(s *site.Site, mirrors []volume.Mirror) ([][]apply.Directory, error) {
 	by := map[[2]string]volume.Mirror{}
 	for _, m := range mirrors {

@@ -188,7 +188,7 @@ func (c *Call) Edition(ctx context.Context, f *apply.Fleet, number int, dir stri
 	return at, f.Editions().Fetch(ctx, number, at)
 }
 
-// Release gives the site as a release makes it that some host keeps, and that is the one in releases.lock.
+// Release returns the site as a release makes it that some host keeps, and that is the one in releases.lock.
 func (c *Call) Release(ctx context.Context, f *apply.Fleet, number int) (*site.Site, error) {
 	own := register.Register{Dirs: c.Dirs, Known: c.Known}
 	if c.alone() {

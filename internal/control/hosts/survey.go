@@ -70,7 +70,7 @@ func (c *Call) Check(ctx context.Context) []State {
 	return all
 }
 
-// Facts gives what a host has that nodes need.
+// Facts returns what a host has that nodes need.
 func (c *Call) Facts(ctx context.Context, name string) (doctor.Facts, error) {
 	h, ok := c.Site.Host(name)
 	if !ok {
@@ -91,7 +91,7 @@ func (c *Call) Outfit(ctx context.Context, h site.Host, engines []string, say fu
 	return l.Outfit(ctx, engines, say)
 }
 
-// Link gives the connection to a host that is another machine. Whoever calls is told if the host makes him wait, for it or along it.
+// Link returns the connection to a host that is another machine. Whoever calls is told if the host makes him wait, for it or along it.
 func (c *Call) Link(ctx context.Context, h site.Host) (*remote.Link, error) {
 	notice := func(text string) { c.Notice("%s", text) }
 	defer remote.Remind(h.Name, "login", notice)()

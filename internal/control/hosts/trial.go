@@ -34,7 +34,7 @@ func Failing(ctx context.Context, f *apply.Fleet) (why map[string]string, err er
 	return why, err
 }
 
-// FirstOf gives the name of the host that is the first of some.
+// FirstOf returns the name of the host that is the first of some.
 func FirstOf(why map[string]string) string { return slices.Sorted(maps.Keys(why))[0] }
 
 // MayConfirm refuses to confirm a release that has failed on some host.

@@ -26,14 +26,14 @@ type Twin struct {
 	apart error // they say different things of it
 }
 
-// As gives the call for something else of the same site: a twin, or the site of one.
+// As returns the call for something else of the same site: a twin, or the site of one.
 func (c *Call) As(s *site.Site) *Call {
 	b := *c
 	b.Site = s
 	return &b
 }
 
-// AllTwins gives the twins of the site of which hosts have something that answer, by name. Silent tells why others do not answer.
+// AllTwins returns the twins of the site of which hosts have something that answer, by name. Silent tells why others do not answer.
 func (c *Call) AllTwins(ctx context.Context) (all []*Twin, silent, err error) {
 	f, silent, err := c.Bare(ctx)
 	if err != nil {
@@ -185,7 +185,7 @@ func (c *Call) RecordTwin(ctx context.Context, r twin.Record) error {
 	}))
 }
 
-// TwinHosts gives the hosts of a twin, for what ends it.
+// TwinHosts returns the hosts of a twin, for what ends it.
 func (c *Call) TwinHosts(ctx context.Context, name string) (*site.Site, *apply.Fleet, error) {
 	s := c.twinSite(name)
 	f, silent, err := c.As(s).Bare(ctx)

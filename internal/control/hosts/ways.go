@@ -48,7 +48,7 @@ func (c *Call) tryWays(ctx context.Context, all []State) {
 	each.Wait()
 }
 
-// ways gives those between hosts that answer, and the connections to these.
+// ways returns those between hosts that answer, and the connections to these.
 func (c *Call) ways(ctx context.Context, all []State) (map[string]*remote.Link, []plan.Way, error) {
 	links, f := map[string]*remote.Link{}, &apply.Fleet{}
 	for i, h := range c.Site.Hosts {

@@ -18,7 +18,7 @@ func Bundles(c *control.Session) string { return filepath.Join(c.Dirs.State, bun
 
 const bundlesName = "lab"
 
-// Find gives the directory of a bundle, which may be named by its path or, if it is where bundles are, by its id.
+// Find returns the directory of a bundle, which may be named by its path or, if it is where bundles are, by its id.
 func Find(c *control.Session, name string) (string, error) {
 	if _, err := os.Stat(filepath.Join(name, bundle.HeadFile)); err == nil {
 		return name, nil

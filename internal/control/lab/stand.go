@@ -37,7 +37,7 @@ type stand struct {
 	sent  string // the directory of programs that were sent here for the run
 }
 
-// onHost gives an experiment as this host can have it.
+// onHost returns an experiment as this host can have it.
 func onHost(ctx context.Context, c *control.Session, e *experiment.Experiment) (*experiment.Experiment, error) {
 	f, err := c.Hosts(ctx, &site.Site{Name: setting.SiteName})
 	if err != nil {

@@ -47,7 +47,7 @@ func Build(ctx context.Context, c *control.Session, selectors []string) ([]*spec
 	return all, nil
 }
 
-// recipes gives the layers of the site as it is declared, as its releases make it, and as its twins are: bases before what stands on them.
+// recipes returns the layers of the site as it is declared, as its releases make it, and as its twins are: bases before what stands on them.
 func recipes(s *site.Site) ([]*spec.Layer, error) {
 	views := []*site.Site{s}
 	for _, r := range s.Releases {

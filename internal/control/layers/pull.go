@@ -81,7 +81,7 @@ func Pull(ctx context.Context, c *control.Session, o PullOptions) (*Pulled, erro
 	return pulled, nil
 }
 
-// mirrorAt gives the directory that is meant: the one that is named, else that of [mirror], else one with the state of this host.
+// mirrorAt returns the directory that is meant: the one that is named, else that of [mirror], else one with the state of this host.
 func mirrorAt(c *control.Session, s *site.Site, named string) (string, error) {
 	if named != "" {
 		return filepath.Abs(named)
@@ -96,7 +96,7 @@ func mirrorAt(c *control.Session, s *site.Site, named string) (string, error) {
 	return filepath.Join(c.Dirs.State, "mirror"), nil
 }
 
-// contents gives what is recorded of layers.
+// contents returns what is recorded of layers.
 func contents(store *image.Store, recipes []*spec.Layer) ([]*mirror.Layer, error) {
 	bases := map[string]*mirror.Layer{}
 	var all []*mirror.Layer

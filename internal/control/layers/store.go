@@ -31,7 +31,7 @@ type store struct {
 	apply.LayerHost
 }
 
-// stores gives those of some hosts of the site that is meant, as far as they answer; without names, that of this machine, which takes no site.
+// stores returns those of some hosts of the site that is meant, as far as they answer; without names, that of this machine, which takes no site.
 func stores(ctx context.Context, c *control.Session, names []string) (all []store, err error) {
 	if len(names) == 0 {
 		f, err := c.Bare(ctx, &site.Site{}) // it is about nodes of any
@@ -61,7 +61,7 @@ func stores(ctx context.Context, c *control.Session, names []string) (all []stor
 	return all, err
 }
 
-// List gives the layers in the stores of some hosts of the site, or of this machine. What hosts have that answer is given also if there is an error.
+// List returns the layers in the stores of some hosts of the site, or of this machine. What hosts have that answer is given also if there is an error.
 func List(ctx context.Context, c *control.Session, names ...string) ([]Row, error) {
 	all, err := stores(ctx, c, names)
 	var rows []Row

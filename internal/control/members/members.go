@@ -77,7 +77,7 @@ func MayCall(ctx context.Context, c *control.Session, verb string, flags, args [
 	return c.Member.May(call)
 }
 
-// recorded gives the site or twin that a member means, as root has put it on record, and whose the twin is. What is said is the name of a site or its directory.
+// recorded returns the site or twin that a member means, as root has put it on record, and whose the twin is. What is said is the name of a site or its directory.
 func recorded(c *control.Session, said string) (m register.Marker, owner string, err error) {
 	meant := func(name, dir string) bool {
 		return said == "" || said == name || pathOf(c, said) == dir
@@ -109,7 +109,7 @@ func recorded(c *control.Session, said string) (m register.Marker, owner string,
 	return m, "", problem.New(problem.Usage, "which site? %d are up on this host", len(found)).Try("use -C %s, for example", found[0].Site)
 }
 
-// pathOf gives the path that a caller means, by its letters only: it is compared, and never followed.
+// pathOf returns the path that a caller means, by its letters only: it is compared, and never followed.
 func pathOf(c *control.Session, said string) string {
 	if filepath.IsAbs(said) {
 		return filepath.Clean(said)

@@ -24,7 +24,7 @@ type Console struct {
 	Runs bool
 }
 
-// ConsoleOf gives the serial console of a node, whether it runs or not.
+// ConsoleOf returns the serial console of a node, whether it runs or not.
 func ConsoleOf(ctx context.Context, c *control.Session, s *site.Site, name string) (*Console, error) {
 	h, n, err := thereOf(ctx, c, s, name)
 	if err != nil {
@@ -37,7 +37,7 @@ func ConsoleOf(ctx context.Context, c *control.Session, s *site.Site, name strin
 	return &Console{of, name, n.Runs()}, nil
 }
 
-// thereOf gives a node that is there, for one who works at its console or screen as if it stood on his desk.
+// thereOf returns a node that is there, for one who works at its console or screen as if it stood on his desk.
 func thereOf(ctx context.Context, c *control.Session, s *site.Site, name string) (*apply.Steered, *observe.Node, error) {
 	if _, err := control.Declared(s, name); err != nil {
 		return nil, nil, err
@@ -71,7 +71,7 @@ func (c *Console) Take(ctx context.Context, by host.Holder) (io.ReadWriteCloser,
 	return c.Open(ctx, by)
 }
 
-// Last gives the last lines of what was printed on the console since the node was last started.
+// Last returns the last lines of what was printed on the console since the node was last started.
 func (c *Console) Last(lines int) (text string, err error) {
 	printed, err := c.Printed()
 	switch {

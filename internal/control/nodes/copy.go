@@ -43,7 +43,7 @@ func spotOf(s *site.Site, arg string) (spot, error) {
 	return spot{nodes: nodes, many: true, path: at}, err
 }
 
-// node gives the node that a spot is in, if it is to be in one of several; "": this host.
+// node returns the node that a spot is in, if it is to be in one of several; "": this host.
 func (p spot) node(one string) string {
 	switch {
 	case p.nodes == nil:
@@ -54,7 +54,7 @@ func (p spot) node(one string) string {
 	return p.nodes[0].Name
 }
 
-// in gives the place of a spot in one of its nodes.
+// in returns the place of a spot in one of its nodes.
 func (p spot) in(c *Crowd, one string) cargo.Place {
 	node := p.node(one)
 	if node == "" {
@@ -135,7 +135,7 @@ func (c *Copying) transfer(ctx context.Context, a, b string, from, to cargo.Plac
 
 func manySpots(all []spot) bool { return slices.ContainsFunc(all, func(p spot) bool { return p.many }) }
 
-// crowdOf gives the nodes with each of which something is to be done: those of the only selector or, if there is none, one.
+// crowdOf returns the nodes with each of which something is to be done: those of the only selector or, if there is none, one.
 func crowdOf(ctx context.Context, session *control.Session, s *site.Site, all []spot) (*Crowd, error) {
 	c := &Crowd{}
 	for i, p := range all {

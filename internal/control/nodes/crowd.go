@@ -27,7 +27,7 @@ type Crowd struct {
 	Timeout  time.Duration // for each; 0: none
 }
 
-// NewCrowd gives the nodes that selectors mean, to work with so many at once.
+// NewCrowd returns the nodes that selectors mean, to work with so many at once.
 func NewCrowd(ctx context.Context, c *control.Session, s *site.Site, selectors []string, parallel int) (*Crowd, error) {
 	chosen, err := selector.Select(s, selectors...)
 	if err != nil {
@@ -108,7 +108,7 @@ func (c *Crowd) Speak(ctx context.Context, show Speech, do func(ctx context.Cont
 	return endings, problem.New(problem.Interrupted, "interrupted").Try("the lines above say where it ended; run the same command again for the others")
 }
 
-// in gives the way into a node, which says so if there is none.
+// in returns the way into a node, which says so if there is none.
 func (c *Crowd) in(name string) host.Runner {
 	if in, ok := c.Runners[name]; ok {
 		return in

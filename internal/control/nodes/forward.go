@@ -61,7 +61,7 @@ type Way struct {
 	lookedFor time.Time
 }
 
-// WayTo gives the way to NODE:PORT.
+// WayTo returns the way to NODE:PORT.
 func WayTo(c *control.Session, s *site.Site, target string) (*Way, error) {
 	name, port, ok := strings.Cut(target, ":")
 	if !ok || !validPort(port) {
@@ -74,7 +74,7 @@ func WayTo(c *control.Session, s *site.Site, target string) (*Way, error) {
 	return &Way{Port: port, session: c, site: s, node: n}, nil
 }
 
-// In gives the runner of the node. It is looked for again now and then, because a switch puts another one in its place.
+// In returns the runner of the node. It is looked for again now and then, because a switch puts another one in its place.
 func (w *Way) In(ctx context.Context) (host.Runner, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

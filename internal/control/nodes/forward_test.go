@@ -28,7 +28,7 @@ func listener(t *testing.T) net.Listener {
 	return l
 }
 
-// relayed gives the address of a relay to what serve does with each connection, and what ends the relay.
+// relayed returns the address of a relay to what serve does with each connection, and what ends the relay.
 func relayed(t *testing.T, serve func(*net.TCPConn)) (address string, end func()) {
 	t.Helper()
 	far, near := listener(t), listener(t)

@@ -64,7 +64,7 @@ func (m *Moving) Revert(seen []observe.Host, failed *plan.Plan) (*plan.Plan, err
 	return plan.MoveBack(m.Site, seen, plan.Goal{Releases: m.Fleet.Views().Sites()}, failed)
 }
 
-// beside gives the releases of which nodes that move are in quarantine, also on their way.
+// beside returns the releases of which nodes that move are in quarantine, also on their way.
 func beside(seen []observe.Host, moves map[string]string) map[string]int {
 	all := map[string]int{}
 	see := func(n *observe.Node) {

@@ -15,7 +15,7 @@ import (
 	"orrery/internal/site"
 )
 
-// ScreenOf gives the screen of a node that runs.
+// ScreenOf returns the screen of a node that runs.
 func ScreenOf(ctx context.Context, c *control.Session, s *site.Site, name string) (host.Screen, error) {
 	h, n, err := thereOf(ctx, c, s, name)
 	if err != nil {

@@ -32,7 +32,7 @@ func Of(ctx context.Context, c *control.Session, s *site.Site, selectors []strin
 	return p, false, silent, err
 }
 
-// hostName gives the host of nodes that name none: the only one that there is.
+// hostName returns the host of nodes that name none: the only one that there is.
 func hostName(s *site.Site) string {
 	switch len(s.Hosts) {
 	case 0:
@@ -66,7 +66,7 @@ func see(ctx context.Context, c *control.Session, p *graph.Picture, selectors []
 	return r.Silent, nil
 }
 
-// placed gives a node as it is on a host; "-": nobody knows on which.
+// placed returns a node as it is on a host; "-": nobody knows on which.
 func placed(n *site.Node, host string) *site.Node {
 	on := *n
 	if on.Host = host; host == "-" {
@@ -75,7 +75,7 @@ func placed(n *site.Node, host string) *site.Node {
 	return &on
 }
 
-// lookOf gives how a node is, for a picture.
+// lookOf returns how a node is, for a picture.
 func lookOf(r status.Node) graph.Look {
 	switch {
 	case r.State == status.Absent:

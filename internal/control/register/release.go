@@ -36,7 +36,7 @@ func (r Register) releaseSite(key string, number int) string {
 	return filepath.Join(r.Dirs.Release(key, number), edition.Site)
 }
 
-// LoadRelease gives the site as a release makes it that was staged on this host: from the copy of the site directory that was taken
+// LoadRelease returns the site as a release makes it that was staged on this host: from the copy of the site directory that was taken
 // then, so that nothing changes under a release.
 func (r Register) LoadRelease(s *site.Site, number int) (*site.Site, error) {
 	if len(s.Nodes) > 0 && s.Nodes[0].Release == number { // a twin that was made of this release, or no release at all
@@ -58,7 +58,7 @@ func (r Register) LoadRelease(s *site.Site, number int) (*site.Site, error) {
 	return made, nil
 }
 
-// ReleaseOf gives the site as a release makes it, from an edition in a directory that stands for the site directory at home.
+// ReleaseOf returns the site as a release makes it, from an edition in a directory that stands for the site directory at home.
 func (r Register) ReleaseOf(s *site.Site, dir, home string, number int) (*site.Site, error) {
 	record, err := host.ReadJSON[ReleaseRecord](filepath.Join(dir, edition.Record))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -130,7 +130,7 @@ func (r Register) KeepRelease(s, staged *site.Site, number int, from, who string
 	return host.ReplaceParts(fresh, to, edition.Site, edition.Record) // the copies of volumes beside them stay
 }
 
-// contents gives the stamps of images that are known by what is in their files; nil: there are none.
+// contents returns the stamps of images that are known by what is in their files; nil: there are none.
 func contents(s *site.Site) (stamps map[string]string) {
 	for _, img := range s.Images {
 		if img.Content() == "" {

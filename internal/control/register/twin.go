@@ -25,7 +25,7 @@ func (r Register) ReadTwin(key string) (twin.Record, error) {
 	return twins.Read(r.Dirs, key)
 }
 
-// Twins gives all twins on this host, by key.
+// Twins returns all twins on this host, by key.
 func (r Register) Twins() []twin.Record { return twins.All(r.Dirs) }
 
 // NoTwin says that there is no such twin, and which there are. The site is "" if it is not known which.

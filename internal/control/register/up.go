@@ -42,7 +42,7 @@ func readMarker(path string) (m Marker, ok bool) {
 
 func (r Register) markerPath(key string) string { return filepath.Join(r.Dirs.Site(key), "up.json") }
 
-// SitesUp gives the sites that were brought up on this host and not taken down.
+// SitesUp returns the sites that were brought up on this host and not taken down.
 func (r Register) SitesUp() []Marker {
 	paths, _ := filepath.Glob(r.markerPath("*"))
 	var up []Marker
@@ -59,8 +59,8 @@ func (r Register) MarkUp(s *site.Site, dir string) error {
 	return host.WriteJSON(r.markerPath(s.Key()), 0o600, Marker{Site: s.Name, Twin: s.Twin, Dir: dir, Production: &s.Production})
 }
 
-// Marker gives the marker of a site that is up.
+// Marker returns the marker of a site that is up.
 func (r Register) Marker(key string) (m Marker, up bool) { return readMarker(r.markerPath(key)) }
 
-// FormerMarker gives the marker of a site that was taken down.
+// FormerMarker returns the marker of a site that was taken down.
 func (r Register) FormerMarker(key string) (m Marker, ok bool) { return readMarker(r.formerPath(key)) }

@@ -20,7 +20,7 @@ const Control = "control"
 // apart is where hosts are whose site does not say it by number: a network for benchmarks, which is nowhere else (RFC 2544).
 var apart = netip.MustParsePrefix("198.18.0.0/24")
 
-// Places gives the hosts of a site at the addresses that it gives them, and the number of the one from which it is steered: that which is local, or else one more.
+// Places returns the hosts of a site at the addresses that it gives them, and the number of the one from which it is steered: that which is local, or else one more.
 func Places(s *site.Site) (all []rehearsal.Place, steering int, err error) {
 	if len(s.Hosts) == 0 {
 		return nil, 0, problem.New(problem.Usage, "the site names no hosts, so there is nothing to rehearse").At("site.toml").Try(`declare them: [host.sv1] address = "ops@10.8.1.1"`)
@@ -57,10 +57,10 @@ func Places(s *site.Site) (all []rehearsal.Place, steering int, err error) {
 	return all, steering, number(all)
 }
 
-// around gives the subnet on which a host has an address.
+// around returns the subnet on which a host has an address.
 func around(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()-8) }
 
-// free gives a name that no host has.
+// free returns a name that no host has.
 func free(all []rehearsal.Place, name string) string {
 	for slices.ContainsFunc(all, func(p rehearsal.Place) bool { return p.Name == name }) {
 		name += "-"

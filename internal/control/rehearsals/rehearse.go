@@ -80,7 +80,7 @@ func others(places []rehearsal.Place, but int) (names []string) {
 	return names
 }
 
-// Under gives the rehearsal of a site that is under way, seen from this machine or from one of its hosts.
+// Under returns the rehearsal of a site that is under way, seen from this machine or from one of its hosts.
 func Under(c *control.Session, s *site.Site) (*rehearsal.Hosts, error) {
 	socket := rehearsal.Within
 	if !tree.Exists(socket) {

@@ -47,7 +47,7 @@ func (i Info) State() string {
 	return "declared"
 }
 
-// List gives the releases of a site, by number.
+// List returns the releases of a site, by number.
 func List(ctx context.Context, c *control.Session, s *site.Site) ([]Info, error) {
 	f, err := c.Hosts(ctx, s)
 	if err != nil {

@@ -132,7 +132,7 @@ func newChange(ctx context.Context, c *control.Session, s *site.Site) (*change, 
 	return &change{Session: c, site: s, hosts: f, to: map[string]int{}, before: before}, err
 }
 
-// instances gives the names of nodes of which there is an instance of a release.
+// instances returns the names of nodes of which there is an instance of a release.
 func (t *change) instances(ctx context.Context, number int) (map[string]bool, error) {
 	all := map[string]bool{}
 	for _, h := range t.hosts.All {
@@ -240,7 +240,7 @@ func onlyRecords(p *plan.Plan) bool {
 	return !slices.ContainsFunc(p.Steps, func(s *plan.Step) bool { return s.Kind != plan.CommitSwitch && s.Kind != plan.WriteNames })
 }
 
-// liveNow gives the releases of those nodes that are live.
+// liveNow returns the releases of those nodes that are live.
 func liveNow(hosts []observe.Host, of map[string]int) map[string]int {
 	live := map[string]int{}
 	for i := range hosts {

@@ -188,7 +188,7 @@ func (j *joining) check(ctx context.Context) (hosts.State, error) {
 		Try("mend that, and run the same command again: it goes on from what is there")
 }
 
-// everywhere gives a site that has, on each host, a node more that is on all networks that reach over hosts: so all hosts are to reach one another, whatever is on them yet. It is for looking only.
+// everywhere returns a site that has, on each host, a node more that is on all networks that reach over hosts: so all hosts are to reach one another, whatever is on them yet. It is for looking only.
 func everywhere(s *site.Site) *site.Site {
 	all := *s
 	all.Nodes = slices.Clone(s.Nodes)
@@ -220,7 +220,7 @@ func wrongs(s *hosts.State) string {
 	return strings.Join(all, "; ")
 }
 
-// only gives the hosts of a site of which all but one are left out.
+// only returns the hosts of a site of which all but one are left out.
 func only(ctx context.Context, c *control.Session, s *site.Site, name string) (*apply.Steered, *apply.Fleet, error) {
 	if err := known(s, name); err != nil {
 		return nil, nil, err

@@ -30,7 +30,7 @@ func Down(ctx context.Context, c *control.Session, s *site.Site, selectors []str
 	return down(ctx, c, s, f, chosen, volumes)
 }
 
-// leaving gives the hosts of a site from which something is taken down.
+// leaving returns the hosts of a site from which something is taken down.
 func leaving(ctx context.Context, c *control.Session, s *site.Site) (*apply.Fleet, error) {
 	f, silent, err := c.Call(s).Leaving(ctx)
 	if err == nil {

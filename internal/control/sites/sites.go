@@ -41,7 +41,7 @@ func (r State) Word() string {
 	return "down"
 }
 
-// All gives the sites and twins of which something is known on this host, by name.
+// All returns the sites and twins of which something is known on this host, by name.
 func All(ctx context.Context, c *control.Session) ([]State, error) {
 	entries, err := os.ReadDir(c.Dirs.Site(""))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

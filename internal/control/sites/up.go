@@ -121,7 +121,7 @@ type PreviewOptions struct {
 	Down, Volumes bool       // what Down does, and not Up; with the volumes
 }
 
-// Preview gives what Up or Down would do.
+// Preview returns what Up or Down would do.
 func Preview(ctx context.Context, c *control.Session, selectors []string, o PreviewOptions) (*plan.Plan, error) {
 	s, err := c.Load()
 	if err != nil {

@@ -17,7 +17,7 @@ type Gathering struct {
 	last    func() error // is done when all have come, before they go on; nil: nothing
 }
 
-// Gather gives one for hosts. Last, if it is set, is done when all have come, before they go on.
+// Gather returns one for hosts. Last, if it is set, is done when all have come, before they go on.
 func Gather(hosts []string, last func() error) *Gathering {
 	g := &Gathering{missing: map[string]bool{}, done: make(chan struct{}), last: last}
 	for _, h := range hosts {

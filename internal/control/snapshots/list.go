@@ -25,7 +25,7 @@ type Snapshot struct {
 	parts map[string]*snapshot.Snapshot // by host
 }
 
-// List gives the snapshots of a site.
+// List returns the snapshots of a site.
 func List(ctx context.Context, c *control.Session, s *site.Site) ([]*Snapshot, error) {
 	f, _, err := control.ChosenHosts(ctx, c, s, nil)
 	if err != nil {
@@ -40,7 +40,7 @@ func List(ctx context.Context, c *control.Session, s *site.Site) ([]*Snapshot, e
 	return all, err
 }
 
-// Size gives how large a snapshot is.
+// Size returns how large a snapshot is.
 func Size(ctx context.Context, of *Snapshot) (volume.Size, error) {
 	var sum volume.Size
 	for _, h := range of.fleet.All {
@@ -58,7 +58,7 @@ func Size(ctx context.Context, of *Snapshot) (volume.Size, error) {
 	return sum, nil
 }
 
-// list gives the snapshots that hosts have, the oldest first, and for each host those of which its part is ready and not kept.
+// list returns the snapshots that hosts have, the oldest first, and for each host those of which its part is ready and not kept.
 func list(ctx context.Context, f *apply.Fleet) (all []*Snapshot, ready [][]string, err error) {
 	kept := make([][]*snapshot.Snapshot, len(f.All))
 	ready = make([][]string, len(f.All))
@@ -85,7 +85,7 @@ func list(ctx context.Context, f *apply.Fleet) (all []*Snapshot, ready [][]strin
 	return all, ready, nil
 }
 
-// merged gives a snapshot of several hosts.
+// merged returns a snapshot of several hosts.
 func merged(f *apply.Fleet, parts map[string]*snapshot.Snapshot) *Snapshot {
 	m := &Snapshot{fleet: f, parts: parts}
 	said := map[string]bool{}
@@ -124,7 +124,7 @@ func find(all []*Snapshot, s *site.Site, id string) (*Snapshot, error) {
 	return nil, problem.New(problem.Usage, "there is no snapshot %q of %s", id, s.Key()).Try("orrery snapshot ls lists them")
 }
 
-// open gives the snapshots that hosts have. Before that, it brings to its end what a run has left that was killed when parts were ready: if a host has kept its own, all do; if none has, and all were
+// open returns the snapshots that hosts have. Before that, it brings to its end what a run has left that was killed when parts were ready: if a host has kept its own, all do; if none has, and all were
 // asked, it was never taken. Only the holder of the lock may call it.
 func open(ctx context.Context, f *apply.Fleet) ([]*Snapshot, error) {
 	all, ready, err := list(ctx, f)

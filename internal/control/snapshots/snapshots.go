@@ -161,7 +161,7 @@ func (t *taking) drop(ctx context.Context) error {
 	})
 }
 
-// freeID gives a name that no snapshot has.
+// freeID returns a name that no snapshot has.
 func freeID(all []*Snapshot) string {
 	id := snapshot.NewID(time.Now())
 	free := id

@@ -21,7 +21,7 @@ type Tempo struct {
 	hosts               []string       // what the snapshot says of them; none: there is one alone
 }
 
-// NewTempo gives that of some hosts.
+// NewTempo returns that of some hosts.
 func NewTempo(hosts []string) *Tempo {
 	return &Tempo{copied: Gather(hosts, nil), stood: Gather(hosts, nil), went: Gather(hosts, nil)}
 }
@@ -33,7 +33,7 @@ func (t *Tempo) Fail(err error) {
 	}
 }
 
-// Of gives the tempo as a host sees it.
+// Of returns the tempo as a host sees it.
 func (t *Tempo) Of(h *apply.Steered) snapshot.Pace { return &pace{t, h} }
 
 type pace struct {
@@ -41,7 +41,7 @@ type pace struct {
 	host *apply.Steered
 }
 
-// Copied gives the moment, once all hosts have copied what was there.
+// Copied returns the moment, once all hosts have copied what was there.
 func (p *pace) Copied(ctx context.Context) (time.Time, error) {
 	if err := p.copied.Arrive(ctx, p.host.Name, 0); err != nil {
 		return time.Time{}, err
@@ -69,14 +69,14 @@ func (p *pace) Went(ctx context.Context, how engine.Pause) (snapshot.All, error)
 	return p.All(), nil
 }
 
-// All gives how it was on all hosts.
+// All returns how it was on all hosts.
 func (t *Tempo) All() snapshot.All {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
 	return together(t.pauses, t.hosts)
 }
 
-// together gives how it was on all hosts.
+// together returns how it was on all hosts.
 func together(pauses []engine.Pause, hosts []string) snapshot.All {
 	all := snapshot.All{Hosts: hosts}
 	var first, began, over time.Time

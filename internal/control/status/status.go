@@ -118,7 +118,7 @@ func Of(ctx context.Context, f *apply.Fleet, nodes []*site.Node) (*Status, error
 	return all, nil
 }
 
-// whereabouts gives the host of a node: that on which it is, else that on which it is to be; "-": that is for the next plan to say.
+// whereabouts returns the host of a node: that on which it is, else that on which it is to be; "-": that is for the next plan to say.
 func whereabouts(f *apply.Fleet, n *site.Node, on string) string {
 	if len(f.All) == 1 && len(f.Unknown) == 0 {
 		return f.All[0].Name
@@ -126,16 +126,16 @@ func whereabouts(f *apply.Fleet, n *site.Node, on string) string {
 	return cmp.Or(on, n.Host, "-")
 }
 
-// host gives the host of an instance that is there.
+// host returns the host of an instance that is there.
 func (all *Status) host(i int) *apply.Steered {
 	h, _ := all.Fleet.Host(all.Nodes[i].Host)
 	return h
 }
 
-// Unknown gives the hosts of which nothing is known.
+// Unknown returns the hosts of which nothing is known.
 func (all *Status) Unknown() []string { return all.Fleet.Unknown }
 
-// Declared gives the node as it is declared of which instance i is.
+// Declared returns the node as it is declared of which instance i is.
 func (all *Status) Declared(i int) *site.Node { return all.declared[i] }
 
 func (all *Status) add(r Node, there *observe.Node, declared *site.Node) {
@@ -265,7 +265,7 @@ func (r Node) rank() int {
 	return 0
 }
 
-// quarantined gives the status of an instance beside the live one.
+// quarantined returns the status of an instance beside the live one.
 func quarantined(of Node, n *observe.Node) Node {
 	r := of
 	r.ID, r.Release, r.Quarantine, r.State, r.Health, r.Detail, r.ProvenAt = n.ID, n.Release, true, string(n.State), "-", "", n.ProvenAt

@@ -18,14 +18,14 @@ import (
 	"orrery/internal/site/sitefile"
 )
 
-// atWork gives a session that is about a twin, and does not ask what else is overdue.
+// atWork returns a session that is about a twin, and does not ask what else is overdue.
 func atWork(c *control.Session, name string) *control.Session {
 	b := *c
 	b.Overdue, b.Twin = nil, name
 	return &b
 }
 
-// meant gives the key of the twin that is meant: of the site of -C or of here, else of the only site with a twin of that name.
+// meant returns the key of the twin that is meant: of the site of -C or of here, else of the only site with a twin of that name.
 func meant(c *control.Session) (string, error) {
 	if here, err := c.Absolute(); err == nil {
 		for _, r := range c.Register().Twins() {
@@ -76,7 +76,7 @@ func Destroy(ctx context.Context, c *control.Session, name string) error {
 	return end(ctx, b, &site.Site{Name: r.Site}, r.Options.Name)
 }
 
-// of gives the site that is meant, of which there is a twin of this name; nil: it cannot be read, or there is none, and what is on this machine tells.
+// of returns the site that is meant, of which there is a twin of this name; nil: it cannot be read, or there is none, and what is on this machine tells.
 func of(ctx context.Context, c *control.Session, name string) (*site.Site, error) {
 	dir, err := c.Directory()
 	if err != nil {
@@ -136,7 +136,7 @@ func EndHere(ctx context.Context, c *control.Session, key string) error {
 	return end(ctx, atWork(c, r.Options.Name), &site.Site{Name: r.Site}, r.Options.Name)
 }
 
-// List gives the twins of which something is on this machine, and those on the hosts of the site that is meant. Silent tells why some of these do not answer.
+// List returns the twins of which something is on this machine, and those on the hosts of the site that is meant. Silent tells why some of these do not answer.
 func List(ctx context.Context, c *control.Session) (all []*hosts.Twin, silent, err error) {
 	all = []*hosts.Twin{}
 	name := ""

@@ -141,7 +141,7 @@ func (h *Host) await(ctx context.Context) (letGo func(), err error) {
 
 func (h *Host) holder() host.Holder { return host.NewHolder("root", h.command()) }
 
-// keyed gives as much of a site, or of a twin, as its key says.
+// keyed returns as much of a site, or of a twin, as its key says.
 func keyed(key string) (*site.Site, error) {
 	name, twin, is := strings.Cut(key, ".")
 	if !check.Label(name) || is && !check.Label(twin) {
@@ -249,7 +249,7 @@ type own struct {
 	of *Host
 }
 
-// Value gives what the host has.
+// Value returns what the host has.
 func (s own) Value(ctx context.Context, name string) (string, error) {
 	v, err := s.of.host.Secrets.Read(ctx, name)
 	if err != nil {
@@ -263,7 +263,7 @@ func (s own) Text(_ context.Context, t spec.SecretText) ([]byte, error) {
 	return nil, problem.New(problem.Failed, "%s of node %s has secrets in it, which are not on this host", t.Path, t.Node).Try("%s, from a machine with the site directory", s.of.instead())
 }
 
-// encoded gives steps with all that doing them takes.
+// encoded returns steps with all that doing them takes.
 func encoded(h *apply.Steered, steps []*plan.Step, live func() (*site.Site, error)) (all []json.RawMessage, err error) {
 	for _, s := range steps {
 		whole, err := h.Pack(s, live)

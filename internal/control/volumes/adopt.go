@@ -55,7 +55,7 @@ func Adopt(ctx context.Context, c *control.Session, former, heir string, named [
 	return done, err
 }
 
-// Formers gives the nodes whose data is there and that the site file does not declare.
+// Formers returns the nodes whose data is there and that the site file does not declare.
 func Formers(c *control.Session, s *site.Site) []string {
 	var names []string
 	all, _ := volume.List(c.Dirs, s.Key())
@@ -98,7 +98,7 @@ func (a *adoption) run(ctx context.Context, r *control.Account) ([]Adopted, erro
 	return h.Volumes.Adopt(ctx, a.of)
 }
 
-// where gives the host that has the data. It stays there, so the heir must be there, too.
+// where returns the host that has the data. It stays there, so the heir must be there, too.
 func (a *adoption) where(ctx context.Context, seen []observe.Host) (*apply.Steered, error) {
 	all, errs := make([][]apply.Adoption, len(a.fleet.All)), make([]error, len(a.fleet.All))
 	_ = a.fleet.Each(func(i int, h *apply.Steered) error {
@@ -152,7 +152,7 @@ func (a *adoption) unused() error {
 	return nil
 }
 
-// ending gives the steps that end a former node, if it is still there. One that is declared ends only by down.
+// ending returns the steps that end a former node, if it is still there. One that is declared ends only by down.
 func (a *adoption) ending(hosts []observe.Host) ([]*plan.Step, error) {
 	if _, still := a.site.Node(a.of.Former); still {
 		return nil, nil

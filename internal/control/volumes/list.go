@@ -34,7 +34,7 @@ type Row struct {
 	Orphan bool             `json:"orphan,omitempty"` // no node uses it
 }
 
-// List gives the volumes of a site, those that no node uses any more last; these once more in the words of a plan.
+// List returns the volumes of a site, those that no node uses any more last; these once more in the words of a plan.
 func List(ctx context.Context, c *control.Session) ([]Row, []orphan.Orphan, error) {
 	s, err := c.Load()
 	if err != nil {
@@ -130,7 +130,7 @@ func WithMirror(c *control.Session, s *site.Site) []string {
 	return slices.Compact(names)
 }
 
-// host gives the name of a host where there are several.
+// host returns the name of a host where there are several.
 func (p *places) host(h *apply.Steered) string {
 	if len(p.site.Hosts) < 2 {
 		return ""

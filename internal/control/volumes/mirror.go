@@ -72,7 +72,7 @@ func Verify(ctx context.Context, c *control.Session, names []string, each func(C
 	return nil
 }
 
-// mirrors gives the directories of the site that is meant that have mirrors, and whose volumes are named, or all.
+// mirrors returns the directories of the site that is meant that have mirrors, and whose volumes are named, or all.
 func mirrors(ctx context.Context, c *control.Session, names []string) (*places, error) {
 	s, err := c.Load()
 	if err != nil {
@@ -112,7 +112,7 @@ func mirrors(ctx context.Context, c *control.Session, names []string) (*places, 
 	return p, nil
 }
 
-// look gives the hosts of a site and, where there are several, what is on them: on one, nothing has to be looked at, and a mirror is made whatever is wrong there.
+// look returns the hosts of a site and, where there are several, what is on them: on one, nothing has to be looked at, and a mirror is made whatever is wrong there.
 func look(ctx context.Context, c *control.Session, s *site.Site) (*apply.Fleet, []observe.Host, error) {
 	f, err := c.Hosts(ctx, s)
 	if err != nil || len(f.All)+len(f.Unknown) == 1 {

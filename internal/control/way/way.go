@@ -55,7 +55,7 @@ func Call(ctx context.Context, c *control.Session, s *site.Site) (*Roll, error) 
 	return r, nil
 }
 
-// look gives the nodes of a host as they are, or were a moment ago.
+// look returns the nodes of a host as they are, or were a moment ago.
 func (r *Roll) look(ctx context.Context, i int) ([]observe.Node, error) {
 	on := &r.on[i]
 	on.mutex.Lock()
@@ -71,7 +71,7 @@ func (r *Roll) look(ctx context.Context, i int) ([]observe.Node, error) {
 	return on.nodes, nil
 }
 
-// last gives the nodes that were on a host when somebody last looked there.
+// last returns the nodes that were on a host when somebody last looked there.
 func (r *Roll) last(i int) []observe.Node {
 	r.on[i].mutex.Lock()
 	defer r.on[i].mutex.Unlock()
@@ -84,7 +84,7 @@ type seat struct {
 	node *observe.Node
 }
 
-// sits gives the seat of a node of which one or several hosts say that they have it: then that on the host where the site wants it, and else none, as nobody knows which of them is right.
+// sits returns the seat of a node of which one or several hosts say that they have it: then that on the host where the site wants it, and else none, as nobody knows which of them is right.
 func (r *Roll) sits(name string, seats []seat) (seat, error) {
 	if len(seats) == 1 {
 		return seats[0], nil
@@ -99,7 +99,7 @@ func (r *Roll) sits(name string, seats []seat) (seat, error) {
 	return seat{}, observe.OnTwo(name, seats[0].host.Name, seats[1].host.Name)
 }
 
-// seats gives those of the nodes that run and are of the release that the session is about.
+// seats returns those of the nodes that run and are of the release that the session is about.
 func (r *Roll) seats() (map[string]seat, error) {
 	some := map[string][]seat{}
 	for i, h := range r.hosts.All {
@@ -121,7 +121,7 @@ func (r *Roll) seats() (map[string]seat, error) {
 	return all, nil
 }
 
-// Runners gives the ways into those nodes.
+// Runners returns the ways into those nodes.
 func (r *Roll) Runners() (map[string]host.Runner, error) {
 	seats, err := r.seats()
 	all := map[string]host.Runner{}
@@ -135,7 +135,7 @@ func (r *Roll) Runners() (map[string]host.Runner, error) {
 	return all, err
 }
 
-// Between gives what lets the host of a node take a file or directory from another node, of that host or another one, without that coming here; nil: one of them is here.
+// Between returns what lets the host of a node take a file or directory from another node, of that host or another one, without that coming here; nil: one of them is here.
 func (r *Roll) Between(from, to string) func(ctx context.Context, e apply.CopyErrand, moved func(bytes int64)) error {
 	seats, err := r.seats()
 	a, b := seats[from], seats[to]
@@ -153,7 +153,7 @@ func (r *Roll) Between(from, to string) func(ctx context.Context, e apply.CopyEr
 	}
 }
 
-// Runner gives the way into one of them.
+// Runner returns the way into one of them.
 func (r *Roll) Runner(name string) (host.Runner, error) {
 	all, err := r.Runners()
 	if err != nil {
@@ -191,7 +191,7 @@ func standsStill(n *observe.Node) error {
 	return p.Try("orrery start %s", n.Name)
 }
 
-// Live gives the live instance of a node as it is now.
+// Live returns the live instance of a node as it is now.
 func (r *Roll) Live(ctx context.Context, name string) (*observe.Node, error) {
 	var seats []seat
 	for i, h := range r.hosts.All {
@@ -235,7 +235,7 @@ func (r *Roll) Log(ctx context.Context, name string) (io.ReadCloser, error) {
 	return nil, fs.ErrNotExist
 }
 
-// into gives the way into a node, which for those who are not root does not lead to where they would become that.
+// into returns the way into a node, which for those who are not root does not lead to where they would become that.
 func (r *Roll) into(h *apply.Steered, n *observe.Node) (host.Runner, error) {
 	if control.Barred(r.session, n) {
 		return barred{name: n.Name}, nil
@@ -243,7 +243,7 @@ func (r *Roll) into(h *apply.Steered, n *observe.Node) (host.Runner, error) {
 	return h.Nodes.Runner(&n.Node)
 }
 
-// All gives the ways into all nodes of a site that run.
+// All returns the ways into all nodes of a site that run.
 func All(ctx context.Context, c *control.Session, s *site.Site) (map[string]host.Runner, error) {
 	r, err := Call(ctx, c, s)
 	if err != nil {
@@ -252,7 +252,7 @@ func All(ctx context.Context, c *control.Session, s *site.Site) (map[string]host
 	return r.Runners()
 }
 
-// Into gives the way into a node that runs.
+// Into returns the way into a node that runs.
 func Into(ctx context.Context, c *control.Session, s *site.Site, name string) (host.Runner, error) {
 	r, err := Call(ctx, c, s)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"orrery/internal/image"
 )
 
-// Engines gives every engine of this host by the name that site files use.
+// Engines returns every engine of this host by the name that site files use.
 func Engines(dirs host.Dirs, store *image.Store) map[string]engine.Engine {
 	return map[string]engine.Engine{
 		lxc.Name: lxc.New(dirs, store),

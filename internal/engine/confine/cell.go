@@ -127,7 +127,7 @@ func bound(cmd *exec.Cmd, limits ...string) error {
 	return nil
 }
 
-// attributes gives those of a command that outlives us, and that learns nothing from our environment.
+// attributes returns those of a command that outlives us, and that learns nothing from our environment.
 func attributes(cmd *exec.Cmd) *syscall.SysProcAttr {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}

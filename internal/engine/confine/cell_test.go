@@ -65,7 +65,7 @@ func ended(t *testing.T, cmd *exec.Cmd, in cgroup.Group) {
 	})
 }
 
-// status gives what /proc says of a process: lines of its status.
+// status returns what /proc says of a process: lines of its status.
 func status(t *testing.T, pid int) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -100,7 +100,7 @@ func apart(t *testing.T, pid int, spaces ...string) {
 	}
 }
 
-// limit gives the limits that a process has and may have (proc_pid_limits(5)).
+// limit returns the limits that a process has and may have (proc_pid_limits(5)).
 func limit(t *testing.T, pid int, name string) (soft, hard string) {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", pid))

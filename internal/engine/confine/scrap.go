@@ -31,7 +31,7 @@ func Scrap(name string) (*os.File, error) {
 	return f, nil
 }
 
-// SaidOn gives what a program has printed on a scrap.
+// SaidOn returns what a program has printed on a scrap.
 func SaidOn(f *os.File) string {
 	text := make([]byte, mostSaid)
 	n, _ := f.ReadAt(text, 0)

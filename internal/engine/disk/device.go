@@ -72,7 +72,7 @@ func (d *Disk) Leave(ctx context.Context, dir string) error {
 	return nil
 }
 
-// content gives what blkid(8) finds on a device; nothing, if it is empty.
+// content returns what blkid(8) finds on a device; nothing, if it is empty.
 func (d *Disk) content(ctx context.Context) (map[string]string, error) {
 	const nothing, most = 2, 16 << 10
 	path, err := blkid.path()

@@ -23,7 +23,7 @@ type suite struct {
 	Fixture
 }
 
-// made gives a node that is there, stopped. It is destroyed after the test.
+// made returns a node that is there, stopped. It is destroyed after the test.
 func (s *suite) made(name string, id int) *spec.Node {
 	s.Helper()
 	n := s.Node(name, id)
@@ -31,7 +31,7 @@ func (s *suite) made(name string, id int) *spec.Node {
 	return n
 }
 
-// running gives a node that runs.
+// running returns a node that runs.
 func (s *suite) running(name string, id int) *spec.Node {
 	s.Helper()
 	n := s.made(name, id)
@@ -79,7 +79,7 @@ func (s *suite) must(err error) {
 	}
 }
 
-// listed gives a node as List shows it.
+// listed returns a node as List shows it.
 func (s *suite) listed(n *spec.Node) observe.Node {
 	s.Helper()
 	o, ok := s.find(n)

@@ -19,7 +19,7 @@ import (
 	"orrery/test/need"
 )
 
-// DirsOf gives the directories in which nodes of a real engine are tested. Their state is below one directory, which no other test looks into.
+// DirsOf returns the directories in which nodes of a real engine are tested. Their state is below one directory, which no other test looks into.
 func DirsOf(name string) host.Dirs {
 	return host.Dirs{State: filepath.Join(need.State(), "engine", name), Run: need.Run() + "-" + name}
 }
@@ -100,7 +100,7 @@ func Network(t *testing.T, n spec.Network) {
 	t.Cleanup(func() { must(t, network.Remove(context.Background(), n)) })
 }
 
-// Node gives the spec of a node on the first of the bridges.
+// Node returns the spec of a node on the first of the bridges.
 func (g Ground) Node(name string, id int) *spec.Node {
 	key := g.LAN.Site
 	return &spec.Node{
@@ -117,7 +117,7 @@ func addressIn(subnet string, id int) netip.Prefix {
 	return netip.MustParsePrefix(fmt.Sprintf("%s%d/24", subnet, id+1))
 }
 
-// OfKind gives a network of another kind, which is called by it.
+// OfKind returns a network of another kind, which is called by it.
 func (g Ground) OfKind(kind, subnet string) spec.Network {
 	key := g.LAN.Site
 	return spec.Network{Site: key, Name: kind, Bridge: site.BridgeName(key, kind), Kind: kind, Subnet: subnet + "0/24", Gateway: subnet + "1/24", MTU: 1500}
@@ -133,7 +133,7 @@ func Onto(n *spec.Node, kind, subnet string) {
 	}
 }
 
-// Fixture gives what the suite needs of an engine whose nodes stand on the ground. What only the engine knows is left to it.
+// Fixture returns what the suite needs of an engine whose nodes stand on the ground. What only the engine knows is left to it.
 func (g Ground) Fixture(e engine.Engine) Fixture {
 	return Fixture{
 		Engine: e, Site: g.LAN.Site, Kernel: true, Bridge: g.Apart.Bridge,

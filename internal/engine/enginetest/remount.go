@@ -14,7 +14,7 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// remounter gives the engine as one that changes the volumes of running nodes.
+// remounter returns the engine as one that changes the volumes of running nodes.
 func (s *suite) remounter() engine.Remounter {
 	s.Helper()
 	r, ok := s.Engine.(engine.Remounter)

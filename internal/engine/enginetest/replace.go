@@ -12,7 +12,7 @@ func fileOf(path, text string) host.File {
 	return host.File{Path: path, Content: []byte(text), Mode: 0o644}
 }
 
-// replaced gives a stopped node with private data that has been replaced by one with other layers.
+// replaced returns a stopped node with private data that has been replaced by one with other layers.
 func (s *suite) replaced(name string, id int) (keeper engine.Keeper, was, is *spec.Node) {
 	s.Helper()
 	keeper, ok := s.Engine.(engine.Keeper)

@@ -47,7 +47,7 @@ func Writers(dir string) ([]string, error) {
 	return slices.Compact(nodes), nil
 }
 
-// nodeOf gives the node to which a process belongs, or of which it is the monitor, by its control group.
+// nodeOf returns the node to which a process belongs, or of which it is the monitor, by its control group.
 func nodeOf(process string) string {
 	text, _ := os.ReadFile(filepath.Join("/proc", process, "cgroup"))
 	for line := range strings.Lines(string(text)) {

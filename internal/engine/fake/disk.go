@@ -47,7 +47,7 @@ func (d *Disk) runs(ref engine.Ref) bool {
 	return there && n.running()
 }
 
-// place gives the directory in which a node keeps a path, and the path in there.
+// place returns the directory in which a node keeps a path, and the path in there.
 func (d *Disk) place(n *spec.Node, path string) (dir, name string) {
 	for _, m := range n.Mounts {
 		if inside, ok := strings.CutPrefix(path, m.Path+"/"); ok && m.Copy != spec.NoCopy {
@@ -112,7 +112,7 @@ func (d *Disk) Destroy(ctx context.Context, ref engine.Ref) error {
 	return d.dirs.Remove(ref)
 }
 
-// Private gives what a node has written outside volumes.
+// Private returns what a node has written outside volumes.
 func (d *Disk) Private(ref engine.Ref) string { return d.dirs.Private(ref) }
 
 // Fill puts another private layer in its place.

@@ -64,7 +64,7 @@ func (f *Faults) die() {
 	close(f.death)
 }
 
-// Dying gives a context that ends when a kill that is ordered strikes, as all does then that a process is waiting for.
+// Dying returns a context that ends when a kill that is ordered strikes, as all does then that a process is waiting for.
 func (f *Faults) Dying(ctx context.Context) (context.Context, context.CancelFunc) {
 	f.mu.Lock()
 	death := f.death
@@ -87,7 +87,7 @@ func (f *Faults) Revive() {
 	f.orders, f.killIn, f.dead, f.death = nil, 0, false, nil
 }
 
-// Calls gives what was asked, in order: "Create receptor1", "network cam".
+// Calls returns what was asked, in order: "Create receptor1", "network cam".
 func (f *Faults) Calls() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

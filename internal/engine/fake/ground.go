@@ -34,7 +34,7 @@ type Layers struct {
 // Layers gives them.
 func (h *Host) Layers(dir string) Layers { return Layers{h, dir} }
 
-// Layers gives the digests of those that are there.
+// Layers returns the digests of those that are there.
 func (l Layers) Layers() (map[string]bool, error) {
 	l.h.lock.Lock()
 	defer l.h.lock.Unlock()
@@ -122,7 +122,7 @@ func (l Layers) OpenLog(digest string) (*host.Log, error) {
 	return host.OpenLog(filepath.Join(l.Dir, digest+".log"), 0o600)
 }
 
-// Record gives what is known of a layer: nothing.
+// Record returns what is known of a layer: nothing.
 func (Layers) Record(string) (*image.Record, error) { return nil, fs.ErrNotExist }
 
 // Tree is where a layer's tree would be.
@@ -186,7 +186,7 @@ type Volumes struct{ h *Host }
 // Volumes gives them.
 func (h *Host) Volumes() Volumes { return Volumes{h} }
 
-// List gives the volumes of a site.
+// List returns the volumes of a site.
 func (v Volumes) List(key string) ([]observe.Volume, error) {
 	all := v.h.Engine.Volumes(key)
 	slices.SortFunc(all, func(a, b observe.Volume) int { return cmp.Compare(a.Path, b.Path) })
@@ -250,7 +250,7 @@ type Kernel struct{ h *Host }
 // Kernel gives them.
 func (h *Host) Kernel() Kernel { return Kernel{h} }
 
-// Settings gives all of them.
+// Settings returns all of them.
 func (k Kernel) Settings([]string) map[string]string {
 	k.h.lock.Lock()
 	defer k.h.lock.Unlock()
@@ -296,7 +296,7 @@ type Records struct{ h *Host }
 // Records gives them.
 func (h *Host) Records() Records { return Records{h} }
 
-// Read gives the record of a node that is whole.
+// Read returns the record of a node that is whole.
 func (r Records) Read(key string, id int) (*nodedir.Record, error) {
 	all, err := r.All(key)
 	if err != nil {
@@ -310,7 +310,7 @@ func (r Records) Read(key string, id int) (*nodedir.Record, error) {
 	return nil, fs.ErrNotExist
 }
 
-// All gives the records of all nodes of a site.
+// All returns the records of all nodes of a site.
 func (r Records) All(key string) ([]nodedir.Found, error) {
 	nodes, err := r.h.List(context.Background(), key)
 	if err != nil {

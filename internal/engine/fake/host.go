@@ -54,7 +54,7 @@ func NewHost(key, name string, cpus int, memory int64) *Host {
 	return h
 }
 
-// Observe gives what is there, but for what is in files.
+// Observe returns what is there, but for what is in files.
 func (h *Host) Observe() observe.Host {
 	nodes, err := h.List(context.Background(), h.Site)
 	if err != nil {
@@ -100,5 +100,5 @@ func byName(a, b observe.Network) int {
 	return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Site, b.Site))
 }
 
-// Copies gives the releases of which there are copies of volumes.
+// Copies returns the releases of which there are copies of volumes.
 func (h *Host) Copies() []int { return slices.Compact(slices.Sorted(slices.Values(h.copies(h.Site)))) }

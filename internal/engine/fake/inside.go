@@ -37,7 +37,7 @@ func (n *node) halt() {
 	n.life, n.stop, n.listeners = nil, nil, nil
 }
 
-// running gives the node if commands can be run in it; the engine must be locked.
+// running returns the node if commands can be run in it; the engine must be locked.
 func (i inside) running() (*node, error) {
 	n, err := i.engine.find(i.ref)
 	switch {

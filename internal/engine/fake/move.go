@@ -19,7 +19,7 @@ func (d *Disk) Capabilities() observe.Capabilities {
 	return can
 }
 
-// List gives the nodes that were not given away.
+// List returns the nodes that were not given away.
 func (d *Disk) List(ctx context.Context, site string) ([]observe.Node, error) {
 	all, err := d.Engine.List(ctx, site)
 	all = slices.DeleteFunc(all, func(n observe.Node) bool { return d.given(engine.RefOf(&n.Node)) })
@@ -42,7 +42,7 @@ func (d *Disk) Start(ctx context.Context, ref engine.Ref) error {
 	return d.Engine.Start(ctx, ref)
 }
 
-// OfHost gives what of a node's private layer is this host's affair.
+// OfHost returns what of a node's private layer is this host's affair.
 func (d *Disk) OfHost(n *spec.Node) []string { return d.dirs.OfHost(n) }
 
 // Receive makes a node of what has come of it from another host.

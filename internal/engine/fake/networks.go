@@ -19,7 +19,7 @@ type Networks struct{ h *Host }
 // Networks gives them.
 func (h *Host) Networks() Networks { return Networks{h} }
 
-// Observe gives the networks that are there.
+// Observe returns the networks that are there.
 func (w Networks) Observe(string) ([]observe.Network, error) {
 	h := w.h
 	nodes, err := h.List(context.Background(), h.Site)
@@ -172,7 +172,7 @@ func (h *Host) relink(moves []network.Move, was map[*node][]spec.NIC) error {
 	return nil
 }
 
-// linked gives the running node that has a link of the host, and which of its interfaces it is.
+// linked returns the running node that has a link of the host, and which of its interfaces it is.
 func (h *Host) linked(link string) (*node, int) {
 	for _, n := range h.nodes {
 		if i := slices.IndexFunc(n.spec.NICs, func(nic spec.NIC) bool { return nic.HostEnd == link }); i >= 0 && n.running() {

@@ -23,7 +23,7 @@ type shell struct {
 	stdout, stderr io.Writer
 }
 
-// run gives the exit status; -1 with an error for a command that did not end by itself.
+// run returns the exit status; -1 with an error for a command that did not end by itself.
 func (s shell) run(args []string) (int, error) {
 	if len(args) == 0 {
 		return -1, fmt.Errorf("no command")
@@ -133,7 +133,7 @@ func (s shell) cat(files []string) (int, error) {
 	return 0, nil
 }
 
-// read gives a file: one that was put, or one that shows what the node is.
+// read returns a file: one that was put, or one that shows what the node is.
 func (s shell) read(name string) ([]byte, bool) {
 	e := s.place.engine
 	e.mu.Lock()

@@ -85,7 +85,7 @@ func (e *Engine) get(n *node, file string) (host.File, bool) {
 
 func (v volume) path() string { return path.Join("/volumes", v.site, v.name, v.node) }
 
-// Volumes gives the persistent data of a site.
+// Volumes returns the persistent data of a site.
 func (e *Engine) Volumes(key string) []observe.Volume {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -109,7 +109,7 @@ func (e *Engine) removeVolume(path string) {
 	}
 }
 
-// copies gives the releases that have copies of volumes.
+// copies returns the releases that have copies of volumes.
 func (e *Engine) copies(key string) []int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -129,7 +129,7 @@ func (e *Engine) removeCopies(key string, release int) {
 	maps.DeleteFunc(e.volumes, func(v volume, _ tree) bool { return v.site == key && v.copy == release })
 }
 
-// File gives a file that was put on a node.
+// File returns a file that was put on a node.
 func (e *Engine) File(ref engine.Ref, path string) (host.File, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -140,7 +140,7 @@ func (e *Engine) File(ref engine.Ref, path string) (host.File, bool) {
 	return e.get(n, path)
 }
 
-// Commands gives the commands that were run on a node since it was made.
+// Commands returns the commands that were run on a node since it was made.
 func (e *Engine) Commands(ref engine.Ref) []host.Command {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -97,7 +97,7 @@ func survey(ctx context.Context, private string) (seen, error) {
 	return all, err
 }
 
-// after gives the paths that are otherwise than they were, in order.
+// after returns the paths that are otherwise than they were, in order.
 func (s seen) after(was seen) []string {
 	var all []string
 	for path, how := range s {

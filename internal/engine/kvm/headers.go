@@ -14,7 +14,7 @@ import (
 // gets a tap begins with that of a guest that has not started (net_tap_fd_init of QEMU's net/tap.c). From then on, the machine that runs with it sends and gets packets that begin in the wrong place.
 type headers map[string]int
 
-// headers gives those of a machine that runs.
+// headers returns those of a machine that runs.
 func (m machine) headers() (headers, error) {
 	taps, err := m.taps()
 	if err != nil {

@@ -64,7 +64,7 @@ func (m machine) openAs(held process.Held, name string) (all []*os.File, err err
 	return all, nil
 }
 
-// tapOf gives the name of the tap that a file is an end of.
+// tapOf returns the name of the tap that a file is an end of.
 func tapOf(f *os.File) string {
 	var is unix.Ifreq
 	if err := unix.IoctlIfreq(int(f.Fd()), unix.TUNGETIFF, &is); err != nil {

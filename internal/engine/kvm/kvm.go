@@ -47,7 +47,7 @@ var (
 	_ engine.Rememberer = (*Engine)(nil)
 )
 
-// New gives the engine that keeps its nodes in dirs and takes layers from store.
+// New returns the engine that keeps its nodes in dirs and takes layers from store.
 func New(dirs host.Dirs, store *image.Store) *Engine {
 	e := &Engine{Nodes: &nodedir.Nodes{Dirs: dirs, Store: store, Engine: Name, Slots: nodedir.Slots, PlugsNIC: true}, accel: sync.OnceValues(qemu.Accel)}
 	e.agents.Nodes = e.Nodes
@@ -102,7 +102,7 @@ func (e *Engine) machine(ref engine.Ref) machine {
 // console is what the guest printed on its serial port when it last ran.
 func (m machine) console() string { return m.File("console.log") }
 
-// Cgroup gives the node's control group.
+// Cgroup returns the node's control group.
 func (e *Engine) Cgroup(ref engine.Ref) string { return e.machine(ref).Group().Name() }
 
 // Runner runs commands in a running node: by its agent, or by its SSH server if it boots a disk.

@@ -111,7 +111,7 @@ type remounting struct {
 	sharer int // virtiofsd
 }
 
-// standing gives those volumes on record that virtiofsd sees.
+// standing returns those volumes on record that virtiofsd sees.
 func (s *remounting) standing(r *nodedir.Record) (all []nodedir.Mount, err error) {
 	table, err := s.table()
 	if err != nil {
@@ -131,7 +131,7 @@ func (s *remounting) standing(r *nodedir.Record) (all []nodedir.Mount, err error
 	return all, nil
 }
 
-// table gives the volumes that are mounted in the root of the node.
+// table returns the volumes that are mounted in the root of the node.
 func (s *remounting) table() ([]rootfs.Mounted, error) {
 	all, err := rootfs.MountsOf(strconv.Itoa(s.sharer))
 	return slices.DeleteFunc(all, func(m rootfs.Mounted) bool { return m.At == "/" || m.At == etc || m.At == "/"+vm.Hold }), err
@@ -170,7 +170,7 @@ func (s *remounting) to(ctx context.Context, wanted []nodedir.Mount) error {
 	}))
 }
 
-// doomed gives the places where something stands that has to go, the innermost first: what is not wanted there, and what stands inside of what changes, which comes back.
+// doomed returns the places where something stands that has to go, the innermost first: what is not wanted there, and what stands inside of what changes, which comes back.
 func doomed(table []rootfs.Mounted, wanted []nodedir.Mount) (all []string, err error) {
 	var changed, kept []string
 	for _, v := range wanted {

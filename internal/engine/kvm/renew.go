@@ -233,7 +233,7 @@ func pair() (one, other *os.File, err error) {
 	return os.NewFile(uintptr(fds[0]), "state"), os.NewFile(uintptr(fds[1]), "state"), nil
 }
 
-// outdated gives the programs of a running machine that this host has others of by now.
+// outdated returns the programs of a running machine that this host has others of by now.
 func (m machine) outdated() (names []string) {
 	for _, p := range []struct {
 		comm string

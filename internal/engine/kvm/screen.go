@@ -11,7 +11,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// Screen gives the screen of a machine, which one has that boots a disk of others.
+// Screen returns the screen of a machine, which one has that boots a disk of others.
 func (e *Engine) Screen(ref engine.Ref) host.Screen { return screen{e.machine(ref)} }
 
 type screen struct{ m machine }
@@ -19,7 +19,7 @@ type screen struct{ m machine }
 // Open connects to the screen of a running machine.
 func (s screen) Open(ctx context.Context) (net.Conn, error) { return onScreen(ctx, s.m, display.Open) }
 
-// Picture gives what is on it.
+// Picture returns what is on it.
 func (s screen) Picture(ctx context.Context) ([]byte, error) {
 	return onScreen(ctx, s.m, display.Picture)
 }

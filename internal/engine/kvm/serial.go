@@ -18,7 +18,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// Console gives the serial port of a machine.
+// Console returns the serial port of a machine.
 func (e *Engine) Console(ref engine.Ref) host.Console { return serial{e.machine(ref)} }
 
 type serial struct{ m machine }

@@ -16,7 +16,7 @@ type minder interface {
 	Find(ctx context.Context, places []string) error
 }
 
-// minder gives that of a running machine.
+// minder returns that of a running machine.
 func (e *Engine) minder(m machine) func(context.Context) (minder, error) {
 	return func(ctx context.Context) (minder, error) { return e.agents.Of(ctx, m.Ref) }
 }

@@ -16,7 +16,7 @@ func (e *Engine) View(ref engine.Ref) (*tree.Root, error) {
 	return engine.OpenView(ref, m.sharer, "/.")
 }
 
-// sharer gives the process of virtiofsd whose root is that of the node; 0 if there is none. It is alone in namespaces that it has made; the one that waits for
+// sharer returns the process of virtiofsd whose root is that of the node; 0 if there is none. It is alone in namespaces that it has made; the one that waits for
 // it outside of them has the host's root.
 func (m machine) sharer() int {
 	if !m.running() {

@@ -21,7 +21,7 @@ import (
 	"orrery/internal/site"
 )
 
-// visit gives the way into a running node that boots a disk: by its SSH server.
+// visit returns the way into a running node that boots a disk: by its SSH server.
 func (e *Engine) visit(ctx context.Context, ref engine.Ref) (host.Runner, error) {
 	m := e.machine(ref)
 	if !m.running() {
@@ -39,7 +39,7 @@ func (e *Engine) visit(ctx context.Context, ref engine.Ref) (host.Runner, error)
 // letting is how long the SSH server of a guest that has been started may take to let us in: it may have begun anew.
 const letting = 3 * time.Minute
 
-// login gives the connection to a machine, which may have to boot yet.
+// login returns the connection to a machine, which may have to boot yet.
 func (e *Engine) login(ctx context.Context, m machine) (*login.Client, error) {
 	return e.logins.To(ctx, m.Ref, func(ctx context.Context) (*login.Client, error) {
 		door, err := e.door(m)
@@ -97,7 +97,7 @@ type keyring struct {
 	private []byte        // half of it
 }
 
-// keys gives the keys of a node. They outlive it, so that a disk of former times lets us in, too.
+// keys returns the keys of a node. They outlive it, so that a disk of former times lets us in, too.
 func (e *Engine) keys(r *nodedir.Record) (*keyring, error) {
 	dir := filepath.Join(e.Dirs.Keys(r.Site), r.Name)
 	mine, _, err := login.KeyAt(filepath.Join(dir, "login_ed25519_key"), "orrery")

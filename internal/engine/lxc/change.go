@@ -29,7 +29,7 @@ func (c container) changeRunning(ctx context.Context, is *spec.Node) error {
 	return c.group().Limit(c.ref.Name, is.Limits)
 }
 
-// Space gives the file of a node's network namespace.
+// Space returns the file of a node's network namespace.
 func (e *Engine) Space(ref engine.Ref) string { return e.container(ref).space() }
 
 func (c container) space() string {

@@ -124,7 +124,7 @@ func TestInterfaceComesBack(t *testing.T) {
 	}
 }
 
-// look gives what there is to see of an interface of the host; "": it is not there.
+// look returns what there is to see of an interface of the host; "": it is not there.
 func look(t *testing.T, name string) string {
 	t.Helper()
 	link, err := netlink.LinkByName(name)

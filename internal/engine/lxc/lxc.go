@@ -37,7 +37,7 @@ var (
 	_ engine.Viewer    = (*Engine)(nil)
 )
 
-// New gives the engine that keeps its nodes in dirs and takes layers from store.
+// New returns the engine that keeps its nodes in dirs and takes layers from store.
 func New(dirs host.Dirs, store *image.Store) *Engine {
 	e := &Engine{&nodedir.Nodes{Dirs: dirs, Store: store, Engine: Name, Slots: nodedir.Slots}}
 	e.Running = func(ref engine.Ref) bool { return e.container(ref).running() }
@@ -99,7 +99,7 @@ func (e *Engine) view(ref engine.Ref) (root *tree.Root, ids rootfs.IDs, err erro
 	return root, r.IDs(), nil
 }
 
-// Cgroup gives the node's control group.
+// Cgroup returns the node's control group.
 func (e *Engine) Cgroup(ref engine.Ref) string { return e.container(ref).group().Name() }
 
 // starting is a file that is there until the node has been started. One whose starter was killed may come up or not.

@@ -185,7 +185,7 @@ func settled(names []string, look func() map[string]bool) map[string]bool {
 	}
 }
 
-// interfaces gives the names of the network interfaces that a process has (proc_pid_net(5)).
+// interfaces returns the names of the network interfaces that a process has (proc_pid_net(5)).
 func interfaces(pid int) map[string]bool {
 	all := map[string]bool{}
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/net/dev", pid))

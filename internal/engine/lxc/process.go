@@ -6,7 +6,7 @@ import (
 	"orrery/internal/host/process"
 )
 
-// monitor gives the process id of LXC's monitor of the node, or 0 if the node does not run. The pid file may be
+// monitor returns the process id of LXC's monitor of the node, or 0 if the node does not run. The pid file may be
 // older than the last boot, so the process must be this one.
 func (c container) monitor() int {
 	pid := process.ReadPID(c.pidfile())
@@ -19,7 +19,7 @@ func (c container) monitor() int {
 	return pid
 }
 
-// init gives the process id, on the host, of the node's init, or 0 if the node does not run.
+// init returns the process id, on the host, of the node's init, or 0 if the node does not run.
 func (c container) init() int {
 	monitor := c.monitor()
 	if monitor == 0 {

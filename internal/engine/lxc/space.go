@@ -11,7 +11,7 @@ import (
 	"orrery/internal/tree"
 )
 
-// spaces gives a process for each mount namespace that only some of the node's processes have, other than those of some
+// spaces returns a process for each mount namespace that only some of the node's processes have, other than those of some
 // processes.
 func (c container) spaces(but ...int) []int {
 	seen := map[string]bool{"": true}
@@ -43,7 +43,7 @@ func directory(path string, first int) (*os.File, error) {
 	return root.MakeDown(path, first, first)
 }
 
-// command gives the name of a process and its id as the node knows it.
+// command returns the name of a process and its id as the node knows it.
 func command(pid int) string {
 	name, err := rawfile.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
 	if err != nil {

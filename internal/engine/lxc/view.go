@@ -47,7 +47,7 @@ func (s *remounting) monitor() view {
 	}
 }
 
-// views gives all views of the node, its own first: nothing has been taken away yet if a volume is found to be in use there.
+// views returns all views of the node, its own first: nothing has been taken away yet if a volume is found to be in use there.
 func (s *remounting) views() []view {
 	all := []view{s.node(), s.monitor()}
 	for _, pid := range s.c.spaces(all[0].pid, all[1].pid) {
@@ -110,7 +110,7 @@ func (s *remounting) unmount(v view, table func() ([]rootfs.Mounted, error)) err
 	return nil
 }
 
-// doomed gives the mounts of a view that have to go, the innermost first: all that shows a volume, or part of it, that the node shall not
+// doomed returns the mounts of a view that have to go, the innermost first: all that shows a volume, or part of it, that the node shall not
 // see, and volumes inside of what changes, which come back.
 func (s *remounting) doomed(v view, table []rootfs.Mounted) []rootfs.Mounted {
 	var all []rootfs.Mounted
@@ -211,7 +211,7 @@ func (s *remounting) supply(views ...view) error {
 	return nil
 }
 
-// lacking gives what is missing in a view. Nothing is mounted over what is not ours.
+// lacking returns what is missing in a view. Nothing is mounted over what is not ours.
 func (s *remounting) lacking(v view) (lacks []nodedir.Mount, err error) {
 	err = rootfs.InSpace(v.pid, func(table func() ([]rootfs.Mounted, error)) error {
 		mounts, err := table()

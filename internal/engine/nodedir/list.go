@@ -11,7 +11,7 @@ import (
 	"orrery/internal/observe"
 )
 
-// Observe gives the engine's nodes of a site, or of all sites if the site is "", by name: what is on record of them and, of those that are whole, what the engine
+// Observe returns the engine's nodes of a site, or of all sites if the site is "", by name: what is on record of them and, of those that are whole, what the engine
 // sees when it looks at them. Without that, they stand still.
 func (n *Nodes) Observe(site string, look func(*observe.Node)) ([]observe.Node, error) {
 	found, err := n.Found(site)

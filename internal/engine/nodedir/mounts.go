@@ -29,13 +29,13 @@ func (m Mount) Inside() rootfs.Bind {
 	return rootfs.Bind{Source: m.Source, Target: m.Path, ReadOnly: m.ReadOnly}
 }
 
-// Mounts gives /etc/orrery and the volumes of a node, and makes the directory behind the former.
+// Mounts returns /etc/orrery and the volumes of a node, and makes the directory behind the former.
 func (n *Nodes) Mounts(r *Record) ([]Mount, error) {
 	etc := Mount{n.Dirs.Etc(r.Site, r.ID), Of(n.Dirs, r.Site, r.ID).Bind("etc"), "/etc/orrery", true}
 	return append([]Mount{etc}, n.Volumes(&r.Node, r.Mounts)...), os.MkdirAll(etc.Source, 0o755)
 }
 
-// Volumes gives what a node sees of volumes, the outer ones first. A record in which a path is twice is that of a run which was
+// Volumes returns what a node sees of volumes, the outer ones first. A record in which a path is twice is that of a run which was
 // killed while it changed volumes: what it was about to give the node, or not to, is the later one.
 func (n *Nodes) Volumes(s *spec.Node, mounts []spec.Mount) []Mount {
 	byPath := map[string]Mount{}

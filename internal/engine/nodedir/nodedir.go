@@ -21,12 +21,12 @@ import (
 // A Dir is the directory of a node, which may not be there.
 type Dir struct{ path string }
 
-// Of gives the directory of a node of a site.
+// Of returns the directory of a node of a site.
 func Of(dirs host.Dirs, site string, id int) Dir {
 	return Dir{filepath.Join(dirs.Nodes(site), strconv.Itoa(id))}
 }
 
-// At gives the directory of a node by its path.
+// At returns the directory of a node by its path.
 func At(path string) Dir { return Dir{path} }
 
 // Path says where it is.
@@ -70,16 +70,16 @@ type Nodes struct {
 	ByHeader bool // its QEMU knows what is under the disk of a node by what the header says
 }
 
-// Dir gives the directory of a node.
+// Dir returns the directory of a node.
 func (n *Nodes) Dir(ref engine.Ref) Dir { return Of(n.Dirs, ref.Site, ref.ID) }
 
 // Top is the directory in which those of a site are.
 func (n *Nodes) Top(site string) string { return n.Dirs.Nodes(site) }
 
-// Private gives the private layer of a node.
+// Private returns the private layer of a node.
 func (n *Nodes) Private(ref engine.Ref) string { return n.Dir(ref).Private() }
 
-// Idmap gives the id that a node's root has on the host.
+// Idmap returns the id that a node's root has on the host.
 func (n *Nodes) Idmap(ref engine.Ref) (int, error) {
 	r, err := n.Record(ref)
 	if err != nil {

@@ -38,7 +38,7 @@ func reads(n *Nodes, ref engine.Ref) string {
 	return string(text)
 }
 
-// beside gives what is in the directory of a site's nodes.
+// beside returns what is in the directory of a site's nodes.
 func beside(t *testing.T, n *Nodes) []string {
 	t.Helper()
 	entries, err := os.ReadDir(n.Dirs.Nodes("s"))

@@ -13,7 +13,7 @@ import (
 	"orrery/internal/tree"
 )
 
-// personal gives the files that make a node this node: machine-id, host name, SSH host keys.
+// personal returns the files that make a node this node: machine-id, host name, SSH host keys.
 func (n *Nodes) personal(s *spec.Node) ([]host.File, error) {
 	files := []host.File{
 		{Path: "/etc/machine-id", Content: []byte(s.MachineID + "\n"), Mode: 0o444},
@@ -55,7 +55,7 @@ func (n *Nodes) personalise(root stopped, s *spec.Node) error {
 
 const resolvConf = "etc/resolv.conf"
 
-// OfHost gives the paths of a private layer that are as this host has made them, and that another one makes anew: the name servers. What a guest with a disk of its own has made of them is not known.
+// OfHost returns the paths of a private layer that are as this host has made them, and that another one makes anew: the name servers. What a guest with a disk of its own has made of them is not known.
 func (n *Nodes) OfHost(s *spec.Node) []string {
 	if s.Imported() || s.VM.Disk != "" {
 		return nil
@@ -87,7 +87,7 @@ func makeOfHost(came Dir, s *spec.Node) error {
 	return stopped{root: private, first: os.Geteuid()}.put(host.File{Path: "/" + resolvConf, Content: []byte(Resolvers()), Mode: 0o644})
 }
 
-// Resolvers gives the name servers of the host, as resolv.conf(5) has them, but not those that it keeps for itself on a loopback address.
+// Resolvers returns the name servers of the host, as resolv.conf(5) has them, but not those that it keeps for itself on a loopback address.
 func Resolvers() string {
 	for _, path := range []string{"/run/systemd/resolve/resolv.conf", "/etc/resolv.conf"} {
 		text, err := os.ReadFile(path)

@@ -41,7 +41,7 @@ func untouched(t *testing.T, outside string) {
 	}
 }
 
-// withKeys gives an engine in which a node has SSH host keys.
+// withKeys returns an engine in which a node has SSH host keys.
 func withKeys(t *testing.T, site, node string) *Nodes {
 	t.Helper()
 	e := nodesIn(t.TempDir())

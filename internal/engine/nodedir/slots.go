@@ -115,7 +115,7 @@ func (n *Nodes) sweepSlots(site string) error {
 	return err
 }
 
-// slotsOf gives what the owners of the slots of a site's nodes begin with: SITE/, and before that the state directory if it is not the usual one.
+// slotsOf returns what the owners of the slots of a site's nodes begin with: SITE/, and before that the state directory if it is not the usual one.
 func (n *Nodes) slotsOf(site string) string {
 	if n.Dirs.State == filepath.Dir(n.Slots) {
 		return site + "/"

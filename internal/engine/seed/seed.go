@@ -33,7 +33,7 @@ type Link struct{ MAC, Address string }
 // most bounds a seed: the names of ten thousand nodes fit in it.
 const most = 8 << 20
 
-// Image gives the file system, which has the label by which cloud-init finds it.
+// Image returns the file system, which has the label by which cloud-init finds it.
 func (s *Seed) Image() ([]byte, error) {
 	user, err := s.user()
 	if err != nil {

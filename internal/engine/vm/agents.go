@@ -15,7 +15,7 @@ type Agents struct {
 	to    Connections[*wire.Client]
 }
 
-// Of gives the agent of a running machine.
+// Of returns the agent of a running machine.
 func (a *Agents) Of(ctx context.Context, ref engine.Ref) (*wire.Client, error) {
 	if !a.Nodes.Running(ref) {
 		return nil, engine.NotRunning(ref)
@@ -34,7 +34,7 @@ func (a *Agents) Runner(ref engine.Ref) host.Runner {
 	})
 }
 
-// reach gives the agent of a machine, which may have to boot yet.
+// reach returns the agent of a machine, which may have to boot yet.
 func (a *Agents) reach(ctx context.Context, m Machine) (*wire.Client, error) {
 	return a.to.To(ctx, m.Ref, func(ctx context.Context) (*wire.Client, error) { return wire.Enter(ctx, m.Run) })
 }

@@ -24,7 +24,7 @@ type slot[C connection] struct {
 	made  *C
 }
 
-// To gives the connection to a guest. If there is none, or it has ended, it is made.
+// To returns the connection to a guest. If there is none, or it has ended, it is made.
 func (a *Connections[C]) To(ctx context.Context, ref engine.Ref, connect func(context.Context) (C, error)) (C, error) {
 	s := a.slot(ref)
 	s.mutex.Lock()

@@ -25,7 +25,7 @@ const Hold = ".orrery-disks"
 // SeenFile is what is kept there of what a guest has been shown of its private layer.
 const SeenFile = "seen.json"
 
-// Disks gives where the machine keeps the files of its disks.
+// Disks returns where the machine keeps the files of its disks.
 func (m Machine) Disks() string { return filepath.Join(m.Private(), Hold) }
 
 // Disk is one of the machine's.

@@ -14,7 +14,7 @@ import (
 	"orrery/internal/host/xl"
 )
 
-// Console gives the first console of a guest, which Xen's own daemon serves at a terminal.
+// Console returns the first console of a guest, which Xen's own daemon serves at a terminal.
 func (e *Engine) Console(ref engine.Ref) host.Console { return console{e.machine(ref)} }
 
 type console struct{ m machine }
@@ -72,7 +72,7 @@ func (t terminal) Read(b []byte) (int, error) {
 // mostPrinted is how much is told of what a guest has printed, in bytes.
 const mostPrinted = 1 << 20
 
-// Printed gives what Xen's daemon has recorded, if it is told to record: of all domains that the node ever was.
+// Printed returns what Xen's daemon has recorded, if it is told to record: of all domains that the node ever was.
 func (c console) Printed() ([]byte, error) { return printed(consoles + c.m.domain() + ".log") }
 
 func printed(path string) ([]byte, error) {

@@ -131,7 +131,7 @@ func (m machine) drain(ctx context.Context) error {
 	return nil
 }
 
-// saver gives the process of the toolstack that writes the state of a domain; 0 if there is none.
+// saver returns the process of the toolstack that writes the state of a domain; 0 if there is none.
 func (m machine) saver() int {
 	for _, pid := range m.Group().Processes() {
 		line, err := os.ReadFile(process.Host.File(pid, "cmdline"))

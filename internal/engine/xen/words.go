@@ -31,7 +31,7 @@ func modelLog(domain string) string {
 	return "the last lines of its QEMU:\n" + text
 }
 
-// end gives the last lines of a log of root's, whose words are a guest's.
+// end returns the last lines of a log of root's, whose words are a guest's.
 func end(path string) string {
 	text, err := last(path, 4<<10)
 	if err != nil {
@@ -40,7 +40,7 @@ func end(path string) string {
 	return visible.LastLines(text)
 }
 
-// last gives the last bytes of a file.
+// last returns the last bytes of a file.
 func last(path string, most int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -42,7 +42,7 @@ var (
 	_ engine.Rememberer = (*Engine)(nil)
 )
 
-// New gives the engine that keeps its nodes in dirs and takes layers from store.
+// New returns the engine that keeps its nodes in dirs and takes layers from store.
 func New(dirs host.Dirs, store *image.Store) *Engine {
 	e := &Engine{Nodes: &nodedir.Nodes{Dirs: dirs, Store: store, Engine: Name, Slots: nodedir.Slots, ByHeader: true}, lacks: lacks, dom0: xl.Dom0}
 	e.agents.Nodes = e.Nodes
@@ -103,7 +103,7 @@ func (m machine) domain() string { return "orrery-" + m.Ref.Site + "-" + strconv
 // qemuComm is in what the kernel calls the process of a QEMU (proc_pid_comm(5), which has 15 bytes): qemu-system-i38, xen-qemu-system.
 const qemuComm = "qemu-system"
 
-// backend gives the process of QEMU, or 0 if the node does not run.
+// backend returns the process of QEMU, or 0 if the node does not run.
 func (m machine) backend() int {
 	return named(m.Group().Processes(), func(comm string) bool { return strings.Contains(comm, qemuComm) })
 }
@@ -113,7 +113,7 @@ func (m machine) watched() bool {
 	return named(m.Group().Processes(), func(comm string) bool { return comm == "xl" }) != 0
 }
 
-// named gives the first of some processes that has such a name, or 0.
+// named returns the first of some processes that has such a name, or 0.
 func named(all []int, such func(comm string) bool) int {
 	for _, pid := range all {
 		if name, err := os.ReadFile(process.Host.File(pid, "comm")); err == nil && such(strings.TrimSpace(string(name))) {

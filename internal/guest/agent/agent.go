@@ -60,7 +60,7 @@ func surroundings() {
 	_ = os.Chdir("/")
 }
 
-// found gives the ports of a machine that are for clients, by the names of their devices, from where its kernel tells of what it has.
+// found returns the ports of a machine that are for clients, by the names of their devices, from where its kernel tells of what it has.
 func found(sys string) (all []string) {
 	names, err := filepath.Glob(sys + "/class/virtio-ports/*/name")
 	if err != nil {
@@ -74,7 +74,7 @@ func found(sys string) (all []string) {
 	return append(all, consoles(sys)...)
 }
 
-// consoles gives those that a guest of Xen has beside its first, which is its screen: they are ports for clients, too. The kernel numbers the devices of all of them
+// consoles returns those that a guest of Xen has beside its first, which is its screen: they are ports for clients, too. The kernel numbers the devices of all of them
 // alike, hvc0 being the first's.
 func consoles(sys string) (all []string) {
 	paths, err := filepath.Glob(sys + "/bus/xen/devices/console-*")

@@ -30,7 +30,7 @@ func (p place) Put(ctx context.Context, files ...host.File) error {
 	return nil
 }
 
-// ids gives the numbers of an owner "user:group" or "user", whose group is then the one of that name.
+// ids returns the numbers of an owner "user:group" or "user", whose group is then the one of that name.
 func ids(owner string) (string, error) {
 	if owner == "" {
 		return "", nil

@@ -64,7 +64,7 @@ func newPort(from, to *os.File) (*port, error) {
 	return &port{from: from, to: to, raw: raw}, nil
 }
 
-// Read gives what a client sends, and io.EOF once when he goes. While there is none, it waits.
+// Read returns what a client sends, and io.EOF once when he goes. While there is none, it waits.
 func (p *port) Read(b []byte) (n int, err error) {
 	bad := p.raw.Read(func(fd uintptr) bool {
 		for {

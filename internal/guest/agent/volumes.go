@@ -102,7 +102,7 @@ func unmount(path string) (gone bool, err error) {
 	return gone, nil
 }
 
-// at gives what is mounted last at a place, if a volume is among it.
+// at returns what is mounted last at a place, if a volume is among it.
 func at(path string, table []rootfs.Mounted) (top rootfs.Mounted, there bool) {
 	for _, m := range table {
 		if m.At == path {
@@ -115,7 +115,7 @@ func at(path string, table []rootfs.Mounted) (top rootfs.Mounted, there bool) {
 // volume reports whether something that is mounted is a volume as a whole, not a part of one that somebody has mounted once more.
 func volume(m rootfs.Mounted) bool { return m.Kind == shared && m.Origin.Path == "/" }
 
-// processes gives those of the machine.
+// processes returns those of the machine.
 func processes() (all []int) {
 	entries, _ := os.ReadDir("/proc")
 	for _, e := range entries {
@@ -127,7 +127,7 @@ func processes() (all []int) {
 	return all
 }
 
-// spaces gives for each mount namespace of the machine one process that is in it, init's first.
+// spaces returns for each mount namespace of the machine one process that is in it, init's first.
 func spaces() (all []int) {
 	seen := map[string]bool{}
 	for _, pid := range processes() {

@@ -60,7 +60,7 @@ const key = "orrery.config="
 // mostEncoded bounds that word: the kernel takes 2,048 bytes on x86 and cuts off what is more (COMMAND_LINE_SIZE), and other words must fit, too.
 const mostEncoded = 1800
 
-// Encode gives the word of the kernel's command line by which the guest is told.
+// Encode returns the word of the kernel's command line by which the guest is told.
 func (c *Config) Encode() (string, error) {
 	text, err := json.Marshal(c)
 	if err != nil {

@@ -52,7 +52,7 @@ func loadModules(filesystem string, disk bool) error {
 	return os.RemoveAll("/" + ModuleDir) // it is memory
 }
 
-// devices gives the aliases of the devices that are there, as modules name them.
+// devices returns the aliases of the devices that are there, as modules name them.
 func devices() ([]string, error) {
 	var all []string
 	for _, bus := range []string{"pci", "virtio", "xen", "acpi"} {

@@ -29,7 +29,7 @@ func connected() error {
 	}
 }
 
-// halves gives the devices on a bus that have a driver here and nobody at the other end, as "vif-0 (Initialising)". Consoles, screens and keyboards are nothing that is
+// halves returns the devices on a bus that have a driver here and nobody at the other end, as "vif-0 (Initialising)". Consoles, screens and keyboards are nothing that is
 // waited for.
 func halves(bus string) (waiting []string, err error) {
 	devices, err := filepath.Glob(bus + "/*")

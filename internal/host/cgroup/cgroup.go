@@ -24,7 +24,7 @@ type Group struct {
 	name string
 }
 
-// Of gives the control group of a node.
+// Of returns the control group of a node.
 func Of(site string, id int) Group { return Group{mounted, fmt.Sprintf(top+"/%s/%d", site, id)} }
 
 // InSite returns the group of something beside the nodes of a site. It weighs as much as each of them.
@@ -39,10 +39,10 @@ func (g Group) Inner() Group {
 	return g
 }
 
-// Named gives a control group by the name that it has in each hierarchy.
+// Named returns a control group by the name that it has in each hierarchy.
 func Named(name string) Group { return Group{mounted, name} }
 
-// Name gives the name that it has in each hierarchy.
+// Name returns the name that it has in each hierarchy.
 func (g Group) Name() string { return g.name }
 
 // Beside gives another group of the node's.
@@ -72,7 +72,7 @@ func (p place) hierarchy(controller string) string {
 	return string(p)
 }
 
-// Processes gives the ids of all processes in the group and in those inside it.
+// Processes returns the ids of all processes in the group and in those inside it.
 func (g Group) Processes() []int {
 	all, _ := g.processes(context.Background()) // a control group may go at any moment
 	return all

@@ -65,7 +65,7 @@ func (g Group) Files(l site.Limits) []File {
 	return all
 }
 
-// unlimited gives the files with the values that mean no limit, for those that l does not set.
+// unlimited returns the files with the values that mean no limit, for those that l does not set.
 func (g Group) unlimited(l site.Limits) []File {
 	full := site.Limits{Cpus: 1, Pin: "0", Memory: 1, Swap: new(int64), Pids: 1}
 	set := map[string]bool{}
@@ -173,7 +173,7 @@ func samePin(a, b string) bool {
 	return site.SamePin(cmp.Or(a, all), cmp.Or(b, all))
 }
 
-// Limits gives the limits that are in force.
+// Limits returns the limits that are in force.
 func (g Group) Limits() site.Limits {
 	var l site.Limits
 	read := func(controller, v1, v2 string) string {

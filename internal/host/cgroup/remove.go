@@ -51,7 +51,7 @@ func removeBeside(root, site string) {
 	}
 }
 
-// all gives the hierarchies.
+// all returns the hierarchies.
 func (p place) all() []string {
 	below, err := filepath.Glob(filepath.Join(string(p), "*"))
 	if err != nil {

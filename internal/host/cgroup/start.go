@@ -134,7 +134,7 @@ func settle(above, group string) error {
 	return os.WriteFile(filepath.Join(group, "cgroup.clone_children"), []byte("1"), 0)
 }
 
-// versions gives the hierarchies of version 1, each once, and that of version 2, which may be beside them.
+// versions returns the hierarchies of version 1, each once, and that of version 2, which may be beside them.
 func (p place) versions() (v1 []string, v2 string) {
 	if isV2(string(p)) {
 		return nil, string(p)

@@ -29,7 +29,7 @@ type thread struct {
 // kernelThread is the flag of such a thread (PF_KTHREAD of linux/sched.h).
 const kernelThread = 0x00200000
 
-// threads gives those in the group.
+// threads returns those in the group.
 func (g Group) threads(in process.Table) (all []thread) {
 	for _, pid := range g.Processes() {
 		if since, ok := threadOf(in, pid); ok {

@@ -36,7 +36,7 @@ type Fact struct {
 // Facts are what is to be known about a machine.
 type Facts []Fact
 
-// Lacking gives the facts of a level that are not as they should be.
+// Lacking returns the facts of a level that are not as they should be.
 func (f Facts) Lacking(level Level) Facts {
 	var some Facts
 	for _, fact := range f {
@@ -66,7 +66,7 @@ type machine struct {
 	state string
 }
 
-// read gives the text of a file, trimmed, or "".
+// read returns the text of a file, trimmed, or "".
 func (m machine) read(path string) string {
 	text, _ := os.ReadFile(filepath.Join(m.root, path))
 	return strings.TrimSpace(string(text))

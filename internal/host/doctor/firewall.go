@@ -30,7 +30,7 @@ func (m machine) firewall() Facts {
 	return facts
 }
 
-// closedChains gives the chains of others that drop what they do not know of.
+// closedChains returns the chains of others that drop what they do not know of.
 func closedChains() ([]*nftables.Chain, error) {
 	c, err := nftables.New()
 	if err != nil {

@@ -32,7 +32,7 @@ func (m machine) memory() Fact {
 	return Fact{"memory", true, Info, value, ""}
 }
 
-// meminfo gives a line of proc_meminfo(5), in bytes.
+// meminfo returns a line of proc_meminfo(5), in bytes.
 func (m machine) meminfo(key string) int64 {
 	for line := range strings.Lines(m.read("proc/meminfo")) {
 		var kib int64

@@ -83,7 +83,7 @@ func (e *Ends) Kill() {
 	})
 }
 
-// Open gives the shelf of the user, as the environment has it. A user other than root has one where he has a directory for what runs.
+// Open returns the shelf of the user, as the environment has it. A user other than root has one where he has a directory for what runs.
 func Open(dirs host.Dirs) (s Shelf, err error) {
 	s.For = usually
 	if text := os.Getenv(Setting); text != "" {
@@ -148,7 +148,7 @@ type answer struct {
 // brisk is how long either end waits for the other: whoever does not answer is done without.
 const brisk = time.Second
 
-// Take gives a connection that was kept by this key, which is nobody else's then; nil: there is none.
+// Take returns a connection that was kept by this key, which is nobody else's then; nil: there is none.
 func (s Shelf) Take(ctx context.Context, key string) *Ends {
 	if s.For == 0 {
 		return nil

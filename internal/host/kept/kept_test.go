@@ -58,7 +58,7 @@ func quick(t *testing.T) {
 	t.Cleanup(func() { pulse, patience, parting, idle = was[0], was[1], was[2], was[3] })
 }
 
-// keeping gives a shelf whose process is in this one, and how that has ended.
+// keeping returns a shelf whose process is in this one, and how that has ended.
 func keeping(t *testing.T) (Shelf, chan error) {
 	s := Shelf{Dir: filepath.Join(t.TempDir(), "links"), For: limit}
 	must(t, os.Mkdir(s.Dir, 0o700))

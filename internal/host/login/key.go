@@ -32,7 +32,7 @@ func MakeKey(path, comment string) ([]byte, error) {
 	return text, host.WriteFile(host.File{Path: path, Content: text, Mode: 0o600})
 }
 
-// KeyAt gives the key in a file, which is made if it is not there, and the text of it.
+// KeyAt returns the key in a file, which is made if it is not there, and the text of it.
 func KeyAt(path, comment string) (ssh.Signer, []byte, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(text) == 0 {

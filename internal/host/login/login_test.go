@@ -73,7 +73,7 @@ func server(t *testing.T, more ...string) Door {
 	return d
 }
 
-// pair gives both ends of a connection, one as a file.
+// pair returns both ends of a connection, one as a file.
 func pair() (net.Conn, *os.File, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 // Sys is where the kernel tells of it.
 const Sys = "/sys"
 
-// Nodes gives those that have processors and memory, as sysfs-devices-node tells of them.
+// Nodes returns those that have processors and memory, as sysfs-devices-node tells of them.
 func Nodes(sys string) (all []observe.Numa) {
 	found, err := filepath.Glob(filepath.Join(sys, "devices/system/node/node[0-9]*"))
 	if err != nil {
@@ -32,12 +32,12 @@ func Nodes(sys string) (all []observe.Numa) {
 	return all
 }
 
-// Hugepages gives the large pages of each size that the machine can have, wherever their memory is.
+// Hugepages returns the large pages of each size that the machine can have, wherever their memory is.
 func Hugepages(sys string) []observe.Hugepages {
 	return pages(filepath.Join(sys, "kernel/mm/hugepages"))
 }
 
-// pages gives those of each size that a directory of the kernel's tells of. Which node's are promised to somebody, the kernel does not know.
+// pages returns those of each size that a directory of the kernel's tells of. Which node's are promised to somebody, the kernel does not know.
 func pages(dir string) (all []observe.Hugepages) {
 	found, err := filepath.Glob(filepath.Join(dir, "hugepages-*kB"))
 	if err != nil {

@@ -66,7 +66,7 @@ func has(program string) bool {
 	return err == nil
 }
 
-// Missing gives the programs that the machine does not have, of those that nodes of some engines need.
+// Missing returns the programs that the machine does not have, of those that nodes of some engines need.
 func (m Machine) Missing(engines []string) (all []string) {
 	for _, n := range m.missing(engines) {
 		all = append(all, n.program)
@@ -137,7 +137,7 @@ func (m Machine) Install(ctx context.Context, engines []string, say func(string)
 	return names, nil
 }
 
-// choose gives the packages that have programs: of each the first that apt knows here. Of some it knows none.
+// choose returns the packages that have programs: of each the first that apt knows here. Of some it knows none.
 func (m Machine) choose(ctx context.Context, missing []need) (names, unknown []string) {
 	for _, n := range missing {
 		i := slices.IndexFunc(n.in, func(name string) bool { return m.Run(ctx, func(string) {}, "apt-cache", "show", name) == nil })

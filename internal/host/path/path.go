@@ -164,7 +164,7 @@ func (p *prober) answered(size int) bool {
 	}
 }
 
-// checksum gives that of ICMP (RFC 1071).
+// checksum returns that of ICMP (RFC 1071).
 func checksum(b []byte) uint16 {
 	sum := uint32(0)
 	for i := 0; i+1 < len(b); i += 2 {

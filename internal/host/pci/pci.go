@@ -42,7 +42,7 @@ func (b Bus) device(address string) string { return filepath.Join(b.Sys, "bus/pc
 
 func (b Bus) loan(address string) string { return filepath.Join(b.Loans, address) }
 
-// Functions gives those of the machine. One without bus has none.
+// Functions returns those of the machine. One without bus has none.
 func (b Bus) Functions() ([]observe.Function, error) {
 	entries, err := os.ReadDir(filepath.Join(b.Sys, "bus/pci/devices"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -69,7 +69,7 @@ func (b Bus) look(address string) observe.Function {
 	return f
 }
 
-// link gives the last word of a link in a function's directory; "" if there is none.
+// link returns the last word of a link in a function's directory; "" if there is none.
 func (b Bus) link(address, name string) string {
 	to, err := os.Readlink(filepath.Join(b.device(address), name))
 	if err != nil {

@@ -3,7 +3,7 @@ package process
 // A Crew is some processes of this host, by their numbers, each with the time at which it began: a number may be given anew. It can be written down.
 type Crew map[int]string
 
-// CrewOf gives those with these numbers.
+// CrewOf returns those with these numbers.
 func CrewOf(pids []int) Crew {
 	c := Crew{}
 	for _, pid := range pids {

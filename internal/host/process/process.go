@@ -35,7 +35,7 @@ type Task struct {
 	Args               []string
 }
 
-// Tasks gives all processes of the host's root.
+// Tasks returns all processes of the host's root.
 func (t Table) Tasks() ([]Task, error) {
 	entries, err := os.ReadDir(string(t))
 	if err != nil {
@@ -52,10 +52,10 @@ func (t Table) Tasks() ([]Task, error) {
 	return all, nil
 }
 
-// Task gives a process if it is one of the host's root.
+// Task returns a process if it is one of the host's root.
 func (t Table) Task(pid int) (Task, bool) { return t.TaskOf(pid, 0) }
 
-// TaskOf gives a process if it is one of a user of the host.
+// TaskOf returns a process if it is one of a user of the host.
 func (t Table) TaskOf(pid, user int) (Task, bool) {
 	text, err := rawfile.ReadFile(t.File(pid, "cmdline"))
 	if err != nil || len(text) == 0 || !t.isOf(pid, user) {
@@ -70,7 +70,7 @@ func (t Table) TaskOf(pid, user int) (Task, bool) {
 	return Task{pid, parent, group, strings.Split(strings.TrimRight(string(text), "\x00"), "\x00")}, true
 }
 
-// ReadPID gives the number in a file of ours; 0 if there is none. It may be older than the last boot: whose it is now, the task must tell.
+// ReadPID returns the number in a file of ours; 0 if there is none. It may be older than the last boot: whose it is now, the task must tell.
 func ReadPID(file string) int {
 	text, err := rawfile.ReadFile(file)
 	if err != nil {
@@ -107,7 +107,7 @@ func (t Table) isOf(pid, user int) bool {
 	return false
 }
 
-// Stat gives what proc_pid_stat(5) says of a process, from its third field on: the second is in parentheses, with whatever in them.
+// Stat returns what proc_pid_stat(5) says of a process, from its third field on: the second is in parentheses, with whatever in them.
 func (t Table) Stat(pid int) []string {
 	text, err := rawfile.ReadFile(t.File(pid, "stat"))
 	if err != nil {
@@ -128,7 +128,7 @@ func (t Table) Ending(pid int) bool {
 	return flags&exiting != 0 || pending&(1<<(unix.SIGKILL-1)) != 0
 }
 
-// Children gives the processes that a process has started.
+// Children returns the processes that a process has started.
 func (t Table) Children(pid int) []int {
 	text, err := rawfile.ReadFile(t.File(pid, "task/"+strconv.Itoa(pid)+"/children"))
 	if err != nil {
@@ -143,10 +143,10 @@ func (t Table) Children(pid int) []int {
 	return all
 }
 
-// Program gives the name of the file that a task has been started from, as it says.
+// Program returns the name of the file that a task has been started from, as it says.
 func (t Task) Program() string { return filepath.Base(t.Args[0]) }
 
-// Option gives the value of an option that is a word of its own; "" if it has none.
+// Option returns the value of an option that is a word of its own; "" if it has none.
 func (t Task) Option(name string) string {
 	options := t.Args
 	if end := slices.Index(options, "--"); end >= 0 { // the rest is a command's own

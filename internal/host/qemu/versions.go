@@ -26,12 +26,12 @@ type known struct {
 	Changed int64  `json:"changed"` // when it was, in ns: nobody can set that
 }
 
-// Of gives the version of a program.
+// Of returns the version of a program.
 func (v Versions) Of(ctx context.Context, program string) (string, error) {
 	return v.told(ctx, program, func(k *known) *string { return &k.Version }, Version)
 }
 
-// Models gives the models of processors that QEMU knows; none, if it does not tell.
+// Models returns the models of processors that QEMU knows; none, if it does not tell.
 func (v Versions) Models(ctx context.Context) []string {
 	program, err := System()
 	if err != nil {

@@ -48,7 +48,7 @@ func stampOf(path string) string {
 	return host.Stamp(&st)
 }
 
-// Again gives the connection that another run has left.
+// Again returns the connection that another run has left.
 func (f Far) Again(e *kept.Ends) *Line {
 	for _, f := range []*os.File{e.Errs, e.Log} {
 		_ = f.SetReadDeadline(time.Time{})
@@ -56,7 +56,7 @@ func (f Far) Again(e *kept.Ends) *Line {
 	return f.line(e)
 }
 
-// Leave gives the ends of a connection to who keeps it; nil: it cannot be kept. It must be whole, and nobody use it any more.
+// Leave returns the ends of a connection to who keeps it; nil: it cannot be kept. It must be whole, and nobody use it any more.
 func (l *Line) Leave() *kept.Ends {
 	select {
 	case <-l.ended:

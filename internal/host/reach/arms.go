@@ -35,7 +35,7 @@ type arm struct {
 // machines are the names of architectures, as Go has them and as uname does.
 var machines = map[string]string{"amd64": "x86_64", "arm64": "aarch64"}
 
-// all gives those that there are.
+// all returns those that there are.
 func (a *Arms) all() ([]arm, error) {
 	a.once.Do(func() { a.made, a.err = a.find() })
 	return a.made, a.err
@@ -71,7 +71,7 @@ func (a *Arms) find() ([]arm, error) {
 	return all, nil
 }
 
-// armOf gives one. The digest of files that are as they were when it was last made is remembered: making it takes longer than many a login.
+// armOf returns one. The digest of files that are as they were when it was last made is remembered: making it takes longer than many a login.
 func (a *Arms) armOf(machine string, paths ...string) (arm, error) {
 	made := arm{machine: machine, paths: paths}
 	stamp, err := made.stamp()

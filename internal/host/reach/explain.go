@@ -165,7 +165,7 @@ func (f Far) sign(log string) *problem.Problem {
 	return nil
 }
 
-// lastLine gives the last line of what was printed.
+// lastLine returns the last line of what was printed.
 func lastLine(said string) string {
 	lines := strings.Split(strings.TrimSpace(said), "\n")
 	return strings.TrimSpace(lines[len(lines)-1])

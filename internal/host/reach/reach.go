@@ -100,7 +100,7 @@ func (f Far) Dial(ctx context.Context, a *Arms, args ...string) (*Line, error) {
 	return nil, f.explain(err, l)
 }
 
-// whereShared gives a login up that says nothing, if it goes by a connection that the user's own ssh keeps open: ssh waits for that as long as it takes.
+// whereShared returns a login up that says nothing, if it goes by a connection that the user's own ssh keeps open: ssh waits for that as long as it takes.
 func (l *Line) whereShared() *time.Timer {
 	return time.AfterFunc(sharing, func() {
 		ctx, cancel := context.WithTimeout(context.Background(), parting)
@@ -195,7 +195,7 @@ func (f Far) options() []string {
 	return append(all, "--", name)
 }
 
-// Parts gives the parts of an address, user@name:port, of which user and port may be left out.
+// Parts returns the parts of an address, user@name:port, of which user and port may be left out.
 func Parts(address string) (user, name, port string) {
 	name = address
 	if at := strings.LastIndexByte(name, '@'); at >= 0 {

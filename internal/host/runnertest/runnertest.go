@@ -47,7 +47,7 @@ func (f Fixture) run(t *testing.T, c host.Command) error {
 
 func shell(script string) host.Command { return host.Command{Args: []string{"sh", "-c", script}} }
 
-// print gives what a script prints.
+// print returns what a script prints.
 func (f Fixture) print(t *testing.T, script string) string {
 	t.Helper()
 	var out bytes.Buffer

@@ -37,7 +37,7 @@ func (s Timers) NextRun(t Timer, last, now time.Time) (next time.Time, idle stri
 	return nextOf(when, now), ""
 }
 
-// nextOf gives the first moment after now that the times of a table mean, as cronTime writes them. Cron goes
+// nextOf returns the first moment after now that the times of a table mean, as cronTime writes them. Cron goes
 // by the local time.
 func nextOf(when string, now time.Time) time.Time {
 	fields := strings.Fields(when)

@@ -90,7 +90,7 @@ func Cancel(name string, dirs host.Dirs) error {
 	return removed(laterPath(dirs, name))
 }
 
-// List gives what waits, the next first.
+// List returns what waits, the next first.
 func List(dirs host.Dirs) ([]Pending, error) {
 	paths, err := filepath.Glob(laterPath(dirs, "*"))
 	if err != nil {

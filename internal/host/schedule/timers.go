@@ -198,7 +198,7 @@ func (s Timers) tablePath() string {
 	return filepath.Join(etc, "cron.d", "orrery-"+strings.ReplaceAll(s.Key, ".", "-"))
 }
 
-// table gives the site's table of cron, and says where cron cannot do what was asked for.
+// table returns the site's table of cron, and says where cron cannot do what was asked for.
 func (s Timers) table() (f host.File, notes []string) {
 	var text strings.Builder
 	fmt.Fprintf(&text, madeFor+"SHELL=/bin/sh\nPATH=%s\n", s.Key, host.Path)
@@ -222,7 +222,7 @@ func (s Timers) log(t Timer) string {
 	return filepath.Join(s.Dirs.State, "log", t.For+"-"+s.Key+".log")
 }
 
-// cronTime gives the times of crontab(5) for an interval, which is rounded down to one that they can say: minutes that divide an hour, hours that
+// cronTime returns the times of crontab(5) for an interval, which is rounded down to one that they can say: minutes that divide an hour, hours that
 // divide a day, a day, a week. Which minute or hour it is follows from what it is for, so that not everything begins at once.
 func cronTime(every time.Duration, what string) (when string, really time.Duration) {
 	sum := fnv.New32a()
@@ -243,7 +243,7 @@ func cronTime(every time.Duration, what string) (when string, really time.Durati
 	return stepped(n) + " * * * *", time.Duration(n) * time.Minute
 }
 
-// divisor gives the largest divisor of a number that is not above a limit.
+// divisor returns the largest divisor of a number that is not above a limit.
 func divisor(of, limit int) int {
 	for n := min(limit, of-1); n > 1; n-- {
 		if of%n == 0 {

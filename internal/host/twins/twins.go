@@ -40,7 +40,7 @@ func Read(dirs host.Dirs, key string) (twin.Record, error) {
 	return host.ReadJSON[twin.Record](Path(dirs, key))
 }
 
-// All gives the records of all twins on the host, by key.
+// All returns the records of all twins on the host, by key.
 func All(dirs host.Dirs) []twin.Record {
 	paths, _ := filepath.Glob(Path(dirs, "*"))
 	all := []twin.Record{}

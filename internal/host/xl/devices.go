@@ -15,7 +15,7 @@ type Card struct {
 	Backend      string // where the backend is in xenstore
 }
 
-// Cards gives the network cards of a domain.
+// Cards returns the network cards of a domain.
 func Cards(ctx context.Context, domain string) ([]Card, error) {
 	text, err := Ask(ctx, "network-list", domain)
 	if err != nil {
@@ -47,7 +47,7 @@ type Disk struct {
 	Backend       string
 }
 
-// Disks gives the disks of a domain.
+// Disks returns the disks of a domain.
 func Disks(ctx context.Context, domain string) ([]Disk, error) {
 	text, err := Ask(ctx, "block-list", domain)
 	if err != nil {

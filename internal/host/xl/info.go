@@ -130,7 +130,7 @@ func onClock(word string) (time.Duration, error) {
 	return all, nil
 }
 
-// Terminal gives the path of the terminal at which Xen's daemon serves the console of a domain. Xenstore, which has it, is Dom0's there: the guest may not write it.
+// Terminal returns the path of the terminal at which Xen's daemon serves the console of a domain. Xenstore, which has it, is Dom0's there: the guest may not write it.
 func Terminal(ctx context.Context, domain string) (string, error) {
 	id, err := Number(ctx, domain)
 	if err != nil {

@@ -33,7 +33,7 @@ func (s State) Crashed() bool { return s.has(3, 's') && s.has(4, 'c') }
 
 func (s State) has(i int, letter byte) bool { return len(s) > i && s[i] == letter }
 
-// Domains gives all domains of this machine.
+// Domains returns all domains of this machine.
 func Domains(ctx context.Context) ([]Domain, error) {
 	text, err := Ask(ctx, "list")
 	if err != nil {
@@ -88,7 +88,7 @@ type Details struct {
 	NICs   []string // their hardware addresses
 }
 
-// Described gives what domains were made from: of one, or of all if none is named.
+// Described returns what domains were made from: of one, or of all if none is named.
 func Described(ctx context.Context, names ...string) ([]Details, error) {
 	text, err := Ask(ctx, append([]string{"list", "-l"}, names...)...)
 	if err != nil {
@@ -142,7 +142,7 @@ func ParseDetails(text []byte) ([]Details, error) {
 	return described, nil
 }
 
-// below gives the lines of a table, without its head, of which the first words are known. Lines that are empty are none.
+// below returns the lines of a table, without its head, of which the first words are known. Lines that are empty are none.
 func below(text []byte, head ...string) (lines []string, err error) {
 	for line := range strings.Lines(string(text)) {
 		if line = strings.TrimRight(line, "\r\n "); line != "" {

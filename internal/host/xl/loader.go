@@ -14,7 +14,7 @@ var Loaders = map[string]string{
 	"pvh": "/usr/lib/grub-xen/grub-i386-xen_pvh.bin",
 }
 
-// Loader gives that of a type.
+// Loader returns that of a type.
 func Loader(kind string) (string, error) {
 	path := Loaders[kind]
 	_, err := os.Stat(path)

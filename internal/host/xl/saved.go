@@ -69,13 +69,13 @@ func ParseSaved(in io.Reader) (*Details, error) {
 	return &all[0], nil
 }
 
-// Monitor gives the socket at which the QEMU of a domain listens for libxl.
+// Monitor returns the socket at which the QEMU of a domain listens for libxl.
 func Monitor(ctx context.Context, domain string) (string, error) {
 	id, err := Number(ctx, domain)
 	return fmt.Sprintf("/var/run/xen/qmp-libxl-%d", id), err
 }
 
-// Number gives the number that a domain has now.
+// Number returns the number that a domain has now.
 func Number(ctx context.Context, domain string) (id int, err error) {
 	text, err := Ask(ctx, "domid", domain)
 	if err != nil {

@@ -128,7 +128,7 @@ func Failed(args []string, said string, err error) error {
 // mostLines is how many lines of xl's are told.
 const mostLines = 4
 
-// Words gives the last lines that tell what went wrong, without what libxl writes before them for who looks for the place in its source.
+// Words returns the last lines that tell what went wrong, without what libxl writes before them for who looks for the place in its source.
 func Words(said string) string {
 	var lines []string
 	for line := range strings.Lines(said) {
@@ -139,7 +139,7 @@ func Words(said string) string {
 	return visible.Line(strings.Join(lines[max(0, len(lines)-mostLines):], "; "))
 }
 
-// told gives what a line tells: "libxl: error: libxl_dm.c:2938:device_model_spawn_outcome: Domain 3:domain 3 device model: spawn failed" tells what comes after the place.
+// told returns what a line tells: "libxl: error: libxl_dm.c:2938:device_model_spawn_outcome: Domain 3:domain 3 device model: spawn failed" tells what comes after the place.
 func told(line string) string {
 	for _, severity := range []string{"libxl: error: ", "libxl: warning: "} {
 		if _, rest, ok := strings.Cut(line, severity); ok {

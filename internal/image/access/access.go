@@ -38,7 +38,7 @@ var bundles = []string{
 	"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem",
 }
 
-// OfHost gives how this host reaches packages, or the mirror that a site names in its place.
+// OfHost returns how this host reaches packages, or the mirror that a site names in its place.
 func OfHost(m site.Mirror) *Access {
 	a := &Access{env: map[string]string{}}
 	for _, name := range []string{"http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy"} {
@@ -174,7 +174,7 @@ func pipVariable(key string) string {
 	return "PIP_" + strings.ToUpper(strings.ReplaceAll(key, "-", "_"))
 }
 
-// Environ gives the variables as KEY=value, sorted.
+// Environ returns the variables as KEY=value, sorted.
 func (a *Access) Environ() []string {
 	var all []string
 	for _, key := range slices.Sorted(maps.Keys(a.env)) {

@@ -44,7 +44,7 @@ func Hosts() string {
 // MirrorKey is the name, in an archive that is a directory of this host, of the key that it is signed with.
 const MirrorKey = "key.asc"
 
-// LocalDir gives the directory of this host that a URL such as file:///srv/mirror/apt names.
+// LocalDir returns the directory of this host that a URL such as file:///srv/mirror/apt names.
 func LocalDir(uri string) (string, bool) {
 	u, err := url.Parse(uri)
 	if err != nil || u.Scheme != "file" && u.Scheme != "copy" || !filepath.IsAbs(u.Path) {
@@ -69,7 +69,7 @@ func Copied(from []distro.Source) []distro.Source {
 // mostKey bounds a key that is beside an archive.
 const mostKey = 1 << 20
 
-// Settle gives a mirror with all that follows from what was declared: the key of one on this host lies in it, and what it
+// Settle returns a mirror with all that follows from what was declared: the key of one on this host lies in it, and what it
 // has of security updates is taken from it.
 func Settle(m site.Mirror) (site.Mirror, error) {
 	dir, ok := LocalDir(m.Apt)
@@ -92,7 +92,7 @@ func Settle(m site.Mirror) (site.Mirror, error) {
 // A Nearby is a directory of this host that a scratch is to see.
 type Nearby struct{ Dir, Name string }
 
-// Bring gives the mirror as a scratch finds it, and the directories that it must see for that. Their names follow from what is in
+// Bring returns the mirror as a scratch finds it, and the directories that it must see for that. Their names follow from what is in
 // them, so that package lists of one archive are never taken for those of another or of a former time.
 func Bring(m site.Mirror) (site.Mirror, []Nearby, error) {
 	m, err := Settle(m)

@@ -148,7 +148,7 @@ func proxyURL(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// Places gives where packages come from: archives, indexes of Python packages, and what the site declares besides.
+// Places returns where packages come from: archives, indexes of Python packages, and what the site declares besides.
 func (a *Access) Places(from []distro.Source, m site.Mirror) []string {
 	var all []string
 	add := func(uri string) {

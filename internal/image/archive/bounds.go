@@ -24,7 +24,7 @@ type bounds struct {
 	holed   int64 // bytes that files with holes have, with their holes
 }
 
-// newBounds gives those of an import with so many bytes free on the disk.
+// newBounds returns those of an import with so many bytes free on the disk.
 func newBounds(free int64) *bounds {
 	const most = 1 << 50 // so that nothing overflows
 	free = min(free, most)

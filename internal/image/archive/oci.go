@@ -55,7 +55,7 @@ type packed struct {
 	plain  string // of what is in it when it is decompressed; "": not known
 }
 
-// layout gives the layers of the image in an OCI layout.
+// layout returns the layers of the image in an OCI layout.
 func (in *imagesIn) layout() ([]packed, error) {
 	text, err := in.root.ReadFile("index.json", mostJSON)
 	if err != nil {
@@ -161,7 +161,7 @@ func orNone(words []string) string {
 	return strings.Join(words, ", ")
 }
 
-// saved gives the layers of the image in what `docker save` writes.
+// saved returns the layers of the image in what `docker save` writes.
 func (in *imagesIn) saved() ([]packed, error) {
 	text, err := in.root.ReadFile("manifest.json", mostJSON)
 	if err != nil {

@@ -44,7 +44,7 @@ func Open(ctx context.Context, path string) (io.ReadCloser, error) {
 // part matches what a directory in OCI's layout consists of. What else is in it, nobody reads.
 var part = pattern.New(`^(oci-layout|index\.json|blobs/sha(256|512)/[0-9a-f]+)$`)
 
-// parts gives the files of a directory in OCI's layout, sorted.
+// parts returns the files of a directory in OCI's layout, sorted.
 func parts(ctx context.Context, root *tree.Root) (names []string, err error) {
 	err = root.Walk(ctx, tree.Ample, func(e *tree.Entry) error {
 		if e.Stat.Mode&unix.S_IFMT == unix.S_IFREG && part().MatchString(e.Path) {
@@ -79,7 +79,7 @@ func pack(ctx context.Context, dir string, to io.Writer) error {
 // Memory is a directory that keeps digests of files; "": none are kept.
 type Memory string
 
-// Machine gives the memory of whoever runs this program.
+// Machine returns the memory of whoever runs this program.
 func Machine() Memory {
 	dir, err := host.Cache()
 	if err != nil {
@@ -91,7 +91,7 @@ func Machine() Memory {
 // calm is for how long a file must not have changed before its digest is kept: changes that come one soon after the other can have one time.
 var calm = 2 * time.Second // but in tests
 
-// Digest gives the digest of a file, or of a directory in OCI's layout.
+// Digest returns the digest of a file, or of a directory in OCI's layout.
 func (m Memory) Digest(ctx context.Context, path string) (string, error) {
 	was, last, err := state(ctx, path)
 	if err != nil {
@@ -142,7 +142,7 @@ func Changed(path string) *problem.Problem {
 	return problem.New(problem.Surprise, "import %s: it changed while it was read", path).Try("run the same command again once nobody writes to it")
 }
 
-// DigestOf gives the digest of some bytes.
+// DigestOf returns the digest of some bytes.
 func DigestOf(b []byte) string {
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])

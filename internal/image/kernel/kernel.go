@@ -35,7 +35,7 @@ type Boot struct {
 // Has tells whether the initramfs has a module.
 func (b *Boot) Has(module string) bool { return slices.Contains(b.Modules, module) }
 
-// Files gives what a machine boots from whose node stands on a layer with a kernel (spec.Node.Kernel). Guest is the path of the program orrery-guest.
+// Files returns what a machine boots from whose node stands on a layer with a kernel (spec.Node.Kernel). Guest is the path of the program orrery-guest.
 func Files(ctx context.Context, store *image.Store, layer, guest string) (*Boot, error) {
 	dir := filepath.Dir(store.Tree(layer))
 	b, err := files(ctx, store.Tree(layer), dir, guest)

@@ -18,7 +18,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// uncompressed gives the kernel that is packed in a bzImage, if QEMU can start it as it is; otherwise the image itself, with which a machine unpacks it
+// uncompressed returns the kernel that is packed in a bzImage, if QEMU can start it as it is; otherwise the image itself, with which a machine unpacks it
 // when it starts. See Documentation/arch/x86/boot.rst of the kernel.
 func uncompressed(ctx context.Context, bzImage []byte) ([]byte, error) {
 	const setupSects, magic, version, payloadOffset = 0x1f1, 0x202, 0x206, 0x248

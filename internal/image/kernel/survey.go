@@ -93,13 +93,13 @@ func readAliases(text string) map[string][]string {
 	return all
 }
 
-// nameOf gives the name of a module by its file.
+// nameOf returns the name of a module by its file.
 func nameOf(file string) string {
 	name, _, _ := strings.Cut(path.Base(file), ".ko")
 	return strings.ReplaceAll(name, "-", "_")
 }
 
-// wanted gives the modules for the initramfs, each after those that it needs. File is their path in the tree of modules.
+// wanted returns the modules for the initramfs, each after those that it needs. File is their path in the tree of modules.
 func (s *kept) wanted() []boot.Module {
 	byName := map[string]string{}
 	for file := range s.needs {

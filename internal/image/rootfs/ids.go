@@ -27,7 +27,7 @@ func (i IDs) Map() string {
 	return fmt.Sprintf("0 %d %d", i.First, i.Size)
 }
 
-// Open gives a user namespace with the ids, by which mounts can be idmapped.
+// Open returns a user namespace with the ids, by which mounts can be idmapped.
 //
 // Besides the node's ids it maps the host's root to an id that no node has (Size): overlayfs makes its work files as
 // whoever mounted it, and could not if root had no id on disk.
@@ -46,7 +46,7 @@ func (i IDs) Open() (*os.File, error) {
 	return space, nil
 }
 
-// held gives a new user namespace. A program that stops before its first instruction (ptrace(2), PTRACE_TRACEME) holds it while we open it;
+// held returns a new user namespace. A program that stops before its first instruction (ptrace(2), PTRACE_TRACEME) holds it while we open it;
 // it must be one that it can run in there.
 func held(program string, in *syscall.SysProcAttr) (*os.File, error) {
 	in.Cloneflags, in.Ptrace, in.Pdeathsig = unix.CLONE_NEWUSER, true, syscall.SIGKILL

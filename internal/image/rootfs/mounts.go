@@ -59,7 +59,7 @@ func ReadMounts(table io.Reader) ([]Mounted, error) {
 	return all, nil
 }
 
-// MountsOf gives the mounts that a process sees; "self" and "thread-self" are processes, too.
+// MountsOf returns the mounts that a process sees; "self" and "thread-self" are processes, too.
 func MountsOf(process string) ([]Mounted, error) {
 	file, err := os.Open(filepath.Join("/proc", process, "mountinfo"))
 	if err != nil {
@@ -82,7 +82,7 @@ func Escape(path string) string {
 	return strings.NewReplacer(" ", `\040`, "\t", `\011`, "\n", `\012`, `\`, `\134`).Replace(path)
 }
 
-// MountID gives the id of the mount on which a file is found.
+// MountID returns the id of the mount on which a file is found.
 func MountID(path string) (uint64, error) {
 	var st unix.Statx_t
 	if err := unix.Statx(unix.AT_FDCWD, path, unix.AT_STATX_DONT_SYNC|unix.AT_NO_AUTOMOUNT, unix.STATX_MNT_ID, &st); err != nil {
@@ -91,7 +91,7 @@ func MountID(path string) (uint64, error) {
 	return st.Mnt_id, nil
 }
 
-// OriginsOf gives the origins of directories of this host.
+// OriginsOf returns the origins of directories of this host.
 func OriginsOf(dirs ...string) ([]Origin, error) {
 	table, err := MountsOf("self")
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"orrery/internal/host"
 )
 
-// namespace gives a user namespace of the ids, made as their own root. What the kernel counts by user for a namespace, such as instances
+// namespace returns a user namespace of the ids, made as their own root. What the kernel counts by user for a namespace, such as instances
 // and watches of inotify(7), namespaces in it, pending signals and locked memory, it counts there and then once more for whoever made it
 // (user_namespaces(7)). Were that root of the host, each node could take from all others, and from the host.
 func (i IDs) namespace() (space *os.File, err error) {

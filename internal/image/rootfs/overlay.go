@@ -181,7 +181,7 @@ func (o *Overlay) mountAt(b Bind, ids *os.File) error {
 	return Fasten(loose, int(dir.Fd()))
 }
 
-// idmap gives the namespace by which a bind is idmapped, if it is.
+// idmap returns the namespace by which a bind is idmapped, if it is.
 func (b Bind) idmap(ids *os.File) *os.File {
 	if b.ReadOnly {
 		return nil

@@ -74,13 +74,13 @@ func (c *Contents) within() error {
 	return nil
 }
 
-// shown gives a head whose words can be shown: they come from whoever wrote the bundle, and go to terminals and pages.
+// shown returns a head whose words can be shown: they come from whoever wrote the bundle, and go to terminals and pages.
 func (h Head) shown() Head {
 	show(reflect.ValueOf(&h).Elem())
 	return h
 }
 
-// shown gives a trial whose words can be shown: nodes have printed them, some of them in several lines.
+// shown returns a trial whose words can be shown: nodes have printed them, some of them in several lines.
 func (t Trial) shown() Trial {
 	why, output := visible.Text(t.Error), visible.Text(t.Output)
 	show(reflect.ValueOf(&t).Elem())

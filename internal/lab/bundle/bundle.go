@@ -25,7 +25,7 @@ import (
 // Format is the version of the layout and of the words in it.
 const Format = 1
 
-// Digest gives that of an experiment's file.
+// Digest returns that of an experiment's file.
 func Digest(text []byte) string {
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])

@@ -99,7 +99,7 @@ func ReadFile(dir, name string, most int64) ([]byte, error) {
 	return root.ReadFile(name, most)
 }
 
-// List gives the heads of the bundles in a directory, the oldest first. The error tells of those that cannot be read, and the others are there.
+// List returns the heads of the bundles in a directory, the oldest first. The error tells of those that cannot be read, and the others are there.
 func List(dir string) ([]Head, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -128,7 +128,7 @@ func List(dir string) ([]Head, error) {
 	return heads, unreadable.OrNil()
 }
 
-// listed gives the head of a bundle; without a format if the directory is none.
+// listed returns the head of a bundle; without a format if the directory is none.
 func listed(dir string) (Head, error) {
 	root, err := enter(dir)
 	if err != nil {
@@ -222,7 +222,7 @@ func plain(err error) error {
 	return errors.New(visible.Line(err.Error())) // it may quote what is there
 }
 
-// at gives file:line of a mistake in JSON.
+// at returns file:line of a mistake in JSON.
 func at(path string, text []byte, err error) string {
 	offset := int64(-1)
 	var syntax *json.SyntaxError

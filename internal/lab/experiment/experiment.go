@@ -77,7 +77,7 @@ func (s Setting) Bridged() bool {
 	return s.Network == Veth || s.Network == site.Vif || slices.Contains(site.CardModels, s.Network)
 }
 
-// On gives the experiment as a host can have it. Its engines say what they can do: a setting that none of them can run is missing, and what is emulated
+// On returns the experiment as a host can have it. Its engines say what they can do: a setting that none of them can run is missing, and what is emulated
 // says so.
 func (e *Experiment) On(engines map[string]observe.Capabilities) *Experiment {
 	here := *e

@@ -28,7 +28,7 @@ func (r *reading) fit() {
 	}
 }
 
-// hidden gives the setting that is called as the node of a copy of another is, if there is one.
+// hidden returns the setting that is called as the node of a copy of another is, if there is one.
 func (r *reading) hidden(setting string, copies int) string {
 	for _, s := range r.experiment.Settings {
 		for n := 2; n <= copies; n++ {

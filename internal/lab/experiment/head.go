@@ -75,7 +75,7 @@ func (r *reading) must(key string, ok bool, p *problem.Problem) {
 // unfit characters in a path would be read as something else by those who are told of it.
 func unfit(c rune) bool { return c < ' ' || c == 0x7f || strings.ContainsRune(`"'\:,`, c) }
 
-// valueOf gives what was written, or what holds otherwise.
+// valueOf returns what was written, or what holds otherwise.
 func valueOf[T any](written *T, otherwise T) T {
 	if written == nil {
 		return otherwise
@@ -83,7 +83,7 @@ func valueOf[T any](written *T, otherwise T) T {
 	return *written
 }
 
-// sorted gives the mistakes by line, each once.
+// sorted returns the mistakes by line, each once.
 func (r *reading) sorted() problem.List {
 	slices.SortStableFunc(r.mistakes, func(a, b told) int { return cmp.Compare(a.line, b.line) })
 	var list problem.List

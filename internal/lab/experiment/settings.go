@@ -47,7 +47,7 @@ func (r *reading) settings() {
 // mostTables bounds settings, each of which has a network of its own, and tests.
 const mostTables = 100
 
-// tables gives the names of the tables within one, which may not have been written.
+// tables returns the names of the tables within one, which may not have been written.
 func (r *reading) tables(at *strict.Node, what, example string) []string {
 	if at == nil {
 		return nil
@@ -111,7 +111,7 @@ func (r *reading) engine(at *strict.Node, s *Setting) {
 	}
 }
 
-// card gives the network of a setting that names none.
+// card returns the network of a setting that names none.
 func card(engine string) string {
 	switch engine {
 	case site.KVM:
@@ -166,7 +166,7 @@ func choose(p *problem.Problem, given string, all []string) *problem.Problem {
 	return p.Try("known: %s", strings.Join(all, ", "))
 }
 
-// engineOf gives the engine by whose rules a setting is looked at: the limits of one that is not here are those of a container.
+// engineOf returns the engine by whose rules a setting is looked at: the limits of one that is not here are those of a container.
 func engineOf(s Setting) string {
 	if s.Virtual() {
 		return s.Engine

@@ -58,7 +58,7 @@ func (h host) directory(dir string) *Directory {
 	return d
 }
 
-// mountOf gives the mount that a path is on: the longest, and of those the last.
+// mountOf returns the mount that a path is on: the longest, and of those the last.
 func (h host) mountOf(path string) *procfs.MountInfo {
 	mounts, _ := h.proc.GetMounts()
 	var best *procfs.MountInfo
@@ -88,7 +88,7 @@ func options(m *procfs.MountInfo) []string {
 	return slices.Compact(all)
 }
 
-// blockOf gives the whole device of a number, such as sda for that of sda1.
+// blockOf returns the whole device of a number, such as sda for that of sda1.
 func (h host) blockOf(number string) string {
 	dir, err := filepath.EvalSymlinks(filepath.Join(h.root, "sys/dev/block", number))
 	if err != nil {

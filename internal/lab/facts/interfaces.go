@@ -46,7 +46,7 @@ type Ring struct {
 // Has reports whether an offload is on.
 func (i Interface) Has(offload string) bool { return slices.Contains(i.Offloads, offload) }
 
-// Interface gives the one of a name.
+// Interface returns the one of a name.
 func (f Facts) Interface(name string) (Interface, bool) {
 	for _, i := range f.Interfaces {
 		if i.Name == name {
@@ -56,7 +56,7 @@ func (f Facts) Interface(name string) (Interface, bool) {
 	return Interface{}, false
 }
 
-// interfaces gives those that are named, or all. One that is not there is left out.
+// interfaces returns those that are named, or all. One that is not there is left out.
 func (h host) interfaces(names []string) []Interface {
 	if len(names) == 0 {
 		names = h.names("sys/class/net")

@@ -119,7 +119,7 @@ func (h host) turbo() Turbo {
 	return ""
 }
 
-// scaling gives the policies of cpufreq, one for all processors that are alike in it.
+// scaling returns the policies of cpufreq, one for all processors that are alike in it.
 func (h host) scaling() []Scaling {
 	var all []Scaling
 	index := map[string]int{}

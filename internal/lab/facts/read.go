@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// read gives the text of a file, trimmed; "": there is none.
+// read returns the text of a file, trimmed; "": there is none.
 func (h host) read(path string) string {
 	text, _ := os.ReadFile(filepath.Join(h.root, path))
 	return strings.TrimSpace(string(text))
@@ -18,13 +18,13 @@ func (h host) has(path string) bool {
 	return err == nil
 }
 
-// number gives the number in a file, and 0 if there is none.
+// number returns the number in a file, and 0 if there is none.
 func (h host) number(path string) int64 {
 	n, _ := strconv.ParseInt(h.read(path), 10, 64)
 	return n
 }
 
-// find gives the paths of a pattern, from the root.
+// find returns the paths of a pattern, from the root.
 func (h host) find(pattern string) []string {
 	paths, _ := filepath.Glob(filepath.Join(h.root, pattern))
 	for i, path := range paths {
@@ -33,7 +33,7 @@ func (h host) find(pattern string) []string {
 	return paths
 }
 
-// link gives the last name of what a symbolic link points to.
+// link returns the last name of what a symbolic link points to.
 func (h host) link(path string) string {
 	to, err := os.Readlink(filepath.Join(h.root, path))
 	if err != nil {
@@ -42,7 +42,7 @@ func (h host) link(path string) string {
 	return filepath.Base(to)
 }
 
-// names gives the entries of a directory, which come sorted.
+// names returns the entries of a directory, which come sorted.
 func (h host) names(path string) []string {
 	entries, _ := os.ReadDir(filepath.Join(h.root, path))
 	var names []string
@@ -52,7 +52,7 @@ func (h host) names(path string) []string {
 	return names
 }
 
-// chosen gives the word that is marked among alternatives, as in "none [mq-deadline] bfq".
+// chosen returns the word that is marked among alternatives, as in "none [mq-deadline] bfq".
 func chosen(text, open, closed string) string {
 	_, rest, ok := strings.Cut(text, open)
 	if !ok {
@@ -62,7 +62,7 @@ func chosen(text, open, closed string) string {
 	return word
 }
 
-// Numbers gives the numbers of a list as the kernel writes it, such as "0-3,8": what is no list has none.
+// Numbers returns the numbers of a list as the kernel writes it, such as "0-3,8": what is no list has none.
 func Numbers(list string) []int {
 	var all []int
 	for part := range strings.SplitSeq(strings.TrimSpace(list), ",") {

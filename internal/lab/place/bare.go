@@ -73,7 +73,7 @@ func (b *Bare) within(work func() error) error {
 	return overlay.Within(work)
 }
 
-// Words gives the words that run a program: those of its own dynamic linker with the libraries of the layer (ld.so(8)), or
+// Words returns the words that run a program: those of its own dynamic linker with the libraries of the layer (ld.so(8)), or
 // just its path if it is linked statically. A program that is not in the layer is given by its name, so that running it fails by that name.
 func (b *Bare) Words(program string) []string {
 	f := b.find(program)
@@ -138,7 +138,7 @@ func (b *Bare) lookFor(program string) (string, error) {
 	return "", problem.New(problem.Unable, "%s is not in the layer", program).Try("let the test ask for the package that has it")
 }
 
-// interpreter gives the dynamic linker that a program asks for; "": it is linked statically.
+// interpreter returns the dynamic linker that a program asks for; "": it is linked statically.
 func interpreter(file string) (string, error) {
 	f, err := elf.Open(file)
 	if err != nil {
@@ -158,7 +158,7 @@ func interpreter(file string) (string, error) {
 	return "", nil
 }
 
-// libraries gives the directories of the layer in which its linker looks for libraries: those that its configuration names (ld.so.conf
+// libraries returns the directories of the layer in which its linker looks for libraries: those that its configuration names (ld.so.conf
 // of ldconfig(8)), and the usual ones.
 func (b *Bare) libraries() []string {
 	var dirs []string

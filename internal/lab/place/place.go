@@ -43,7 +43,7 @@ func (p *Place) Apart() *Place {
 	return &apart
 }
 
-// Command gives the argument list that runs a program of the layer, or a tool, in this place. The bare host runs the same files as nodes do, by
+// Command returns the argument list that runs a program of the layer, or a tool, in this place. The bare host runs the same files as nodes do, by
 // the layer's own dynamic linker.
 func (p *Place) Command(program string, args ...string) []string {
 	if p.Programs != nil {

@@ -72,7 +72,7 @@ func newCgroup(h hierarchy, path string) *cgroup {
 	return c
 }
 
-// read gives what was spent until now; the tree that has the cgroup counts, and version 1 if both have it.
+// read returns what was spent until now; the tree that has the cgroup counts, and version 1 if both have it.
 func (c *cgroup) read() (now spent, ok bool) {
 	if c.total != nil {
 		if text := c.total.read(); text != nil {
@@ -114,7 +114,7 @@ func (c *cgroup) sample(s *Second) {
 	c.before, c.counted = now, ok
 }
 
-// nanoseconds gives seconds, to the microsecond: that is as far as it is worth being printed.
+// nanoseconds returns seconds, to the microsecond: that is as far as it is worth being printed.
 func nanoseconds(n uint64) float64 { return float64(n/1000) / 1e6 }
 
 func (c *cgroup) close() {

@@ -50,7 +50,7 @@ func (t *table[T]) begin() {
 	t.round++
 }
 
-// find gives what was known of a name. known is false if it was not in the reading before, and so has no difference.
+// find returns what was known of a name. known is false if it was not in the reading before, and so has no difference.
 func (t *table[T]) find(name []byte) (it *seen[T], known bool) {
 	it, ok := t.all[string(name)]
 	if !ok {

@@ -26,7 +26,7 @@ func word(text []byte) (first, rest []byte) {
 	return text[start:end], text[end:]
 }
 
-// number gives the decimal number at the beginning of a word.
+// number returns the decimal number at the beginning of a word.
 func number(w []byte) (n uint64) {
 	for _, c := range w {
 		if c < '0' || c > '9' {
@@ -37,7 +37,7 @@ func number(w []byte) (n uint64) {
 	return n
 }
 
-// hexadecimal gives the number that a word of softnet_stat is.
+// hexadecimal returns the number that a word of softnet_stat is.
 func hexadecimal(w []byte) (n uint64) {
 	for _, c := range w {
 		switch {
@@ -52,7 +52,7 @@ func hexadecimal(w []byte) (n uint64) {
 	return n
 }
 
-// decimal gives a number such as 0.25, of /proc/loadavg.
+// decimal returns a number such as 0.25, of /proc/loadavg.
 func decimal(w []byte) float64 {
 	whole, part, _ := bytes.Cut(w, []byte("."))
 	x, scale := float64(number(part)), 1.0
@@ -74,7 +74,7 @@ func numbers(text []byte, into []uint64) int {
 	return len(into)
 }
 
-// after gives what follows a word at the beginning of a text; ok: it is there.
+// after returns what follows a word at the beginning of a text; ok: it is there.
 func after(text []byte, prefix string) (rest []byte, ok bool) {
 	if len(text) < len(prefix) || string(text[:len(prefix)]) != prefix {
 		return nil, false

@@ -17,7 +17,7 @@ type file struct {
 
 func newFile(path string) *file { return &file{path: path, fd: -1} }
 
-// read gives the whole text, which is good until the next reading; nil: there is none.
+// read returns the whole text, which is good until the next reading; nil: there is none.
 func (f *file) read() []byte {
 	if f.fd < 0 {
 		fd, err := open(f.path)

@@ -49,7 +49,7 @@ func newReader(root string, cgroups map[string]string) *reader {
 	return r
 }
 
-// read gives what has happened since it was last called.
+// read returns what has happened since it was last called.
 func (r *reader) read() Second {
 	now := time.Now()
 	s := Second{At: now, Took: now.Sub(r.at).Round(time.Microsecond).Seconds()}

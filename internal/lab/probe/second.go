@@ -66,7 +66,7 @@ func (t Times) Share() float64 {
 	return 0
 }
 
-// Add gives the sum of two.
+// Add returns the sum of two.
 func (t Times) Add(o Times) Times {
 	return Times{
 		t.User + o.User, t.Nice + o.Nice, t.System + o.System, t.Idle + o.Idle, t.Wait + o.Wait,
@@ -89,7 +89,7 @@ type Usage struct {
 // Total is both.
 func (u Usage) Total() float64 { return u.User + u.System }
 
-// Add gives the sum of two.
+// Add returns the sum of two.
 func (u Usage) Add(o Usage) Usage { return Usage{u.User + o.User, u.System + o.System} }
 
 // A Link is an interface of the host (/proc/net/dev). What a node sends, its end on the host receives.

@@ -165,7 +165,7 @@ func logarithms(values []quantity.Number) []float64 {
 	return logs
 }
 
-// again gives the setting that one is once more. Bundles of old knew of bare only.
+// again returns the setting that one is once more. Bundles of old knew of bare only.
 func again(s bundle.Setting) string {
 	if s.Name == experiment.Control {
 		return experiment.Bare

@@ -225,7 +225,7 @@ func (c *Checked) samples(dir string, r *Report) error {
 	return nil
 }
 
-// records gives the cells of CSV by the names of their columns, numbers as such. What is empty is not there.
+// records returns the cells of CSV by the names of their columns, numbers as such. What is empty is not there.
 func records(text []byte) (all []any, err error) {
 	rows, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
 	for _, row := range rows {

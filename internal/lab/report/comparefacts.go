@@ -41,7 +41,7 @@ func factDifferences(before, after json.RawMessage) (all []FactDifference) {
 	return all
 }
 
-// values gives the first value of each name.
+// values returns the first value of each name.
 func values(of []factRow) map[string]string {
 	all := map[string]string{}
 	for _, r := range of {

@@ -12,7 +12,7 @@ import (
 // emulated ends the name of a setting whose processors were emulated by software, wherever it is shown: in each row, chart and export.
 const emulated = " (emulated)"
 
-// marked gives contents in which the settings that were emulated are called so.
+// marked returns contents in which the settings that were emulated are called so.
 func marked(c *bundle.Contents) *bundle.Contents {
 	shown := map[string]string{}
 	for _, s := range c.Head.Settings {

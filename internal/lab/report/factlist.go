@@ -73,7 +73,7 @@ func collection(object gjson.Result) bool {
 // deepest is how many objects and lists one in another are taken apart: facts have four, and each costs reading all that is in it again.
 const deepest = 8
 
-// flatten gives a row for each value below; lists of plain values are one row.
+// flatten returns a row for each value below; lists of plain values are one row.
 func flatten(path string, value gjson.Result, depth int) (rows []factRow) {
 	switch {
 	case depth == 0:
@@ -118,7 +118,7 @@ func texts(values []gjson.Result) []string {
 	return all
 }
 
-// shownFact gives a text as it is, and a number with all of its digits.
+// shownFact returns a text as it is, and a number with all of its digits.
 func shownFact(value gjson.Result) string {
 	if value.Type == gjson.String || value.Type == gjson.Null {
 		return visible.Line(value.String())

@@ -34,7 +34,7 @@ type answerCell struct {
 	Notes []note
 }
 
-// Cell gives what the answer shows of a figure in a setting.
+// Cell returns what the answer shows of a figure in a setting.
 func (p *page) Cell(f *Figure, setting string) answerCell {
 	c, s := f.cell(setting), f.Scale()
 	switch {
@@ -143,7 +143,7 @@ func (c *Comparison) page() *comparePage {
 	return p
 }
 
-// shown gives the words of a row.
+// shown returns the words of a row.
 func (c *Compared) shown(s quantity.Scale) compareRow {
 	row := compareRow{Setting: c.Setting, Before: s.Value(c.Before.Median), After: s.Value(c.After.Median), Value: c.changed(c.Value)}
 	if c.Setting != experiment.Bare {
@@ -152,7 +152,7 @@ func (c *Compared) shown(s quantity.Scale) compareRow {
 	return row
 }
 
-// runs gives the stretches of items that are alike.
+// runs returns the stretches of items that are alike.
 func runs[T any](all []T, alike func(a, b T) bool) iter.Seq[[]T] {
 	return func(yield func([]T) bool) {
 		for len(all) > 0 {

@@ -39,7 +39,7 @@ const (
 	firstTold
 )
 
-// family gives that of the n-th row.
+// family returns that of the n-th row.
 func family(better test.Better, otherwise, n int) int {
 	if !judged(better) {
 		return firstTold + n

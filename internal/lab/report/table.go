@@ -15,7 +15,7 @@ type grid struct {
 
 func (g *grid) add(cells ...string) { g.Rows = append(g.Rows, cells) }
 
-// padded gives the head and the rows with each cell changed, and then as wide as its column.
+// padded returns the head and the rows with each cell changed, and then as wide as its column.
 func (g *grid) padded(change func(string) string) [][]string {
 	var lines [][]string
 	widths := make([]int, len(g.Head))
@@ -38,7 +38,7 @@ func (g *grid) padded(change func(string) string) [][]string {
 	return lines
 }
 
-// Text gives the table for a terminal.
+// Text returns the table for a terminal.
 func (g *grid) Text() string {
 	var b strings.Builder
 	for _, line := range g.padded(func(cell string) string { return cell }) {
@@ -47,7 +47,7 @@ func (g *grid) Text() string {
 	return b.String()
 }
 
-// Markdown gives the table for Markdown, and readable as it is.
+// Markdown returns the table for Markdown, and readable as it is.
 func (g *grid) Markdown() string {
 	var b strings.Builder
 	for n, line := range g.padded(plainly) {

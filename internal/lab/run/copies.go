@@ -120,7 +120,7 @@ func (u *Unit) patience(in *place.Place) time.Duration {
 	return patience
 }
 
-// explain gives why a trial failed, and the end of what a command printed if one failed.
+// explain returns why a trial failed, and the end of what a command printed if one failed.
 func explain(ctx context.Context, err error) (why, output string) {
 	var run *host.RunError
 	if errors.As(err, &run) {

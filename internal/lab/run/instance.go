@@ -23,7 +23,7 @@ const (
 	fewest      = 10
 )
 
-// lives gives how many rounds the nodes of now are to live.
+// lives returns how many rounds the nodes of now are to live.
 func (r *Run) lives() int {
 	if n := r.Experiment.PerInstance; n > 0 {
 		return n

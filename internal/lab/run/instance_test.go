@@ -15,7 +15,7 @@ import (
 	"orrery/internal/lab/test"
 )
 
-// instances gives that of each kept round.
+// instances returns that of each kept round.
 func instances(trials []bundle.Trial) []int {
 	var all []int
 	for _, t := range trials {

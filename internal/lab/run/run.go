@@ -88,7 +88,7 @@ type Unit struct {
 // A cell is a unit in a setting.
 type cell struct{ unit, setting string }
 
-// Units gives the tests of an experiment, one for each number of copies.
+// Units returns the tests of an experiment, one for each number of copies.
 func Units(e *experiment.Experiment) []*Unit {
 	var all []*Unit
 	for i := range e.Tests {
@@ -104,7 +104,7 @@ func Units(e *experiment.Experiment) []*Unit {
 	return all
 }
 
-// Settings gives the names of the settings of an experiment that this host can have, those that always are there first.
+// Settings returns the names of the settings of an experiment that this host can have, those that always are there first.
 func Settings(e *experiment.Experiment) []string {
 	names := []string{experiment.Bare, experiment.Control}
 	for _, s := range e.Settings {
@@ -115,7 +115,7 @@ func Settings(e *experiment.Experiment) []string {
 	return names
 }
 
-// settings gives those in which a unit is done.
+// settings returns those in which a unit is done.
 func (r *Run) settings(u *Unit) []string {
 	var names []string
 	for _, name := range Settings(r.Experiment) {

@@ -119,7 +119,7 @@ func (w *Watcher) watch(ctx context.Context, d time.Duration) ([]probe.Second, e
 	return w.take(), nil
 }
 
-// links gives the interfaces of the host through which the traffic of some places goes.
+// links returns the interfaces of the host through which the traffic of some places goes.
 func links(near []*place.Place) []string {
 	var all []string
 	for _, p := range near {

@@ -188,15 +188,15 @@ func (m *mlr) looks(ctx context.Context, at, enough int) (good bool, err error) 
 	}
 }
 
-// rate gives the load of a place in the grid, which goes down from Most, at 0.
+// rate returns the load of a place in the grid, which goes down from Most, at 0.
 func (m *mlr) rate(at int) float64 {
 	return min(m.Most, m.Most*math.Pow(1+m.Precision, float64(at)))
 }
 
-// grid gives the highest place whose load is not above a rate.
+// grid returns the highest place whose load is not above a rate.
 func (m *mlr) grid(rate float64) int { return min(0, int(math.Floor(m.place(rate)+rounding))) }
 
-// down gives how far down the lowest place is whose load is not below a rate.
+// down returns how far down the lowest place is whose load is not below a rate.
 func (m *mlr) down(rate float64) int { return max(0, -int(math.Ceil(m.place(rate)-rounding))) }
 
 func (m *mlr) place(rate float64) float64 { return math.Log(rate/m.Most) / math.Log1p(m.Precision) }

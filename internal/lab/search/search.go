@@ -126,7 +126,7 @@ func (l *log) valid(ctx context.Context, rate float64) (Outcome, error) {
 	return Outcome{Rate: rate, Achieved: fastest}, nil
 }
 
-// start gives where to begin: where the caller says, or the goodput of a full blast. A sender that the receiver cannot keep up with says
+// start returns where to begin: where the caller says, or the goodput of a full blast. A sender that the receiver cannot keep up with says
 // how fast the receiver is; no load above what was sent is worth a trial.
 func (l *log) start(ctx context.Context, from float64, o Options) (rate float64, blast Outcome, err error) {
 	if from > 0 && !math.IsInf(from, 1) {

@@ -28,7 +28,7 @@ var models = []model{
 	{"a loss in one of 20 trials at any rate", sporadic(knee, 0.05), 1.3},
 }
 
-// tenSearches gives how many trials ten searches took, and the spread of what they found: standard deviation over mean.
+// tenSearches returns how many trials ten searches took, and the spread of what they found: standard deviation over mean.
 func tenSearches(t *testing.T, seed uint64, m model, over float64, how func(Options, Trial) (Result, error)) (trials, spread, mean float64) {
 	var found []float64
 	for i := range uint64(10) {

@@ -40,7 +40,7 @@ func StepDown(ctx context.Context, from float64, o Options, trial Trial) (Result
 	return l.result, losesAlways(o.Least)
 }
 
-// row gives the last of a row of trials, which is clean if all are.
+// row returns the last of a row of trials, which is clean if all are.
 func (l *log) row(ctx context.Context, rate float64) (last Outcome, err error) {
 	for range row {
 		last, err = l.valid(ctx, rate)

@@ -152,7 +152,7 @@ func (s *Stand) plan() *plan {
 	return p
 }
 
-// hardware gives what a setting shows to its guest, if it is a virtual machine of QEMU's.
+// hardware returns what a setting shows to its guest, if it is a virtual machine of QEMU's.
 func hardware(of experiment.Setting) site.VM {
 	if of.Engine != site.KVM {
 		return site.VM{}
@@ -167,7 +167,7 @@ type disk struct {
 	Cache, AIO string
 }
 
-// disk gives that of a copy.
+// disk returns that of a copy.
 func (s *Stand) disk(of experiment.Setting, copied int) disk {
 	d := disk{Size: s.diskSize(), Cache: of.Cache, AIO: of.AIO}
 	switch of.Disk {

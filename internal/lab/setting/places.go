@@ -74,7 +74,7 @@ func (s *Stand) Places(up *site.Site, here Here) (*Ground, error) {
 	return g, nil
 }
 
-// trees gives the layers that a node stands on, the topmost first.
+// trees returns the layers that a node stands on, the topmost first.
 func trees(n *spec.Node, tree func(string) string) []string {
 	var all []string
 	for _, digest := range n.Layers() {

@@ -33,7 +33,7 @@ type Stand struct {
 	settings   []experiment.Setting // that this host can have
 }
 
-// New gives the stand of an experiment; prefixes are free /24 networks, as many as Networks says.
+// New returns the stand of an experiment; prefixes are free /24 networks, as many as Networks says.
 func New(e *experiment.Experiment, work string, prefixes []string) *Stand {
 	s := &Stand{Experiment: e, Work: work, Subnets: prefixes, Needs: needs(e)}
 	for _, one := range e.Settings {
@@ -74,7 +74,7 @@ func sortedSet(words []string) []string {
 	return slices.Compact(words)
 }
 
-// Nodes gives the names of the nodes of a setting, one for each copy.
+// Nodes returns the names of the nodes of a setting, one for each copy.
 func (s *Stand) Nodes(of experiment.Setting) []string {
 	names := []string{nodeName(of.Name)}
 	for i := 2; i <= s.copies(of); i++ {

@@ -76,7 +76,7 @@ func (a *assembly) add(p *Packet) {
 	}
 }
 
-// find gives the heap of a packet, begun if it was not; nil if it was whole already.
+// find returns the heap of a packet, begun if it was not; nil if it was whole already.
 func (a *assembly) find(p *Packet) *partial {
 	for i := len(a.begun) - 1; i >= 0; i-- {
 		if h := a.begun[i]; h.ID == p.Heap {

@@ -50,7 +50,7 @@ func (b *batch) receive(fd int) (int, error) {
 	return receiveSome(fd, b.messages)
 }
 
-// packets gives the packets of n messages one after another.
+// packets returns the packets of n messages one after another.
 func (b *batch) packets(n int) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		for i := range n {

@@ -16,7 +16,7 @@ type Packet struct {
 // A Fault says why a packet is none.
 type Fault string
 
-// Error gives the reason.
+// Error returns the reason.
 func (f Fault) Error() string { return string(f) }
 
 // What may be wrong with a packet.

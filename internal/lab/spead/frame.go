@@ -52,7 +52,7 @@ func newFrame(heapBytes, packetBytes int, extra []Item) *frame {
 	return f
 }
 
-// find gives where a pointer is in the first heap of a frame.
+// find returns where a pointer is in the first heap of a frame.
 func (f *frame) find(pointer uint64) int {
 	at := 0
 	for _, size := range f.sizes {
@@ -91,7 +91,7 @@ type piece struct {
 	heaps      int // that end in it
 }
 
-// pieces gives the pieces of the first so many heaps of the frame. All packets of a piece but the last have the size of a full one: so the
+// pieces returns the pieces of the first so many heaps of the frame. All packets of a piece but the last have the size of a full one: so the
 // kernel can take them apart.
 func (f *frame) pieces(heaps, full int) []piece {
 	if heaps < f.heaps {

@@ -21,7 +21,7 @@ import (
 //go:embed testdata/peer.py
 var peerScript string
 
-// python gives a Python that has spead2, which is kept from one run to the next.
+// python returns a Python that has spead2, which is kept from one run to the next.
 func python(t *testing.T) string {
 	t.Helper()
 	need.Integration(t)
@@ -36,7 +36,7 @@ func python(t *testing.T) string {
 	return program
 }
 
-// free gives an address of this machine at which nobody listens.
+// free returns an address of this machine at which nobody listens.
 func free(t *testing.T) netip.AddrPort {
 	t.Helper()
 	c, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
@@ -143,7 +143,7 @@ func TestTheySend(t *testing.T) {
 	}
 }
 
-// nameOf gives the name that a descriptor tells.
+// nameOf returns the name that a descriptor tells.
 func nameOf(t *testing.T, b []byte) (name string) {
 	t.Helper()
 	a := newAssembly(func(h *Heap) {

@@ -17,7 +17,7 @@ type Descriptor struct {
 	Type              string // such as {'shape': (16,), 'fortran_order': False, 'descr': '|u1'}; "": an unsigned number of 48 bits
 }
 
-// encode gives the value of a descriptor item: a heap of its own, in one packet.
+// encode returns the value of a descriptor item: a heap of its own, in one packet.
 func (d Descriptor) encode() []byte {
 	items := []Item{{ID: idName, Data: []byte(d.Name)}, {ID: idDescription, Data: []byte(d.Description)}, {ID: idID, Immediate: true, Value: uint64(d.ID)}}
 	if d.Type != "" {
@@ -34,7 +34,7 @@ func (d Descriptor) encode() []byte {
 	return encode(1, items, size+pointerBytes)[0]
 }
 
-// encode gives the packets of a heap. The first ones hold the pointers; size is the largest that a packet may have, in bytes.
+// encode returns the packets of a heap. The first ones hold the pointers; size is the largest that a packet may have, in bytes.
 // The size of a packet that is not the last of its heap is a multiple of 8.
 func encode(heap uint64, items []Item, size int) [][]byte {
 	size = size &^ 7
@@ -56,7 +56,7 @@ func encode(heap uint64, items []Item, size int) [][]byte {
 	return packets
 }
 
-// layOut gives the pointers and the payload of a heap whose packets have room for most pointers each. Every packet must have some payload, by
+// layOut returns the pointers and the payload of a heap whose packets have room for most pointers each. Every packet must have some payload, by
 // which a lost one is known: if the items have too little, bytes are added that belong to none.
 func layOut(items []Item, most int) (pointers []uint64, payload []byte) {
 	for _, i := range items {

@@ -67,7 +67,7 @@ func (s *Sender) Serve(ctx context.Context, orders io.Reader, answers io.Writer)
 	return nil
 }
 
-// lines gives what is ordered, line by line, until there is no more or ctx ends. A read that nobody answers is left behind: the process ends
+// lines returns what is ordered, line by line, until there is no more or ctx ends. A read that nobody answers is left behind: the process ends
 // after its session.
 func lines(ctx context.Context, orders io.Reader) iter.Seq[string] {
 	return func(yield func(string) bool) {

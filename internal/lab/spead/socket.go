@@ -37,7 +37,7 @@ func buffer(fd, force, plain, bytes int) (int, error) {
 	return got / 2, err
 }
 
-// dropped gives how often the kernel found the buffer of a socket full (SO_MEMINFO, since Linux 4.12). Packets that the kernel had put
+// dropped returns how often the kernel found the buffer of a socket full (SO_MEMINFO, since Linux 4.12). Packets that the kernel had put
 // together count as one.
 func dropped(fd int) (uint64, error) {
 	var info [9]uint32 // SK_MEMINFO_*; the last is SK_MEMINFO_DROPS
@@ -97,7 +97,7 @@ func await(fd int, most time.Duration) bool {
 	return n > 0
 }
 
-// segment gives the size of the packets that the kernel has put together into one message (UDP_GRO, udp(7)), or the size of the message.
+// segment returns the size of the packets that the kernel has put together into one message (UDP_GRO, udp(7)), or the size of the message.
 func (m *message) segment(control []byte) int {
 	const head = unix.SizeofCmsghdr
 	if n := int(m.head.Controllen); n >= head+4 {

@@ -76,7 +76,7 @@ func blame(rows []Row, judged []Judged) {
 	}
 }
 
-// fisher gives p of Fisher's exact test, two-sided: a of n and b of m.
+// fisher returns p of Fisher's exact test, two-sided: a of n and b of m.
 func fisher(a, n, b, m int) float64 {
 	if n == 0 || m == 0 {
 		return 1

@@ -48,7 +48,7 @@ func tablesOf(m mood, tables, per, most int, slower float64) (o outcome) {
 	return o
 }
 
-// untold gives the share of equal tables with a difference where nodes are made once and that is not known.
+// untold returns the share of equal tables with a difference where nodes are made once and that is not known.
 func untold(m mood, tables int) float64 {
 	wrong := 0
 	for seed := range uint64(tables) {

@@ -10,7 +10,7 @@ import (
 // level is what an interval does not cover.
 const level = 0.05
 
-// interval gives the 95 % interval of the median: the expanded percentile interval (Hesterberg, "What Teachers Should Know about the
+// interval returns the 95 % interval of the median: the expanded percentile interval (Hesterberg, "What Teachers Should Know about the
 // Bootstrap", 2014, section 4.3). A percentile interval of n values is too narrow, as if one took 1.96 where Student's t of n-1 degrees
 // belongs and divided by n where n-1 belongs; so its percentiles are moved outwards by as much.
 //
@@ -29,7 +29,7 @@ func (r resampled) interval() (low, high float64) {
 	return stat.Quantile(tail, stat.Empirical, r.medians, r.weights), stat.Quantile(1-tail, stat.Empirical, r.medians, r.weights)
 }
 
-// p gives how probable a median as far from zero as this one is, if the true one is zero: the median over its bootstrap standard error,
+// p returns how probable a median as far from zero as this one is, if the true one is zero: the median over its bootstrap standard error,
 // compared with Student's t.
 //
 // A sign-flip or permutation test would be exact, but cannot give less than 2/2ⁿ: 0.002 for ten rounds, too much for Holm in a table of
@@ -52,7 +52,7 @@ func (r resampled) deviation() float64 {
 	return math.Sqrt(stat.MomentAbout(2, r.medians, stat.Mean(r.medians, r.weights), r.weights))
 }
 
-// ofMeans gives p of the mean in the place of the median: Student's t of values whose mean is zero. Where values lie in two heaps the median
+// ofMeans returns p of the mean in the place of the median: Student's t of values whose mean is zero. Where values lie in two heaps the median
 // jumps from one to the other, and its bootstrap does not know how far; the mean does not jump. By simulation of 2000 pairs of runs of 6 to 30
 // values from the same two heaps, p of the medians was below 0.05 in up to 13 %, and that of the means in no more than 6 %. Means alone would
 // not do: one outlier moves them.

@@ -149,7 +149,7 @@ func (row Row) compare(serial Serial, controls band) Judged {
 	return j
 }
 
-// interval gives the median of a sample, which has a value, and its 95 % interval; with fewer than Enough of what is resampled, the range.
+// interval returns the median of a sample, which has a value, and its 95 % interval; with fewer than Enough of what is resampled, the range.
 func (s sample) interval() (middle, low, high float64, ranged bool) {
 	units := s.units()
 	if len(s) < Enough {
@@ -245,7 +245,7 @@ func Rounds(rows []Components, cost float64) float64 {
 	return median(best)
 }
 
-// logRatios gives the logarithms of the ratios within rounds: infinite where one of the two is the worst or the best that there can be, and
+// logRatios returns the logarithms of the ratios within rounds: infinite where one of the two is the worst or the best that there can be, and
 // NaN where there is none, or both are.
 func logRatios(above, below []float64) []float64 {
 	logs := make([]float64, min(len(above), len(below)))

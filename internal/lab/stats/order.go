@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Order gives the order of n settings in a round.
+// Order returns the order of n settings in a round.
 //
 // Rounds come in pairs, ABBA: each odd round is the mirror of the round before, so that whatever rises or falls steadily over the two
 // costs every setting the same. Even rounds are shuffled by the seed, but not freely: n pairs are a block, in which each setting is

@@ -77,7 +77,7 @@ func (r *resampled) even(x []float64) {
 	}
 }
 
-// atLeast gives how probable it is that k or more of n draws are among the first i values.
+// atLeast returns how probable it is that k or more of n draws are among the first i values.
 func (r *resampled) atLeast(k, i int) float64 {
 	if i == r.n {
 		return 1

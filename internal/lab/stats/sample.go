@@ -67,7 +67,7 @@ func (s sample) blocks(size int) sample {
 	return joined
 }
 
-// medians gives that of each instance, in their order.
+// medians returns that of each instance, in their order.
 func (s sample) medians() []float64 {
 	all := make([]float64, len(s))
 	for i, rounds := range s {

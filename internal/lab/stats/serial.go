@@ -129,7 +129,7 @@ func (k *kindred) test() {
 	k.p = min(1, 2*min(k.meanP, share(asGreatest)))
 }
 
-// statistic gives the mean autocorrelation of the rows in another order of instances, and the greatest one. In the
+// statistic returns the mean autocorrelation of the rows in another order of instances, and the greatest one. In the
 // order in which they were measured, each figure keeps its greatest.
 func (k *kindred) statistic(order []int, keep bool) (mean, greatest float64) {
 	n := 0
@@ -224,7 +224,7 @@ func (s series) autocorrelation() float64 {
 	return product / square
 }
 
-// in gives the values in another order, which may be that of a longer series.
+// in returns the values in another order, which may be that of a longer series.
 func (s series) in(order []int, into series) series {
 	for _, i := range order {
 		if i < len(s) {
@@ -234,7 +234,7 @@ func (s series) in(order []int, into series) series {
 	return into
 }
 
-// blockOf gives how many neighbours are resampled as one (Carlstein, Annals of Statistics 14, 1986). So many values are
+// blockOf returns how many neighbours are resampled as one (Carlstein, Annals of Statistics 14, 1986). So many values are
 // worth one as the variance of their mean says, (1+r)/(1-r); blocks three times as long are, by nine tenths,
 // independent of one another. Blocks of the former length let intervals cover 88 % at r = 0.5.
 func blockOf(correlation float64) int {

@@ -104,7 +104,7 @@ func (pair Pair) compare(serial Serial) Judged {
 
 func (run Run) sample() sample { return gather(logs(run.Values), run.Instances) }
 
-// logs gives the logarithms of values; NaN where there is none.
+// logs returns the logarithms of values; NaN where there is none.
 func logs(x []float64) []float64 {
 	all := make([]float64, len(x))
 	for i, v := range x {
@@ -148,7 +148,7 @@ func (g apart) p() float64 {
 	return 2 * distuv.StudentsT{Sigma: 1, Nu: freedom / 2}.Survival(math.Abs(difference)/se)
 }
 
-// error gives the standard error of the difference, and its degrees of freedom.
+// error returns the standard error of the difference, and its degrees of freedom.
 func (g apart) error() (se, freedom float64) {
 	a, b := g.before.variance(), g.after.variance()
 	na, nb := float64(g.before.n-1), float64(g.after.n-1)

@@ -35,7 +35,7 @@ func Busy(base probe.CPU) bool { return base.Share() > idleShare }
 
 const cureLoad = "stop what else runs: ps -eo pcpu,pid,args --sort=-pcpu | head"
 
-// During gives the labels of one trial. The seconds are those that it took, from probe.Cut at its beginning to probe.Cut after its end,
+// During returns the labels of one trial. The seconds are those that it took, from probe.Cut at its beginning to probe.Cut after its end,
 // when its programs had been waited for.
 func During(seconds []probe.Second, c Context) []test.Label {
 	s := sum(seconds)

@@ -33,7 +33,7 @@ func rmem(f facts.Facts, s Subject) (seen, cure string) {
 	return seen, ""
 }
 
-// ceil gives the power of two, of at least a MiB, that a size fits in.
+// ceil returns the power of two, of at least a MiB, that a size fits in.
 func ceil(size float64) int64 {
 	n := int64(1 << 20)
 	for float64(n) < size {
@@ -42,7 +42,7 @@ func ceil(size float64) int64 {
 	return n
 }
 
-// path gives what is known of the interfaces of a subject.
+// path returns what is known of the interfaces of a subject.
 func path(f facts.Facts, s Subject) []facts.Interface {
 	var all []facts.Interface
 	for _, name := range s.Links {

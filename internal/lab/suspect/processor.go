@@ -88,14 +88,14 @@ func smt(f facts.Facts, s Subject) (seen, cure string) {
 	return "there is a core for each task", ""
 }
 
-// pinned gives the processors that anything is pinned to.
+// pinned returns the processors that anything is pinned to.
 func pinned(pins [][]int) []int {
 	all := slices.Concat(pins...)
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
-// both gives what is in one list and in the other.
+// both returns what is in one list and in the other.
 func both(one, other []int) []int {
 	return slices.DeleteFunc(slices.Clone(one), func(n int) bool { return !slices.Contains(other, n) })
 }

@@ -100,7 +100,7 @@ func views() []view {
 
 func (v view) concerns(kind string) bool { return len(v.kinds) == 0 || slices.Contains(v.kinds, kind) }
 
-// Before gives the labels that a test in a place has whatever comes of it.
+// Before returns the labels that a test in a place has whatever comes of it.
 func Before(f facts.Facts, s Subject) []test.Label {
 	var labels []test.Label
 	for _, v := range views() {

@@ -64,7 +64,7 @@ func (b *Bytes) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// String gives the short form.
+// String returns the short form.
 func (b Bytes) String() string {
 	for _, u := range shortUnits {
 		if size := Bytes(u.size); b >= size && b%size == 0 {

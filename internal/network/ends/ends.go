@@ -17,7 +17,7 @@ import (
 // RouterPrefix begins the names of the host's ends of the links of routers.
 const RouterPrefix = "oro"
 
-// BridgeOf gives the bridge that a link of the host is on; "" if it is on none, or not there.
+// BridgeOf returns the bridge that a link of the host is on; "" if it is on none, or not there.
 func BridgeOf(link string) string {
 	master, err := os.Readlink(filepath.Join("/sys/class/net", link, "master"))
 	if err != nil {
@@ -26,7 +26,7 @@ func BridgeOf(link string) string {
 	return filepath.Base(master)
 }
 
-// Whereabouts gives the bridge where the host's end of a link to a node is: as recorded, if it stands by itself as those of routed networks do; "" if
+// Whereabouts returns the bridge where the host's end of a link to a node is: as recorded, if it stands by itself as those of routed networks do; "" if
 // it is not there. A switch that was cut short may have moved it before it could write that down, and somebody may have removed it.
 func Whereabouts(nic spec.NIC, kind string) string {
 	on := BridgeOf(nic.HostEnd)
@@ -52,7 +52,7 @@ func DisableIPv6(link string) error {
 	return err
 }
 
-// MAC gives the hardware address of a link: locally administered, unicast, and the same whenever the link is made again.
+// MAC returns the hardware address of a link: locally administered, unicast, and the same whenever the link is made again.
 func MAC(name string) net.HardwareAddr {
 	d := sha256.Sum256([]byte("link\x00" + name))
 	return net.HardwareAddr{d[0]&0xfc | 0x02, d[1], d[2], d[3], d[4], d[5]}

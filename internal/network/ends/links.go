@@ -37,7 +37,7 @@ func Whole[T any](list func() ([]T, error)) ([]T, error) {
 	}
 }
 
-// NameOf gives the name of a link.
+// NameOf returns the name of a link.
 func NameOf(index int) string {
 	link, err := netlink.LinkByIndex(index)
 	if err != nil {

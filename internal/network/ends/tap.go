@@ -97,7 +97,7 @@ func place(link netlink.Link, nic spec.NIC, kind string) error {
 	return netlink.LinkSetUp(link)
 }
 
-// newTap gives a tap that is not there yet, root's. Each packet has a header by which the machine leaves checksums to the host.
+// newTap returns a tap that is not there yet, root's. Each packet has a header by which the machine leaves checksums to the host.
 func newTap(name string, queues int) *netlink.Tuntap {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name = name

@@ -28,7 +28,7 @@ func (vethPair) Check(n spec.Network) error {
 
 // Each end of a veth pair has a hardware address that follows from its name: by that it is known for ours.
 
-// NewVethPair gives a veth pair that is not there yet, between two ends on the host.
+// NewVethPair returns a veth pair that is not there yet, between two ends on the host.
 func NewVethPair(near, far string, mtu int) *netlink.Veth {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.HardwareAddr, attrs.MTU = near, ends.MAC(near), mtu

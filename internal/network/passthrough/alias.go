@@ -44,7 +44,7 @@ func markOf(link netlink.Link, node string) mark {
 	return mark{node: node, name: link.Attrs().Name, state: state, mac: link.Attrs().HardwareAddr.String(), alias: Alias(link)}
 }
 
-// text gives the alias that says it. The seal is there because the node's root can give its interface any alias: it must not pass for
+// text returns the alias that says it. The seal is there because the node's root can give its interface any alias: it must not pass for
 // another one of the host's, or for another node's.
 func (p mark) text(link netlink.Link) (string, error) {
 	key, err := sealKey()
@@ -63,7 +63,7 @@ func (p mark) seal(link netlink.Link, key []byte) string {
 	return hex.EncodeToString(m.Sum(nil)[:16])
 }
 
-// readMark gives what the alias of an interface says, if it is Orrery that says it.
+// readMark returns what the alias of an interface says, if it is Orrery that says it.
 func readMark(link netlink.Link) (mark, bool) {
 	rest, ok := cutTaken(link)
 	words := strings.SplitN(rest, " ", 6)
@@ -78,7 +78,7 @@ func readMark(link netlink.Link) (mark, bool) {
 	return p, err == nil && hmac.Equal([]byte(words[4]), []byte(p.seal(link, key)))
 }
 
-// Alias gives the alias that an interface has when no node has taken it.
+// Alias returns the alias that an interface has when no node has taken it.
 func Alias(link netlink.Link) string {
 	if p, ok := readMark(link); ok {
 		return p.alias
@@ -89,7 +89,7 @@ func Alias(link netlink.Link) string {
 	return link.Attrs().Alias
 }
 
-// cutTaken gives what an alias says behind the words with which that of a taken interface begins.
+// cutTaken returns what an alias says behind the words with which that of a taken interface begins.
 func cutTaken(link netlink.Link) (rest string, ok bool) {
 	if rest, ok = strings.CutPrefix(link.Attrs().Alias, FormerTaken); ok {
 		return rest, true
@@ -100,7 +100,7 @@ func cutTaken(link netlink.Link) (rest string, ok bool) {
 // sealPath is lost when the host is booted, and so is every passthrough. Its name is that of before: what it has sealed must stay so.
 var sealPath = "/run/orrery/loans.key"
 
-// sealKey gives the key of this host's seals; the first time it is made. The caller holds the lock, or finds no passthroughs yet.
+// sealKey returns the key of this host's seals; the first time it is made. The caller holds the lock, or finds no passthroughs yet.
 func sealKey() ([]byte, error) {
 	key, err := os.ReadFile(sealPath)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(key) != sha256.Size {

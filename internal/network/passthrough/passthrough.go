@@ -126,7 +126,7 @@ func refuse(link netlink.Link, node string) error {
 	return nil
 }
 
-// routeBy gives where a route of the host leads that goes through a link; "": none does.
+// routeBy returns where a route of the host leads that goes through a link; "": none does.
 func routeBy(link netlink.Link) (string, error) {
 	by := netlink.Route{LinkIndex: link.Attrs().Index, Type: unix.RTN_UNICAST}
 	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {

@@ -251,7 +251,7 @@ func change(s *nftables.Set, in, notIn elements, what func(*nftables.Set, []nfta
 	return nil
 }
 
-// portKey gives the key of an element: the name of a port and what it is joined with, each in whole words of four bytes.
+// portKey returns the key of an element: the name of a port and what it is joined with, each in whole words of four bytes.
 func portKey(port string, with ...string) string {
 	key := make([]byte, unix.IFNAMSIZ)
 	copy(key, port)

@@ -21,7 +21,7 @@ type table struct {
 // toAll is the hardware address under which the kernel has where to send what is for all, or for somebody it does not know.
 var toAll = net.HardwareAddr{0, 0, 0, 0, 0, 0}
 
-// newTable gives the table that a device shall have.
+// newTable returns the table that a device shall have.
 func newTable(v spec.VXLAN) (table, error) {
 	t := table{nodes: map[string]netip.Addr{}, flood: map[netip.Addr]bool{}}
 	peers, err := v.ReadPeers()
@@ -34,7 +34,7 @@ func newTable(v spec.VXLAN) (table, error) {
 	return t, err
 }
 
-// peers gives the hosts of a table, with the nodes that are on each. A node on a host to which nothing is flooded is on one all the same: so it is seen that something is missing.
+// peers returns the hosts of a table, with the nodes that are on each. A node on a host to which nothing is flooded is on one all the same: so it is seen that something is missing.
 func (t table) peers() []spec.Peer {
 	at := map[netip.Addr][]string{}
 	for host := range t.flood {

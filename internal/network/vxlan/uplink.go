@@ -76,7 +76,7 @@ func refuseUplink(n spec.Network) error {
 	return nil
 }
 
-// uplink gives the device that joins a network with what the host has.
+// uplink returns the device that joins a network with what the host has.
 func uplink(n spec.Network, attrs netlink.LinkAttrs) (netlink.Link, error) {
 	if n.Uplink.Bridge == "" {
 		parent, err := netlink.LinkByName(n.Uplink.Interface)
@@ -159,7 +159,7 @@ func pluggedIn(n spec.Network) bool {
 	return err == nil && end.Attrs().MasterIndex != 0 && end.Attrs().Flags&net.FlagUp != 0
 }
 
-// uplinkOf gives what a device joins.
+// uplinkOf returns what a device joins.
 func uplinkOf(link netlink.Link) spec.Uplink {
 	switch l := link.(type) {
 	case *netlink.Vlan:

@@ -25,7 +25,7 @@ const Port = 4789
 // Prefix begins the names of the devices of all networks (site.VXLANName).
 const Prefix = "orx"
 
-// Name gives the name of a network's device.
+// Name returns the name of a network's device.
 func Name(n spec.Network) string { return site.VXLANName(n.Site, n.Name) }
 
 // Check finds what would make no device, before anything is touched.
@@ -121,7 +121,7 @@ func Remove(n spec.Network) error {
 	return removeWall(n)
 }
 
-// open gives the device of a network, marked; it makes it unless it is there.
+// open returns the device of a network, marked; it makes it unless it is there.
 func open(n spec.Network) (netlink.Link, error) {
 	link, err := find(Name(n))
 	if err != nil {
@@ -209,7 +209,7 @@ func refused(n spec.Network, err error) error {
 	return err
 }
 
-// find gives a link, or nil.
+// find returns a link, or nil.
 func find(name string) (netlink.Link, error) {
 	link, err := netlink.LinkByName(name)
 	if errors.As(err, &netlink.LinkNotFoundError{}) {
@@ -218,7 +218,7 @@ func find(name string) (netlink.Link, error) {
 	return link, err
 }
 
-// Observe gives what joins networks with other hosts, by the links of the host: how each is, and what of it is not as Make left it.
+// Observe returns what joins networks with other hosts, by the links of the host: how each is, and what of it is not as Make left it.
 func Observe(links []netlink.Link) (*Seen, error) {
 	s, err := Joints(links)
 	if err == nil {
@@ -227,7 +227,7 @@ func Observe(links []netlink.Link) (*Seen, error) {
 	return s, err
 }
 
-// Joints gives what joins networks with other hosts, without a look at the walls.
+// Joints returns what joins networks with other hosts, without a look at the walls.
 func Joints(links []netlink.Link) (s *Seen, err error) {
 	s = &Seen{links: map[string]netlink.Link{}}
 	for _, link := range links {

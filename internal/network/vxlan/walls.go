@@ -45,7 +45,7 @@ const (
 
 var hooks = map[string]*nftables.ChainHook{input: nftables.ChainHookInput, forward: nftables.ChainHookForward, output: nftables.ChainHookOutput}
 
-// wall gives the rules at the port of the bridge, by their chains. Of a VXLAN, what keeps the gateway on its host is said of the packets between hosts, which have to meet rules in any case: a chain that looks at all that
+// wall returns the rules at the port of the bridge, by their chains. Of a VXLAN, what keeps the gateway on its host is said of the packets between hosts, which have to meet rules in any case: a chain that looks at all that
 // nodes say to one another would cost each frame as much as any of them.
 func wall(n spec.Network) []rule {
 	device := make([]byte, unix.IFNAMSIZ)
@@ -189,7 +189,7 @@ func removeWall(n spec.Network) error {
 	}
 }
 
-// walls gives the comments of the rules of all walls that are there, by the names of the tables. A table of a former version is one that nobody wants.
+// walls returns the comments of the rules of all walls that are there, by the names of the tables. A table of a former version is one that nobody wants.
 func walls() (map[string][]string, error) {
 	c, err := nftables.New()
 	if err != nil {

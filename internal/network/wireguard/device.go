@@ -24,10 +24,10 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Name gives the name of a network's device.
+// Name returns the name of a network's device.
 func Name(n spec.Network) string { return "orw" + site.VXLANName(n.Site, n.Name)[3:] }
 
-// Port gives the UDP port at which hosts hear one another for a network.
+// Port returns the UDP port at which hosts hear one another for a network.
 func Port(n spec.Network) int { return 20000 + n.VXLAN.ID%10000 }
 
 // inVXLAN is what a VXLAN puts before each frame, with IPv6.
@@ -221,7 +221,7 @@ func Remove(n spec.Network) error {
 	return err
 }
 
-// Read gives the key of this host, and the peers by their addresses, of a network's device among links; "": it is not encrypted. Whole tells whether the device is as Make left it.
+// Read returns the key of this host, and the peers by their addresses, of a network's device among links; "": it is not encrypted. Whole tells whether the device is as Make left it.
 func Read(n spec.Network, links map[string]netlink.Link) (key string, peers map[netip.Addr]spec.Peer, whole bool) {
 	link, ok := links[Name(n)]
 	if !ok || !ours(link, n) {
@@ -259,7 +259,7 @@ func ours(link netlink.Link, n spec.Network) bool {
 	return link.Type() == "wireguard" && (link.Attrs().Alias == mark(n) || link.Attrs().Alias == "")
 }
 
-// find gives a link, or nil.
+// find returns a link, or nil.
 func find(name string) (netlink.Link, error) {
 	link, err := netlink.LinkByName(name)
 	if errors.As(err, &netlink.LinkNotFoundError{}) {

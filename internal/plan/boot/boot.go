@@ -56,7 +56,7 @@ func Starts(n *observe.Node) bool {
 	return !n.Staged && n.Autostart && n.Configured && n.State != observe.Broken
 }
 
-// ordered gives networks with the veth pairs first, on which others may stand.
+// ordered returns networks with the veth pairs first, on which others may stand.
 func ordered(all []observe.Network) []observe.Network {
 	all = slices.Clone(all)
 	slices.SortStableFunc(all, func(a, b observe.Network) int { return rank(&a) - rank(&b) })

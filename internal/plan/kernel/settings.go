@@ -38,7 +38,7 @@ func enough(has, wants string) bool {
 	return h >= w
 }
 
-// Lacking gives the kernel settings, with the values they shall have, that a host must be given first.
+// Lacking returns the kernel settings, with the values they shall have, that a host must be given first.
 func Lacking(settings map[string]string, forward bool) spec.Parts {
 	lacks := spec.Parts{}
 	for _, key := range slices.Sorted(maps.Keys(Settings)) {

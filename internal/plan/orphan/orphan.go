@@ -41,7 +41,7 @@ func (o Orphan) String() string {
 	return what + ", and " + o.Heir + " looks like its heir: " + adopt + " gives it the data"
 }
 
-// All gives the volumes on a host that no node of the site uses, neither as it is declared nor as a release of it that is kept makes it.
+// All returns the volumes on a host that no node of the site uses, neither as it is declared nor as a release of it that is kept makes it.
 func All(s *site.Site, h *observe.Host, releases map[int]*site.Site) []Orphan {
 	there := volumesOn(h)
 	if len(there) == 0 || s.Stage != 0 {
@@ -85,7 +85,7 @@ func usesOf(s *site.Site) map[use]bool {
 	return uses
 }
 
-// volumesOn gives the volumes that are on a host: with its state, or elsewhere as far as nodes that are there have them. What is on NFS is not on the host.
+// volumesOn returns the volumes that are on a host: with its state, or elsewhere as far as nodes that are there have them. What is on NFS is not on the host.
 func volumesOn(h *observe.Host) []observe.Volume {
 	all := slices.Clone(h.Volumes)
 	for _, n := range h.Nodes {

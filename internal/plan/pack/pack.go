@@ -54,7 +54,7 @@ func (p *Packer) Add(release int, s *site.Site) {
 	p.releases[release] = s
 }
 
-// SiteOf gives the site as a release makes it.
+// SiteOf returns the site as a release makes it.
 func (p *Packer) SiteOf(release int) *site.Site {
 	if s, ok := p.releases[release]; ok && p.site.Stage != release {
 		return p.placed(s)
@@ -108,7 +108,7 @@ func (p *Packer) placed(s *site.Site) *site.Site {
 	return p.sites[s]
 }
 
-// Live gives the site with every node as the release makes it that is live.
+// Live returns the site with every node as the release makes it that is live.
 func (p *Packer) Live(r observe.Releases) (*site.Site, error) {
 	if p.site.Stage != 0 {
 		return p.site, nil
@@ -116,7 +116,7 @@ func (p *Packer) Live(r observe.Releases) (*site.Site, error) {
 	return stand.Released(p.site, []observe.Host{{Releases: r}}, p.releases)
 }
 
-// Pack gives a step with all that doing it takes. live is asked, if it need be known, for the site as it is live.
+// Pack returns a step with all that doing it takes. live is asked, if it need be known, for the site as it is live.
 func (p *Packer) Pack(s *plan.Step, live func() (*site.Site, error)) (*plan.Step, error) {
 	packed := *s
 	switch s.Kind {
@@ -162,7 +162,7 @@ func (p *Packer) packNode(s *plan.Step, live func() (*site.Site, error)) error {
 	return nil
 }
 
-// Wanted gives what a node that is there shall be, and what its roles do on it; nil, nil: it is not declared any more.
+// Wanted returns what a node that is there shall be, and what its roles do on it; nil, nil: it is not declared any more.
 func (p *Packer) Wanted(has *spec.Node) (*spec.Node, *spec.Duties, error) {
 	of, n, err := p.declared(has)
 	if undeclared(err) {
@@ -194,7 +194,7 @@ func (p *Packer) SecretText(ctx context.Context, t spec.SecretText, value func(c
 	return p.maker(of).SecretText(n, t.Role, t.Path, secrets)
 }
 
-// DutiesOf gives what the roles of a node do on it, as its release makes them.
+// DutiesOf returns what the roles of a node do on it, as its release makes them.
 func (p *Packer) DutiesOf(n *site.Node) (*spec.Duties, error) {
 	return p.dutiesOf(p.SiteOf(n.Release), n)
 }
@@ -216,7 +216,7 @@ func (p *Packer) dutiesOf(s *site.Site, n *site.Node) (*spec.Duties, error) {
 	return d, nil
 }
 
-// maker gives the maker of a site. Whoever calls it holds the lock as long as they use it.
+// maker returns the maker of a site. Whoever calls it holds the lock as long as they use it.
 func (p *Packer) maker(s *site.Site) *spec.Maker {
 	if p.makers == nil {
 		p.makers = map[*site.Site]*spec.Maker{}
@@ -227,7 +227,7 @@ func (p *Packer) maker(s *site.Site) *spec.Maker {
 	return p.makers[s]
 }
 
-// tellAll gives what all nodes of a site on a host are told.
+// tellAll returns what all nodes of a site on a host are told.
 func (p *Packer) tellAll(s *site.Site, host string) *inventory.Names {
 	var here []*site.Node
 	for i := range s.Nodes {
@@ -238,10 +238,10 @@ func (p *Packer) tellAll(s *site.Site, host string) *inventory.Names {
 	return p.tell(s, host, here...)
 }
 
-// home gives the host of a node; "": that is not known.
+// home returns the host of a node; "": that is not known.
 func (p *Packer) home(n *site.Node) string { return cmp.Or(n.Host, p.homes[n.Name]) }
 
-// tell gives what nodes of a host are told. Each host has the SSH host keys of its own nodes, and those of others are not for it to make.
+// tell returns what nodes of a host are told. Each host has the SSH host keys of its own nodes, and those of others are not for it to make.
 func (p *Packer) tell(s *site.Site, host string, nodes ...*site.Node) *inventory.Names {
 	placed := p.placed(s)
 	p.mu.Lock()
@@ -262,7 +262,7 @@ func (p *Packer) tell(s *site.Site, host string, nodes ...*site.Node) *inventory
 	return names
 }
 
-// declared gives the declaration of a node that is there, and the site that it is in.
+// declared returns the declaration of a node that is there, and the site that it is in.
 func (p *Packer) declared(n *spec.Node) (*site.Site, *site.Node, error) {
 	s := p.SiteOf(n.Release)
 	if declared, ok := s.Node(n.Name); ok && declared.Release == n.Release {

@@ -26,7 +26,7 @@ type Moves struct {
 	Stuck []Homeless `json:"stuck"`
 }
 
-// Leave gives where the nodes of a host go, for whom it is to be empty. The site is as it is live.
+// Leave returns where the nodes of a host go, for whom it is to be empty. The site is as it is live.
 func Leave(s *site.Site, hosts []observe.Host, from string) (Moves, error) {
 	all := Moves{Moves: []Move{}, Stuck: []Homeless{}}
 	i := slices.IndexFunc(hosts, func(h observe.Host) bool { return h.Name == from })
@@ -140,7 +140,7 @@ func (b *balance) spreads() bool {
 	return false
 }
 
-// groups gives the groups that are to be spread over hosts, by name.
+// groups returns the groups that are to be spread over hosts, by name.
 func (r *rooms) groups() (all []string) {
 	for _, of := range r.spread {
 		all = append(all, of...)
@@ -149,7 +149,7 @@ func (r *rooms) groups() (all []string) {
 	return slices.Compact(all)
 }
 
-// taken gives the share of a host that its nodes take, of what is scarcest.
+// taken returns the share of a host that its nodes take, of what is scarcest.
 func (h *room) taken(cpus, memory int64) float64 {
 	return 1 - min(h.cpus.share(cpus), h.memory.share(memory))
 }

@@ -14,7 +14,7 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// moved gives the hosts after moves.
+// moved returns the hosts after moves.
 func moved(t interface{ Fatalf(string, ...any) }, hosts []observe.Host, moves []place.Move) []observe.Host {
 	all := slices.Clone(hosts)
 	at := func(name string) *observe.Host {
@@ -32,7 +32,7 @@ func moved(t interface{ Fatalf(string, ...any) }, hosts []observe.Host, moves []
 	return all
 }
 
-// fullest gives the largest share that is taken of a host to which nodes may come.
+// fullest returns the largest share that is taken of a host to which nodes may come.
 func fullest(s *site.Site, hosts []observe.Host) (most float64) {
 	for _, h := range hosts {
 		if h.Drained != nil {

@@ -36,7 +36,7 @@ func OriginOf(l *spec.Layer, s *site.Site, hosts map[string]*observe.Host, needs
 	return o
 }
 
-// For gives the host that builds the layer, which some host needs: that one, if no other one is known to need it that is better at it.
+// For returns the host that builds the layer, which some host needs: that one, if no other one is known to need it that is better at it.
 func (o *Origin) For(h *observe.Host) *observe.Host {
 	if o.builder == nil || o.prefers(h, o.builder) {
 		return h

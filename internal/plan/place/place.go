@@ -84,7 +84,7 @@ func Place(s *site.Site, hosts []observe.Host, first ...string) (*site.Site, err
 	return &placed, nil
 }
 
-// anyUnknown gives the first host, by name, of which nothing is known; "": there is none.
+// anyUnknown returns the first host, by name, of which nothing is known; "": there is none.
 func anyUnknown(hosts []observe.Host) (name string) {
 	for i := range hosts {
 		if hosts[i].Unknown && (name == "" || hosts[i].Name < name) {
@@ -94,7 +94,7 @@ func anyUnknown(hosts []observe.Host) (name string) {
 	return name
 }
 
-// Crowds gives the groups of a site that are to be spread over hosts and are not, as its nodes are placed.
+// Crowds returns the groups of a site that are to be spread over hosts and are not, as its nodes are placed.
 func Crowds(placed *site.Site, hosts []observe.Host) []Crowd {
 	room := newRooms(placed, hosts)
 	for i := range placed.Nodes {

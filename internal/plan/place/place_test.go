@@ -34,7 +34,7 @@ func crowd(n int, limits site.Limits) *site.Site {
 	return s
 }
 
-// homes gives how many nodes each host has.
+// homes returns how many nodes each host has.
 func homes(t *testing.T, s *site.Site, seen []observe.Host) map[string]int {
 	t.Helper()
 	placed, err := place.Place(s, seen)
@@ -157,7 +157,7 @@ func drawn(t *rapid.T) (*site.Site, []observe.Host) {
 	return s, hosts
 }
 
-// settled gives the hosts with those nodes on them that are placed there.
+// settled returns the hosts with those nodes on them that are placed there.
 func settled(placed *site.Site, hosts []observe.Host, which func(string) bool) []observe.Host {
 	all := slices.Clone(hosts)
 	for i := range all {

@@ -27,7 +27,7 @@ type room struct {
 // An amount is how much there is of something, and how much of that nobody has.
 type amount struct{ all, free int64 }
 
-// share gives how much of it is free after somebody has taken some.
+// share returns how much of it is free after somebody has taken some.
 func (a amount) share(taken int64) float64 {
 	if a.all <= 0 {
 		return 0
@@ -39,7 +39,7 @@ func (a amount) share(taken int64) float64 {
 // not all come to the same host.
 const boundlessShare = 0.01
 
-// free gives the share of the host that is free, of what is scarcest, once somebody has taken some.
+// free returns the share of the host that is free, of what is scarcest, once somebody has taken some.
 func (h *room) free(cpus, memory int64) float64 {
 	return min(h.cpus.share(cpus), h.memory.share(memory)) - boundlessShare*float64(h.boundless)
 }
@@ -117,7 +117,7 @@ func (r *rooms) change(n *site.Node, h *room, by int) {
 
 func boundless(n *site.Node) bool { return n.Limits.Cpus == 0 && n.Limits.Memory == 0 }
 
-// Disk gives how much of a host's disk a node may come to need by what it says: its own disks that are files.
+// Disk returns how much of a host's disk a node may come to need by what it says: its own disks that are files.
 func Disk(n *site.Node) (bytes int64) {
 	for _, d := range n.VM.Drives() {
 		if !d.IsDevice() {
@@ -243,7 +243,7 @@ func (c Crowd) String() string {
 	return fmt.Sprintf("group %s is to be spread over hosts, and has %d nodes on %s and %d on %s", c.Group, c.Nodes, c.Host, c.Few, c.Least)
 }
 
-// crowded gives the groups that are to be spread over hosts and are not, by name.
+// crowded returns the groups that are to be spread over hosts and are not, by name.
 func (r *rooms) crowded() (all []Crowd) {
 	for _, g := range r.groups() {
 		c := Crowd{Group: g, Few: math.MaxInt}

@@ -132,7 +132,7 @@ func (d *draft) commit(hosts []observe.Host, parts []*part) error {
 	return nil
 }
 
-// record gives what a host has on record when all of it is done.
+// record returns what a host has on record when all of it is done.
 func (d *draft) record(h *observe.Host) observe.Releases {
 	is := h.Releases
 	is.Active, is.Former = maps.Clone(is.Active), maps.Clone(is.Former)

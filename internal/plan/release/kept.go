@@ -15,7 +15,7 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// from gives the site of which nodes of a release are made, in quarantine: is, as the site directory declares it now, or was, as the
+// from returns the site of which nodes of a release are made, in quarantine: is, as the site directory declares it now, or was, as the
 // release was staged from before (nil: it was not, or that cannot be read).
 //
 // One copy of the site directory is kept for a release, and nodes of it that are live follow that copy. So as long as some are live, or
@@ -40,7 +40,7 @@ func from(is, was *site.Site, hosts []observe.Host) (*site.Site, error) {
 	return nil, p
 }
 
-// bound gives the nodes, sorted, of which a release is live or may be so again without being staged.
+// bound returns the nodes, sorted, of which a release is live or may be so again without being staged.
 func bound(hosts []observe.Host, release int) []string {
 	all := map[string]bool{}
 	for i := range hosts {

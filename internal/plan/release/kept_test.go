@@ -13,7 +13,7 @@ import (
 	"orrery/internal/site/twin"
 )
 
-// edited gives a site as somebody has changed it, and whether that changes what release 701 is.
+// edited returns a site as somebody has changed it, and whether that changes what release 701 is.
 func edited(t *rapid.T, s *site.Site) (*site.Site, bool) {
 	e := *s
 	e.Roles, e.Nodes, e.Releases, e.Networks = slices.Clone(s.Roles), slices.Clone(s.Nodes), slices.Clone(s.Releases), slices.Clone(s.Networks)

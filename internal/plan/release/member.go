@@ -248,7 +248,7 @@ func (d *draft) doesOnlyLive(n *observe.Node) bool {
 	return ok && liveOnly(s, node)
 }
 
-// moves gives where the links of a member's instances go.
+// moves returns where the links of a member's instances go.
 func (m *member) moves() []plan.Move {
 	var all []plan.Move
 	for _, old := range m.olds {

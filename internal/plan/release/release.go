@@ -37,7 +37,7 @@ func Stage(is, was *site.Site, hosts []observe.Host, goal plan.Goal) (*plan.Plan
 
 func concerns(goal plan.Goal, node string) bool { return goal.Nodes == nil || goal.Nodes[node] }
 
-// Spared gives the nodes of a release, sorted, to which rollback returns and which are there for that, as they were when they were live: to stage
+// Spared returns the nodes of a release, sorted, to which rollback returns and which are there for that, as they were when they were live: to stage
 // them anew might leave nothing to return to.
 func Spared(is *site.Site, hosts []observe.Host, goal plan.Goal) []string {
 	var all []string
@@ -63,7 +63,7 @@ func intact(n *observe.Node) bool {
 // sound reports whether an instance is neither half made nor frozen.
 func sound(n *observe.Node) bool { return n.State == observe.Running || n.State == observe.Stopped }
 
-// without gives the nodes of a goal less some.
+// without returns the nodes of a goal less some.
 func without(s *site.Site, goal plan.Goal, some []string) map[string]bool {
 	left := map[string]bool{}
 	for _, n := range s.Nodes {
@@ -72,7 +72,7 @@ func without(s *site.Site, goal plan.Goal, some []string) map[string]bool {
 	return left
 }
 
-// GiveUp gives what is on record of releases when rollback no longer returns to one, for nodes that a goal concerns.
+// GiveUp returns what is on record of releases when rollback no longer returns to one, for nodes that a goal concerns.
 func GiveUp(r observe.Releases, number int, goal plan.Goal) observe.Releases {
 	r.Former = maps.Clone(r.Former)
 	maps.DeleteFunc(r.Former, func(name string, former int) bool { return former == number && concerns(goal, name) })
@@ -109,7 +109,7 @@ func Former(r observe.Releases, nodes []string) (map[string]int, error) {
 	return to, nil
 }
 
-// Kept gives the releases that must not be removed: those that are live, that rollback or the end of a trial returns to, and
+// Kept returns the releases that must not be removed: those that are live, that rollback or the end of a trial returns to, and
 // the one that has proven itself last.
 func Kept(r observe.Releases) map[int]bool {
 	kept := map[int]bool{}

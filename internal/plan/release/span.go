@@ -28,7 +28,7 @@ func span(s *site.Site, of map[int]*site.Site, hosts []observe.Host, set map[str
 	return all, err
 }
 
-// quarantine gives those of a release's quarantine. They are as stage would make them: of all nodes of the release, with numbers of their own.
+// quarantine returns those of a release's quarantine. They are as stage would make them: of all nodes of the release, with numbers of their own.
 func (all *spans) quarantine(release int) (plan.Joints, error) {
 	if joints, known := all.apart[release]; known || len(all.hosts) < 2 {
 		return joints, nil

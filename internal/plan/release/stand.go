@@ -8,7 +8,7 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// mounting gives a node as it is, with the volumes of another.
+// mounting returns a node as it is, with the volumes of another.
 func mounting(n spec.Node, as spec.Node) spec.Node {
 	n.Mounts = as.Mounts
 	return n

@@ -12,7 +12,7 @@ import (
 	"orrery/internal/plan/wayback"
 )
 
-// begun gives a world in which release 700, or none, is live, and 701 is in quarantine.
+// begun returns a world in which release 700, or none, is live, and 701 is in quarantine.
 func begun(t *rapid.T) (w *world, live map[string]int) {
 	w = newWorld(t)
 	live = map[string]int{}

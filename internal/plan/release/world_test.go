@@ -66,7 +66,7 @@ func stagedTwice(t *rapid.T) (*world, map[string]int) {
 	return w, at
 }
 
-// drawSite gives a site whose nodes have volumes for one and for many, do things when they are live, and wait for one another.
+// drawSite returns a site whose nodes have volumes for one and for many, do things when they are live, and wait for one another.
 func drawSite(t *rapid.T) *site.Site {
 	yes := func(what string) bool { return rapid.Bool().Draw(t, what) }
 	s := &site.Site{
@@ -321,7 +321,7 @@ func text(p *plan.Plan) string {
 	return b.String()
 }
 
-// merged gives releases with some of them others.
+// merged returns releases with some of them others.
 func merged(was, is map[string]int) map[string]int {
 	all := maps.Clone(was)
 	maps.Copy(all, is)

@@ -9,7 +9,7 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Live gives a node as it is when it is live: on the site's networks, with its volumes.
+// Live returns a node as it is when it is live: on the site's networks, with its volumes.
 func Live(n spec.Node) spec.Node {
 	n.Staged = false
 	n.NICs = slices.Clone(n.NICs)
@@ -23,7 +23,7 @@ func Live(n spec.Node) spec.Node {
 	return n
 }
 
-// Retired gives a node as it is when it was live and is so no more: in quarantine, without the volumes that are not for two.
+// Retired returns a node as it is when it was live and is so no more: in quarantine, without the volumes that are not for two.
 func Retired(n spec.Node) spec.Node {
 	n.Staged = true
 	n.NICs = slices.Clone(n.NICs)
@@ -39,7 +39,7 @@ func Retired(n spec.Node) spec.Node {
 	return n
 }
 
-// once gives volumes with each of them once. A run that was killed while it exchanged them has left on record those that the node had
+// once returns volumes with each of them once. A run that was killed while it exchanged them has left on record those that the node had
 // and, after them, those that it was to have.
 func once(mounts []spec.Mount) []spec.Mount {
 	var all []spec.Mount

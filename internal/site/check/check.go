@@ -136,7 +136,7 @@ func names[T any](list []T, name func(*T) string) []string {
 	return all
 }
 
-// sentence gives "a, b or c".
+// sentence returns "a, b or c".
 func sentence(words []string) string {
 	text := ""
 	for i, word := range words {

@@ -10,7 +10,7 @@ import (
 	"orrery/internal/site"
 )
 
-// large gives a site without mistakes: nodes on hosts, with roles that wait for one another.
+// large returns a site without mistakes: nodes on hosts, with roles that wait for one another.
 func large(nodes int) *site.Site {
 	s := &site.Site{
 		Name: "large", Images: []site.Image{{Name: "debian", Suite: "bookworm"}},

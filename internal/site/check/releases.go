@@ -83,7 +83,7 @@ func (c *checker) numbers() {
 // A span is a number of so many digits, with leading zeros.
 type span struct{ digits, number int }
 
-// ends gives the first number that has more digits than an id, and more than three.
+// ends returns the first number that has more digits than an id, and more than three.
 func ends(id int) int { return site.FullID(1, id) - id }
 
 // plainNumber finds a node of a release whose number is the id of a node of none.

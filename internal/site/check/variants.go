@@ -57,7 +57,7 @@ func (c *checker) variant(made *site.Site, what string, otherRoles bool) {
 
 func (m Mistake) text() string { return strings.Join(m.Key, "\x00") + "\x00" + m.What }
 
-// written gives the key of a role as it is written: one that has taken the place of another stands under its own name.
+// written returns the key of a role as it is written: one that has taken the place of another stands under its own name.
 func (c *checker) written(key []string) []string {
 	if len(key) < 2 || key[0] != "role" || c.roles[key[1]] == nil {
 		return key

@@ -110,7 +110,7 @@ type waitGraph struct {
 	roles []*site.Role
 }
 
-// path gives a shortest way from one vertex to another within some.
+// path returns a shortest way from one vertex to another within some.
 func (g *waitGraph) path(from, to int, within map[int]bool) []int {
 	before := map[int]int{from: -1}
 	for todo := []int{from}; len(todo) > 0; todo = todo[1:] {

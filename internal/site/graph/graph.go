@@ -47,7 +47,7 @@ type Picture struct {
 	Silent []string        // hosts of which nothing is known
 }
 
-// Draw gives the picture as SVG.
+// Draw returns the picture as SVG.
 func Draw(p Picture) []byte {
 	l := p.layout()
 	var b bytes.Buffer
@@ -68,7 +68,7 @@ func Draw(p Picture) []byte {
 	return b.Bytes()
 }
 
-// look gives what is known of a node.
+// look returns what is known of a node.
 func (p *Picture) look(n *site.Node) Look {
 	if p.Seen == nil {
 		return Look{}

@@ -19,7 +19,7 @@ import (
 
 var update = flag.Bool("update", false, "write the pictures anew")
 
-// fleet gives a site of so many nodes, on so many hosts and networks; every third node is on all networks.
+// fleet returns a site of so many nodes, on so many hosts and networks; every third node is on all networks.
 func fleet(nodes, hosts, networks int) *site.Site {
 	s := &site.Site{Name: "fleet"}
 	for i := range hosts {

@@ -8,7 +8,7 @@ import (
 
 var markup = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&#39;")
 
-// shown gives text as it may stand in the file: what a reader could not see is spelt out, and nothing of it is markup.
+// shown returns text as it may stand in the file: what a reader could not see is spelt out, and nothing of it is markup.
 func shown(text string) string { return markup.Replace(visible.Line(text)) }
 
 // lines is shown for text of several lines.
@@ -37,7 +37,7 @@ func advance(r rune) float64 {
 	return 1.05
 }
 
-// fit gives as much of a line as is so wide at most, ready for the file.
+// fit returns as much of a line as is so wide at most, ready for the file.
 func fit(text string, size, width float64) string {
 	text = visible.Line(text)
 	if wide(text, size) <= width {

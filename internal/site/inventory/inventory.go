@@ -40,7 +40,7 @@ type entry struct {
 	Vars      map[string]any    `json:"vars,omitempty"`
 }
 
-// JSON gives the whole inventory as the nodes of the site have it.
+// JSON returns the whole inventory as the nodes of the site have it.
 func JSON(s *site.Site) []byte {
 	all := listing{
 		Site:  about{s.Name, s.Twin, s.Owner, s.Production, s.Vars},

@@ -35,7 +35,7 @@ type Teller struct {
 	names Names
 }
 
-// NewTeller gives the Teller of a site.
+// NewTeller returns the Teller of a site.
 func NewTeller(s *site.Site) *Teller {
 	t := &Teller{site: s, names: Names{Hosts: map[string][]byte{}, Inventory: JSON(s)}}
 	for i := range s.Nodes {
@@ -44,7 +44,7 @@ func NewTeller(s *site.Site) *Teller {
 	return t
 }
 
-// Tell gives what some nodes of the site are told.
+// Tell returns what some nodes of the site are told.
 func (t *Teller) Tell(nodes ...*site.Node) *Names {
 	n := &Names{Peers: t.names.Peers, Hosts: map[string][]byte{}, Inventory: t.names.Inventory}
 	for _, node := range nodes {
@@ -59,7 +59,7 @@ func (t *Teller) Tell(nodes ...*site.Node) *Names {
 	return n
 }
 
-// knownAs gives all names and addresses of a node by which its SSH host key is found.
+// knownAs returns all names and addresses of a node by which its SSH host key is found.
 func knownAs(name string, n *site.Node) []string {
 	names := []string{n.Name, n.Name + "." + name}
 	for _, nic := range n.NICs {

@@ -8,7 +8,7 @@ import (
 	"orrery/internal/site"
 )
 
-// SSHConfig gives an ssh_config(5) with which ssh reaches every node by its name or address (Ansible goes by address) and trusts exactly
+// SSHConfig returns an ssh_config(5) with which ssh reaches every node by its name or address (Ansible goes by address) and trusts exactly
 // the keys in a known_hosts file, where they stand as NAME.SITE. Nodes of another host are reached by way of it; those of a twin, to whose addresses
 // the host has no way because they are the original's, through the host itself.
 func SSHConfig(s *site.Site, knownHosts string) []byte {
@@ -37,7 +37,7 @@ func SSHConfig(s *site.Site, knownHosts string) []byte {
 	return b.Bytes()
 }
 
-// names gives those by which a node is called, with those of the nodes for which it stands, and its addresses.
+// names returns those by which a node is called, with those of the nodes for which it stands, and its addresses.
 func names(s *site.Site, n *site.Node) []string {
 	var all []string
 	for _, name := range append([]string{n.Name}, n.Aliases...) {
@@ -55,7 +55,7 @@ func throughHost(s *site.Site, n *site.Node) string {
 	return fmt.Sprintf("orrery --twin %s shell %s -- bash -c 'exec 3<>/dev/tcp/127.0.0.1/22; cat <&3 & exec cat >&3'", s.Twin, n.Name)
 }
 
-// jump gives the address of a host that has to be gone through to reach its nodes.
+// jump returns the address of a host that has to be gone through to reach its nodes.
 func jump(s *site.Site, host string) string {
 	if h, ok := s.Host(host); ok && !h.Local() {
 		return h.Address

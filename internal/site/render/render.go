@@ -137,7 +137,7 @@ func (v *View) choose(p *parsed, text string) ([]*NodeView, error) {
 	return v.Select(text)
 }
 
-// Select gives the nodes that a selector chooses, in order of id.
+// Select returns the nodes that a selector chooses, in order of id.
 func (v *View) Select(text string) ([]*NodeView, error) {
 	if views, ok := v.chosen[text]; ok {
 		return views, nil

@@ -80,10 +80,10 @@ func New(s *site.Site) *View {
 	return v
 }
 
-// Peers gives the nodes that have a role, in order of id.
+// Peers returns the nodes that have a role, in order of id.
 func (v *View) Peers(role string) []*NodeView { return v.byRole[role] }
 
-// Node gives the view of a node, which must be one of the site, or of that which stands for it.
+// Node returns the view of a node, which must be one of the site, or of that which stands for it.
 func (v *View) Node(name string) *NodeView { return v.byName[name] }
 
 func viewNode(s *site.Site, n *site.Node) *NodeView {

@@ -67,7 +67,7 @@ func lex(text string) []token {
 
 func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
 
-// wordSize gives the number of bytes to the next sign or space.
+// wordSize returns the number of bytes to the next sign or space.
 func wordSize(text string) int {
 	for i := range len(text) {
 		switch c := text[i]; {

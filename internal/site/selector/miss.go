@@ -39,7 +39,7 @@ func (t term) miss(v *View, text string) *problem.Problem {
 	return p.Try("known: %s", list(known))
 }
 
-// known gives the values of the term's property that some node has, sorted.
+// known returns the values of the term's property that some node has, sorted.
 func (t term) known(v *View) []string {
 	seen := map[string]bool{}
 	for i := range v.site.Nodes {
@@ -52,7 +52,7 @@ func (t term) known(v *View) []string {
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// of gives the values of the term's property that a node has.
+// of returns the values of the term's property that a node has.
 func (t term) of(v *View, n *site.Node) []string {
 	switch t.property {
 	case "name":
@@ -83,7 +83,7 @@ func (t term) of(v *View, n *site.Node) []string {
 	return nil // ids are no words, of which one could be near another
 }
 
-// list gives the first few of many.
+// list returns the first few of many.
 func list(words []string) string {
 	const most = 8
 	if len(words) > most {

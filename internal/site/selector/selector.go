@@ -12,7 +12,7 @@ type Selector struct {
 	expr expr // nil: all
 }
 
-// String gives the text that the selector was made from.
+// String returns the text that the selector was made from.
 func (q Selector) String() string { return q.text }
 
 // Match reports whether the selector chooses a node. To choose among many, Select is faster.
@@ -20,13 +20,13 @@ func (q Selector) Match(s *site.Site, n *site.Node) bool {
 	return q.expr == nil || q.expr.bind(NewView(s))(n)
 }
 
-// Select gives the nodes that the selector chooses, in order of id.
+// Select returns the nodes that the selector chooses, in order of id.
 func (q Selector) Select(s *site.Site) []*site.Node { return NewView(s).Select(q) }
 
 // Check tells what in the selector matches no node of the site at all: a misspelt name, most likely.
 func (q Selector) Check(s *site.Site) error { return NewView(s).Check(q) }
 
-// Select gives the nodes that any of several selectors chooses, in order of id: all nodes if there is no selector.
+// Select returns the nodes that any of several selectors chooses, in order of id: all nodes if there is no selector.
 // A name or property that matches no node at all is an error.
 func Select(s *site.Site, texts ...string) ([]*site.Node, error) {
 	v := NewView(s)

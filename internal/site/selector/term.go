@@ -52,7 +52,7 @@ func (t term) bind(v *View) test {
 	return func(n *site.Node) bool { return slices.ContainsFunc(t.of(v, n), matches) }
 }
 
-// glob gives the test for a name or pattern; Parse has seen to it that the pattern is well formed.
+// glob returns the test for a name or pattern; Parse has seen to it that the pattern is well formed.
 func glob(pattern string) func(string) bool {
 	if !strings.ContainsAny(pattern, `*?[\`) {
 		return func(name string) bool { return name == pattern }

@@ -22,7 +22,7 @@ func NewView(s *site.Site) *View {
 	return v
 }
 
-// Select gives the nodes that a selector chooses, in order of id.
+// Select returns the nodes that a selector chooses, in order of id.
 func (v *View) Select(q Selector) []*site.Node { return v.selectAny([]Selector{q}) }
 
 // Check tells what in a selector matches no node of the site at all: a misspelt name, most likely.
@@ -62,7 +62,7 @@ func (v *View) selectAny(queries []Selector) []*site.Node {
 	return chosen
 }
 
-// called gives the test for nodes of a name; where none has it, for those of a group of that name.
+// called returns the test for nodes of a name; where none has it, for those of a group of that name.
 func (v *View) called(matches func(string) bool) test {
 	named := func(n *site.Node) bool { return matches(n.Name) || slices.ContainsFunc(n.Aliases, matches) }
 	all := v
@@ -88,7 +88,7 @@ func (v *View) any(t test) bool {
 	return false
 }
 
-// bearers gives the declared roles with which a node has, directly or by need, a role that matches.
+// bearers returns the declared roles with which a node has, directly or by need, a role that matches.
 func (v *View) bearers(matches func(string) bool) map[string]bool {
 	if v.closure == nil {
 		v.closure = closures(v.site)

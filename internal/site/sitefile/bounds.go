@@ -101,7 +101,7 @@ func (m *meter) count(n int) {
 	}
 }
 
-// until gives how far it is to a byte, or to the end.
+// until returns how far it is to a byte, or to the end.
 func until(text []byte, end byte) int {
 	if i := bytes.IndexByte(text, end); i >= 0 {
 		return i
@@ -109,7 +109,7 @@ func until(text []byte, end byte) int {
 	return len(text)
 }
 
-// quoted gives the length of a string, with its quotation marks. One of a single line that does not end there ends with the line.
+// quoted returns the length of a string, with its quotation marks. One of a single line that does not end there ends with the line.
 func quoted(text []byte) int {
 	mark := text[0]
 	if triple := bytes.Repeat([]byte{mark}, 3); bytes.HasPrefix(text, triple) {

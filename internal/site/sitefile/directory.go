@@ -58,7 +58,7 @@ func (d *directory) outward(name string) string {
 	return filepath.Join(d.home, name)
 }
 
-// inward gives what a path of the site file is within the site directory, if it is in there.
+// inward returns what a path of the site file is within the site directory, if it is in there.
 func (d *directory) inward(name string) (string, bool) {
 	inside, err := filepath.Rel(d.home, d.outward(name))
 	return inside, err == nil && filepath.IsLocal(inside)
@@ -136,7 +136,7 @@ func (d *directory) missing(name string) *problem.Problem {
 	return p.Try("create it or correct the path")
 }
 
-// image gives the path of an imported image, from where it is to be read if that is another, and what tells one state of it from
+// image returns the path of an imported image, from where it is to be read if that is another, and what tells one state of it from
 // another without reading it. It may be outside: images are large, and often shared by sites.
 func (d *directory) image(name string) (at, from, stamp string, p *problem.Problem) {
 	at = d.outward(name)

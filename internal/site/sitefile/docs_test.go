@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// example gives the first TOML block of a page of the documentation.
+// example returns the first TOML block of a page of the documentation.
 func example(t *testing.T, page string) string {
 	t.Helper()
 	content, err := os.ReadFile("../../../docs/" + page)

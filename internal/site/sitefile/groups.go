@@ -74,7 +74,7 @@ func (m *membership) look(names int, t *strict.Named[groupTable]) bool {
 	return !m.deep
 }
 
-// of gives the nodes of a group. The path is that of the groups which led here.
+// of returns the nodes of a group. The path is that of the groups which led here.
 func (m *membership) of(group string, path []string) map[string]bool {
 	if members, done := m.members[group]; done {
 		return members

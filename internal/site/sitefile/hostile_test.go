@@ -157,7 +157,7 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// watch gives the most that the heap comes to from now on.
+// watch returns the most that the heap comes to from now on.
 func watch() (peak func() uint64) {
 	runtime.GC() // what was before does not count
 	var most atomic.Uint64

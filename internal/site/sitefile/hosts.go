@@ -32,7 +32,7 @@ type Edit struct {
 // local is the block of the host that a site has without a word.
 const local = "[host.local]\naddress = \"local\"\n"
 
-// AddHost gives the site file of a directory with one host more. All else stays byte for byte as it is. Where that cannot be done, Write says so, and the block is for the user to put in.
+// AddHost returns the site file of a directory with one host more. All else stays byte for byte as it is. Where that cannot be done, Write says so, and the block is for the user to put in.
 func AddHost(dir, name, address string) (*Edit, error) {
 	e, was, err := edit(dir)
 	if err != nil {
@@ -50,7 +50,7 @@ func AddHost(dir, name, address string) (*Edit, error) {
 	return e, e.prove(was, want)
 }
 
-// RemoveHost gives the site file of a directory without one of its hosts.
+// RemoveHost returns the site file of a directory without one of its hosts.
 func RemoveHost(dir, name string) (*Edit, error) {
 	e, was, err := edit(dir)
 	if err != nil {
@@ -184,7 +184,7 @@ var (
 	hostKey    = pattern.New(`^\s*host\s*\.\s*(?:"([^"]*)"|'([^']*)'|([A-Za-z0-9_-]+))\s*\.`)
 )
 
-// hostOf gives the host that a line is about; "": it is not about one.
+// hostOf returns the host that a line is about; "": it is not about one.
 func hostOf(line []byte, by *regexp.Regexp) string {
 	m := by.FindSubmatch(line)
 	if m == nil {
@@ -193,7 +193,7 @@ func hostOf(line []byte, by *regexp.Regexp) string {
 	return string(bytes.Join(m[1:], nil))
 }
 
-// sections gives the lines of a file, and of each table of a host from where to where it goes, without blank lines and remarks at its end.
+// sections returns the lines of a file, and of each table of a host from where to where it goes, without blank lines and remarks at its end.
 func sections(text []byte) (lines [][]byte, all map[string][2]int) {
 	lines, all = bytes.SplitAfter(text, []byte("\n")), map[string][2]int{}
 	for i, line := range lines {

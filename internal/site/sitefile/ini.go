@@ -211,7 +211,7 @@ func (m *iniImport) read(file *ini.File) *problem.Problem {
 	return nil
 }
 
-// shortName gives a host's name without its domain; an address is no name with a domain.
+// shortName returns a host's name without its domain; an address is no name with a domain.
 func shortName(name string) string {
 	short, _, _ := strings.Cut(name, ".")
 	if strings.Trim(short, "0123456789") == "" {
@@ -220,7 +220,7 @@ func shortName(name string) string {
 	return short
 }
 
-// legalName gives the nearest legal name that is not yet taken.
+// legalName returns the nearest legal name that is not yet taken.
 func legalName(name string, taken names) string {
 	legal := strings.Trim(strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
@@ -262,7 +262,7 @@ func (m *iniImport) lose(n *iniNode, key, why string) {
 	n.lost = append(n.lost, fmt.Sprintf("%s (line %d: %s)", text, line, why))
 }
 
-// lineOf gives the line that says a key of a section.
+// lineOf returns the line that says a key of a section.
 func (m *iniImport) lineOf(n *iniNode, key string) int {
 	if line := m.lines[n.section+"\x00"+key]; line != 0 {
 		return line

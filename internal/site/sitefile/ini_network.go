@@ -69,7 +69,7 @@ func (m *iniImport) networksOf() {
 	}
 }
 
-// free gives the first address that is not taken, or the zero Addr.
+// free returns the first address that is not taken, or the zero Addr.
 func (n *iniNetwork) free(taken map[netip.Addr]string) netip.Addr {
 	if !n.next.IsValid() {
 		n.next = n.subnet.Addr()
@@ -174,7 +174,7 @@ func (n *iniNetwork) leadsOut(g netip.Addr) bool {
 	return n.subnet.Contains(g) && g != n.subnet.Addr() && g != site.Broadcast(n.subnet)
 }
 
-// inOrder gives the networks as they come in the database.
+// inOrder returns the networks as they come in the database.
 func (m *iniImport) inOrder(all []iniAddress) []*iniNetwork {
 	var ordered []*iniNetwork
 	known := map[*iniNetwork]bool{}

@@ -83,7 +83,7 @@ func (m *iniImport) idsOf() {
 	}
 }
 
-// rolesUsed gives all roles, sorted, and those of each section.
+// rolesUsed returns all roles, sorted, and those of each section.
 func (m *iniImport) rolesUsed() (all []string, of map[*iniNode][]string) {
 	return m.named("roles", "role")
 }
@@ -160,7 +160,7 @@ func suiteOf(template string) (suite string, known bool) {
 	return usualSuite, false
 }
 
-// templateOf gives a section's os/template.
+// templateOf returns a section's os/template.
 func templateOf(n *iniNode) string {
 	for _, key := range []string{"os/template", "ostemplate", "template", "os"} {
 		if n.keys[key] != "" {

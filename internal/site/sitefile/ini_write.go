@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// write gives the site file.
+// write returns the site file.
 func (m *iniImport) write() []byte {
 	var b bytes.Buffer
 	out := func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }

@@ -164,7 +164,7 @@ func (l *loader) decode(file string, content []byte, into any) bool {
 	return true
 }
 
-// decoder gives what decodes parts of a file.
+// decoder returns what decodes parts of a file.
 func (l *loader) decoder(file string) *strict.Decoder {
 	d := &strict.Decoder{
 		Wrong:    func(at *strict.Node, p *problem.Problem) { l.report.wrong(file, at, p) },

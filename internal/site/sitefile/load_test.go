@@ -30,7 +30,7 @@ func siteDir(t testing.TB, files map[string]string) string {
 	return dir
 }
 
-// around gives the directory in which the files of testdata are tried: those called …-role-… are the role.toml of
+// around returns the directory in which the files of testdata are tried: those called …-role-… are the role.toml of
 // role x, the others are the site.toml beside which there are roles python, portal, db, receptor and stand-in.
 func around(name, content string) map[string]string {
 	if strings.Contains(name, "-role-") {
@@ -110,7 +110,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// mustLoad gives the site of a site.toml.
+// mustLoad returns the site of a site.toml.
 func mustLoad(t testing.TB, content string) *site.Site {
 	t.Helper()
 	s, err := Load(siteDir(t, around("valid", content)))

@@ -50,7 +50,7 @@ func tooMuch() *problem.Problem {
 	return mistake("the nodes of the site are on more networks, have more roles and are in more groups than %d in all", maxParts).Try("make several sites")
 }
 
-// node gives what a declaration says of the first of its nodes; the addresses that are to be derived are left out.
+// node returns what a declaration says of the first of its nodes; the addresses that are to be derived are left out.
 func (l *loader) node(t *nodeTable, networks []string) site.Node {
 	n := site.Node{
 		ID: t.ID, Image: cmp.Or(t.Image, l.onlyImage()), Roles: t.Roles, Host: cmp.Or(t.Host, l.onlyHost()), Engine: t.Engine, Privileged: t.Privileged,
@@ -96,7 +96,7 @@ func (l *loader) suit(n *site.Node, t *nodeTable) {
 	}
 }
 
-// nics gives the networks that a node is on, with the addresses that it says; the zero Addr is to be derived.
+// nics returns the networks that a node is on, with the addresses that it says; the zero Addr is to be derived.
 func (l *loader) nics(t *nodeTable, networks []string) []site.NIC {
 	var nics []site.NIC
 	if t.At.Keys["net"] == nil { // net = {} is on no network
@@ -170,7 +170,7 @@ func (l *loader) sixes(t *nodeTable, nics []site.NIC) []site.NIC {
 	return nics
 }
 
-// following gives the i-th node of a declaration.
+// following returns the i-th node of a declaration.
 func (l *loader) following(first site.Node, name string, i int, t *nodeTable) site.Node {
 	n := first
 	n.Name = name

@@ -15,7 +15,7 @@ var rangePattern = pattern.New(`^([^{}]*)\{([0-9]{1,9})\.\.([0-9]{1,9})\}([^{}]*
 // maxName bounds what may be a name, so that no range of names exhausts the memory. What is legal is shorter.
 const maxName = 200
 
-// expand gives the names that a name with a range stands for: "a{08..10}" is a08, a09 and a10. They may be so many at most.
+// expand returns the names that a name with a range stands for: "a{08..10}" is a08, a09 and a10. They may be so many at most.
 func expand(name string, most int) ([]string, *problem.Problem) {
 	if len(name) > maxName {
 		return nil, mistake("the name %s has more than %d characters", strict.Say(name), maxName).Try("choose a shorter one")

@@ -130,7 +130,7 @@ func (r *report) locate(key []string) (file string, at *strict.Node, rest []stri
 	return file, found, rest[n:]
 }
 
-// list gives the mistakes by file and line, each once.
+// list returns the mistakes by file and line, each once.
 func (r *report) list() problem.List {
 	type lined struct {
 		*problem.Problem

@@ -108,7 +108,7 @@ func leftover(name string) bool {
 	return strings.HasSuffix(name, "~") || strings.HasPrefix(name, ".") && strings.HasSuffix(name, ".swp")
 }
 
-// besideNamed gives the content of a file that a role names.
+// besideNamed returns the content of a file that a role names.
 func (l *loader) besideNamed(role *site.Role, key, name string, at *strict.Node) []byte {
 	file := roleFileOf(role.Name)
 	if name == "" || !filepath.IsLocal(name) {

@@ -63,7 +63,7 @@ group.i = { nodes = ["portal"] }
 	}
 }
 
-// places gives the networks and addresses of a node.
+// places returns the networks and addresses of a node.
 func places(n *site.Node) []string {
 	var all []string
 	for _, nic := range n.NICs {

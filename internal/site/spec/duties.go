@@ -43,7 +43,7 @@ type Rendered struct {
 	Secret  bool   `json:"secret,omitempty"` // it has the value of a secret in it, so it must reach no disk
 }
 
-// Duties gives what the roles of a node do on it.
+// Duties returns what the roles of a node do on it.
 func (m *Maker) Duties(n *site.Node) (*Duties, error) {
 	roles := m.Site.RolesOf(n)
 	d := &Duties{Site: m.Site.Name, Node: n.Name, Release: n.Release, Distribution: distro.Of(m.Base(n).Image).Name, Env: Env(roles)}
@@ -110,7 +110,7 @@ func (m *Maker) onNodes(r *site.Role) *site.Role {
 	return &less
 }
 
-// surround gives what a step or health command sees of the site and its node.
+// surround returns what a step or health command sees of the site and its node.
 func (m *Maker) surround(n *site.Node) []string {
 	view := m.View.Node(n.Name)
 	env := []string{
@@ -132,7 +132,7 @@ func (m *Maker) surround(n *site.Node) []string {
 	return append(env, m.peers()...)
 }
 
-// peers gives the names of all nodes by role. They are alike for all nodes, and many.
+// peers returns the names of all nodes by role. They are alike for all nodes, and many.
 func (m *Maker) peers() []string {
 	if m.named == nil {
 		m.named = []string{}

@@ -8,7 +8,7 @@ import (
 	"orrery/internal/site"
 )
 
-// kinds gives the observatory with its second network of a kind.
+// kinds returns the observatory with its second network of a kind.
 func kinds(kind string) *site.Site {
 	s := observatory()
 	cam := &s.Networks[1]

@@ -31,7 +31,7 @@ type Layer struct {
 	Kernel string `json:"kernel,omitempty"` // of the layer with a kernel: the package that has it
 }
 
-// Lower gives the layers that it stands on, the topmost first.
+// Lower returns the layers that it stands on, the topmost first.
 func (l *Layer) Lower() []string {
 	if l.IsBase() {
 		return nil
@@ -48,7 +48,7 @@ func (l *Layer) IsDisk() bool { return l.IsBase() && l.Image.IsDisk() }
 // IsKernel reports whether the layer is one with a kernel.
 func (l *Layer) IsKernel() bool { return l.Kernel != "" }
 
-// Base gives the recipe of an image.
+// Base returns the recipe of an image.
 func Base(m site.Mirror, img site.Image) *Layer {
 	parts := Parts{"fit": fit}
 	if img.IsDisk() {
@@ -67,20 +67,20 @@ func Base(m site.Mirror, img site.Image) *Layer {
 	return &Layer{Digest: Digest(parts), Title: img.Name, Parts: parts, Image: img, From: m}
 }
 
-// Packages gives all packages of an image, sorted.
+// Packages returns all packages of an image, sorted.
 func Packages(img site.Image) []string {
 	all := slices.Concat(distro.Of(img).Base, img.Packages)
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
-// KernelLayer gives the recipe of what a node that boots a kernel of its own has on top of a base: that kernel, with its modules. Role layers do not
+// KernelLayer returns the recipe of what a node that boots a kernel of its own has on top of a base: that kernel, with its modules. Role layers do not
 // stand on it, so that they are the same for nodes of every engine.
 func KernelLayer(m site.Mirror, base *Layer) *Layer {
 	return kernelLayer(m, base, distro.Of(base.Image).Kernel, "kernel")
 }
 
-// FullKernelLayer gives that of a kernel which has drivers of real hardware, too: the other has none but those of virtual machines.
+// FullKernelLayer returns that of a kernel which has drivers of real hardware, too: the other has none but those of virtual machines.
 func FullKernelLayer(m site.Mirror, base *Layer) *Layer {
 	return kernelLayer(m, base, distro.Of(base.Image).FullKernel, "full kernel")
 }
@@ -97,7 +97,7 @@ func kernelLayer(m site.Mirror, base *Layer, kernel, title string) *Layer {
 // mostRoleLayers is how many role layers a node stands on at most: each one costs the kernel a look-up for every path.
 const mostRoleLayers = 4
 
-// RoleLayers gives the recipes of what roles put on top of a base, the lowest first; none, if they put nothing there. Each of the first roles
+// RoleLayers returns the recipes of what roles put on top of a base, the lowest first; none, if they put nothing there. Each of the first roles
 // has a layer of its own, so that nodes whose roles begin alike share what they begin with, whatever else is in the site; the
 // roles that are left share the last.
 func RoleLayers(m site.Mirror, base *Layer, roles []*site.Role, pins string) []*Layer {
@@ -116,7 +116,7 @@ func RoleLayers(m site.Mirror, base *Layer, roles []*site.Role, pins string) []*
 	return chain
 }
 
-// roleLayer gives the recipe of what roles put on top of a layer, or nil if they put nothing there.
+// roleLayer returns the recipe of what roles put on top of a layer, or nil if they put nothing there.
 func roleLayer(m site.Mirror, base, under *Layer, before, roles []*site.Role, pins string) *Layer {
 	parts := Parts{}
 	var names []string
@@ -149,7 +149,7 @@ func roleLayer(m site.Mirror, base, under *Layer, before, roles []*site.Role, pi
 	}
 }
 
-// Starts gives the services that start when a node boots from the layer: all or none, as this depends on all roles.
+// Starts returns the services that start when a node boots from the layer: all or none, as this depends on all roles.
 func (l *Layer) Starts() []string {
 	roles := slices.Concat(l.Under, l.Roles)
 	if !site.SelfStarting(roles) {
@@ -195,7 +195,7 @@ func addBuilt(parts Parts, m site.Mirror, roles []*site.Role, pins string) {
 	}
 }
 
-// BuildFiles gives the names, sorted, of the files beside role.toml that build steps may read: all but those that are only of use
+// BuildFiles returns the names, sorted, of the files beside role.toml that build steps may read: all but those that are only of use
 // on the node (templates, scripts of boot steps), so that changing one of those does not make a new layer.
 func BuildFiles(r *site.Role) []string {
 	boot := map[string]bool{}
@@ -210,7 +210,7 @@ func BuildFiles(r *site.Role) []string {
 	return besideBut(r, boot)
 }
 
-// BootFiles gives the names, sorted, of the files beside role.toml that boot steps may read: all but templates, which are rendered,
+// BootFiles returns the names, sorted, of the files beside role.toml that boot steps may read: all but templates, which are rendered,
 // scripts, which are steps, and sources, which are in the layer. Without a boot step nobody reads them on the node.
 func BootFiles(r *site.Role) []string {
 	boots := false // or becomes active

@@ -111,7 +111,7 @@ func openings(words []string) string {
 	return strings.Join(texts, ",")
 }
 
-// Base gives the recipe of a node's base image.
+// Base returns the recipe of a node's base image.
 func (m *Maker) Base(n *site.Node) *Layer {
 	if l, ok := m.bases[n.Image]; ok {
 		return l
@@ -125,7 +125,7 @@ func (m *Maker) Base(n *site.Node) *Layer {
 	return l
 }
 
-// Layers gives the recipes of the layers that a node stands on, each after those that it stands on itself: the base, the kernel if the node boots one,
+// Layers returns the recipes of the layers that a node stands on, each after those that it stands on itself: the base, the kernel if the node boots one,
 // and what its roles put on top.
 func (m *Maker) Layers(n *site.Node) []*Layer {
 	key := recipe{n.Image, strings.Join(n.Roles, " "), n.Requirements.Text, site.BootsKernel(n.Engine), hardware(n)}
@@ -299,7 +299,7 @@ func (m *Maker) config(n *site.Node, roles []*site.Role) (Config, error) {
 	return c, nil
 }
 
-// alike gives what a role does on all its nodes alike: all but the files that are rendered. A volume is among it, although
+// alike returns what a role does on all its nodes alike: all but the files that are rendered. A volume is among it, although
 // the engine brings it, because boot steps see to what is on it.
 func (m *Maker) alike(r *site.Role) Parts {
 	if p, ok := m.fixed[r.Name]; ok {
@@ -327,7 +327,7 @@ func (m *Maker) alike(r *site.Role) Parts {
 	return p
 }
 
-// Active gives what roles do only on a live node; nil: nothing.
+// Active returns what roles do only on a live node; nil: nothing.
 func Active(roles []*site.Role) Parts {
 	p := Parts{}
 	for _, r := range roles {

@@ -9,7 +9,7 @@ import (
 	"orrery/internal/site"
 )
 
-// Hosts gives the hosts(5) file that nodes on exactly these networks see: every node of the site by NAME and NAME.SITE,
+// Hosts returns the hosts(5) file that nodes on exactly these networks see: every node of the site by NAME and NAME.SITE,
 // at its address on the first network that they share with it (else at its primary one), and by NAME.NETWORK.SITE on each.
 func Hosts(s *site.Site, networks []string) []byte {
 	var b strings.Builder
@@ -61,7 +61,7 @@ func Names(s *site.Site) string {
 	return Digest([]any{s.Name, s.Vars, all})
 }
 
-// Env gives the [env] of all roles of a node as an environment file, as systemd.exec(5) reads one; a role
+// Env returns the [env] of all roles of a node as an environment file, as systemd.exec(5) reads one; a role
 // that comes later wins.
 func Env(roles []*site.Role) []byte {
 	all := map[string]string{}

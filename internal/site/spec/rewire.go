@@ -46,7 +46,7 @@ func (n *Node) rewirable() bool {
 // IsZero reports whether all stays.
 func (r Rewire) IsZero() bool { return len(r.Out)+len(r.In) == 0 }
 
-// Without gives interfaces without some.
+// Without returns interfaces without some.
 func Without(nics, some []NIC) []NIC {
 	return slices.DeleteFunc(slices.Clone(nics), func(nic NIC) bool {
 		return slices.ContainsFunc(some, func(s NIC) bool { return s.Network == nic.Network })

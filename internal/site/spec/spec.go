@@ -81,7 +81,7 @@ func (n *Network) HostAddress() string {
 	return n.Gateway
 }
 
-// Quarantined gives a site's network as the quarantine of a release has it: apart, and with no way out.
+// Quarantined returns a site's network as the quarantine of a release has it: apart, and with no way out.
 func (n Network) Quarantined(release int) Network {
 	n.Site = site.Quarantine(n.Site, release)
 	n.Bridge = site.BridgeName(n.Site, n.Name)
@@ -118,7 +118,7 @@ type Node struct {
 	Config       Config        `json:"config"`
 }
 
-// Layers gives the layers that the node stands on, the topmost first.
+// Layers returns the layers that the node stands on, the topmost first.
 func (n *Node) Layers() []string {
 	var all []string
 	if n.Layer != "" {
@@ -174,7 +174,7 @@ func (nic NIC) Addresses() []netip.Prefix {
 	return all
 }
 
-// KindOf gives the kind of link that an interface of the node is: on a bridge other than the live network's, which is that
+// KindOf returns the kind of link that an interface of the node is: on a bridge other than the live network's, which is that
 // of a quarantine, it is a site.Bridge, whatever it is when the node is live.
 func (n *Node) KindOf(nic NIC) string {
 	if nic.Kind == "" || nic.Bridge != site.BridgeName(n.Site, nic.Network) {
@@ -186,7 +186,7 @@ func (n *Node) KindOf(nic NIC) string {
 // LinkKind returns the kind that KindOf names.
 func (n *Node) LinkKind(nic NIC) site.NetworkKind { return site.KindOf(n.KindOf(nic)) }
 
-// Linked gives the interfaces of a node without what can be changed while it runs: the bridges on which they are.
+// Linked returns the interfaces of a node without what can be changed while it runs: the bridges on which they are.
 func Linked(n *Node) []NIC {
 	nics := slices.Clone(n.NICs)
 	for i := range nics {

@@ -201,7 +201,7 @@ func TestLayerIsSpeltOnce(t *testing.T) {
 	}
 }
 
-// top gives the topmost layer of a node.
+// top returns the topmost layer of a node.
 func top(s *site.Site, node int) *Layer {
 	all := NewMaker(s).Layers(&s.Nodes[node])
 	return all[len(all)-1]

@@ -42,7 +42,7 @@ func (p *Peer) name() string {
 	return p.Address.String() + "|" + p.Endpoint.String() + "|" + p.Key
 }
 
-// ReadPeers gives the peers of a VXLAN.
+// ReadPeers returns the peers of a VXLAN.
 func (v VXLAN) ReadPeers() ([]Peer, error) {
 	if v.Peers == "" {
 		return nil, nil
@@ -65,7 +65,7 @@ func (v VXLAN) ReadPeers() ([]Peer, error) {
 	return all, nil
 }
 
-// Hosts gives the addresses of the other hosts.
+// Hosts returns the addresses of the other hosts.
 func (v VXLAN) Hosts() string {
 	var all []string
 	for text := range strings.SplitSeq(v.Peers, ";") {

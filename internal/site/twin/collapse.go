@@ -107,7 +107,7 @@ func union(to, from []string) []string {
 	return to
 }
 
-// asOn gives the limits of a node as one of the other's engine has them: a virtual machine has all of its memory to itself, and no limit of swap and
+// asOn returns the limits of a node as one of the other's engine has them: a virtual machine has all of its memory to itself, and no limit of swap and
 // processes, which a container has.
 func asOn(one, n *site.Node) site.Limits {
 	l := n.Limits
@@ -123,7 +123,7 @@ func asOn(one, n *site.Node) site.Limits {
 	return l
 }
 
-// sum gives the limits of two nodes together. If one is not limited, neither is the sum.
+// sum returns the limits of two nodes together. If one is not limited, neither is the sum.
 func sum(a, b site.Limits) site.Limits {
 	both := site.Limits{}
 	if a.Cpus > 0 && b.Cpus > 0 {

@@ -11,7 +11,7 @@ import (
 	"orrery/internal/site"
 )
 
-// Release gives a site as one of its releases makes it. A role that the release uses instead of another takes that one's name, so
+// Release returns a site as one of its releases makes it. A role that the release uses instead of another takes that one's name, so
 // that whatever names the role, be it a node, another role or a selector, means what is there now. Release 0 is the site as it is
 // declared. The releases of a site are made from that one and never from one another.
 func Release(s *site.Site, number int) (*site.Site, error) {
@@ -32,7 +32,7 @@ func Release(s *site.Site, number int) (*site.Site, error) {
 	return &made, nil
 }
 
-// Quarantine gives the site as one of its releases makes it while that is not live.
+// Quarantine returns the site as one of its releases makes it while that is not live.
 func Quarantine(s *site.Site, number int) (*site.Site, error) {
 	made, err := Release(s, number)
 	if err != nil || number == 0 {
@@ -79,7 +79,7 @@ func released(nodes []site.Node, r *site.Release) []site.Node {
 	return nodes
 }
 
-// replaced gives roles of which some have what others do. A role whose substitute has no simulator keeps its own: what must not run
+// replaced returns roles of which some have what others do. A role whose substitute has no simulator keeps its own: what must not run
 // in a twin must not because it is a new version.
 func replaced(roles []site.Role, by map[string]string) []site.Role {
 	if len(by) == 0 {

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// sites gives sites without mistakes: up to a dozen nodes on two networks, with roles that need and await others, simulators,
+// sites returns sites without mistakes: up to a dozen nodes on two networks, with roles that need and await others, simulators,
 // releases, groups, volumes and tests.
 func sites() *rapid.Generator[*site.Site] {
 	return rapid.Custom(func(t *rapid.T) *site.Site {
@@ -124,7 +124,7 @@ func group(t *rapid.T, s *site.Site, name string) site.Group {
 	return g
 }
 
-// clone gives a site that shares nothing that the original could be changed by.
+// clone returns a site that shares nothing that the original could be changed by.
 func clone(s *site.Site) *site.Site {
 	c := *s
 	c.Hosts, c.Networks, c.Images, c.Volumes = slices.Clone(s.Hosts), slices.Clone(s.Networks), slices.Clone(s.Images), slices.Clone(s.Volumes)

@@ -77,7 +77,7 @@ type receiver interface {
 	close()
 }
 
-// trial gives the trials of a search with one receiver.
+// trial returns the trials of a search with one receiver.
 func (s *sender) trial(r receiver) search.Trial {
 	return func(ctx context.Context, rate float64) (search.Outcome, error) {
 		if err := errors.Join(ctx.Err(), r.listen()); err != nil {

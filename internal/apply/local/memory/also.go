@@ -32,7 +32,7 @@ var _ engine.Keeper = part{}
 // Capabilities says what it can do.
 func (p part) Capabilities() observe.Capabilities { return p.can() }
 
-// List gives its own nodes.
+// List returns its own nodes.
 func (p part) List(ctx context.Context, site string) ([]observe.Node, error) {
 	all, err := p.booting.List(ctx, site)
 	return slices.DeleteFunc(all, func(n observe.Node) bool { return n.Engine != p.name }), err

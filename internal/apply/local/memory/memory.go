@@ -52,7 +52,7 @@ func New(dir, key, name string, cpus int, memory int64) *Host {
 	return h
 }
 
-// Ground gives what is below the worker on a host in memory.
+// Ground returns what is below the worker on a host in memory.
 func Ground(h *fake.Host, dirs host.Dirs) backends.Set {
 	return backends.Set{Networks: h.Networks(), Layers: h.Layers(dirs.State), Volumes: h.Volumes(), Kernel: h.Kernel(), Records: h.Records(), Claims: claims{}, Timers: timers{}}
 }
@@ -60,7 +60,7 @@ func Ground(h *fake.Host, dirs host.Dirs) backends.Set {
 // Stand says which site the steps are of.
 func (h *Host) Stand(s *site.Site) { h.packer = pack.New(s, h.Releases) }
 
-// Observe gives what is there.
+// Observe returns what is there.
 func (h *Host) Observe() observe.Host {
 	seen, err := h.Worker.State.Observe(context.Background(), nil)
 	if err != nil {

@@ -117,7 +117,7 @@ func (b *bench) turn(to int) (*plan.Plan, error) {
 	return release.Switch(b.site, b.hosts(), release.Goal{To: map[string]int{"db": to, "web": to}, Releases: b.host.Releases})
 }
 
-// live gives the release that runs, configured and proven, on the site's own networks; -1: not all of the nodes are of one.
+// live returns the release that runs, configured and proven, on the site's own networks; -1: not all of the nodes are of one.
 func (b *bench) live() int {
 	b.Helper()
 	of := map[int]int{}

@@ -34,7 +34,7 @@ type Machine struct {
 	SparesKicks bool // its guest does not tell virtiofsd of each request, as one that goes on from an earlier version
 }
 
-// Line gives the command line, and the files that it speaks of.
+// Line returns the command line, and the files that it speaks of.
 func (m *Machine) Line() ([]string, *Files, error) {
 	files := &Files{}
 	if m.Node.Imported() {

@@ -95,7 +95,7 @@ func Servable(n *spec.Node) bool {
 // CardID is what QEMU calls the card of an interface, and what is behind it.
 func CardID(nic spec.NIC) string { return "card-" + nic.Network }
 
-// Told gives interfaces as guests are told of them.
+// Told returns interfaces as guests are told of them.
 func Told(nics []spec.NIC) []boot.NIC {
 	all := []boot.NIC{}
 	for _, nic := range nics {

@@ -43,7 +43,7 @@ func writeCache(d site.Drive) string {
 	return "on"
 }
 
-// LimitsOf gives what bounds a disk, as QEMU's throttle groups have it; 0 is no bound.
+// LimitsOf returns what bounds a disk, as QEMU's throttle groups have it; 0 is no bound.
 func LimitsOf(d site.Drive) map[string]int64 {
 	return map[string]int64{"bps-read": d.Read, "bps-write": d.Write, "iops-total": d.IOPS}
 }

@@ -13,13 +13,13 @@ const first = 3
 // Files are those that QEMU is to find open. Each device takes the numbers of its own as it is written down.
 type Files struct{ names []string }
 
-// Take gives the number under which QEMU finds a file.
+// Take returns the number under which QEMU finds a file.
 func (f *Files) Take(name string) int {
 	f.names = append(f.names, name)
 	return first + len(f.names) - 1
 }
 
-// Names gives what the files are that were taken, in the order of their numbers.
+// Names returns what the files are that were taken, in the order of their numbers.
 func (f *Files) Names() []string { return f.names }
 
 // The names of the files of every machine.

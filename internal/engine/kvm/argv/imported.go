@@ -55,7 +55,7 @@ func (m *Machine) imported(files *Files) []string {
 // screen is a graphics card that each firmware and system knows, and a pointer that is where the viewer's is. QEMU listens nowhere for viewers: it is handed connections.
 var screen = []string{"-vnc", "none", "-device", "VGA", "-device", "qemu-xhci,id=usb", "-device", "usb-tablet,bus=usb.0"}
 
-// Boots gives the files of the host that the machine boots from.
+// Boots returns the files of the host that the machine boots from.
 func (m *Machine) Boots() []string {
 	if m.Boot == nil {
 		return nil // its disk is handed over, and firmware is seen anyway

@@ -11,7 +11,7 @@ import (
 	"orrery/internal/site"
 )
 
-// blocks gives the nodes of the block graph by name, and the command line.
+// blocks returns the nodes of the block graph by name, and the command line.
 func blocks(t *testing.T, m *Machine) (map[string]map[string]any, string, []string) {
 	t.Helper()
 	args, files, err := m.Line()

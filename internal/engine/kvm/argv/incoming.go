@@ -17,7 +17,7 @@ func (m *Machine) incoming() []string {
 
 var versioned = pattern.New(`^pc-q35-[0-9]{1,3}\.[0-9]{1,3}$`)
 
-// TypeOf gives the type of a machine from what QEMU calls its class. Each version of QEMU has one of its own, and those of versions before it.
+// TypeOf returns the type of a machine from what QEMU calls its class. Each version of QEMU has one of its own, and those of versions before it.
 func TypeOf(class string) (string, error) {
 	name := strings.TrimSuffix(class, "-machine")
 	if !versioned().MatchString(name) {
@@ -37,7 +37,7 @@ type Bus struct {
 // mostSlots bounds how many a machine can have that is asked where its devices are.
 const mostSlots = 64
 
-// SlotsOf gives the slots of a machine that runs, from what it says.
+// SlotsOf returns the slots of a machine that runs, from what it says.
 func SlotsOf(buses []Bus) Slots {
 	s := Slots{Taken: map[string]int{}}
 	for _, b := range buses {

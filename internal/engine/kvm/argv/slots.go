@@ -39,7 +39,7 @@ func (m *Machine) expressCards() bool {
 	return cmp.Or(m.Node.VM.Model, site.Virtio) == site.Virtio
 }
 
-// taken gives the slot of each device.
+// taken returns the slot of each device.
 func (m *Machine) taken() map[string]int {
 	all, used := map[string]int{}, map[int]bool{}
 	for id, slot := range m.Slots.Taken {

@@ -13,7 +13,7 @@ import (
 	"orrery/internal/engine/kvm/qmp"
 )
 
-// Open gives a connection at whose other end QEMU shows the screen (-vnc). It asks for no password: whoever has the connection was let in.
+// Open returns a connection at whose other end QEMU shows the screen (-vnc). It asks for no password: whoever has the connection was let in.
 func Open(ctx context.Context, q *qmp.Client) (net.Conn, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 // mostPixels bounds how large a picture is: more than fits into the memory of QEMU's card.
 const mostPixels = 16 << 20
 
-// Picture gives what is on the screen, as a PNG that is made here: of QEMU, which a guest may have taken over, there is nothing in it but pixels. QEMU writes to a file in
+// Picture returns what is on the screen, as a PNG that is made here: of QEMU, which a guest may have taken over, there is nothing in it but pixels. QEMU writes to a file in
 // memory, which the kernel counts as memory of whoever writes, so that the node's own bound holds.
 func Picture(ctx context.Context, q *qmp.Client) ([]byte, error) {
 	fd, err := unix.MemfdCreate("picture", unix.MFD_CLOEXEC)

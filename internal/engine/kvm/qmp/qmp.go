@@ -115,7 +115,7 @@ func (c *Client) Drop(ctx context.Context, path string) error {
 	return c.do(ctx, "remove-fd", map[string]int{"fdset-id": set}, nil, nil)
 }
 
-// Await gives the next event of one of some names, or of any; also one that came while something else was waited for.
+// Await returns the next event of one of some names, or of any; also one that came while something else was waited for.
 func (c *Client) Await(ctx context.Context, names ...string) (e Event, err error) {
 	wanted := func(e Event) bool { return len(names) == 0 || slices.Contains(names, e.Name) }
 	if i := slices.IndexFunc(c.kept, wanted); i >= 0 {
@@ -187,7 +187,7 @@ func (c *Client) write(text []byte, f *os.File) error {
 	return err
 }
 
-// next gives the next message that is wanted, keeps events that come before it, and passes over all else.
+// next returns the next message that is wanted, keeps events that come before it, and passes over all else.
 func (c *Client) next(wanted func(*message) bool) (*message, error) {
 	for {
 		if err := c.read(); err != nil {

@@ -20,7 +20,7 @@ import (
 
 const greeting = `{"QMP":{"version":{},"capabilities":[]}}`
 
-// numbered gives answers to a command that bear its number.
+// numbered returns answers to a command that bear its number.
 func numbered(answers string, command []byte) string {
 	var asked struct{ ID int }
 	_ = json.Unmarshal(command, &asked)

@@ -66,7 +66,7 @@ func Told(words string) string {
 	return words
 }
 
-// Exact gives all digits, or nothing.
+// Exact returns all digits, or nothing.
 func Exact(n float64) string {
 	if !quantity.Number(n).Is() {
 		return ""

@@ -27,7 +27,7 @@ func (r *Ruler) Take(all ...float64) {
 	}
 }
 
-// At gives the place of a ratio, from 0 to 100.
+// At returns the place of a ratio, from 0 to 100.
 func (r *Ruler) At(ratio float64) float64 {
 	x := (math.Log(max(ratio, 1e-9)) - r.low) / (r.high - r.low)
 	return edge + (100-2*edge)*min(1, max(0, x))

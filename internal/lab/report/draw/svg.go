@@ -48,7 +48,7 @@ func (d *Drawing) Path(class, commands string, top, bottom float64) {
 		top, bottom-top, class, commands)
 }
 
-// SVG gives the element. What it shows is told by the label; with none it is decoration beside the same in words.
+// SVG returns the element. What it shows is told by the label; with none it is decoration beside the same in words.
 func (d *Drawing) SVG(label string) template.HTML {
 	told := `aria-hidden="true"`
 	if label != "" {

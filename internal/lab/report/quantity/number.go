@@ -17,7 +17,7 @@ func None() Number { return Number(math.NaN()) }
 // Is reports whether there is one.
 func (n Number) Is() bool { return !math.IsNaN(float64(n)) && !math.IsInf(float64(n), 0) }
 
-// MarshalJSON gives the number or null.
+// MarshalJSON returns the number or null.
 func (n Number) MarshalJSON() ([]byte, error) {
 	if !n.Is() {
 		return []byte("null"), nil
@@ -34,7 +34,7 @@ func (n *Number) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*float64)(n))
 }
 
-// Floats gives numbers as they are to be reckoned with.
+// Floats returns numbers as they are to be reckoned with.
 func Floats(all []Number) []float64 {
 	x := make([]float64, len(all))
 	for i, n := range all {

@@ -35,7 +35,7 @@ type Tick struct{ At, Value float64 }
 // pause is how long nothing was recorded when a run was interrupted and went on later; its time is not drawn.
 const pause = time.Minute
 
-// Of gives the counters that did anything in the whole run, and those of one round with its settings.
+// Of returns the counters that did anything in the whole run, and those of one round with its settings.
 func Of(c *bundle.Contents) (run, round []Trace) {
 	seconds := decode(c.Seconds)
 	if len(seconds) < 2 {
@@ -74,7 +74,7 @@ func Of(c *bundle.Contents) (run, round []Trace) {
 	return run, round
 }
 
-// middle gives the trials of the round in the middle of those that count: neither cold nor hurried.
+// middle returns the trials of the round in the middle of those that count: neither cold nor hurried.
 func middle(trials []bundle.Trial) (one []bundle.Trial) {
 	most := 0
 	for _, t := range trials {
@@ -103,7 +103,7 @@ func stretches(trials []bundle.Trial, name func(bundle.Trial) string, place func
 	return all
 }
 
-// position gives the time without pauses of a moment.
+// position returns the time without pauses of a moment.
 func position(seconds []probe.Second, at []float64, when time.Time) float64 {
 	i, _ := slices.BinarySearchFunc(seconds, when, func(s probe.Second, t time.Time) int { return s.At.Compare(t) })
 	if i == len(seconds) {
@@ -160,7 +160,7 @@ func decode(lines []json.RawMessage) []probe.Second {
 	return all
 }
 
-// clock gives the time of each second since the first, without pauses.
+// clock returns the time of each second since the first, without pauses.
 func clock(seconds []probe.Second) []float64 {
 	at := make([]float64, len(seconds))
 	for i := 1; i < len(seconds); i++ {
@@ -211,7 +211,7 @@ func disks(seconds []probe.Second) []string {
 	})
 }
 
-// largest gives at most n names, those with the most of what each second adds first.
+// largest returns at most n names, those with the most of what each second adds first.
 func largest(seconds []probe.Second, n int, add func(s probe.Second, to map[string]float64)) (names []string) {
 	all := map[string]float64{}
 	for _, s := range seconds {
@@ -244,7 +244,7 @@ func disk(s probe.Second, name string) (found probe.Disk) {
 	return found
 }
 
-// Most gives the largest value.
+// Most returns the largest value.
 func (t Trace) Most() (most float64) {
 	for _, p := range t.Points {
 		most = max(most, p.Value)
@@ -255,7 +255,7 @@ func (t Trace) Most() (most float64) {
 // most bins are drawn of a trace: more are not seen.
 const bins = 300
 
-// Binned gives the mean and the largest value in each part of the time; a part without a second has no mean.
+// Binned returns the mean and the largest value in each part of the time; a part without a second has no mean.
 func (t Trace) Binned(end float64) (mean, most []float64) {
 	n := max(2, min(bins, len(t.Points)))
 	mean, most = make([]float64, n), make([]float64, n)

@@ -16,7 +16,7 @@ import (
 // says is wrong begins with the key, or is At it.
 type New = func(decode func(options any) error) (test.Test, error)
 
-// Kinds gives every kind of test by the name that experiments use.
+// Kinds returns every kind of test by the name that experiments use.
 func Kinds() map[string]New {
 	return map[string]New{
 		"capture": capture.New,

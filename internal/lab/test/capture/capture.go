@@ -69,7 +69,7 @@ func New(decode func(options any) error) (test.Test, error) {
 	return c, nil
 }
 
-// Needs gives the far end, and Orrery itself unless spead2's programs are used.
+// Needs returns the far end, and Orrery itself unless spead2's programs are used.
 func (c *capture) Needs() test.Needs {
 	n := test.Needs{Far: true}
 	if c.Program == ours {
@@ -78,7 +78,7 @@ func (c *capture) Needs() test.Needs {
 	return n
 }
 
-// Figures gives the rows.
+// Figures returns the rows.
 func (c *capture) Figures() []test.Figure {
 	all := []test.Figure{{Name: lossless, Unit: "bit/s", Better: test.More, Aggregate: test.Sum}}
 	if c.Paper {

@@ -28,7 +28,7 @@ const (
 	atUnknown     = "unknown"     // nobody has counted them
 )
 
-// since gives what was counted after an earlier reading. Counters of interfaces that have gone or were made anew are left out.
+// since returns what was counted after an earlier reading. Counters of interfaces that have gone or were made anew are left out.
 func (c Counters) since(before Counters) Counters {
 	d := Counters{}
 	for name, now := range c {

@@ -51,7 +51,7 @@ func autopsy(sent spead.Sent, got spead.Received, inWhole uint64, counted Counte
 
 func less(a, b uint64) uint64 { return a - min(a, b) }
 
-// largest gives the place with most; of equals, the first on the way.
+// largest returns the place with most; of equals, the first on the way.
 func largest(counts map[string]uint64) string {
 	best := atNIC
 	for _, where := range []string{atSoftnet, atLink, atIP, atSocket} {

@@ -78,7 +78,7 @@ func (r *run) stepDown(ctx context.Context, found float64) (search.Result, error
 	return search.StepDown(ctx, max(from, found), r.search(0), r.in("paper"))
 }
 
-// search gives the options of a search that begins at a rate.
+// search returns the options of a search that begins at a rate.
 func (c *capture) search(begin float64) search.Options {
 	return search.Options{Trials: c.Trials, Lossy: c.Lossy, Precision: c.Precision, Least: 1e6, Most: float64(c.Most), Start: begin}
 }
@@ -122,7 +122,7 @@ func (r *run) begin(ctx context.Context) (err error) {
 	return err
 }
 
-// in gives the trials of a search.
+// in returns the trials of a search.
 func (r *run) in(name string) search.Trial {
 	return func(ctx context.Context, rate float64) (search.Outcome, error) {
 		return r.once(ctx, name, rate, r.Trial)
@@ -174,7 +174,7 @@ func (r *run) once(ctx context.Context, name string, rate float64, length time.D
 	return o, nil
 }
 
-// cost gives the processor time of trials at the found rate, more of them if there were too few.
+// cost returns the processor time of trials at the found rate, more of them if there were too few.
 func (r *run) cost(ctx context.Context, rate float64) (all probe.CPU, err error) {
 	for {
 		all, r.wall = probe.CPU{}, 0

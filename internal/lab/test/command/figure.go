@@ -117,7 +117,7 @@ func (f *figure) find(text string) (string, error) {
 	}
 }
 
-// beginning gives the first bytes of a text.
+// beginning returns the first bytes of a text.
 func beginning(text string, most int) string {
 	if len(text) <= most {
 		return text

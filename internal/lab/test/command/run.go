@@ -82,7 +82,7 @@ func (c *command) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
 	return r, nil
 }
 
-// asItIs gives a trial that runs words as they stand: they are those of the place already.
+// asItIs returns a trial that runs words as they stand: they are those of the place already.
 func asItIs(t *test.Trial) *test.Trial {
 	near, trial := *t.Near, *t
 	near.Programs, trial.Near = nil, &near

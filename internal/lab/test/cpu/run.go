@@ -66,7 +66,7 @@ func (c *cpu) loop(ctx context.Context, t *test.Trial, method, option, amount st
 	return l, nil
 }
 
-// samples gives the figures: rates of the timed runs, or of the fixed work if there are none.
+// samples returns the figures: rates of the timed runs, or of the fixed work if there are none.
 func (c *cpu) samples(d detail) []test.Sample {
 	from, seconds := d.Timed, 0.0
 	if c.Seconds == 0 {

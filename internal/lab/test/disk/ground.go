@@ -75,7 +75,7 @@ func direct(ctx context.Context, p *place.Place, dir string) (bool, error) {
 	return true, nil
 }
 
-// memory gives MemTotal of a place, in bytes (proc(5)).
+// memory returns MemTotal of a place, in bytes (proc(5)).
 func memory(ctx context.Context, p *place.Place) (int64, error) {
 	out, err := place.Output(ctx, p, "/bin/cat", "/proc/meminfo")
 	if err == nil {

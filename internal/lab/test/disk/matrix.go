@@ -17,7 +17,7 @@ type matrix struct {
 // quick is the matrix that is run if nothing is asked for.
 const quick = "quick"
 
-// matrices gives all of them.
+// matrices returns all of them.
 func matrices() []matrix {
 	const k, m = test.Bytes(1 << 10), test.Bytes(1 << 20)
 	blocks := []test.Bytes{4 * k, 16 * k, 64 * k, 256 * k, 1 * m, 4 * m}

@@ -50,7 +50,7 @@ func (m *micro) args(t *test.Trial, rows []row, peer string, seconds float64) []
 	return args
 }
 
-// shell gives the words that run the layer's dash. execve(2) searches no path, as fork-sh shall not measure that.
+// shell returns the words that run the layer's dash. execve(2) searches no path, as fork-sh shall not measure that.
 func shell(p *place.Place) []string {
 	words := p.Command("dash")
 	if !path.IsAbs(words[0]) {

@@ -9,7 +9,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// below gives a place in which the programs of Open MPI find what belongs to them. That is built in as /usr/…, which on the bare host is
+// below returns a place in which the programs of Open MPI find what belongs to them. That is built in as /usr/…, which on the bare host is
 // another file or none: the layer lies below Root there. The files of a session go into dir, and settings in a user's home are not read.
 func below(ctx context.Context, p *place.Place, dir string) (*place.Place, error) {
 	words := []string{"env", "TMPDIR=" + dir, "HOME=" + dir}

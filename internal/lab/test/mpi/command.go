@@ -46,7 +46,7 @@ func version(ctx context.Context, p *place.Place) error {
 	return nil
 }
 
-// orterun gives the arguments of the program that starts all ranks, as mpirun(1) of Open MPI 4.1 tells them. Nothing but TCP is used, not
+// orterun returns the arguments of the program that starts all ranks, as mpirun(1) of Open MPI 4.1 tells them. Nothing but TCP is used, not
 // shared memory either: two places of one host would have that, and two hosts would not.
 func (m *mpi) orterun(t *test.Trial, w work, rows []row, seconds float64) []string {
 	near, far := pinned(t.Near, t.Far), pinned(t.Far, t.Near)

@@ -118,7 +118,7 @@ func (r row) value(seconds float64) float64 {
 	return seconds
 }
 
-// size gives bytes in words, such as 64 KiB.
+// size returns bytes in words, such as 64 KiB.
 func size(n int) string {
 	switch {
 	case n > 0 && n%(1<<20) == 0:

@@ -45,7 +45,7 @@ func newSpace(t *testing.T, name string) *place.Place {
 	return &place.Place{Runner: space{host.Local{Name: name}, cmd.Process.Pid}, Name: name}
 }
 
-// pair gives two places with a veth pair between them, and a second one beside it.
+// pair returns two places with a veth pair between them, and a second one beside it.
 func pair(t *testing.T) (a, b *place.Place) {
 	t.Helper()
 	a, b = newSpace(t, "a"), newSpace(t, "b")

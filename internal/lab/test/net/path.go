@@ -35,7 +35,7 @@ func through(p *place.Place, part part, f *flow, before, after map[string]place.
 	}}
 }
 
-// mtu gives that of the interface of a place; 0: it has none of its own that could be read.
+// mtu returns that of the interface of a place; 0: it has none of its own that could be read.
 func mtu(ctx context.Context, p *place.Place) int {
 	if p.Interface == "" {
 		return 0

@@ -21,7 +21,7 @@ const (
 // TCP_CLOSE for a UDP socket that is bound but not connected.
 var waiting = map[Protocol]string{TCP: "0A", UDP: "07"}
 
-// Taken gives the ports of a place on which somebody listens.
+// Taken returns the ports of a place on which somebody listens.
 func Taken(ctx context.Context, p *place.Place, protocol Protocol) (map[int]bool, error) {
 	// There is no second file where IPv6 is off.
 	out, err := place.Output(ctx, p, "/bin/sh", "-c", "cat /proc/net/$1; cat /proc/net/${1}6 2>/dev/null; :", "sh", string(protocol))

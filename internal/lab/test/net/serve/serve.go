@@ -103,7 +103,7 @@ func (s *Server) Leave() {
 	s.Stop()
 }
 
-// Wait gives what a server printed that ends by itself, once it has ended.
+// Wait returns what a server printed that ends by itself, once it has ended.
 func (s *Server) Wait() (string, error) {
 	<-s.done
 	return s.out.String(), s.err
@@ -115,7 +115,7 @@ func (s *Server) Stop() {
 	<-s.done
 }
 
-// Said gives the end of what the server has printed.
+// Said returns the end of what the server has printed.
 func (s *Server) Said() string { return strings.TrimSpace(s.out.String()) }
 
 // Free returns when nobody listens on a port of a place. A server that was stopped just now has a moment to go.

@@ -82,7 +82,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// port gives one that nobody has.
+// port returns one that nobody has.
 func port(t *testing.T) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
