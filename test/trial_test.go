@@ -227,7 +227,9 @@ func TestTrialForgotten(t *testing.T) {
 		t.Skip("systemd starts again what was killed")
 	}
 	t.Parallel()
+	home := newHome(t, "forgottentrial") // whoever changes another site here would see to it
 	s := newReleased(t, "it-forgotten", 123)
+	s.keepIn(home)
 	s.do("up")
 	s.do("stage", "--release", "701")
 	const unwatched = "on trial until .* but nobody watches over it"

@@ -8,10 +8,12 @@ import (
 	"time"
 
 	"orrery/internal/apply"
+	"orrery/internal/control"
 	"orrery/internal/control/overdue"
 	"orrery/internal/control/releases"
 	"orrery/internal/control/sites"
 	"orrery/internal/control/twins"
+	"orrery/internal/host"
 	twinrecords "orrery/internal/host/twins"
 	"orrery/internal/member"
 	"orrery/internal/problem"
@@ -78,6 +80,15 @@ func TestTwinEnds(t *testing.T) {
 
 	d.must(d.Cancel("expiry-toykat.dev"))
 	d.expired(d.machine, time.Now().Add(-hour))
+	lock, err := host.TakeLock(t.Context(), d.dirs.Lock("toykat.dev"), control.Holder(d.Session)) // somebody is at work at it
+	d.must(err)
+	_, err = sites.Start(t.Context(), d.Session, d.site(), nil)
+	d.must(err)
+	lock.Release()
+	if !waits() || len(d.Register().Twins()) != 1 {
+		t.Errorf("what is overdue of a twin at which somebody is at work: %v", d.Register().Twins())
+	}
+	d.must(d.Cancel("expiry-toykat.dev"))
 	d.fault.Fail("Destroy", "", 1, nil)
 	d.wantExit(overdue.ResumeExpiries(t.Context(), d.Session), problem.Failed, "twin toykat.dev could not be ended on time", "orrery twin destroy dev")
 	twin := d.ofTwin("dev")

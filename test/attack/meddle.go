@@ -22,7 +22,11 @@ func meddle(args []string) error {
 		return err
 	}
 	time.Sleep(after)
-	all := descendants(command.Process.Pid) // sudo itself has the user id of its caller, who may stop and kill it
+	all := descendants(command.Process.Pid)                                        // sudo itself has the user id of its caller, who may stop and kill it
+	for began := time.Now(); len(all) < 3 && time.Since(began) < 30*time.Second; { // it begins slowly on a busy machine
+		time.Sleep(10 * time.Millisecond)
+		all = descendants(command.Process.Pid)
+	}
 	fmt.Printf("%d processes\n", len(all))
 	for _, pid := range all {
 		for what, try := range tries {

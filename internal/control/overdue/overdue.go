@@ -28,10 +28,13 @@ func (Work) CatchUp(ctx context.Context, c *control.Session, s *site.Site, f *ap
 	}
 	ended, again := false, false // a trial of the site has ended, or is watched again
 	for _, l := range lapses(ctx, c, unattended.Punctual) {
-		switch err := mend(ctx, c, &l); {
+		// What is overdue of another site, or of a twin at which somebody is at work, need not be waited for.
+		name, _, _ := strings.Cut(l.Key, ".")
+		wait := name == s.Name && !host.Held(c.Dirs.Lock(l.Key))
+		switch err := mend(ctx, c, &l, wait); {
 		case err != nil:
 			c.Trouble(l.Key, err)
-		case l.Key != s.Key() || !f.Own():
+		case l.Key != s.Key() || !wait || !f.Own():
 		case !l.Overdue():
 			again = again || l.Trigger == apply.OnTrial
 		case l.Trigger == apply.AtExpiry:
@@ -68,9 +71,9 @@ func lapses(ctx context.Context, c *control.Session, just time.Duration) []unatt
 	return unattended.Lapses(ctx, c.Local(), c.Dirs, just, c.Trouble)
 }
 
-// mend carries out a plan that is overdue, and has another waited for.
-func mend(ctx context.Context, c *control.Session, l *unattended.Lapse) error {
-	if !l.Overdue() {
+// mend carries out a plan that is overdue, if the caller waits for that, and has another waited for.
+func mend(ctx context.Context, c *control.Session, l *unattended.Lapse, wait bool) error {
+	if !l.Overdue() || !wait {
 		return l.Mend(ctx, c.Local())
 	}
 	err := control.Unattended(c, l.Key).Run(ctx, l.Trigger, unattended.Late)
@@ -151,7 +154,7 @@ func ResumeExpiries(ctx context.Context, c *control.Session) error {
 		if l.At.IsZero() { // its nodes come up first
 			continue
 		}
-		if err := mend(ctx, c, &l); err != nil {
+		if err := mend(ctx, c, &l, true); err != nil {
 			c.Trouble(l.Key, err)
 			_, name, _ := strings.Cut(l.Key, ".")
 			all = errors.Join(all, problem.New(problem.Failed, "twin %s could not be ended on time", l.Key).Try("orrery twin destroy %s", name))

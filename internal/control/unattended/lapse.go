@@ -32,7 +32,13 @@ type Lapse struct {
 func (l *Lapse) Overdue() bool { return !l.At.IsZero() && !time.Now().Before(l.At) }
 
 // Mend has the plan waited for again. What is overdue starts at once.
-func (l *Lapse) Mend(ctx context.Context, m here.Machine) error { return m.Later(ctx, l.job) }
+func (l *Lapse) Mend(ctx context.Context, m here.Machine) error {
+	job := l.job
+	if l.Overdue() {
+		job.Args = append(slices.Clone(job.Args), Late)
+	}
+	return m.Later(ctx, job)
+}
 
 // Lapses returns the lapses on this machine, but not of plans whose time was over just now, for which what has
 // waited may be at work. Only root sees them.
