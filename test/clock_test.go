@@ -20,7 +20,7 @@ var clocked = sync.OnceValues(func() (string, error) {
 	return to, buildClocked(to)
 })
 
-// after returns the site to one whose clock goes ahead of the host's.
+// after returns the site for a program whose clock is ahead of the host's.
 func (s *site) after(ahead time.Duration) *site {
 	s.Helper()
 	other := *s

@@ -10,13 +10,13 @@ type Lines struct {
 	begun []byte
 }
 
-// NewLines returns lines to a function, which must not keep them.
+// NewLines returns Lines that pass each line to a function, which must not keep it.
 func NewLines(most int, to func(line []byte) error) *Lines { return &Lines{most: most, to: to} }
 
 // cutMark ends each piece of a line that is too long, but for the last.
 const cutMark = " … (the line goes on)\n"
 
-// Write returns on the lines that are whole.
+// Write passes on the lines that are whole.
 func (l *Lines) Write(p []byte) (int, error) {
 	for rest := p; len(rest) > 0; {
 		room := l.most - len(l.begun)

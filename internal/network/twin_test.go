@@ -44,7 +44,7 @@ func newNode(t *testing.T, n spec.Network, link, address string) *place {
 	return p
 }
 
-// world returns this host an outside.
+// world adds an outside to this host and returns it.
 func world(t *testing.T) *place {
 	t.Helper()
 	setting(t, "net.ipv4.ip_forward", "1")

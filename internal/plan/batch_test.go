@@ -18,7 +18,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// bounds returns a random site groups of which so many nodes may be disturbed at once, and perhaps the goal of whoever brings it up.
+// bounds adds to a random site groups of which so many nodes may be disturbed at once, and returns a goal that may have
+// such a bound as well.
 func bounds(t *rapid.T, s *site.Site) plan.Goal {
 	batch := func(name string) site.Batch {
 		if rapid.Bool().Draw(t, name+" in percent") {

@@ -354,7 +354,7 @@ func (a words) mirrored() ([]string, cobra.ShellCompDirective) {
 	return volumes.WithMirror(a.Session, a.site()), noFiles
 }
 
-// formers returns whose data is there of whom no node is declared.
+// formers returns the nodes that are no longer declared and whose data is still there.
 func (a words) formers() ([]string, cobra.ShellCompDirective) {
 	return volumes.Formers(a.Session, a.site()), noFiles
 }
