@@ -14,7 +14,7 @@ import (
 	"orrery/test/need"
 )
 
-// clocked gives the program, going by a clock that may be set.
+// clocked returns the path of the program, built with a clock that may be set.
 var clocked = sync.OnceValues(func() (string, error) {
 	to := filepath.Join(filepath.Dir(program), "clocked", "orrery")
 	return to, buildClocked(to)

@@ -163,7 +163,7 @@ func wantBatches(t *rapid.T, p *plan.Plan, s *site.Site, hosts []observe.Host, g
 	}
 }
 
-// bundled gives, for each node that a plan without batches changes, those that it has to change together with.
+// bundled returns, for each node that a plan without batches changes, those that must change together with it.
 func bundled(t *rapid.T, s *site.Site, hosts []observe.Host) map[string]map[string]bool {
 	t.Helper()
 	p, err := plan.Up(s, hosts, plan.Goal{Batch: site.Batch{Percent: 100}})
