@@ -68,7 +68,7 @@ roles = ["receptor"]
 	}
 }
 
-// asHere gives a line of the documents with the program, the site directory and the files of a test.
+// asHere returns a line of the documents with the program, the site directory and the files of a test.
 func (s *site) asHere(line, here string) string {
 	return strings.NewReplacer("orrery -C /srv/toykat", program+" -C "+s.dir, "orrery ssh-config", program+" -C "+s.dir+" ssh-config",
 		"/root/.ssh/toykat.conf", filepath.Join(here, "toykat.conf")).Replace(line)

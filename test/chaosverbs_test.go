@@ -92,7 +92,8 @@ func (c *chaos) choose() []string {
 	return all[c.random.IntN(len(all))]
 }
 
-// turn gives a switch or a rollback that can be done, after what it needs.
+// turn prepares a switch, a rollback or a confirmation and returns its arguments, or those that list the
+// releases if none is possible.
 func (c *chaos) turn() []string {
 	c.Helper()
 	c.whole("up")

@@ -14,13 +14,13 @@ import (
 	"orrery/test/need"
 )
 
-// clocked gives the program, going by a clock that may be set.
+// clocked returns the path of the program, built with a clock that may be set.
 var clocked = sync.OnceValues(func() (string, error) {
 	to := filepath.Join(filepath.Dir(program), "clocked", "orrery")
 	return to, buildClocked(to)
 })
 
-// after returns the site to one whose clock goes ahead of the host's.
+// after returns the site for a program whose clock is ahead of the host's.
 func (s *site) after(ahead time.Duration) *site {
 	s.Helper()
 	other := *s

@@ -139,7 +139,7 @@ id = 11
 	a.settled()
 }
 
-// world gives an address of the host that is on no network of a site.
+// world returns an address of the host that is on no network of a site.
 func (s *site) world() string {
 	s.Helper()
 	out, err := sh("ip -4 -o route get 192.0.2.1 | grep -o 'src [0-9.]*' | cut -d' ' -f2")

@@ -34,7 +34,7 @@ vm.size = "1GiB"
 vm.disks = [{ name = "more", disk = "raw", size = "1GiB" }]
 `
 
-// ownKernels gives a host the layers with kernels as its own: the first machine that boots one adds to it.
+// ownKernels makes the layers with kernels a host's own: the first machine that boots one adds to it.
 const ownKernels = `cd /var/lib/orrery/store; for l in $(grep -l '"kernel"' */layer.json); do l=$(dirname $l)
 	mkdir -p ../own && cp -a $l ../own && umount -l $l && rmdir $l && mv ../own/$l . || exit 1; done`
 

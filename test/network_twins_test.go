@@ -100,7 +100,7 @@ func twinArgs(twin string) []string {
 	return []string{"--twin", twin}
 }
 
-// outside gives this host a neighbour, PREFIX.2, that is on no network of any site.
+// outside adds to this host a neighbour, PREFIX.2, that is on no network of any site.
 func outside(t *testing.T, name, prefix string) {
 	t.Helper()
 	script := `set -e

@@ -115,7 +115,8 @@ func (s *site) inits() map[string]string {
 	return all
 }
 
-// onLive gives, for each node, the releases of those instances that have all links on the live networks, and those that have some.
+// onLive returns, for each node, the releases of those instances that have all links on the live networks,
+// and those that have some.
 func (s *site) onLive() (whole, partly map[string][]int) {
 	s.Helper()
 	whole, partly = map[string][]int{}, map[string][]int{}

@@ -70,7 +70,7 @@ func (s *site) keepIn(dirs host.Dirs) {
 	s.dirs, s.env = dirs, environment(dirs)
 }
 
-// at returns the site to one who keeps it in other directories.
+// at returns the site for a user who keeps its state in other directories.
 func (s *site) at(dirs host.Dirs) *site {
 	other := *s
 	other.keepIn(dirs)
@@ -116,7 +116,7 @@ type result struct {
 	took   time.Duration
 }
 
-// nowhere returns the site to one who has not its directory.
+// nowhere returns the site for a user who does not have its directory.
 func (s *site) nowhere() *site {
 	other := *s
 	other.dir = ""
@@ -255,7 +255,7 @@ func (s *site) eventually(within time.Duration, try func() error) {
 	}
 }
 
-// of returns the site to a part of its test.
+// of returns the site for a part of its test.
 func (s *site) of(t *testing.T) *site {
 	part := *s
 	part.T = t

@@ -62,7 +62,7 @@ func TestSpan(t *testing.T) {
 		t.Helper()
 		s.wantWords(script, sh(on, script), words...)
 	}
-	// reached gives which of some addresses nodes reach: "a 12, b 11".
+	// reached returns which of some addresses nodes reach: "a 12, b 11".
 	reached := func(options, from string, tries int, last ...int) string {
 		t.Helper()
 		script := fmt.Sprintf("for i in %s; do for n in $(seq %d); do ping -c1 -W1 10.99.243.$i > /dev/null && echo reached $i && break; done; done; true", strings.Trim(fmt.Sprint(last), "[]"), tries)

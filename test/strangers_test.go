@@ -66,7 +66,7 @@ script = "echo here > /srv/data/open; chmod 0666 /srv/data/open; cat /etc/holder
 	wantClosed(t, s.closedTo(nobody, 50, s.dirs.State, s.dirs.Run))
 }
 
-// loosen gives what is a host's the modes that it had once.
+// loosen sets the modes of a host's files and directories to those that they had in former versions.
 func loosen(s *site) {
 	for _, path := range append(glob(s.dirs.State+"/sites/"+s.name+"/*"), s.dirs.State, s.dirs.Run, s.dirs.Run+"/sites", s.dirs.Run+"/sites/"+s.name, s.dirs.State+"/sites") {
 		if info, err := os.Stat(path); err == nil && info.IsDir() && filepath.Base(path) != "volumes" {

@@ -209,7 +209,7 @@ func (d double) whole() {
 	d.run("status", "--probe").want(0)
 }
 
-// asks gives who answers at each of some ADDRESS:PORT that a node connects to.
+// asks returns which server answers at each ADDRESS:PORT that a node connects to.
 func (d double) asks(node string, targets ...string) map[string]string {
 	d.Helper()
 	answers := map[string]string{}
@@ -472,7 +472,7 @@ func twinReach(s *site, all []double) {
 	}
 }
 
-// ask gives who answers the host at an address.
+// ask returns which server answers the host at an address, or "" if none does.
 func ask(address string) string {
 	c, err := net.DialTimeout("tcp", address, time.Second)
 	if err != nil {

@@ -150,7 +150,7 @@ type Want struct {
 	Duties *spec.Duties
 }
 
-// Secrets gives what steps refer to and have not with them: the values of secrets, and the files that have some in them.
+// Secrets provides what steps refer to and do not contain: the values of secrets, and the files that contain some.
 type Secrets interface {
 	Value(ctx context.Context, name string) (string, error)
 	Text(ctx context.Context, t spec.SecretText) ([]byte, error)

@@ -24,7 +24,7 @@ type SecretHost interface {
 	Redact(text string) string
 }
 
-// secrets gives a host the values of a site's secrets, and the files that have them in them.
+// secrets provides a host with the values of a site's secrets, and the files that contain some.
 type secrets struct {
 	*secret.Keyring
 	host *Steered

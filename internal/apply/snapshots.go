@@ -51,7 +51,7 @@ func (h *Steered) Moment() time.Time {
 	return h.meets.moment().Add(h.ahead)
 }
 
-// Ours gives a moment of the host's clock by that of this machine, as far as that is known.
+// Ours returns a moment of the host's clock by that of this machine, as far as the difference is known.
 func (h *Steered) Ours(at time.Time) time.Time { return at.Add(-h.ahead) }
 
 // RestoringSnapshot returns the snapshot whose restoring was cut short on some host, and the nodes that were to be put back.

@@ -46,7 +46,7 @@ func Steer(name string, s *site.Site, dirs host.Dirs, open func(Secrets) Host) *
 	return h
 }
 
-// Beside gives another host of the same site. What is made of that, and the values of secrets, are the same for both.
+// Beside returns another host of the same site. Both share what is packed of the site, and the values of its secrets.
 func (h *Steered) Beside(name string, open func(Secrets) Host) *Steered {
 	other := &Steered{packer: h.packer, Name: name, keys: h.keys}
 	connect(other, open)

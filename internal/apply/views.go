@@ -31,7 +31,7 @@ func (v Views) Place(homes map[string]string) {
 	}
 }
 
-// Releases gives, by number, the site as those releases make it that are live somewhere.
+// Releases returns, by number, the site as those releases make it that are live somewhere.
 func (v Views) Releases() map[int]*site.Site {
 	if len(v.fleet.All) == 0 {
 		return nil

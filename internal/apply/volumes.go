@@ -21,7 +21,8 @@ type VolumeHost interface {
 	Verify(ctx context.Context, of []Directory) ([][]volume.Deviation, error)
 	// Adoptions returns what a node is to take over there from another. That there is no such data is a Usage problem.
 	Adoptions(ctx context.Context, of Heritage) ([]Adoption, error)
-	// Adopt gives it that, unless a node that runs uses some of it. What it gives has been adopted, also if there is an error.
+	// Adopt moves that data to the node, unless a running node uses some of it. It returns what was moved, even
+	// if there is an error.
 	Adopt(ctx context.Context, of Heritage) ([]Adopted, error)
 	// Receive takes in what comes along a stream (package treesync) as a volume of the site, which is a twin: what a program has made for it elsewhere.
 	Receive(ctx context.Context, of Directory, way io.ReadWriter) error

@@ -61,7 +61,7 @@ func (f *forger) tree(tree vault.Tree, entries ...vault.Entry) {
 	f.m.Trees = append(f.m.Trees, tree)
 }
 
-// file gives an entry of a file, whose content is packed.
+// file returns an entry of a file, whose content is packed.
 func (f *forger) file(name, content string) vault.Entry {
 	f.t.Helper()
 	e := vault.Entry{Entry: treesync.Entry{Name: treesync.Name(name), Mode: unix.S_IFREG | 0o644, Uid: uint32(os.Geteuid()), Gid: uint32(os.Getegid()), Size: int64(len(content))}}

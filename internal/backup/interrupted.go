@@ -92,7 +92,7 @@ type source string
 // Where names it.
 func (s source) Where() string { return string(s) }
 
-// source gives it: whoever goes on with a restore has the backup no more.
+// source returns where the backup is or, if a restore goes on without the backup, where it was.
 func (r *Restore) source() vault.Whereabouts {
 	if r.From == nil {
 		return source(r.Title)

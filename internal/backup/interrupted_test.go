@@ -15,7 +15,8 @@ import (
 	"orrery/internal/tree"
 )
 
-// interruptible gives a restore of a site with two nodes, one of which has a volume, over one that is there (was) or not.
+// interruptible returns a restore of a site with two nodes, one of which has a volume, over one that exists
+// (was) or not.
 func interruptible(t *testing.T, was bool) *Restore {
 	t.Helper()
 	f := forgeArchive(t)

@@ -118,7 +118,7 @@ func (r *Restore) removeUnfilled(ctx context.Context, engines map[string]engine.
 	return err
 }
 
-// Fill gives a node that has just been made the private layer that it had, but for what an engine writes for this host.
+// Fill fills a new node with the private layer that it had, except what an engine writes for this host.
 func (r *Restore) Fill(ctx context.Context, e engine.Engine, n *spec.Node) error {
 	staged := r.private(n.ID)
 	if !tree.Exists(staged) {

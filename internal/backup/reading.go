@@ -60,7 +60,7 @@ func (r *Reading) Last(ctx context.Context) (nodes []nodedir.Record, left []stri
 	return nodes, left, r.trees.pass(ctx, r.trees.again(sources), r.Into, noted, &r.read)
 }
 
-// Each gives what was read.
+// Each passes what was read to do.
 func (r *Reading) Each(do func(t vault.Tree, entries []vault.Entry, left []string) error) error {
 	for _, t := range r.trees {
 		if err := do(t.source.Tree, t.entries, t.left); err != nil {

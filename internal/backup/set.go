@@ -201,7 +201,8 @@ func owner(n *nodedir.Record, m spec.Mount) string {
 	return n.Name
 }
 
-// Release gives a copy of the site directory from which a release was staged, without the copies that a quarantine has of volumes.
+// Release returns as a source the copy of the site directory from which a release was staged, without the
+// copies that a quarantine has of volumes.
 func Release(number int, dir string) Source {
 	return Source{
 		Tree: vault.Tree{Name: "release/" + strconv.Itoa(number), Kind: vault.ReleaseTree, Number: number}, Dir: dir,

@@ -152,7 +152,7 @@ func (r *Restore) fit(s *snapshot.Snapshot, engines map[string]engine.Engine) er
 	return nil
 }
 
-// asThen gives a node as the site file makes it here, on the layers on which it stood and as it was configured then.
+// asThen returns a node as the site file makes it here, on the layers on which it stood and as it was configured then.
 func asThen(here, then *nodedir.Record) *nodedir.Record {
 	r := *here
 	r.Base, r.Layer, r.Parts, r.Config = then.Base, then.Layer, then.Parts, then.Config

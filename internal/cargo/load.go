@@ -153,7 +153,7 @@ func filler(size int64) int64 {
 	return (block - size%block) % block
 }
 
-// cutShort gives why not all came of a file that was announced.
+// cutShort returns why less of a file came than was announced, or nil if all of it did.
 func cutShort(it *item, came int64, err error) error {
 	if err == nil && came < it.size {
 		err = fmt.Errorf("%s became shorter while it was read", tree.Shorten(it.Path))

@@ -133,7 +133,7 @@ func intoNode(write func(io.Writer) error) (*stream, error) {
 	return s, nil
 }
 
-// end gives why a copy failed, or what is to be said of one that did not: of two ends that fail, the first is the cause.
+// end returns why a copy failed, or nil if it did not. If both ends fail, the first to fail is the cause.
 func (s *stream) end(read error) error {
 	defer s.stop()
 	if read != nil {

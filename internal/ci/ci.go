@@ -33,7 +33,7 @@ type Result struct {
 	Took    time.Duration
 }
 
-// A Place gives access to nodes and hides what must not be seen.
+// A Place provides access to nodes and hides what must not be seen.
 type Place struct {
 	In     func(node string) (host.Runner, error)
 	Env    func(t site.Test) []string

@@ -43,7 +43,7 @@ type app struct {
 	consent  consent
 }
 
-// newApp gives a call of the program by a command line.
+// newApp returns a call of the program by a command line.
 func newApp(in io.Reader, out, errs io.Writer, args []string) *app {
 	a := &app{Session: control.Session{Dirs: host.DefaultDirs(), Known: &register.Known{}, Release: control.Live, Version: Version, Links: &hosts.Links{}, Overdue: overdue.Work{}}, in: in, out: out, err: errs}
 	a.Asker, a.Watcher = &asker{a}, &watcher{a}
@@ -51,7 +51,7 @@ func newApp(in io.Reader, out, errs io.Writer, args []string) *app {
 	return a
 }
 
-// another gives another call by the same caller, which may be about another site or print elsewhere.
+// another returns another call by the same caller, which may be about another site or print elsewhere.
 func (a *app) another() *app {
 	b := *a
 	b.Asker, b.Watcher = &asker{&b}, &watcher{&b}
@@ -190,7 +190,7 @@ Start with "orrery init", or with one of the examples.`,
 	return root
 }
 
-// usageErrors gives wrong arguments the exit status of wrong usage.
+// usageErrors makes wrong arguments end with the exit status of wrong usage.
 func usageErrors(c *cobra.Command) {
 	if rule := c.Args; rule != nil {
 		c.Args = func(c *cobra.Command, args []string) error {

@@ -77,7 +77,7 @@ func withJSON(c *cobra.Command, usage string) *cobra.Command {
 	return c
 }
 
-// answer gives the result of a verb: to programs as JSON, otherwise as tell does.
+// answer prints the result of a verb: to programs as JSON, otherwise as tell does.
 func (a *app) answer(result any, tell func()) error {
 	if reply.Wanted(a.out) {
 		return reply.JSON(a.out, result)
@@ -86,7 +86,7 @@ func (a *app) answer(result any, tell func()) error {
 	return nil
 }
 
-// list gives the result of a verb that lists something: to programs as JSON, otherwise as a table.
+// list prints the result of a verb that lists something: to programs as JSON, otherwise as a table.
 func list[T any](a *app, all []T, heading string, cells func(T) []any) error {
 	if reply.Wanted(a.out) {
 		return reply.JSON(a.out, all)

@@ -23,7 +23,8 @@ import (
 	"orrery/internal/snapshot"
 )
 
-// fillLayers gives each layer in the stores of machines a file and the digest of what is in it, as a build would. What is in a layer is the same everywhere.
+// fillLayers adds to each layer in the stores of machines a file and the digest of its content, as a build
+// would. The content of a layer is the same everywhere.
 func (d *desk) fillLayers(on ...*machine) {
 	d.Helper()
 	for _, m := range on {
@@ -74,7 +75,7 @@ func (d *desk) ofHosts(to, id, kind string) (all []vault.Tree) {
 	return slices.DeleteFunc(m.Trees, func(t vault.Tree) bool { return t.Kind != kind })
 }
 
-// newHosts gives a desk of the same site on machines that have never seen it.
+// newHosts returns a desk of the same site on machines that have never seen it.
 func newHosts(t *testing.T, was *desk) (d *desk, other *machine) {
 	t.Helper()
 	d, other = diskDesk(t), newMachine(t)

@@ -319,7 +319,8 @@ func TestBarred(t *testing.T) {
 	d.must(in.Run(t.Context(), host.Command{Args: []string{"true"}}))
 }
 
-// switching gives a desk where a switch was killed while it was under way. Steps are done side by side, so the operation at which that is so is searched for.
+// switching returns a desk where a switch was killed while it was under way. Steps are done side by side, so
+// it searches for an operation at which that is so.
 func switching(t *testing.T) *desk {
 	t.Helper()
 	for operation := 4; operation < 40; operation++ {

@@ -10,9 +10,10 @@ import (
 
 // A Watcher is told how an operation goes. It may be called from several goroutines.
 type Watcher interface {
-	// Steps gives who watches the steps of a plan that is about to be carried out. Took tells how long a step took the last time; 0: that is not known.
+	// Steps returns the watcher of the steps of a plan that is about to be carried out. Took returns how long a
+	// step took the last time, or 0 if unknown.
 	Steps(p *plan.Plan, took func(*plan.Step) time.Duration) StepWatcher
-	// Bytes gives who watches how many bytes have been moved by something that is called so.
+	// Bytes returns the watcher of how many bytes the operation called what has moved.
 	Bytes(what string) ByteWatcher
 	// Tell lets the caller know of something at once.
 	Tell(e Event)

@@ -90,24 +90,27 @@ type Packages struct {
 	// Program begins each of the commands below: it has the lists with this key, in the directory of the scratch that is for building only.
 	Program                func(room, key string) []string
 	Update, Fetch, Install []string
-	// InPlace gives the commands that install packages in a system that runs, from where it has its own.
+	// InPlace returns the commands that install packages in a running system, from its own package sources.
 	InPlace func(names []string) [][]string
-	// Offered gives a command that prints what the archives have of packages, Download one that puts packages into a directory.
+	// Offered returns a command that prints what the archives have of packages, Download one that puts packages
+	// into a directory.
 	Offered  func(program, names []string) []string
 	Download func(program []string, directory string, names []string) []string
-	// Candidate gives a command that prints what would be installed of packages; Has is one that prints what is installed. See Relations.
+	// Candidate returns a command that prints what would be installed of packages. Has is one that prints what
+	// is installed. See Relations.
 	Candidate func(program, names []string) []string
 	Has       []string
 	// Machine are the packages that a system with a kernel of its own needs besides, and a container does not; OfKernel tells the names of
 	// packages that are parts of a kernel.
 	Machine  []string
 	OfKernel func(name string) bool
-	// File gives the name of the file that Download makes of a package. Unpack gives a command that lays down what is in such files, with
-	// nothing of theirs being run, and prepares the modules of the kernel among it; Unpacked reads which packages came so, NAME=VERSION.
+	// File returns the name of the file that Download makes of a package. Unpack returns a command that unpacks
+	// such files without running anything in them, and prepares the modules of the kernel among them. Unpacked
+	// reads which packages came that way, NAME=VERSION.
 	File     func(p map[string]string) string
 	Unpack   func(files []string) []string
 	Unpacked func(system *tree.Root) ([]string, error)
-	// In gives the files by which packages are fetched in a scratch, and the variables by which these are found.
+	// In returns the files by which packages are fetched in a scratch, and the variables that point to these files.
 	In func(s *Scratch) (files map[string]string, environ []string)
 	// Outdated tells from what a command printed that fresh lists may help, Unknown that there is no such package.
 	Outdated, Unknown []string
@@ -167,7 +170,7 @@ type Services struct {
 	GivenUp string
 	Show    []string // prints what Conditions reads
 
-	// LastSaid gives a command that prints the last lines that a service has printed.
+	// LastSaid returns a command that prints the last lines that a service has printed.
 	LastSaid func(service string) []string
 	// Conditions reads how services are; one that is as it is to be has no Fault.
 	Conditions func(said string) []Condition
@@ -175,7 +178,7 @@ type Services struct {
 	Launches func(said string) []Launch
 	// Disable lets a service not start when a node boots that does not run now.
 	Disable func(system *tree.Root, service string) error
-	// StartsWith gives the file by which a service starts when a node boots.
+	// StartsWith returns the file that makes a service start when a node boots.
 	StartsWith func(service string) File
 
 	Fittings []File // in every base

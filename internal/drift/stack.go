@@ -228,5 +228,5 @@ func (r untilDone) Read(p []byte) (int, error) {
 	return r.from.Read(p)
 }
 
-// relative gives a path as the trees have it, from their tops.
+// relative returns a path as the trees have it, from their tops.
 func relative(name string) string { return strings.TrimPrefix(path.Clean("/"+name), "/") }

@@ -59,7 +59,7 @@ func note(path string, l *letter, told error, took time.Duration) error {
 	})
 }
 
-// tell gives one hook an event.
+// tell sends an event to one hook.
 func tell(ctx context.Context, to *site.Hook, e *Event) error {
 	text, err := json.Marshal(e)
 	if err != nil {

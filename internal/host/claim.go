@@ -81,8 +81,9 @@ func (d Dirs) other(key, where string) error {
 		Try("ORRERY_STATE=%s orrery down; or give one of them another name", where)
 }
 
-// Yield gives up the claim to a site of which no node is left in this state directory. The caller holds the site's lock, and does nothing more under it.
-// A claim that stays because something is in the way does no harm.
+// Yield releases the claim to a site that has no node left in this state directory. The caller holds the
+// site's lock, and does nothing more under it. A claim that stays because something is in the way does no
+// harm.
 func (d Dirs) Yield(ctx context.Context, key string) {
 	ctx, cancel := afterwards(ctx)
 	defer cancel()

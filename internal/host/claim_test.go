@@ -74,7 +74,7 @@ func TestClaim(t *testing.T) {
 	granted(b, "karoo")
 }
 
-// TestYield gives claims up, and only those of which nothing is left.
+// TestYield checks that only those claims are released of which nothing is left.
 func TestYield(t *testing.T) {
 	was := claims
 	claims = filepath.Join(t.TempDir(), "claims")

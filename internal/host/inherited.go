@@ -17,11 +17,12 @@ func ShutInherited() error {
 	return os.NewSyscallError("close_range", unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC))
 }
 
-// OwnKeyring gives the calling thread, and what it starts from now on, an empty session keyring (keyctl(2),
-// KEYCTL_JOIN_SESSION_KEYRING). Whoever possesses the caller's may read, change and revoke the keys in it, such as
-// Kerberos tickets, in whatever user namespace it is. So everything that runs for a node, a build or a hook is started by a
-// thread that has called this, and that ends with the start (Apart). Orrery itself keeps the caller's keyring: the site
-// directory may be on a file system, such as AFS, that asks for a key in it.
+// OwnKeyring starts an empty session keyring for the calling thread, and what it starts from now on
+// (keyctl(2), KEYCTL_JOIN_SESSION_KEYRING). Whoever possesses the caller's may read, change and revoke the
+// keys in it, such as Kerberos tickets, in whatever user namespace it is. So everything that runs for a node,
+// a build or a hook is started by a thread that has called this, and that ends with the start (Apart). Orrery
+// itself keeps the caller's keyring: the site directory may be on a file system, such as AFS, that asks for a
+// key in it.
 func OwnKeyring() error {
 	// Without a name, so that nobody else can join it.
 	_, err := unix.KeyctlInt(unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0)
@@ -31,9 +32,10 @@ func OwnKeyring() error {
 	return os.NewSyscallError("keyctl", err)
 }
 
-// LeaveCaller gives the calling thread, and what it starts from now on, nothing of the caller's: no descriptors, no keys,
-// and an ordinary place among all threads of the host. What it starts, such as a container, outlives the call, and a node
-// that began under chrt(1) or taskset(1) would be in a real-time class, or on one processor, for all its life.
+// LeaveCaller drops the caller's descriptors and keys for the calling thread, and for what it starts from now
+// on, and moves them to an ordinary place among all threads of the host. What it starts, such as a container,
+// outlives the call, and a node that began under chrt(1) or taskset(1) would be in a real-time class, or on
+// one processor, for all its life.
 func LeaveCaller() error {
 	if err := ShutInherited(); err != nil {
 		return err

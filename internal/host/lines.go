@@ -2,21 +2,21 @@ package host
 
 import "bytes"
 
-// Lines gives what is written to it on, line by line, each with its end. A line of more than most bytes is given in pieces, each of which says so, because
-// nobody can wait for the end of a line that has none.
+// Lines passes on what is written to it, line by line, each with its end. A line of more than most bytes is
+// passed on in pieces, each of which says so, because a line without an end would be waited for forever.
 type Lines struct {
 	most  int
 	to    func(line []byte) error
 	begun []byte
 }
 
-// NewLines returns lines to a function, which must not keep them.
+// NewLines returns Lines that pass each line to a function, which must not keep it.
 func NewLines(most int, to func(line []byte) error) *Lines { return &Lines{most: most, to: to} }
 
 // cutMark ends each piece of a line that is too long, but for the last.
 const cutMark = " … (the line goes on)\n"
 
-// Write returns on the lines that are whole.
+// Write passes on the lines that are whole.
 func (l *Lines) Write(p []byte) (int, error) {
 	for rest := p; len(rest) > 0; {
 		room := l.most - len(l.begun)
@@ -39,7 +39,7 @@ func (l *Lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// End gives on what is left: a line without an end gets one.
+// End passes on what is left: a line without an end gets one.
 func (l *Lines) End() error {
 	if len(l.begun) == 0 {
 		return nil

@@ -124,7 +124,7 @@ func Held(path string) bool {
 	return errors.Is(Flock(f, Shared), ErrHeld)
 }
 
-// Release gives the lock back.
+// Release releases the lock.
 func (l *Lock) Release() {
 	if l.named {
 		_ = l.file.Truncate(0)

@@ -41,7 +41,7 @@ func pour(to io.Writer, from io.Reader) error {
 	}
 }
 
-// Widen gives a pipe more room, if there is that much to be had; whatever else it is stays as it is.
+// Widen enlarges the buffer of a pipe, as far as the kernel allows. It leaves anything that is not a pipe as it is.
 func Widen(pipe any) {
 	file, ok := pipe.(syscall.Conn)
 	if !ok {

@@ -94,5 +94,5 @@ func (e *RunError) command() string {
 	return line
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *RunError) Unwrap() error { return e.Err }

@@ -21,8 +21,8 @@ const procSys = "/proc/sys"
 // Settings reads kernel settings by their names, such as net.ipv4.ip_forward (sysctl(8)). One that the kernel does not have is left out.
 func Settings(names []string) map[string]string { return kernel(procSys).settings(names) }
 
-// Prepare gives kernel settings at least the values wanted, for those that the kernel has, and keeps in the directory
-// what they were before, for Restore. A setting that is higher already is left as it is.
+// Prepare raises kernel settings to the values wanted, as far as the kernel has them, and keeps in the
+// directory what they were before, for Restore. A setting that is higher already is left as it is.
 func Prepare(ctx context.Context, runDir string, wanted map[string]string) error {
 	return kernel(procSys).prepare(ctx, runDir, wanted)
 }

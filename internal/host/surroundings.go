@@ -34,8 +34,9 @@ func OwnSurroundings() error {
 	return nil
 }
 
-// OwnLimits gives this program the limits of the first process and an ordinary priority, as far as the kernel lets it: in a container, root may
-// raise nothing. A run that meets a limit ends like one that was killed, and the next one goes on.
+// OwnLimits sets the limits of this program to those of the first process, and its priority to an ordinary
+// one, as far as the kernel allows: in a container, root may raise nothing. A run that meets a limit ends
+// like one that was killed, and the next one goes on.
 func OwnLimits() {
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("0"), 0)
 	for limit := unix.RLIMIT_CPU; limit <= unix.RLIMIT_RTTIME; limit++ {

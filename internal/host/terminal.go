@@ -117,7 +117,8 @@ func resize(terminal *os.File, to Size) {
 	_ = pty.Setsize(terminal, &pty.Winsize{Rows: to.Rows, Cols: to.Columns}) // what cannot have it has another
 }
 
-// follow returns the terminal of a command the size of its user's whenever that changes, and ends the command when the user is gone.
+// follow sets the size of a command's terminal to that of its user's whenever that changes, and ends the command when
+// the user is gone.
 func follow(command Underway, user *Terminal, commands *os.File) (stop func()) {
 	over, done := make(chan struct{}), make(chan struct{})
 	go func() {

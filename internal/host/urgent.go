@@ -30,7 +30,8 @@ func Urgently(work func()) (why error) {
 	})
 }
 
-// hurry gives this thread real-time priority, which nothing inherits that it starts; at least, the highest ordinary one.
+// hurry raises this thread to real-time priority or, if that fails, to the highest ordinary one. No process
+// that it starts inherits it.
 func hurry() error {
 	err := unix.SchedSetAttr(0, &unix.SchedAttr{Policy: unix.SCHED_FIFO, Priority: realtime, Flags: unix.SCHED_FLAG_RESET_ON_FORK}, 0)
 	if err == nil {

@@ -176,7 +176,7 @@ func processesOf(s *Store) []string {
 // mark is what the names of all scratch containers of a store have.
 func mark(s *Store) string { return strings.TrimPrefix(scratchName(s, ""), "-") }
 
-// TestFailingFill gives back the error of a role, with nothing left.
+// TestFailingFill checks that a role's error is returned, and that nothing is left.
 func TestFailingFill(t *testing.T) {
 	s := realState(t)
 	l := testLayer(t, s, realBase(t, s))

@@ -284,7 +284,7 @@ func TestImportOCI(t *testing.T) {
 	}
 }
 
-// TestImportMistakes gives problems that name the cure.
+// TestImportMistakes checks that mistakes are problems that name the cure.
 func TestImportMistakes(t *testing.T) {
 	good := tarred(t, small...)
 	for name, test := range map[string]struct {

@@ -71,7 +71,7 @@ func (g *staging) clear() error {
 	return nil
 }
 
-// close gives up the staging: nothing of it stays, unless commit has moved it.
+// close drops the staging: it removes all files that commit has not moved.
 func (g *staging) close() {
 	g.way.Close()
 	g.clear() //nolint:errcheck // the next builder or GC tries again

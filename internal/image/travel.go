@@ -80,7 +80,8 @@ func (s *Store) expect(digest string) (a *arrival, forget func()) {
 	}
 }
 
-// Give gives what another host asks for of a layer, until it asks no more. What is only coming here is given as it comes.
+// Give sends what another host asks for of a layer, until it asks for no more. A layer that is still being
+// received is sent as it arrives.
 func (s *Store) Give(ctx context.Context, digest string, c io.ReadWriter) error {
 	if !IsDigest(digest) {
 		return problem.New(problem.Failed, "%q is not the digest of a layer", digest)
@@ -183,7 +184,7 @@ func (g *shelf) Index(ctx context.Context) ([]byte, error) {
 	return whole.Bytes(), err
 }
 
-// Piece gives a piece of a file of it.
+// Piece returns a piece of a file of the layer.
 func (g *shelf) Piece(ctx context.Context, p chunks.Piece) ([]byte, error) {
 	if g.still() {
 		select {

@@ -208,7 +208,7 @@ func TestResumed(t *testing.T) {
 	}
 	must(t, to.Take(t.Context(), l, content, []chunks.Source{honest("sv1", from, &counted{})}, quiet, quiet))
 	must(t, to.Verify(t.Context(), travels))
-	// GC gives up what has not come.
+	// GC removes what has not arrived.
 	to = Open(t.TempDir())
 	_ = to.Take(t.Context(), l, content, []chunks.Source{honest("sv1", from, &counted{most: chunks.Size + some/2})}, quiet, quiet)
 	_, err = to.GC(t.Context(), nil)

@@ -2,8 +2,9 @@ package image
 
 import "cmp"
 
-// Believed gives, of what hosts say is in a layer, in the order of the site, what is taken (decision 42): what this machine says, whose place among them is own, else what most of them say, else what the first of
-// these says. Own is -1 if it is none of them.
+// Believed returns which digest of a layer is trusted (decision 42), of those that hosts state, in the order
+// of the site: this machine's, whose index is own, else the one that most hosts state, else the first of
+// these. Own is -1 if this machine is none of the hosts.
 func Believed(said []string, own int) (content string) {
 	votes, first := map[string]int{}, map[string]int{}
 	for i, c := range said {

@@ -3,8 +3,9 @@ package knot
 
 import "slices"
 
-// Each gives the knots of a graph that are reached from some of its vertices, which are numbered from 0: vertices that lead to one another, mostly a single
-// one that does not. Each knot comes after all those that it leads to, and has the vertex first by which it was reached (Tarjan's algorithm).
+// Each passes to each the knots of a graph that are reached from some of its vertices, which are numbered
+// from 0: vertices that lead to one another, mostly a single one that does not. Each knot comes after all
+// those that it leads to, and has the vertex first by which it was reached (Tarjan's algorithm).
 func Each(vertices int, from []int, leads func(vertex int) []int, each func(knot []int)) {
 	number, lowest := make([]int, vertices), make([]int, vertices) // 0: not yet reached
 	closed := make([]bool, vertices)

@@ -13,7 +13,8 @@ const (
 	end  byte = 'e'
 )
 
-// Whole gives a writer of a stream whose end is told: Close tells that all has been written. Without, whoever reads it meets ErrCut.
+// Whole returns a writer of a stream with an explicit end: Close sends that all has been written. Without it,
+// the reader gets ErrCut.
 func Whole(to io.Writer) io.WriteCloser { return &whole{to, frame.Writer{To: to, Kind: data}} }
 
 type whole struct {

@@ -28,7 +28,8 @@ func paragraphs(index string) []stanza {
 
 func (p paragraph) is() Package { return Package{p["package"], p["version"]} }
 
-// offers gives, of what an archive says, that of packages which fit an architecture. What has no file is not offered but installed.
+// offers returns those packages of an archive's index that fit an architecture. A package without a file is
+// not offered but installed.
 func offers(index, arch string) map[Package]paragraph {
 	all := map[Package]paragraph{}
 	for _, s := range paragraphs(index) {

@@ -101,7 +101,7 @@ func openLink(n spec.Network) (netlink.Link, error) {
 	return link, err
 }
 
-// raiseLink gives the link of a network all that the network says, and sets it up.
+// raiseLink sets all that the network says on its link, and sets the link up.
 func raiseLink(n spec.Network, link netlink.Link) error {
 	if link.Attrs().MTU != n.MTU {
 		if err := netlink.LinkSetMTU(link, n.MTU); err != nil {
@@ -148,7 +148,7 @@ func answerForItself(bridge string) error {
 	return os.WriteFile("/proc/sys/net/ipv4/conf/"+bridge+"/arp_ignore", []byte("1"), 0o644)
 }
 
-// setAddress gives a link an address, with prefix length, and no other; for "" none.
+// setAddress sets the only address of a link, with prefix length, or removes all for "".
 func setAddress(link netlink.Link, only string) error {
 	has, err := ends.Whole(func() ([]netlink.Addr, error) { return netlink.AddrList(link, netlink.FAMILY_V4) })
 	if err != nil {

@@ -24,7 +24,7 @@ import (
 	"orrery/test/need"
 )
 
-// guarded gives a network a node whose port is guarded.
+// guarded adds to a network a node whose port is guarded, and returns both.
 func guarded(t *testing.T, n spec.Network, link, address string) (*place, Port) {
 	t.Helper()
 	p := newPlace(t, link, address, "")

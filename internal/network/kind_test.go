@@ -61,7 +61,7 @@ func TestMarkOfKinds(t *testing.T) {
 	}
 }
 
-// route gives a place's link what the host's end of one on a routed network has.
+// route sets up a place's link as the host's end of a link on a routed network.
 func (p *place) route(t *testing.T, n spec.Network, address string) {
 	t.Helper()
 	must(t, ends.Lay(spec.NIC{HostEnd: p.name, Address: netip.MustParsePrefix(address + "/24"), Via: gateway(n).Addr().String()}))

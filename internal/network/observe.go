@@ -103,8 +103,9 @@ func observeSite(siteName string, all []bridge, g *ports.Table, links []netlink.
 	return networks, nil
 }
 
-// observed gives a network as its bridge is. The subnet is as marked; if the bridge is not on it, the gateway tells. So it does for a
-// network with a router, if the bridge has an address, which it should not.
+// observed returns a network as its bridge is. The subnet is as marked; if the bridge is not on it, the
+// gateway tells. The gateway also tells if the network has a router and the bridge has an address, which it
+// should not.
 func observed(b bridge, g *ports.Table, links []netlink.Link) (observe.Network, error) {
 	n, attrs := observe.Network{Network: b.mark}, b.link.Attrs()
 	n.MTU = attrs.MTU

@@ -18,7 +18,7 @@ func PassThrough(ctx context.Context, name, node string) error {
 	return passthrough.Take(name, node)
 }
 
-// Reclaim gives an interface that a node took its name and all else back, if it is on the host.
+// Reclaim restores the name and all settings of an interface that a node took, if it is on the host.
 func Reclaim(ctx context.Context, name, node string) error {
 	unlock, err := lock(ctx, host.Alone)
 	if err != nil {

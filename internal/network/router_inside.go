@@ -40,7 +40,7 @@ func routerRules(n spec.Network) []rule {
 		rule{network: n.Name, chain: postrouting, why: "nat", out: out, source: subnet(n), verdict: masquerade})
 }
 
-// setUpRouter gives a router all that it needs.
+// setUpRouter sets up all that a router needs.
 func setUpRouter(n spec.Network, addresses pair) error {
 	if err := replaceTable(routerTable, routerRules(n)); err != nil {
 		return err

@@ -22,19 +22,20 @@ import (
 	"orrery/test/need"
 )
 
-// twinOf gives a network as a twin has it, closed.
+// twinOf returns a network as a twin has it, closed.
 func twinOf(twin string, n spec.Network) spec.Network {
 	return declared("karoo."+twin, n.Name, n.Subnet, "", false)
 }
 
-// routerOf gives a network as a twin has it that may reach the world.
+// routerOf returns a network that may reach the world, as a twin has it.
 func routerOf(twin string, n spec.Network) spec.Network {
 	o := declared("karoo."+twin, n.Name, n.Subnet, n.Gateway, true)
 	o.Router, o.Host = true, ""
 	return o
 }
 
-// newNode gives a network a node whose default route is by the network's gateway or, where it has none, by that of its original.
+// newNode adds a node to a network, with a default route by the network's gateway or, if it has none, by that
+// of its original.
 func newNode(t *testing.T, n spec.Network, link, address string) *place {
 	t.Helper()
 	by, _, _ := strings.Cut(cmp.Or(n.Gateway, cam.Gateway), "/")
@@ -44,7 +45,7 @@ func newNode(t *testing.T, n spec.Network, link, address string) *place {
 	return p
 }
 
-// world returns this host an outside.
+// world adds an outside to this host and returns it.
 func world(t *testing.T) *place {
 	t.Helper()
 	setting(t, "net.ipv4.ip_forward", "1")
@@ -99,7 +100,7 @@ func (p *place) mac(t *testing.T) (mac net.HardwareAddr) {
 	return mac
 }
 
-// knows gives a place a neighbour whom it need not ask for.
+// knows adds a neighbour to a place, so that it need not ask for the address.
 func (p *place) knows(t *testing.T, address string, mac net.HardwareAddr) {
 	t.Helper()
 	p.do(t, func() error {

@@ -68,7 +68,8 @@ type Drain struct {
 	Since time.Time `json:"since"`
 }
 
-// Lasting gives hosts without what changes by itself all the time: two of them are the same if nobody has done anything.
+// Lasting returns hosts without the values that change all the time: two results are equal if no operation
+// came in between.
 func Lasting(hosts []Host) []Host {
 	all := slices.Clone(hosts)
 	for i := range all {
@@ -157,7 +158,7 @@ type Volume struct {
 	Path string `json:"path"`
 }
 
-// Has gives a node by its id.
+// Has returns the node with an id, and whether the host has it.
 func (h *Host) Has(id int) (*Node, bool) {
 	for i := range h.Nodes {
 		if h.Nodes[i].ID == id {

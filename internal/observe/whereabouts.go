@@ -6,8 +6,10 @@ import (
 	"orrery/internal/problem"
 )
 
-// Whereabouts gives, by name, the hosts that say they have a node, for a site as it is live or for a release in quarantine (stage, 0: none). A node is where it is live, also if a move was cut short and
-// other releases of it are elsewhere. Where it is only in quarantine, it would be made live, unless it may be live on a host of which nothing is known.
+// Whereabouts returns, by name of the node, the hosts that say they have it, for a site as it is live (stage
+// 0) or for a release in quarantine. A node is where it is live, even if a move was cut short and other
+// releases of it are elsewhere. Where it is only in quarantine, it would be made live, unless it may be live
+// on a host of which nothing is known.
 // A host may say what it likes, so of a node that belongs to another by the site file this counts for nothing.
 func Whereabouts(hosts []Host, stage int) map[string][]string {
 	all, apart := map[string][]string{}, map[string][]string{}

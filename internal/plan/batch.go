@@ -125,8 +125,8 @@ func ordinal(b bool) int {
 	return 0
 }
 
-// bind gives chains their bounds: that of the goal for all of them, else those of their groups. A share is one of the nodes that are disturbed, or of the
-// nodes of the group.
+// bind sets the bounds of chains: that of the goal for all of them, else those of their groups. A share is
+// one of the nodes that are disturbed, or of the nodes of the group.
 func (d *draft) bind(all map[string]*chain, disturbed int) {
 	if d.goal.Batch.Bounds() {
 		b := &bound{most: d.goal.Batch.Of(disturbed), in: map[int]int{}}

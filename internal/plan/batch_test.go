@@ -18,7 +18,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// bounds returns a random site groups of which so many nodes may be disturbed at once, and perhaps the goal of whoever brings it up.
+// bounds adds to a random site groups of which so many nodes may be disturbed at once, and returns a goal that may have
+// such a bound as well.
 func bounds(t *rapid.T, s *site.Site) plan.Goal {
 	batch := func(name string) site.Batch {
 		if rapid.Bool().Draw(t, name+" in percent") {
@@ -162,7 +163,7 @@ func wantBatches(t *rapid.T, p *plan.Plan, s *site.Site, hosts []observe.Host, g
 	}
 }
 
-// bundled gives, for each node that a plan without batches changes, those that it has to change together with.
+// bundled returns, for each node that a plan without batches changes, those that must change together with it.
 func bundled(t *rapid.T, s *site.Site, hosts []observe.Host) map[string]map[string]bool {
 	t.Helper()
 	p, err := plan.Up(s, hosts, plan.Goal{Batch: site.Batch{Percent: 100}})

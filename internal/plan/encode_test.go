@@ -112,7 +112,7 @@ func TestNoSecretTravels(t *testing.T) {
 	}
 }
 
-// drawnSecret gives a site with a node that has a file with a secret in it.
+// drawnSecret returns a site with a node that has a file with a secret in it.
 func drawnSecret() *site.Site {
 	s := wired()
 	s.Secrets = []site.Secret{{Name: "key", File: "/nowhere"}}

@@ -326,7 +326,8 @@ func (g *genes) addNodes(s *site.Site) {
 	slices.SortFunc(s.Nodes, func(a, b site.Node) int { return a.ID - b.ID })
 }
 
-// addHealthy gives roles their needs of healthy nodes, but for those by which nodes would wait for one another in a circle.
+// addHealthy adds to roles their needs of healthy nodes, except those by which nodes would wait for one
+// another in a circle.
 func (g *genes) addHealthy(s *site.Site) {
 	for i, r := range g.roles {
 		for _, j := range r.healthy {

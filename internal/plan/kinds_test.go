@@ -9,7 +9,8 @@ import (
 	"orrery/internal/site"
 )
 
-// wired gives a site with a veth pair of which one end carries a macvlan network, and nodes take both ends of another.
+// wired returns a site with a veth pair of which one end carries a macvlan network, and nodes take both ends
+// of another.
 func wired() *site.Site {
 	network := func(name, kind, subnet string) site.Network {
 		return site.Network{Name: name, Kind: kind, Subnet: netip.MustParsePrefix(subnet), MTU: 1500}

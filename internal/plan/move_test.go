@@ -426,7 +426,7 @@ func TestMoveCompany(t *testing.T) {
 	}
 }
 
-// hold gives the first node a volume.
+// hold adds a volume to the first node.
 func hold(s *site.Site, v site.Volume) {
 	v.Name = "data"
 	s.Volumes = []site.Volume{v}

@@ -39,7 +39,7 @@ type Goal struct {
 	Nodes   map[string]bool // names of the nodes concerned; nil: all, and what is no longer declared is removed
 	Volumes bool            // Down also removes persistent data
 	Batch   site.Batch      // so many nodes Up disturbs at once, whatever groups say; the zero one: as they say
-	// Releases gives, by number, the site as a release that may be live makes it.
+	// Releases are the sites as the releases that may be live make them, by number.
 	Releases map[int]*site.Site
 	Ending   Ending // of nodes that run: for Down, Stop and Restart
 }

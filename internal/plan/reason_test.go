@@ -54,7 +54,7 @@ func observatory() *site.Site {
 	return s
 }
 
-// lines gives a plan as its user reads it.
+// lines returns a plan as its user reads it.
 func lines(p *plan.Plan) []string {
 	var all []string
 	for _, s := range p.Steps {

@@ -7,8 +7,8 @@ import (
 	"orrery/internal/site"
 )
 
-// scoped gives hosts with those nodes and networks only that a plan for the site is about: what is live or, for the
-// quarantine of a release, what is in that. The others stand beside them and are none of the plan's business.
+// scoped returns hosts with only those nodes and networks that a plan for the site is about: the live ones
+// or, for the quarantine of a release, those in it. The plan does not touch the others beside them.
 func scoped(s *site.Site, hosts []observe.Host) []observe.Host {
 	networks := s.Key()
 	if s.Stage != 0 {

@@ -108,7 +108,7 @@ func TestMoveNowhere(t *testing.T) {
 	}
 }
 
-// disks gives the first node a disk of a size that is declared with another.
+// disks adds to the first node a disk that has one size and is declared with another.
 func disks(s *site.Site, f *paper, has, declared int64) {
 	of := func(size int64) []site.Drive { return []site.Drive{{Name: "data", Disk: site.RawFile, Size: size}} }
 	s.Nodes[0].VM.Disks, f.hosts[0].Nodes[0].VM.Disks = of(declared), of(has)

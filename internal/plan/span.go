@@ -117,7 +117,7 @@ func (d *draft) span() error {
 	return err
 }
 
-// On gives a network as a host has it.
+// On returns a network as a host has it.
 func (all Joints) On(host string, n spec.Network) spec.Network {
 	if s := all[n.Name]; s != nil {
 		n.VXLAN = s.on(host)
@@ -288,7 +288,7 @@ func (d *draft) warnLarge() {
 	}
 }
 
-// peer gives a host as the others on a network see it, which reach it at an address.
+// peer returns a host as the other hosts on a network see it, which reach it at an address.
 func (j *joiner) peer(n *site.Network, name string, at netip.Addr) (spec.Peer, error) {
 	if !n.Encrypt {
 		return spec.Peer{Address: at}, nil

@@ -18,7 +18,8 @@ func OfWriting(err error) Kind {
 // DiskFull reports whether an error is that of a disk without room, or of a user who has had his share of it.
 func DiskFull(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
 
-// Reason gives why an operation on a file failed, without the operation and the path, which the problem names already.
+// Reason returns why an operation on a file failed, without the operation and the path, which the problem
+// names already.
 func Reason(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {

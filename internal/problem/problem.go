@@ -64,7 +64,7 @@ func (p *Problem) Error() string {
 	return b.String()
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (p *Problem) Unwrap() error { return p.Err }
 
 // New makes a problem of a kind; What is formatted, a trailing %w or %v of an error is best given by Because.
@@ -96,7 +96,7 @@ func (l List) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// OrNil gives nil, as an error, for an empty list.
+// OrNil returns the list as an error, or nil if it is empty.
 func (l List) OrNil() error {
 	if len(l) == 0 {
 		return nil

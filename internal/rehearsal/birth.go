@@ -83,7 +83,7 @@ func preside([]string) (err error) {
 
 func (b birth) enterRoot() error { return moveInto(rootOf(b.Number)) }
 
-// name gives the host its name and its identity, and tells it of the others.
+// name sets the host's name and identity, and tells it of the other hosts.
 func (b birth) name() error {
 	if err := unix.Sethostname([]byte(b.self().Name)); err != nil {
 		return err
@@ -96,7 +96,7 @@ func (b birth) name() error {
 	return write(map[string]string{"/etc/hostname": b.self().Name + "\n", "/etc/hosts": names, "/etc/machine-id": id + "\n"}, 0o644)
 }
 
-// keysAndAccess gives the host its keys, and lets root of every host in.
+// keysAndAccess installs the host's keys, and lets root of every host in.
 func (b birth) keysAndAccess() error {
 	for _, dir := range []struct {
 		path string

@@ -20,7 +20,7 @@ type Host struct {
 	number int
 }
 
-// At gives one of the hosts.
+// At returns one of the hosts.
 func (h *Hosts) At(number int) Host { return Host{h, number} }
 
 // Name returns its host name, by which the others know it, too.
@@ -129,8 +129,9 @@ cp -r /root/.ssh "/home/$1/"; chown -R "$1:" "/home/$1/.ssh"
 rm -f "/etc/sudoers.d/$1"
 [ "$2" = false ] || { echo "$1 ALL=(ALL) NOPASSWD: ALL" >"/etc/sudoers.d/$1"; chmod 440 "/etc/sudoers.d/$1"; }`
 
-// SetEnv gives variables to all that root runs there by SSH from now on. The calendar cannot be another on one host than on the machine; a program that asks one of
-// these how far its clock is ahead can stand in for that. (A time namespace has a monotonic clock and one since boot of its own, and nothing else.)
+// SetEnv sets variables for all that root runs on the host by SSH from now on. A host cannot have a calendar
+// other than the machine's; a program that reads from a variable how far its clock is ahead can stand in for
+// that. (A time namespace has a monotonic clock and one since boot of its own, and nothing else.)
 func (h Host) SetEnv(variables ...string) error {
 	cmd := h.Command("/bin/sh", "-c", "cat >/root/.ssh/environment")
 	cmd.Stdin = strings.NewReader(strings.Join(variables, "\n") + "\n")

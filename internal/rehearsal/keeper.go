@@ -201,7 +201,7 @@ func (k *Keeper) kill(number int) error {
 	return err
 }
 
-// Pid gives the keeper's own.
+// Pid sets pid to the keeper's process ID.
 func (k *Keeper) Pid(_ int, pid *int) error {
 	*pid = os.Getpid()
 	return nil
@@ -219,7 +219,7 @@ func (k *Keeper) About(_ int, about *About) error {
 	return nil
 }
 
-// Init gives the first process of a host.
+// Init sets pid to the process ID of the first process of a host.
 func (k *Keeper) Init(number int, pid *int) error {
 	m, err := k.running(number)
 	if err == nil {

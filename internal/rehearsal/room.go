@@ -28,8 +28,9 @@ const (
 func diskOf(number int) string { return filepath.Join(disks, seat(number)) }
 func rootOf(number int) string { return filepath.Join(roots, seat(number)) }
 
-// furnish gives this process a root in which there is nothing of the machine but its root file system, its control groups and what the hosts shall have: if it
-// held on to whatever else is mounted on the machine, others could not take that away. The disks have no names: they are no more when they are not mounted.
+// furnish changes the root of this process to one in which there is nothing of the machine but its root file
+// system, its control groups and what the hosts need. If this process held on to whatever else is mounted on
+// the machine, others could not unmount it. The disks have no names: they vanish when they are unmounted.
 func furnish(o Options, dir string) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return err

@@ -34,7 +34,7 @@ func raise(name string) error {
 	return netlink.LinkSetUp(link)
 }
 
-// plug gives a host that has just begun its link to the switch, cut as it was.
+// plug links a host that has just started to the switch, and cuts the link if it was cut before.
 func (k *Keeper) plug(number int) error {
 	port := seat(number)
 	unplug(number)
@@ -110,7 +110,7 @@ func drops(cuts map[int]Way) string {
 	return b.String()
 }
 
-// address gives the host its addresses, in its own namespace, and the way to those of others that are not on its subnet.
+// address sets the addresses of the host, in its own namespace, and its routes to hosts on other subnets.
 func (b birth) address() error {
 	if err := raise("lo"); err != nil {
 		return err

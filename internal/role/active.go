@@ -106,7 +106,7 @@ func (j *Job) active(ctx context.Context, r *spec.Duty) error {
 // sv is who runs the services of the node.
 func (j *Job) sv() *distro.Services { return distro.Or(j.Duties.Distribution).Services }
 
-// order gives an order of which the word in messages is another.
+// order runs a command on services. Messages call it word.
 func (j *Job) order(ctx context.Context, r *spec.Duty, word string, order, services []string) error {
 	if len(services) == 0 {
 		return nil

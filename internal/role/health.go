@@ -47,7 +47,7 @@ type Sickness struct {
 // Error says which check of which role fails, and how.
 func (s *Sickness) Error() string { return fmt.Sprintf("role %s: %s: %v", s.Role, s.Check, s.Err) }
 
-// Unwrap gives how it fails.
+// Unwrap returns the error of the health check.
 func (s *Sickness) Unwrap() error { return s.Err }
 
 // Probe tries each health check of a node once, and gives the first that fails as a *Sickness.

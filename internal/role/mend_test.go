@@ -49,7 +49,7 @@ func (d *diary) Put(_ context.Context, files ...host.File) error {
 	return nil
 }
 
-// twoRoles gives a node with a web server and a data base on it.
+// twoRoles returns a node with a web server and a data base on it.
 func twoRoles() *site.Site {
 	return &site.Site{
 		Name: "karoo",

@@ -26,7 +26,7 @@ type Keyring struct {
 	mu     sync.Mutex
 	values map[string]string
 
-	// Find gives a secret that is generated; nil: it is kept with the state of this machine.
+	// Find returns a secret that is generated, or is nil if such secrets are kept with the state of this machine.
 	Find func(ctx context.Context, s *site.Secret) (string, error)
 }
 

@@ -10,7 +10,7 @@ import (
 // Ids that do not fit in the subnet start again at its first address. Where this gives the gateway's address, a
 // hash of the names is tried until it gives another. It depends on nothing but its arguments, so that a node
 // keeps its address whatever other nodes come and go; that two nodes get the same is for Check to find.
-// It gives the zero Addr for a subnet in which there is no room.
+// It returns the zero Addr if the subnet has no room.
 func DeriveAddress(site, node string, id int, n Network) netip.Addr {
 	room := Room(n.Subnet)
 	if room <= 0 || id <= 0 || room == 1 && n.Subnet.Contains(n.Gateway) {

@@ -36,7 +36,7 @@ type VM struct {
 // IsZero reports whether a node says nothing of its machine.
 func (v VM) IsZero() bool { return reflect.ValueOf(v).IsZero() }
 
-// PinEach gives each processor of a virtual machine one of the host's.
+// PinEach pins each processor of a virtual machine to one of the host's.
 const PinEach = "each"
 
 // HugepageSizes are those that processors have.

@@ -121,7 +121,7 @@ func (o *Options) prepare(ctx context.Context, now time.Time) (*capture, error) 
 	return t, engine.MayStandStill(o.Engines, t.writers)
 }
 
-// NewID gives a snapshot a name by the time.
+// NewID returns the name of a snapshot that is taken now.
 func NewID(now time.Time) string { return now.UTC().Format("20060102-150405") }
 
 // freeID returns a name that no snapshot has.
@@ -317,7 +317,7 @@ func (c *toCopy) wrong(err error) error {
 	return volume.Uncopied(c.from, err)
 }
 
-// Fresh gives a snapshot of a site that is yet to be filled: in its Dir, which is swept away unless Keep gives it its place.
+// Fresh returns an empty snapshot of a site. Its Dir is swept away unless Keep moves it to its place.
 func Fresh(dirs host.Dirs, key, id string) *Snapshot {
 	return &Snapshot{ID: id, Site: key, Dir: filepath.Join(dirs.Snapshots(key), "."+id+"-new")}
 }

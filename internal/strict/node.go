@@ -114,7 +114,7 @@ func (n *Node) Find(path ...string) (*Node, int) {
 	return n, len(path)
 }
 
-// Rename gives the value of a key to another one.
+// Rename moves the value of a key to another one.
 func (n *Node) Rename(from, to string) {
 	n.Keys[to] = n.Keys[from]
 	delete(n.Keys, from)

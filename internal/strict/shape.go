@@ -103,7 +103,7 @@ func (d *Decoder) shapeOf(t reflect.Type) *shape {
 	return d.shapes[t]
 }
 
-// begin gives a structure its defaults, and the place where its table stands.
+// begin sets the defaults of a structure, and the position of its table.
 func (d *Decoder) begin(s reflect.Value, at *Node) {
 	shape := d.shapeOf(s.Type())
 	if shape.at != nil {

@@ -105,7 +105,7 @@ func bare(fd int, directory bool) error {
 	return nil
 }
 
-// Leave gives a directory that was entered what it is to have.
+// Leave sets the owner, mode, attributes and times of a directory that was entered.
 func (a *Amender) Leave(m *Made) error {
 	if m.Path == "." {
 		return wrong("dress", ".", m.Dress(a.root.Fd(), ".", a.failed))
@@ -159,7 +159,7 @@ func (a *Amender) File(name string, patch bool) (*os.File, error) {
 	return os.NewFile(uintptr(fd), Shorten(name)), nil
 }
 
-// Dress gives a file what it is to have.
+// Dress sets the owner, mode, attributes and times of a file.
 func (a *Amender) Dress(m *Made) error {
 	dir, base, err := a.at(m.Path)
 	if err == nil {
@@ -190,7 +190,7 @@ func (a *Amender) Make(m *Made) error {
 	return wrong("make", m.Path, err)
 }
 
-// Link gives a file another name. A directory has none.
+// Link adds another name to a file, which must not be a directory.
 func (a *Amender) Link(same, name string) error {
 	dir, base, err := a.at(name)
 	if err == nil {

@@ -198,7 +198,7 @@ func (b *Builder) file(dir int, name string, m *Made, fill func(*os.File) error)
 	return b.dress(dir, name, m)
 }
 
-// link gives a file that was made before another name.
+// link adds another name to a file that was made before.
 func (b *Builder) link(same string, dir int, name string) error {
 	if !Legal(same) || !Before(same, b.last) {
 		return fmt.Errorf("the file that it is another name of does not come before it: %w", ErrOrder)
@@ -220,7 +220,7 @@ func (b *Builder) link(same string, dir int, name string) error {
 	return unix.Linkat(at, parts[len(parts)-1], dir, name, 0)
 }
 
-// leave gives the innermost open directory what it is to be.
+// leave closes the innermost open directory and sets its owner, mode, attributes and times.
 func (b *Builder) leave() error {
 	inner := b.above[len(b.above)-1]
 	b.above = b.above[:len(b.above)-1]
@@ -242,8 +242,9 @@ func (b *Builder) dress(dir int, name string, m *Made) error {
 	})
 }
 
-// Dress gives an entry of an open directory its owner, mode, attributes and times, in this order: a change of owner drops the set-user-ID bit and
-// capabilities, and an ACL goes with the mode. Nobody else can enter the directory meanwhile. Failed judges attributes that cannot be set.
+// Dress sets the owner, mode, attributes and times of an entry of an open directory, in this order: a change
+// of owner drops the set-user-ID bit and capabilities, and an ACL goes with the mode. No other process may
+// enter the directory until then. Failed judges attributes that cannot be set.
 func (m *Made) Dress(dir int, name string, failed func(attr string, err error) error) error {
 	if err := unix.Fchownat(dir, name, m.Uid, m.Gid, unix.AT_SYMLINK_NOFOLLOW); err != nil && os.Geteuid() == 0 {
 		return err

@@ -149,7 +149,7 @@ func (r *Root) open(name string, flags int) (int, error) {
 	}
 }
 
-// relative gives a path from the top of the tree.
+// relative returns a path from the top of the tree.
 func relative(name string) string { return cmp.Or(path.Clean("/" + name)[1:], ".") }
 
 func (r *Root) at(name string) string { return path.Join(r.Name(), path.Clean("/"+name)) }

@@ -196,7 +196,7 @@ func Vanished(err error) bool {
 		errors.Is(err, ErrGone) || errors.Is(err, ErrNotRegular)
 }
 
-// Standing gives an error, but for one that means that a path has vanished.
+// Standing returns err, or nil if it means that a path has vanished.
 func Standing(err error) error {
 	if Vanished(err) {
 		return nil

@@ -130,7 +130,7 @@ func (r *Root) Mkdir(name string, mode uint32) error {
 	return r.wrong("mkdir", name, err)
 }
 
-// Own gives a file or directory another owner and mode; a link is not followed.
+// Own sets the owner and mode of a file or directory. It does not follow a link.
 func (r *Root) Own(name string, uid, gid int, mode uint32) error {
 	fd, err := r.open(name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY)
 	if err != nil {
@@ -236,8 +236,8 @@ func mkdir(dir int, name string, uid, gid int) error {
 	return unix.Fchmod(fd, 0o755) // whatever the umask is
 }
 
-// Rename gives a file or directory of the tree another path in it, in the place of whatever file is there. Neither is followed, if it
-// is a link; the directories above both must be there.
+// Rename moves a file or directory of the tree to another path in it, and replaces whatever file is there.
+// Neither is followed, if it is a link. The directories above both must exist.
 func (r *Root) Rename(from, to string) error {
 	return r.between(from, to, func(old int, name string, dir int, as string) error {
 		return r.wrong("rename", from, unix.Renameat(old, name, dir, as))

@@ -56,8 +56,9 @@ func Adoptions(dirs host.Dirs, key, from string, heir *spec.Node, named []string
 	return all, nil
 }
 
-// Adopt gives the directory its new place. What is in that place, if anything, is set aside before, and kept tells where. Whatever moment a kill hits, the
-// same once more does what is left. Nobody may use either.
+// Adopt moves the directory to its new place. It sets aside what is in that place, if anything, and kept
+// tells where. If Adopt is killed at any moment, calling it again does the rest. No process may use either
+// directory.
 func (a Adoption) Adopt() (kept string, err error) {
 	if err := os.MkdirAll(filepath.Dir(a.To), 0o700); err != nil {
 		return "", err
@@ -75,7 +76,7 @@ func (a Adoption) Adopt() (kept string, err error) {
 	return kept, os.Rename(a.From, a.To)
 }
 
-// aside gives a name for what was in the place of something: one that no node can have.
+// aside returns a name for what was in the place of something: one that no node can have.
 func aside(path string) string {
 	for i := 1; ; i++ {
 		name := path + ".before"

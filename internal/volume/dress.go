@@ -11,7 +11,7 @@ import (
 	"orrery/internal/tree"
 )
 
-// dress gives an entry of an open directory of the copy what its source has.
+// dress sets the owner, mode, attributes and times of an entry of an open directory of the copy to those of its source.
 func (r *round) dress(path string, dir int, name string, like *unix.Stat_t, attrs map[string][]byte) error {
 	m := tree.Made{
 		Mode: like.Mode, Uid: int(like.Uid), Gid: int(like.Gid), Attrs: attrs, Modified: time.Unix(like.Mtim.Unix()), Accessed: time.Unix(like.Atim.Unix()),

@@ -150,7 +150,7 @@ func (r *round) several(k *known, dir int) error {
 	return nil
 }
 
-// link gives a file of the copy one name more.
+// link adds another name to a file of the copy.
 func (r *round) link(e *tree.Entry, k, first *known) error {
 	if k != nil {
 		if err := r.drop(k); err != nil {

@@ -33,7 +33,7 @@ func mirrorsPath(dirs host.Dirs, key string) string {
 	return filepath.Join(dirs.Site(key), "mirrors.json")
 }
 
-// ReadMirrored gives, for every mirror that was ever made, how the last time went.
+// ReadMirrored returns, for every mirror that was ever made, how the last time went.
 func ReadMirrored(dirs host.Dirs, key string) ([]Mirrored, error) {
 	all, err := host.ReadJSON[[]Mirrored](mirrorsPath(dirs, key))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -15,7 +15,7 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// An Account gives numeric ids for the "user:group" of a node.
+// An Account returns numeric ids for the "user:group" of a node.
 type Account func(owner string) (uid, gid int, err error)
 
 // Path returns the directory of the host that holds a node's volume.

@@ -60,7 +60,7 @@ func answerOf(err error) answer {
 	return a
 }
 
-// err gives the error that an answer tells of, as a Runner of this machine gives it.
+// err returns the error that an answer describes, as a Runner of this machine would return it.
 func (a answer) err(place string, command []string) error {
 	if !a.Failed {
 		return nil

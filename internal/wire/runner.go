@@ -20,7 +20,7 @@ import (
 // Runner returns the place at the far end under the name by which messages call it.
 func (c *Client) Runner(place string) host.Runner { return runner{c, place, nil} }
 
-// RunnerAt gives a place beyond the far end, which knows by where which is meant.
+// RunnerAt returns a runner for a place beyond the far end, which knows by where which place is meant.
 func (c *Client) RunnerAt(place string, where any) (host.Runner, error) {
 	at, err := json.Marshal(where)
 	return runner{c, place, at}, err
@@ -161,7 +161,7 @@ func (e *ear) listen(ctx context.Context, from *call) (answer, error) {
 	}
 }
 
-// hear gives on all that is printed, until the answer. If nobody takes it any more, the command is ended.
+// hear passes on all that is printed, until the answer. If a writer takes no more, it ends the command.
 func (e *ear) hear(from *call, said *answer) error {
 	piece := make([]byte, mostBytes)
 	for {

@@ -229,7 +229,7 @@ func (c *served) listen(sizes chan<- host.Size) {
 	}()
 }
 
-// hand gives input to the command that it is of, and keeps it open until that has ended.
+// hand passes the input to its command, and keeps it open until that has ended.
 func (c *served) hand(d *desk, of uint32) {
 	d.mutex.Lock()
 	to := d.begun[of]

@@ -53,14 +53,14 @@ func pair(t testing.TB) (near, far net.Conn) {
 	return ends[0], ends[1]
 }
 
-// within gives a context for what takes no time.
+// within returns a context with a short timeout, for what takes no time.
 func within(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// begin gives a client of a place, and sees to it that serving ends with the client.
+// begin returns a client of a place, and makes serving end with the client.
 func begin(t testing.TB, place host.Runner) *Client {
 	t.Helper()
 	near, far := pair(t)

@@ -34,7 +34,7 @@ const (
 	From = rehearsal.From
 )
 
-// Up gives a test its hosts, until it ends.
+// Up returns the hosts of a test, which end with it.
 func Up(t testing.TB, o Options) *rehearsal.Hosts {
 	t.Helper()
 	need.Integration(t)

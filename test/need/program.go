@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// Program gives a program of the host that a test needs, also one that only root has in its PATH. In make test it must be there: packaging/packages has installed it.
+// Program returns a program of the host that a test needs, even one that only root has in its PATH. In make
+// test it must be there: packaging/packages has installed it.
 func Program(t testing.TB, name string) string {
 	t.Helper()
 	for _, dir := range append(strings.Split(os.Getenv("PATH"), ":"), "/usr/sbin", "/sbin") {

@@ -15,7 +15,7 @@ import (
 	"orrery/internal/lane"
 )
 
-// Give gives a file or directory of a node along a lane.
+// Give sends a file or directory of a node along a lane.
 func Give(ctx context.Context, in host.Runner, e *apply.CopyErrand, along net.Conn) error {
 	to := lane.Whole(lane.Unhurried(along))
 	cut := &cutOff{Writer: to}

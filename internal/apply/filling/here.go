@@ -67,7 +67,7 @@ func (o Original) share(ctx context.Context, key string, s apply.Share) (volume.
 	return volume.CloneLive(ctx, from, to, o.Still(from))
 }
 
-// copySecrets gives the twin the secrets that were generated for the original.
+// copySecrets copies the secrets that were generated for the original to the twin.
 func (o Original) copySecrets(key string) error {
 	entries, err := os.ReadDir(o.Dirs.Secrets(o.Key))
 	if errors.Is(err, fs.ErrNotExist) {

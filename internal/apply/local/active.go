@@ -28,7 +28,7 @@ func (w work) retire(ctx context.Context) error {
 	return w.settle(ctx, false, nil)
 }
 
-// take gives a node in quarantine its volumes in place of the copies. Their services start when it is live.
+// take replaces a quarantined node's copies of volumes by the volumes. Services start when the node is live.
 func (w work) take(ctx context.Context) error {
 	if err := w.unsettle(ctx); err != nil {
 		return err

@@ -44,7 +44,7 @@ func (h volumeHost) users(nodes []observe.Node, v volume.Adoption) (names []stri
 	return names
 }
 
-// Adopt gives a node what was another's.
+// Adopt moves a former node's volumes to its heir.
 func (h volumeHost) Adopt(ctx context.Context, of apply.Heritage) (done []apply.Adopted, err error) {
 	all, nodes, err := h.heritage(ctx, of)
 	if err != nil {

@@ -18,7 +18,7 @@ func (h backupHost) quay() ferry.Place {
 	return ferry.Place{Dirs: h.Dirs, Key: h.Key, Engines: h.Engines, Guard: h.Guard}
 }
 
-// Send gives what this machine has of the site.
+// Send sends what this machine has of the site.
 func (h backupHost) Send(ctx context.Context, way io.ReadWriter) error {
 	return ferry.Give(ctx, h.quay(), way)
 }
@@ -67,7 +67,7 @@ func (h backupHost) AdvanceRestore(ctx context.Context, id, to string) ([]string
 	return r.Advance(ctx, to, h.Engines)
 }
 
-// fillRestored gives a node that has just been made what it had in the backup that is being restored.
+// fillRestored fills a new node with what it had in the backup that is being restored.
 func (h backupHost) fillRestored(ctx context.Context, e engine.Engine, n *spec.Node) error {
 	r, err := h.part()
 	if err != nil || r == nil || !r.State().Placed {

@@ -82,7 +82,7 @@ func (l *life) restore(ctx context.Context, e engine.Engine, as *spec.Node) erro
 	return keeper.Restore(ctx, engine.RefOf(as))
 }
 
-// start gives a node what it finds at boot, then boots it. One that is not declared any more has all of that.
+// start provides what a node finds at boot, then boots it. A node that is no longer declared has all of that already.
 func (l *life) start(ctx context.Context, e engine.Engine, s *plan.Step) error {
 	n, run := s.Node, runOf(l.Dirs, l.Key)
 	if err := l.provide(ctx, n); err != nil {

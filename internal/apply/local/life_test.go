@@ -90,7 +90,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// begin gives the world a host as another process has it.
+// begin sets the host of the world to one as another process has it.
 func (w *world) begin(dirs host.Dirs) {
 	var releases map[int]*site.Site
 	if w.Steered != nil {
@@ -109,7 +109,7 @@ func (w *world) begin(dirs host.Dirs) {
 // releases returns the releases of its site by number.
 func (w *world) releases() map[int]*site.Site { return apply.Alone(w.Steered).Views().Releases() }
 
-// release gives the world a release of its site.
+// release adds a release of its site to the world.
 func (w *world) release(number int, s *site.Site) { apply.Alone(w.Steered).Views().Add(number, s) }
 
 // An engine on trial counts its trials.

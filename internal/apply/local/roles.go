@@ -197,7 +197,7 @@ func (w work) mend(ctx context.Context, all []observe.Drift) error {
 	return w.mark(ctx, engine.Mark{Configured: was.Configured, Config: was.Config, Active: was.Active})
 }
 
-// layersBack gives a node what it has deleted or changed of its layers.
+// layersBack restores what a node has deleted or changed of its layers.
 func (w work) layersBack(ctx context.Context, all []observe.Drift) error {
 	rendered := map[string]bool{}
 	for i := range w.duties.Roles {

@@ -86,7 +86,7 @@ func (r run) kept(id int) (all []role.Saved, known bool, err error) {
 // keepNames takes down what nodes were told of one another, by path.
 func (r run) keepNames(files map[string][]byte) error { return r.write("names.json", files) }
 
-// names gives it.
+// names returns what keepNames has recorded.
 func (r run) names() (files map[string][]byte, err error) {
 	err = r.read("names.json", &files)
 	return files, err

@@ -352,7 +352,7 @@ func unknown(s *plan.Step) error {
 	return fmt.Errorf("a step of kind %q cannot be done on this host", s.Kind)
 }
 
-// restore gives the host its own settings back when no site has a node on it any more.
+// restore restores the host's own settings when no site has a node on it any more.
 func (h runHost) restore(ctx context.Context) error {
 	if err := h.Ground.Volumes.Release(); err != nil {
 		return err

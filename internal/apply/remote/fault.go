@@ -69,7 +69,8 @@ func (t *trouble) fill() {
 	t.Cure = "make room there, such as by orrery snapshot rm, orrery release prune or orrery image gc, and run the same command again"
 }
 
-// known gives a kind that a helper has said, if it is one of those with which something ends that did not succeed. It becomes an exit status, of which 0 would be success.
+// known returns the kind that a helper has sent if it is a kind of failure, else Failed. It becomes an exit status, of
+// which 0 would be success.
 func known(k problem.Kind) problem.Kind {
 	if k >= problem.Failed && k <= problem.Refused || k == problem.Reverted || k == problem.HalfWay || k == problem.Interrupted {
 		return k
@@ -117,7 +118,7 @@ type marked struct {
 func (m *marked) Unwrap() error        { return m.error }
 func (m *marked) Is(target error) bool { return slices.Contains(m.is, target) }
 
-// told gives what was said, or nil.
+// told returns the error that the host described, or nil.
 func (f *fault) told() error {
 	if f.Run != nil {
 		e := &host.RunError{Place: f.Run.Place, Command: slices.Clone(f.Run.Command), Status: f.Run.Status, Output: f.Run.Output}

@@ -212,7 +212,7 @@ func (f nodeHost) List(ctx context.Context) ([]observe.Node, error) {
 	return there.Nodes, err
 }
 
-// WithOwner gives them with whose they are, which the host says along with them.
+// WithOwner returns the nodes and which site owns them, as the host says along with them.
 func (f nodeHost) WithOwner(ctx context.Context, look apply.Look) (apply.Present, error) {
 	all, err := nodesMethod.call(ctx, f.far, look)
 	if err != nil {

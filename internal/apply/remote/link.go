@@ -97,7 +97,8 @@ var inspectMethod = method[none, doctor.Facts]{
 	},
 }
 
-// Try gives, for each way from the host to another, the size of the largest packet that came back from there: no larger than what was asked for, whatever the host says.
+// Try returns, for each way from the host to another, the size of the largest packet that came back from
+// there: no larger than what was asked for, whatever the host says.
 func (l *Link) Try(ctx context.Context, ways []path.Way) (sizes []int, err error) {
 	if sizes, err = pathsMethod.ask(ctx, l, place{}, ways, nil); err == nil && len(sizes) != len(ways) {
 		err = problem.New(problem.Failed, "host %s: it was asked for %d ways, and tells of %d", l.name, len(ways), len(sizes))
@@ -203,7 +204,7 @@ func (l *Link) lost(err error) error {
 	return l.there(err)
 }
 
-// unlessLost gives an error, or why the connection has ended if that is what it comes from.
+// unlessLost returns an error, or why the connection has ended if that caused the error.
 func (l *Link) unlessLost(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() != nil {
 		return err

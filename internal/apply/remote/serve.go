@@ -28,7 +28,8 @@ type Machine interface {
 	Host(name, key string, secrets apply.Secrets) apply.Host
 	// Inspect looks what the machine has that nodes need.
 	Inspect() doctor.Facts
-	// Try gives, for each way to another host, the size of the largest packet that came back from there; 0: none did.
+	// Try returns, for each way to another host, the size of the largest packet that came back from there, or 0
+	// if none did.
 	Try(ctx context.Context, ways []path.Way) []int
 	// Outfit installs what nodes of some engines need and the machine does not have. It gives the packages, and says what it does.
 	Outfit(ctx context.Context, engines []string, say func(string)) (packages []string, err error)

@@ -63,7 +63,7 @@ func (l *Link) begin(ctx context.Context, about string, how traits, question any
 	return t, nil
 }
 
-// stopWithin gives the connection up unless the call has ended in time, whomever the host says it waits for.
+// stopWithin drops the connection unless the call has ended in time, whomever the host says it waits for.
 func (t *talk) stopWithin(timeout time.Duration) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
@@ -71,7 +71,7 @@ func (t *talk) stopWithin(timeout time.Duration) {
 	t.limit(timeout, "has not ended")
 }
 
-// expect gives the connection up unless the host answers in time.
+// expect drops the connection unless the host answers in time.
 func (t *talk) expect(within time.Duration, what string) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()

@@ -62,7 +62,7 @@ func (h hostile) block(content string) vault.Digest {
 	return d
 }
 
-// node gives a node of which a host may have something.
+// node sends a node of which a host may have something.
 func (h hostile) node() {
 	digest := strings.Repeat("0", 24)
 	h.must(h.tell(ofNodes, records{Nodes: []nodedir.Record{{Node: spec.Node{Name: "a", ID: 7, Base: digest}}}, Left: []string{"a\x1b[2J"}, Layers: []image.Record{{Digest: "abc", Content: "c0de"}}}))
@@ -75,7 +75,7 @@ func (h hostile) layers(held map[string]string) {
 	h.must(h.hearOf(ofLayers, &give))
 }
 
-// layer gives a layer.
+// layer sends a layer.
 func (h hostile) layer(digest string, d vault.Digest) {
 	h.must(h.tell(ofTree, branch{Tree: vault.Tree{Name: "layer/" + digest, Kind: vault.LayerTree, Layer: digest}}))
 	h.must(h.list(files(d)))

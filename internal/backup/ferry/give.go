@@ -42,7 +42,7 @@ type records struct {
 	Layers []image.Record   `json:"layers"`
 }
 
-// Give gives what a host has of a site to whoever takes it at the other end.
+// Give sends what a host has of a site to the host at the other end.
 func Give(ctx context.Context, at Place, way io.ReadWriter) error {
 	l := newLine(way)
 	var o Order

@@ -124,7 +124,7 @@ func (l *line) list(entries []vault.Entry) error {
 	return err
 }
 
-// hearList gives the entries of a list as they come.
+// hearList passes the entries of a list to visit as they arrive.
 func (l *line) hearList(visit func(*vault.Entry) error) error {
 	text, in := io.Pipe()
 	read := make(chan error, 1)

@@ -25,7 +25,7 @@ const MostSent = 8 + mostPieces*pieceLine + mostContent + mostContent>>7
 // MostParcel is how many bytes an entry of a list has at most, and a part of a manifest with secrets.
 const MostParcel = max(mostLine, MostManifest+mostSecrets)
 
-// Unpack gives the pieces of a block that somebody has sent, each with the digest that it has, whatever the block says.
+// Unpack passes the pieces of a received block to each, with the digest that each really has, whatever the block says.
 func Unpack(block []byte, each func(d Digest, content []byte) error) error {
 	content, err := contentOf(block)
 	if err != nil {

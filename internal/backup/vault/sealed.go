@@ -54,7 +54,7 @@ func (s Secrets) Seal(to []age.Recipient) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Unseal returns secrets that were sealed, to whoever has a key of theirs.
+// Unseal returns secrets that were sealed, if one of the identities has a key to them.
 func Unseal(from io.Reader, with []age.Identity) (Secrets, error) {
 	plain, err := age.Decrypt(from, with...)
 	if err != nil {

@@ -241,7 +241,7 @@ func (r *Repository) Retire() error {
 	return nil
 }
 
-// Salvage gives the pieces of a rotten block that are what they were.
+// Salvage passes the intact pieces of a rotten block to keep.
 func (r *Repository) Salvage(b *Rotten, keep func(content []byte) error) error {
 	stored, err := r.block(b.Block)
 	if err != nil {

@@ -27,7 +27,8 @@ import (
 	"orrery/internal/site"
 )
 
-// An Offer gives the shell the words that may stand in a place of the command line. A word may have a description behind a tab.
+// An Offer returns to the shell the words that may stand in a place of the command line. A word may have a description
+// behind a tab.
 type Offer func(words) ([]string, cobra.ShellCompDirective)
 
 // words are those that may stand where something has been typed already.
@@ -210,7 +211,7 @@ func (a words) units() ([]string, cobra.ShellCompDirective) {
 	return slices.Compact(all), noFiles
 }
 
-// ports gives nodes, behind which a port is to follow.
+// ports returns nodes, each with a colon that a port must follow.
 func (a words) ports() ([]string, cobra.ShellCompDirective) {
 	names, _ := a.nodes()
 	for i := range names {
@@ -219,7 +220,7 @@ func (a words) ports() ([]string, cobra.ShellCompDirective) {
 	return names, noFiles | goesOn
 }
 
-// copied gives nodes and, behind one, paths in it. Other paths are those of this host.
+// copied returns nodes or, after one is typed, paths in it. Other paths are those of this host.
 func (a words) copied() ([]string, cobra.ShellCompDirective) {
 	name, at, inNode := strings.Cut(a.typed, ":")
 	if !inNode || strings.Contains(name, "/") {
@@ -354,7 +355,7 @@ func (a words) mirrored() ([]string, cobra.ShellCompDirective) {
 	return volumes.WithMirror(a.Session, a.site()), noFiles
 }
 
-// formers returns whose data is there of whom no node is declared.
+// formers returns the nodes that are no longer declared and whose data is still there.
 func (a words) formers() ([]string, cobra.ShellCompDirective) {
 	return volumes.Formers(a.Session, a.site()), noFiles
 }

@@ -30,7 +30,7 @@ type Face struct {
 	Agree    func(c *cobra.Command, about control.Consent, usage string)                                     // a flag by which is agreed beforehand
 }
 
-// answer gives the result of a verb: to programs as JSON, otherwise as tell does.
+// answer prints the result of a verb: to programs as JSON, otherwise as tell does.
 func (f Face) answer(result any, tell func()) error {
 	if reply.Wanted(f.Out) {
 		return reply.JSON(f.Out, result)

@@ -8,7 +8,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// Command gives a command on the streams of this program: on its terminal, if that is what they are.
+// Command returns a command on the streams of this program: on its terminal, if that is what they are.
 func Command(in io.Reader, out, errs io.Writer, args []string) host.Command {
 	c := host.Command{Args: args, TTY: host.IsTerminal(in) && host.IsTerminal(Unshown(out))}
 	if !c.TTY {

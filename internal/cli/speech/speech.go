@@ -165,7 +165,7 @@ func (r *recording) End(e nodes.Ending) {
 	r.list.add(one)
 }
 
-// brief gives an error without the output of the command, which has been printed.
+// brief returns the text of an error without the output of the command, which has been printed.
 func brief(err error) string {
 	var run *host.RunError
 	if errors.As(err, &run) && run.Status > 0 {

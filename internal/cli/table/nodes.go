@@ -121,7 +121,7 @@ func addresses(r status.Node) string {
 	return strings.Join(all, " ")
 }
 
-// use gives a cell of what a node uses; what is not there uses nothing.
+// use returns a function that makes the cell for a resource of a node: "-" if the node has no usage.
 func use(of func(*apply.Usage) string) func(status.Node) string {
 	return func(r status.Node) string {
 		if r.Usage == nil {

@@ -132,7 +132,7 @@ func nodesIn(m *vault.Manifest) (names []string) {
 	return slices.Compact(names)
 }
 
-// shelved gives a snapshot that a host has.
+// shelved returns a snapshot that a host has.
 func shelved(ctx context.Context, h *apply.Steered, id string) (*snapshot.Snapshot, error) {
 	kept, _, err := h.Snapshots.List(ctx)
 	if err != nil {

@@ -110,7 +110,7 @@ func New(c *control.Session, w Watcher, o Options) (*Proof, error) {
 
 const prefix = "ci-"
 
-// newName gives a twin a name that no other run has at this time.
+// newName returns a name for a twin that no other run has at this time.
 func newName(now time.Time, pid int) string {
 	return prefix + spec.DigestBytes(fmt.Append(nil, now.UnixNano(), pid))[:10]
 }

@@ -8,8 +8,8 @@ import (
 	"orrery/internal/site"
 )
 
-// Once gives the volumes of a twin what they begin with, before it is up for the first time. Fresh says that the caller has just
-// made it, and named the program that fills them.
+// Once fills the volumes of a twin before it is up for the first time. Fresh says that the caller has just
+// made the twin, and named the program that fills them.
 func Once(ctx context.Context, c *control.Session, s *site.Site, fresh bool) error {
 	r, known := c.Known.Twin(s.Key())
 	if s.Twin == "" || !known {

@@ -92,7 +92,8 @@ func (c *Call) Fleet(ctx context.Context) (f *apply.Fleet, silent, err error) {
 	return f, silent, c.LearnLive(ctx, f)
 }
 
-// Leaving gives them to who takes down what is on them: what cannot be learnt of a release is told, and keeps nobody from that.
+// Leaving returns the hosts for an operation that takes down what is on them. It reports what cannot be
+// learnt of a release, and goes on.
 func (c *Call) Leaving(ctx context.Context) (f *apply.Fleet, silent, err error) {
 	if f, silent, err = c.Bare(ctx); f == nil || err != nil {
 		return nil, silent, err

@@ -20,8 +20,8 @@ import (
 	"orrery/internal/treesync"
 )
 
-// LearnLive gives the hosts the releases that are live on them. One that cannot be read, or is not the one in releases.lock, is withheld: what needs it refuses, and all else goes on, such as
-// taking the site down.
+// LearnLive tells the hosts which releases are live on them. A release that cannot be read, or is not the one
+// in releases.lock, is withheld: what needs it refuses, and all else goes on, such as taking the site down.
 func (c *Call) LearnLive(ctx context.Context, f *apply.Fleet) error {
 	r, err := f.Records().Read(ctx)
 	if err != nil {
@@ -41,7 +41,7 @@ func (c *Call) LearnLive(ctx context.Context, f *apply.Fleet) error {
 	return nil
 }
 
-// Learn gives the hosts some releases of nodes, if they have not got them yet.
+// Learn tells the hosts of some releases of nodes, unless they know them already.
 func (c *Call) Learn(ctx context.Context, f *apply.Fleet, of map[string]int) error {
 	for _, number := range numbers(of) {
 		if err := c.learnOne(ctx, f, number); err != nil {

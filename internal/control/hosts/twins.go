@@ -104,7 +104,7 @@ func (c *Call) twinSite(name string) *site.Site {
 	return &site.Site{Name: c.Site.Name, Twin: name, Hosts: c.Site.Hosts}
 }
 
-// OneTwin gives a twin of the site. That there is none, or that hosts know different things of it, is an error.
+// OneTwin returns a twin of the site. If there is none, or hosts know different things of it, it returns an error.
 func (c *Call) OneTwin(ctx context.Context, name string) (*Twin, error) {
 	all, silent, err := c.AllTwins(ctx)
 	if err != nil {

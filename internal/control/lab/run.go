@@ -38,7 +38,8 @@ type Watcher interface {
 	Apart(dir, why string)
 	// Watched is told what it took to watch the host, as a share of one processor.
 	Watched(share float64)
-	// Aside gives who is told of nodes that are made anew, and what shows that after all: it is of interest only if it fails.
+	// Aside returns the watcher of nodes that are made anew, and a function that shows what it was told: it is
+	// of interest only if it fails.
 	Aside() (w control.Watcher, show func())
 }
 

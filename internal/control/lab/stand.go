@@ -262,7 +262,7 @@ func tools(names []string, sent string) (map[string]string, error) {
 }
 
 // freeSubnets finds /24 networks that this host has no route to but by default, in the range that is meant for measuring networks (RFC 2544, appendix C.2.2).
-// It gives the first three numbers of each.
+// It returns the first three numbers of each.
 func freeSubnets(n int) ([]string, error) {
 	routes, err := netlink.RouteList(nil, netlink.FAMILY_V4)
 	if err != nil {

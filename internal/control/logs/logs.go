@@ -63,7 +63,7 @@ func OfLayer(c *control.Session, digest string, out io.Writer) error {
 	return kept(out, log, err, "layer "+digest)
 }
 
-// read gives what is known of a node: what its roles printed and, if there is a way into it, its journal.
+// read prints the logs of a node: what its roles printed and, if there is a way into it, its journal.
 func read(ctx context.Context, c *control.Session, roll *way.Roll, name string, in host.Runner, o Options, out, errs io.Writer) error {
 	if !o.Follow {
 		log, err := roll.Log(ctx, name)
@@ -89,7 +89,7 @@ func read(ctx context.Context, c *control.Session, roll *way.Roll, name string, 
 	return pursuitOf(c, roll, name, func(release int) { o.Moved(name, release) }).follow(ctx, in, run)
 }
 
-// kept gives a log that was opened, and the file in which it is here.
+// kept prints a log that was opened, and the name of its file if that is on this host.
 func kept(to io.Writer, log io.ReadCloser, err error, of string) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		fmt.Fprintf(to, "==> %s: no output\n", of)

@@ -101,7 +101,7 @@ func (p *pursuit) until(ctx context.Context, was instance, do func(context.Conte
 	}
 }
 
-// unlessOver gives what went wrong with something that has no end but that of ctx.
+// unlessOver returns an error of something that ends only with ctx, or nil if ctx has ended.
 func unlessOver(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil

@@ -89,9 +89,9 @@ func pass(signals <-chan os.Signal, to *exec.Cmd, over <-chan struct{}) {
 	}
 }
 
-// connect gives a command the outputs of this process. What a killed process could not leave, as a file of a file system that its user
-// serves, it gets through a pipe, which is copied here. Finish is called once the command has started, and returns what tells that all
-// has been copied.
+// connect sets the outputs of a command to those of this process. An output that a killed process could not
+// leave, such as a file of a file system that its user serves, gets a pipe, which is copied here. Finish is
+// called once the command has started, and returns a channel that tells when all has been copied.
 func connect(cmd *exec.Cmd) (finish func() (written <-chan struct{}), err error) {
 	var ends []*os.File
 	var copies sync.WaitGroup

@@ -74,7 +74,8 @@ func (c *Crowd) do(ctx context.Context, work func(ctx context.Context, i int, in
 	return endings
 }
 
-// within gives some work its time. What meets the end of its time has words of its own for that, which say less.
+// within runs some work with a timeout. When that runs out, it returns the cause, because the work's own
+// error says less.
 func (c *Crowd) within(ctx context.Context, work func(context.Context) error) error {
 	if c.Timeout > 0 {
 		var stop context.CancelFunc

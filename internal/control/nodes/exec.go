@@ -53,7 +53,7 @@ func Exec(ctx context.Context, c *control.Session, s *site.Site, selectors []str
 	return endings, failed
 }
 
-// Verdict gives the exit status of what was done on many nodes; nil: it has succeeded on all.
+// Verdict returns the exit status of what was done on many nodes, or nil if it has succeeded on all.
 func Verdict(endings []Ending) error {
 	if n := len(Failed(endings)); n > 0 {
 		return problem.Status(problem.FailedNodes + min(n, 100))

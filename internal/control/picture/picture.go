@@ -14,8 +14,9 @@ import (
 	"orrery/internal/site/selector"
 )
 
-// Of gives a picture of the nodes that selectors mean: how they are now if the site is up, else as they are declared. Hidden reports that it is up and that the caller may
-// not see how its nodes are, and silent why hosts do not answer.
+// Of returns a picture of the nodes that selectors mean: how they are now if the site is up, else as they are
+// declared. Hidden reports that it is up and that the caller may not see how its nodes are, and silent why
+// hosts do not answer.
 func Of(ctx context.Context, c *control.Session, s *site.Site, selectors []string, declared bool) (p graph.Picture, hidden bool, silent, err error) {
 	p = graph.Picture{Site: s, Host: hostName(s)}
 	if p.Nodes, err = selector.Select(s, selectors...); err != nil {

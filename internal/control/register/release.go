@@ -67,7 +67,8 @@ func (r Register) ReleaseOf(s *site.Site, dir, home string, number int) (*site.S
 	return r.keptRelease(s, filepath.Join(dir, edition.Site), home, record.Images, number)
 }
 
-// keptRelease gives a release of a site, or of a twin of it, as a copy of the site directory that was taken from home makes it.
+// keptRelease returns a release of a site, or of a twin of it, as a copy of the site directory that was taken
+// from home makes it.
 func (r Register) keptRelease(s *site.Site, dir, home string, images map[string]string, number int) (*site.Site, error) {
 	images = maps.Clone(images)
 	maps.DeleteFunc(images, func(_, stamp string) bool { return (&site.Image{Stamp: stamp}).Content() == "" }) // it comes from another host

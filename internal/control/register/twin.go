@@ -49,7 +49,7 @@ func (r Register) NoTwin(site, name string) error {
 	return p.Try("orrery twin create SITE %s", name)
 }
 
-// AsTwin gives a twin of a site as a release makes it; 0: as it was created.
+// AsTwin returns a twin of a site as a release makes it, or as it was created if release is 0.
 func (r Register) AsTwin(s *site.Site, name string, release int) (*site.Site, error) {
 	key := s.Name + "." + name
 	t, err := r.ReadTwin(key)

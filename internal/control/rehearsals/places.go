@@ -68,7 +68,8 @@ func free(all []rehearsal.Place, name string) string {
 	return name
 }
 
-// number gives addresses to those hosts that have none, on the subnet of the first that has one, the highest that are free: gateways of nodes mostly are the lowest.
+// number assigns addresses to those hosts that have none, on the subnet of the first that has one. It takes
+// the highest free ones: gateways of nodes mostly are the lowest.
 func number(all []rehearsal.Place) error {
 	subnet, taken := apart, map[netip.Addr]bool{}
 	for _, p := range slices.Backward(all) {

@@ -93,7 +93,7 @@ func Under(c *control.Session, s *site.Site) (*rehearsal.Hosts, error) {
 	return h, nil
 }
 
-// On gives a host of a rehearsal that is under way.
+// On returns a host of a rehearsal that is under way.
 func On(h *rehearsal.Hosts, name string) (rehearsal.Host, error) {
 	places := h.Places()
 	i := slices.IndexFunc(places, func(p rehearsal.Place) bool { return p.Name == name })

@@ -250,7 +250,7 @@ func known(s *site.Site, name string) error {
 	return nil
 }
 
-// seenOf gives one of the hosts that were observed.
+// seenOf returns one of the hosts that were observed.
 func seenOf(seen []observe.Host, name string) *observe.Host {
 	return &seen[slices.IndexFunc(seen, func(h observe.Host) bool { return h.Name == name })]
 }

@@ -116,7 +116,7 @@ func (t *taking) run(ctx context.Context) error {
 	return t.keep(ctx)
 }
 
-// first gives why a snapshot was not taken, and which nodes still stand still.
+// first returns why a snapshot was not taken, and which nodes are still frozen.
 func first(at *Tempo, errs []error) error {
 	why := at.went.err
 	if why == nil { // all nodes went on, and what came then failed

@@ -26,8 +26,8 @@ type adoption struct {
 	all     []apply.Adoption
 }
 
-// Adopt gives a node the volumes of a former one: those that are named, as WAS=IS if they were called otherwise, or all that it uses. What it gives has been adopted, also
-// if there is an error.
+// Adopt moves the volumes of a former node to its heir: those that are named, as WAS=IS if they were called
+// otherwise, or all that it uses. It returns what was moved, even if there is an error.
 func Adopt(ctx context.Context, c *control.Session, former, heir string, named []string) ([]Adopted, error) {
 	s, err := c.Load()
 	if err != nil {

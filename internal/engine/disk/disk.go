@@ -27,7 +27,7 @@ type Disk struct {
 	Node  string // whose it is, in what is told of it
 }
 
-// Of gives a disk of a node that keeps its files in a directory.
+// Of returns a disk of a node that keeps its files in a directory.
 func Of(node, dir string, drive site.Drive) *Disk {
 	d := &Disk{Path: drive.Disk, Drive: drive, Node: node}
 	if !drive.IsDevice() {

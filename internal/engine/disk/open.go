@@ -77,7 +77,7 @@ func (d *Disk) Short(f *os.File) (bool, error) {
 	return is.Size < d.Drive.Size, nil
 }
 
-// grow gives a raw file the room that it is to have.
+// grow grows a raw file to its declared size.
 func (d *Disk) grow(f *os.File, has int64) error {
 	if err := d.notLess(has); err != nil || has == d.Drive.Size {
 		return err

@@ -19,8 +19,9 @@ type Fixture struct {
 	Engine engine.Engine
 	Site   string // of all nodes of the suite
 
-	// Node gives the spec of a node that is not there: an unprivileged one without limits and volumes, whose base layer is in the store
-	// (Debian, as every base image has it), and that has at least one interface, on a network that is there.
+	// Node returns the spec of a node that does not exist: an unprivileged one without limits and volumes, whose
+	// base layer is in the store (Debian, as every base image has it), and that has at least one interface, on a
+	// network that exists.
 	Node func(name string, id int) *spec.Node
 
 	// Bridge is a second bridge, on which addresses may be the same as on that of the interface. "": moving interfaces is not tested.
@@ -32,9 +33,9 @@ type Fixture struct {
 	Kinds []string
 	// Reboot lets a running node reboot by itself and returns when it has. nil: nodes do not.
 	Reboot func(t *testing.T, ref engine.Ref)
-	// Relayer gives the node other layers, which are in the store. nil: Replace is not tested.
+	// Relayer changes the layers of the node to others, which are in the store, or is nil if Replace is not tested.
 	Relayer func(n *spec.Node)
-	// InForce gives the limits of a running node as the kernel has them. nil: there is no kernel.
+	// InForce returns the limits of a running node as the kernel has them, or is nil if there is no kernel.
 	InForce func(t *testing.T, ref engine.Ref) site.Limits
 	// Break makes a node as a Create that was interrupted leaves it. nil: no moment of Create leaves a half made node.
 	Break func(t *testing.T, n *spec.Node)

@@ -82,7 +82,7 @@ func baseLayer() *spec.Layer {
 
 func logTo(t *testing.T) func(string) { return func(text string) { t.Log(text) } }
 
-// Boots gives machines on the ground what they boot from: the small kernel.
+// Boots provides what machines on the ground boot from: the small kernel.
 func (g *Ground) Boots(t *testing.T) {
 	t.Helper()
 	kernel := spec.KernelLayer(site.Mirror{}, baseLayer())

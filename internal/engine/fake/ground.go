@@ -31,7 +31,7 @@ type Layers struct {
 	Dir string
 }
 
-// Layers gives them.
+// Layers returns the layers in the store of the host.
 func (h *Host) Layers(dir string) Layers { return Layers{h, dir} }
 
 // Layers returns the digests of those that are there.
@@ -183,7 +183,7 @@ func (Layers) Sweep() error { return nil }
 // Volumes are those of the nodes of a host in memory.
 type Volumes struct{ h *Host }
 
-// Volumes gives them.
+// Volumes returns the volumes of the host's nodes.
 func (h *Host) Volumes() Volumes { return Volumes{h} }
 
 // List returns the volumes of a site.
@@ -247,7 +247,7 @@ func (Volumes) Release() error { return nil }
 // Kernel has the settings of a host in memory.
 type Kernel struct{ h *Host }
 
-// Kernel gives them.
+// Kernel returns the kernel settings of the host.
 func (h *Host) Kernel() Kernel { return Kernel{h} }
 
 // Settings returns all of them.
@@ -293,7 +293,7 @@ func (k Kernel) change(ctx context.Context, method string, do func()) error {
 // Records are those of the nodes of a host in memory.
 type Records struct{ h *Host }
 
-// Records gives them.
+// Records returns the records of the host's nodes.
 func (h *Host) Records() Records { return Records{h} }
 
 // Read returns the record of a node that is whole.

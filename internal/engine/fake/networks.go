@@ -16,7 +16,7 @@ import (
 // Networks are those of a host in memory.
 type Networks struct{ h *Host }
 
-// Networks gives them.
+// Networks returns the networks of the host.
 func (h *Host) Networks() Networks { return Networks{h} }
 
 // Observe returns the networks that are there.

@@ -73,7 +73,7 @@ func (e *Engine) put(n *node, f host.File) error {
 	return nil
 }
 
-// get gives a file of a node, a link as such.
+// get returns a file of a node, and a link as such.
 func (e *Engine) get(n *node, file string) (host.File, bool) {
 	if e.disk != nil {
 		return e.disk.get(&n.spec, file)

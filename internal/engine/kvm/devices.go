@@ -74,7 +74,7 @@ func (m machine) lend(ctx context.Context, cell *confine.Cell, n *spec.Node) (at
 // holder is who PCI functions are lent to.
 func (m machine) holder() string { return fmt.Sprintf("%s/%d", m.Ref.Site, m.Ref.ID) }
 
-// pinEach gives each processor of a machine one of those that the node is pinned to.
+// pinEach pins each processor of a machine to one of those that the node is pinned to.
 func (m machine) pinEach(ctx context.Context, n *spec.Node) error {
 	if n.VM.Pin != site.PinEach {
 		return nil

@@ -109,7 +109,7 @@ func (s seen) after(was seen) []string {
 	return all
 }
 
-// growImages gives images the room that they are to have; raw files have it.
+// growImages grows images to their declared size; raw files have it already.
 func (m machine) growImages(ctx context.Context, r *nodedir.Record) error {
 	images := slices.DeleteFunc(r.VM.Drives(), func(d site.Drive) bool { return d.Disk != site.QCow2 })
 	if len(images) == 0 {

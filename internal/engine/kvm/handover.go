@@ -56,7 +56,7 @@ func (e *Engine) stay(ctx context.Context, m machine, h handover) error {
 	return e.over(ctx, m)
 }
 
-// take gives the machine that has taken over the place of the one before, and ends that.
+// take puts the machine that has taken over in the place of the one before, and ends that one.
 func (e *Engine) take(ctx context.Context, m machine, h handover) error {
 	h.Taken = true
 	if err := m.note(h); err != nil {

@@ -40,7 +40,7 @@ func (m machine) taps() ([]*os.File, error) {
 	return m.openAs(held, "/dev/net/tun")
 }
 
-// set gives taps back the headers that they had.
+// set restores the header sizes of taps.
 func (h headers) set(taps []*os.File) (err error) {
 	for _, tap := range taps {
 		was, known := h[tapOf(tap)]
@@ -78,7 +78,8 @@ func (h headers) keep(m machine) (end func(), err error) {
 	}, nil
 }
 
-// setHeaders gives the links of a machine back the headers that they had before another was to take it over. One that has ended has no use for them.
+// setHeaders restores the header sizes that the links of a machine had before another was to take it over. A
+// machine that has ended needs none.
 func (m machine) setHeaders(h headers) error {
 	if m.qemu() == 0 {
 		return nil

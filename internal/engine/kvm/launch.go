@@ -81,7 +81,7 @@ func (e *Engine) launch(ctx context.Context, m machine, r *nodedir.Record, line 
 // handed are files that QEMU is to find open, by the names that its command line has for them.
 type handed map[string]*os.File
 
-// as gives them in the order in which they are named.
+// as returns the files in the order of names.
 func (h handed) as(names []string) (all []*os.File, err error) {
 	for _, name := range names {
 		if h[name] == nil {

@@ -54,7 +54,8 @@ func (e *Engine) replug(ctx context.Context, was *nodedir.Record, is site.VM) er
 	return nil
 }
 
-// plug gives a disk to a running machine. One that is plugged already stays: a run that was killed has not come to write it down.
+// plug adds a disk to a running machine. One that is plugged already stays: the run that plugged it may have
+// been killed before it recorded that.
 func (e *Engine) plug(ctx context.Context, q *qmp.Client, r *nodedir.Record, drive site.Drive) error {
 	m := e.machine(engine.RefOf(&r.Node))
 	at, there, err := slot.Free(ctx, q, argv.DriveID(drive))

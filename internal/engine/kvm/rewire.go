@@ -82,7 +82,8 @@ func (e *Engine) takeCards(ctx context.Context, q *qmp.Client, r *nodedir.Record
 	return m.doubt(r, rest, nil)
 }
 
-// giveCards gives a machine interfaces, and lets its guest make them what they are to be. That they are in doubt no more is on record when all of the node is.
+// giveCards adds interfaces to a machine, and lets its guest configure them. The record says that they are in
+// doubt until all of the node is done.
 func (e *Engine) giveCards(ctx context.Context, q *qmp.Client, r *nodedir.Record, nics []spec.NIC) error {
 	if len(nics) == 0 {
 		return nil

@@ -14,8 +14,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// wires gives a machine that runs a network, which its guest has at once and after it has rebooted by itself, and takes it away; and in the end, what a run that was killed
-// has left of another.
+// wires adds a network to a running machine, which its guest has at once and after a reboot of its own, and
+// removes it. In the end, it removes what a killed run has left of another network.
 func (g ground) wires(t *testing.T, n *spec.Node) {
 	t.Helper()
 	ref := engine.RefOf(n)

@@ -35,7 +35,7 @@ func holders(mounts []rootfs.Mounted) []string {
 	return names
 }
 
-// held gives a file that a process uses on some mounts: where it is, what it has open or mapped.
+// held returns a file on one of some mounts that a process uses as its root, working directory, open file or mapping.
 func held(process string, on map[uint64]bool) (string, bool) {
 	links := []string{filepath.Join(process, "root"), filepath.Join(process, "cwd")}
 	for _, dir := range []string{"fd", "map_files"} {

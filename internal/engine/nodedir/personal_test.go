@@ -52,7 +52,7 @@ func withKeys(t *testing.T, site, node string) *Nodes {
 	return e
 }
 
-// nodesIn gives nodes of which none runs.
+// nodesIn returns nodes of which none runs.
 func nodesIn(state string) *Nodes {
 	return &Nodes{
 		Dirs: host.Dirs{State: state, Run: filepath.Join(state, "run")}, Store: image.Open(state), Engine: "lxc", Slots: filepath.Join(state, "slots"),

@@ -77,7 +77,7 @@ func (n *Nodes) takeSlot(site string, id int) (int, error) {
 	}
 }
 
-// freeSlot gives back the range of a node.
+// freeSlot frees the range of a node.
 func (n *Nodes) freeSlot(r *Record) error {
 	if r.Slot == 0 {
 		return nil
@@ -89,7 +89,7 @@ func (n *Nodes) freeSlot(r *Record) error {
 	return os.Remove(path)
 }
 
-// sweepSlots gives back the ranges of nodes that are not there.
+// sweepSlots frees the ranges of nodes that do not exist.
 func (n *Nodes) sweepSlots(site string) error {
 	if n.Slots == "" {
 		return nil

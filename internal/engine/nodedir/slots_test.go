@@ -22,7 +22,7 @@ func TestSlotsOfTwoStateDirectories(t *testing.T) {
 	if a, b, c := take(usual, 1), take(other, 1), take(usual, 2); a != 1 || b != 2 || c != 3 || take(other, 1) != b {
 		t.Errorf("slots are %d, %d and %d", a, b, c)
 	}
-	// Nobody gives back what is not his.
+	// A node cannot free the slot of another.
 	r := &Record{Slot: 2}
 	r.Site, r.ID = "karoo", 1
 	if err := usual.freeSlot(r); err != nil || !exists(filepath.Join(slots, "2")) {

@@ -24,7 +24,7 @@ type Machine struct {
 	Run string // directory of what is there while it runs: root's
 }
 
-// Of gives a machine of an engine.
+// Of returns a machine of an engine.
 func Of(nodes *nodedir.Nodes, ref engine.Ref) Machine {
 	return Machine{Dir: nodes.Dir(ref), Ref: ref, Run: filepath.Join(nodes.Dirs.Run, "vm", ref.Site, strconv.Itoa(ref.ID))}
 }

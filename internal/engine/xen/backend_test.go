@@ -64,7 +64,7 @@ type channel struct {
 	client net.Conn
 }
 
-// print gives the client what the guest prints.
+// print sends the client what the guest prints.
 func (c *channel) print() {
 	b := make([]byte, 4096)
 	for {
@@ -81,7 +81,7 @@ func (c *channel) print() {
 	}
 }
 
-// attend gives the guest what one client after the other types.
+// attend sends the guest what one client after the other types.
 func (c *channel) attend(l net.Listener) {
 	b := make([]byte, 4096)
 	for {

@@ -51,7 +51,8 @@ func deviceOf(i int) string { return "xvd" + string(rune('e'+i)) }
 // firstSet is the set in which QEMU finds the first of them (confine.Opened).
 const firstSet = foreign.SetUnder + 10
 
-// addDisks gives the domain the disks of the node. Who opens one has to be told of nothing else: the kernel of the host opens devices, and QEMU finds files open.
+// addDisks adds the disks of the node to the domain. What opens a disk needs nothing else: the kernel of the
+// host opens devices, and QEMU finds files open.
 func (f *foundation) addDisks(m machine, r *nodedir.Record) error {
 	for i, one := range r.VM.Drives() {
 		d := m.Disk(one)
@@ -115,7 +116,8 @@ func (e *Engine) tellDisks(m machine, r *nodedir.Record) error {
 	return host.WriteFile(host.File{Path: file, Content: text, Mode: 0o644})
 }
 
-// growImages gives images the room that they are to have; raw files have it. QEMU names what is behind a disk by how the guest calls that, and the format (xen-block.c).
+// growImages grows images to their declared size; raw files have it already. QEMU names what is behind a disk
+// by what the guest calls the disk, and by the format (xen-block.c).
 func (f *foundation) growImages(ctx context.Context, m machine, all []site.Drive) error {
 	if len(f.short) == 0 {
 		return nil

@@ -148,7 +148,7 @@ func (o guestOrder) mount(config *boot.Config) error {
 	return unix.Mount("devpts", at("dev/pts"), "devpts", 0, "newinstance,ptmxmode=0666")
 }
 
-// connect gives the guest's cards their names and addresses.
+// connect sets the names and addresses of the guest's cards.
 func connect(nics []boot.NIC) error {
 	links, err := netlink.LinkList()
 	if err != nil {

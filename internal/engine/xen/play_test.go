@@ -214,7 +214,7 @@ func (d dom0) record(one guestDomain) error {
 	return os.Rename(path+".new", path)
 }
 
-// take gives a domain a number and a directory. Nobody else has either.
+// take assigns a number and a directory to a domain. No other domain has either.
 func (d dom0) take(name, config string) (one guestDomain, err error) {
 	lock, err := os.OpenFile(filepath.Join(d.dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

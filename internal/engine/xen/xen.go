@@ -53,7 +53,7 @@ func New(dirs host.Dirs, store *image.Store) *Engine {
 // Name is what site files call this engine.
 const Name = site.Xen
 
-// lacks gives the first of all that guests of Xen need and this host does not have; nil: it has it.
+// lacks returns an error that names the first requirement of Xen guests that this host does not meet, or nil.
 func lacks() error {
 	if err := xl.Lacks(); err != nil {
 		return err

@@ -99,7 +99,7 @@ func (p *port) SetDeadline(at time.Time) error {
 	return p.to.SetWriteDeadline(at)
 }
 
-// Close gives the port back.
+// Close closes the port.
 func (p *port) Close() error {
 	err := p.from.Close()
 	if p.to != p.from {

@@ -154,7 +154,7 @@ func users(path string) (all []string) {
 	return all
 }
 
-// used gives a file at a place that a process uses.
+// used returns a file at or below a path that a process uses, or "".
 func used(pid int, path string) string {
 	of := fmt.Sprintf("/proc/%d/", pid)
 	links := []string{of + "cwd", of + "root"}

@@ -111,7 +111,7 @@ func fits(pattern, alias string) bool {
 	return err == nil && ok
 }
 
-// insert gives a module to the kernel.
+// insert loads a module into the kernel.
 func insert(m *Module) error {
 	f, err := os.Open(path.Join("/", ModuleDir, m.File))
 	if err != nil {

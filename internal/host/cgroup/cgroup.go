@@ -45,7 +45,7 @@ func Named(name string) Group { return Group{mounted, name} }
 // Name returns the name that it has in each hierarchy.
 func (g Group) Name() string { return g.name }
 
-// Beside gives another group of the node's.
+// Beside returns another group of the node.
 func (g Group) Beside(suffix string) Group { return Group{g.at, g.name + suffix} }
 
 // file is a file of the group, of a controller.

@@ -113,8 +113,8 @@ func delegate(root, group string) error {
 	return nil
 }
 
-// settle gives a group of version 1 the processors and memory nodes of the one above it: without, nobody may enter. Those that others make in it
-// have them, too.
+// settle sets the processors and memory nodes of a group of version 1 to those of the one above it: without
+// them, no process may enter. Groups that others make in it have them, too.
 func settle(above, group string) error {
 	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
 		text, err := rawfile.ReadFile(filepath.Join(group, file))

@@ -1,9 +1,10 @@
 // Package doctor examines a machine: which requirements of nodes it meets, and how to meet the
 // others.
 //
-// Look gives Facts. What can be tried is tried and not read from a version: a bridge is made, an overlay is mounted, a rule is loaded, each in
-// namespaces of its own that vanish with the trial. So a fact holds whatever the distribution has patched, and the machine is left as it was.
-// Facts that are Needed and not OK keep every node from running; those that are Wanted cost something that the fact's value tells.
+// Look returns Facts. What can be tried is tried and not read from a version: a bridge is made, an overlay is
+// mounted, a rule is loaded, each in namespaces of its own that vanish with the trial. So a fact holds
+// whatever the distribution has patched, and the machine is left as it was. Facts that are Needed and not OK
+// keep every node from running; those that are Wanted cost something that the fact's value tells.
 //
 // The command `orrery doctor` prints them, and the lab adds what makes its figures doubtful (lab/suspect) in the same form.
 package doctor

@@ -204,7 +204,7 @@ func search(name string, env []string) []string {
 	return all
 }
 
-// takeOn gives the calling thread what the child inherits.
+// takeOn sets on the calling thread what the child inherits.
 func (c Container) takeOn(init *Init) error {
 	root, err := unix.Open(init.file("root"), unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -193,7 +193,7 @@ func (k *keeper) drop(key string, h *held) {
 	}
 }
 
-// give gives a connection to who asks for it.
+// give sends a kept connection to the process that asks for it.
 func (k *keeper) give(c *net.UnixConn, key string) {
 	k.mutex.Lock()
 	h := k.held[key]

@@ -319,7 +319,7 @@ func send(c *net.UnixConn, what any, with ...*os.File) error {
 	})
 }
 
-// lend gives the descriptors of files for as long as something is done with them.
+// lend passes the descriptors of files to do, and keeps them open until it returns.
 func lend(of []*os.File, fds []int, do func(fds []int) error) error {
 	if len(of) == 0 {
 		return do(fds)

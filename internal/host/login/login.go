@@ -96,7 +96,7 @@ func (d Door) Enter(ctx context.Context) (*Client, error) {
 // A NotYet is the error of a machine that may let its user in later: a guest that boots has an SSH server before it has users.
 type NotYet struct{ *problem.Problem }
 
-// Unwrap gives the problem.
+// Unwrap returns the problem.
 func (n *NotYet) Unwrap() error { return n.Problem }
 
 // refused reports whether the machine has answered, is the right one, and does not let us in.

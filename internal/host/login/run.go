@@ -292,7 +292,7 @@ func firstLine(from *bufio.Reader) (string, error) {
 	return string(line), nil
 }
 
-// give gives what comes to who wants it.
+// give passes on what it reads to a writer.
 func (e *ear) give(from io.Reader, to io.Writer, keep bool) error {
 	piece := make([]byte, 32<<10)
 	for {

@@ -9,7 +9,7 @@ import (
 	"orrery/internal/host"
 )
 
-// terminal gives a command a terminal (RFC 4254, 6.2).
+// terminal requests a terminal for a command (RFC 4254, 6.2).
 func (s *session) terminal(user *host.Terminal) error {
 	_, err := s.SendRequest("pty-req", false, ssh.Marshal(struct {
 		Term                         string
@@ -19,7 +19,7 @@ func (s *session) terminal(user *host.Terminal) error {
 	return err
 }
 
-// follow gives the terminal the size of its user's whenever that changes.
+// follow sets the size of the terminal to that of its user's whenever that changes.
 func (s *session) follow(sizes <-chan host.Size, over <-chan struct{}) {
 	for {
 		select {

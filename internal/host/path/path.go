@@ -40,7 +40,7 @@ const (
 	hasty   = 100 * time.Millisecond
 )
 
-// Try gives, for each way, the size of the largest packet that came back, and 0 if none did.
+// Try returns, for each way, the size of the largest packet that came back, or 0 if none did.
 func Try(ctx context.Context, ways []Way) []int {
 	best := make([]int, len(ways))
 	slots := make(chan struct{}, atOnce)

@@ -70,7 +70,7 @@ func NoGroup(address string) error {
 		Try("turn the IOMMU on: in the firmware (VT-d, AMD-Vi), and intel_iommu=on on the kernel's command line")
 }
 
-// Return gives what a holder has back to the drivers it was taken from.
+// Return returns the devices that a holder has to the drivers they were taken from.
 func (b Bus) Return(ctx context.Context, holder string) error {
 	if _, err := os.Lstat(b.Loans); errors.Is(err, fs.ErrNotExist) {
 		return nil

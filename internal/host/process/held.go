@@ -48,7 +48,7 @@ func (h Held) UntilEnded(ctx context.Context, try func(n int) error) error {
 	}
 }
 
-// Take gives a copy of a file that it has open, by its number there (pidfd_getfd(2)).
+// Take returns a copy of a file that the process has open, by its descriptor there (pidfd_getfd(2)).
 func (h Held) Take(fd int) (*os.File, error) {
 	its, err := unix.PidfdGetfd(h.fd, fd, 0)
 	if err != nil {

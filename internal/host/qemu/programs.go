@@ -70,7 +70,7 @@ func found(name, cure string, places ...string) (string, error) {
 	return "", problem.New(problem.Unable, "%s is not installed", name).Try("%s", cure)
 }
 
-// Lacks gives the first of all that virtual machines need and this machine does not have; nil: it has it.
+// Lacks returns an error that names the first requirement of virtual machines that this machine does not meet, or nil.
 func Lacks() error {
 	for _, find := range []func() (string, error){System, Virtiofsd, Guest} {
 		if _, err := find(); err != nil {

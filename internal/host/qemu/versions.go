@@ -41,7 +41,7 @@ func (v Versions) Models(ctx context.Context) []string {
 	return strings.Fields(text)
 }
 
-// told gives one of the things that are known of a program, asking it if that is not known yet.
+// told returns one of the known properties of a program, and asks the program if it is not known yet.
 func (v Versions) told(ctx context.Context, program string, of func(*known) *string, ask func(context.Context, string) (string, error)) (string, error) {
 	is, err := identity(program)
 	if err != nil {
@@ -92,7 +92,8 @@ func models(ctx context.Context, program string) (string, error) {
 	return strings.Join(names, " "), nil
 }
 
-// Lacks gives the first of all that virtual machines need and this machine does not have, or has too old; nil: it has it.
+// Lacks returns an error that names the first requirement of virtual machines that is missing or too old on
+// this machine, or nil.
 func (v Versions) Lacks(ctx context.Context) error {
 	program, err := System()
 	if err != nil {

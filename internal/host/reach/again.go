@@ -56,7 +56,8 @@ func (f Far) Again(e *kept.Ends) *Line {
 	return f.line(e)
 }
 
-// Leave returns the ends of a connection to who keeps it; nil: it cannot be kept. It must be whole, and nobody use it any more.
+// Leave returns the ends of a connection for the process that keeps it, or nil if it cannot be kept. The connection
+// must be whole, and the caller must not use it any more.
 func (l *Line) Leave() *kept.Ends {
 	select {
 	case <-l.ended:

@@ -162,7 +162,7 @@ func shut(files []*os.File) {
 	}
 }
 
-// line gives a connection by its ends.
+// line returns a connection with these ends.
 func (f Far) line(e *kept.Ends) *Line {
 	l := &Line{far: f, ends: e, from: bufio.NewReaderSize(e.From, 64<<10), errs: &host.Tail{}, log: &host.Tail{}, ended: make(chan struct{}), kill: e.Kill}
 	var both sync.WaitGroup

@@ -230,8 +230,8 @@ func (x *extractor) file(h *tar.Header, name string, content io.Reader) error {
 	return x.root.Chtimes(name, h.ModTime, h.ModTime)
 }
 
-// dress gives an open file or directory its owner, mode and attributes, in this order: a change of owner drops the set-user-ID bit
-// and capabilities.
+// dress sets the owner, mode and attributes of an open file or directory, in this order: a change of owner
+// drops the set-user-ID bit and capabilities.
 func (x *extractor) dress(f *os.File, h *tar.Header) error {
 	if !x.owned {
 		return nil

@@ -106,7 +106,7 @@ func eachEntry(ctx context.Context, file string, b *bounds, visit func(h *tar.He
 	return errors.Join(err, closing)
 }
 
-// entries gives io.EOF only if visit did. The content of a file with holes is a *sparse.
+// entries returns io.EOF only if visit did. The content of a file with holes is a *sparse.
 func entries(from io.Reader, b *bounds, visit func(h *tar.Header, content io.Reader) error) error {
 	headers := &recorder{from: from}
 	archive := tar.NewReader(headers)

@@ -205,7 +205,7 @@ func attach(tree, at string, ids *os.File, readOnly bool) error {
 	return nil
 }
 
-// Clone gives a mount of a tree that is nowhere yet, with its owners mapped into ids if there are any.
+// Clone returns a mount of a tree that is not attached anywhere yet, with its owners mapped into ids if there are any.
 func Clone(tree string, ids *os.File, readOnly bool) (*os.File, error) {
 	fd, err := unix.OpenTree(unix.AT_FDCWD, tree, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 	if err != nil {

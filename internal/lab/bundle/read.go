@@ -185,7 +185,8 @@ func (c *Contents) file(name string, most int64) []byte {
 	return text
 }
 
-// each gives the whole lines of a file, as many as are taken at most. What stands after the last newline is being written, or was when its run was killed.
+// each passes the whole lines of a file to take, up to a bound. Text after the last newline is still being
+// written, or its run was killed.
 func (c *Contents) each(name string, most lineBounds, take func(line []byte) error) {
 	text := c.file(name, most.bytes)
 	for n := 1; ; n++ {

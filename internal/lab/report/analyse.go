@@ -48,7 +48,7 @@ func Analyse(c *bundle.Contents) *Report {
 	return r
 }
 
-// analyse gives a test without what needs the whole table.
+// analyse returns the part of a test's analysis that does not need the whole table.
 func analyse(t bundle.Test, h bundle.Head, s samples) *Test {
 	a := &Test{Name: t.Name, Kind: t.Kind, Copies: max(t.Copies, 1), Source: t.Source, Failures: failures(t.Name, h.Settings, s)}
 	for _, f := range t.Figures {

@@ -9,7 +9,7 @@ import (
 	"orrery/internal/lab/bundle"
 )
 
-// written gives a bundle with its report.
+// written returns the directory of a bundle with its report.
 func written(t *testing.T) string {
 	t.Helper()
 	s := simulate(7)

@@ -8,7 +8,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// withMachine gives a run on a host that can have the setting kvm.
+// withMachine returns a run on a host that can have the setting kvm.
 func withMachine(t *testing.T, slow bool) *Report {
 	t.Helper()
 	s := simulate(3)

@@ -44,8 +44,9 @@ func collect(trials []bundle.Trial) samples {
 	return s
 }
 
-// of gives a figure in a setting: a value for each kept round, of its copies together, and the values of single copies. A round in which a copy
-// failed has no value: the others ran on a machine that was less busy.
+// of returns the values of a figure in a setting: a value for each kept round, of its copies together, and
+// the values of single copies. A round in which a copy failed has no value: the others ran on a machine that
+// was less busy.
 func (s samples) of(t bundle.Test, f test.Figure, setting string) (byRound []quantity.Number, single []float64) {
 	copies := make([][]float64, s.kept)
 	for _, trial := range s.trials[place{t.Name, setting}] {

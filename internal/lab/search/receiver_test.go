@@ -17,7 +17,7 @@ type receiver struct {
 
 const perTrial = 100_000 // heaps
 
-// A loss gives which share of heaps is lost at a rate.
+// A loss returns which share of heaps is lost at a rate.
 type loss func(g *rand.Rand, rate float64) float64
 
 func (r *receiver) try(_ context.Context, rate float64) (Outcome, error) {

@@ -93,7 +93,7 @@ func (s *Stand) mostCopies() int {
 	return most
 }
 
-// node gives a node as a place, on the network on which the other end is.
+// node returns a node as a place, on the network on which the other end is.
 func (s *Stand) node(setting string, n *spec.Node, on string, here Here) *place.Place {
 	e, ref := here.Engine(n.Engine), engine.RefOf(n)
 	p := &place.Place{Runner: e.Runner(ref), Name: setting, Node: n.Name, Dir: WorkPath + "/data", Root: "/"}

@@ -192,7 +192,7 @@ func (a *assembly) drop(h *partial) {
 	a.free = append(a.free, h)
 }
 
-// flush gives up what is begun: nothing more comes.
+// flush drops the heaps that are begun: nothing more comes.
 func (a *assembly) flush() {
 	for len(a.begun) > 0 {
 		a.giveUp(a.begun[0])

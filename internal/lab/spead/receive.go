@@ -100,7 +100,7 @@ func newEnd(at netip.AddrPort, o ReceiveOptions) (*end, error) {
 	return e, nil
 }
 
-// Close gives the ports back.
+// Close closes the sockets, which frees their ports.
 func (r *Receiver) Close() {
 	for _, e := range r.ends {
 		_ = unix.Close(e.fd)

@@ -119,7 +119,7 @@ func descriptors(heap int) []Item {
 	}
 }
 
-// Close gives the sockets back.
+// Close closes the sockets.
 func (s *Sender) Close() {
 	for _, one := range s.streams {
 		_ = unix.Close(one.fd)

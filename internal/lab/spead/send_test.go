@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// pairOf gives a receiver and a sender that sends to it, on the loopback interface.
+// pairOf returns a sender and the receiver that it sends to, on the loopback interface.
 func pairOf(t *testing.T, o SendOptions, r ReceiveOptions) (*Sender, *Receiver) {
 	t.Helper()
 	// Several ports in a row: those that the system would give are not. A few tries find some that are free.

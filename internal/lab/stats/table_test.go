@@ -8,7 +8,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// A noise gives what a measured value is multiplied by; what drifts depends on when it is measured, from 0 to 1 over ten rounds.
+// A noise is the factor by which a measured value varies. What drifts depends on when it is measured, from 0 to 1 over ten rounds.
 type noise struct {
 	name   string
 	factor func(g *rand.Rand, when float64) float64

@@ -72,7 +72,7 @@ type view struct {
 	name  string
 	kinds []string // of tests that it matters to; none: all
 	where string   // the figures that it concerns
-	// see gives what was seen, and the cure if that is not as it should be. A cure of "" says that all is well.
+	// see returns what was seen, and the cure if that is not as it should be. The cure is "" if all is well.
 	see func(facts.Facts, Subject) (seen, cure string)
 	// host: it can be said of a host without a test, too, under this title.
 	host string

@@ -26,7 +26,7 @@ var laid = []struct {
 
 const ofNet = "/proc/sys/net"
 
-// Lay gives the host's end of a link on a routed network all that it needs.
+// Lay sets up the host's end of a link on a routed network.
 func Lay(nic spec.NIC) error {
 	for _, s := range laid {
 		err := os.WriteFile(filepath.Join(ofNet, fmt.Sprintf(s.file, nic.HostEnd)), []byte(s.value), 0o644)

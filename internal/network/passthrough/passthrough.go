@@ -40,7 +40,7 @@ func Take(name, node string) error {
 	return netlink.LinkSetAlias(link, alias)
 }
 
-// Reclaim gives an interface that a node took its name and all else back, if it is on the host.
+// Reclaim restores the name and all settings of an interface that a node took, if it is on the host.
 func Reclaim(name, node string) error {
 	if err := reclaim(name, node); err != nil {
 		return problem.New(problem.Failed, "take interface %s back", name).Because(err)

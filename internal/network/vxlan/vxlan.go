@@ -248,7 +248,7 @@ type Seen struct {
 	walls  map[string][]string
 }
 
-// Joined gives a network with what joins it with other hosts now; without, if nothing does.
+// Joined returns a network with what joins it with other hosts now, or without if nothing does.
 func (s *Seen) Joined(n spec.Network) spec.Network {
 	n, _, _ = s.joined(n)
 	return n
@@ -280,7 +280,7 @@ func (s *Seen) joined(n spec.Network) (_ spec.Network, device netlink.Link, whol
 	return n, link, whole
 }
 
-// Of gives a network with what joins it with other hosts, and what has become of that.
+// Of returns a network with what joins it with other hosts, and how that has drifted.
 func (s *Seen) Of(n spec.Network) (spec.Network, []observe.NetworkDrift) {
 	n, link, whole := s.joined(n)
 	if link == nil {

@@ -92,7 +92,7 @@ func Prime(n spec.Network, private string) error {
 	return c.ConfigureDevice(Name(n), wgtypes.Config{PrivateKey: &key})
 }
 
-// Make gives the device of a network its peers and its address, or takes it away if the network is not encrypted.
+// Make sets the peers and the address of a network's device, or removes the device if the network is not encrypted.
 func Make(n spec.Network) error {
 	if n.VXLAN.Key == "" {
 		return Remove(n)
@@ -188,7 +188,7 @@ func same(p wgtypes.Peer, s wgtypes.PeerConfig) bool {
 	return p.PublicKey == s.PublicKey && p.Endpoint != nil && p.Endpoint.IP.Equal(s.Endpoint.IP) && p.Endpoint.Port == s.Endpoint.Port && len(p.AllowedIPs) == 1 && p.AllowedIPs[0].String() == s.AllowedIPs[0].String()
 }
 
-// setAddress gives a device an address, and no other.
+// setAddress sets the only address of a device.
 func setAddress(link netlink.Link, only string) error {
 	has, err := netlink.AddrList(link, netlink.FAMILY_V6)
 	if err != nil {

@@ -73,8 +73,9 @@ func rank(n *observe.Network) int {
 // prepared is the number of the step that sets the kernel, which no plan has.
 const prepared = -1
 
-// Now gives, of such steps for a host, those that are still right and to be done with what there is on it, in their order. A node starts only if it is what it was; of others, which may have changed
-// in a run that was cut short, it gives the names.
+// Now returns those of a host's steps that are still right and can be done with what is on it, in their
+// order. A node starts only if it has not changed. Others are the names of those that may have changed in a
+// run that was cut short.
 func Now(steps []*plan.Step, h *observe.Host) (todo []*plan.Step, others []string) {
 	there := map[int]*observe.Node{}
 	for i := range h.Nodes {

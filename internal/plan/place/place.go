@@ -11,9 +11,10 @@ import (
 	"orrery/internal/site"
 )
 
-// Place gives a copy of the site in which every node has a host: the declared one, else the one it is
-// already on, else the one that has its volumes, else the one with the fewest nodes from which it is to be apart and, of these, with the largest share of processors and memory still free. Where there is a host of which
-// nothing is known, a node that is on none of the others may be there, and is taken to be.
+// Place returns a copy of the site in which every node has a host: the declared one, else the one it is
+// already on, else the one that has its volumes, else the one with the fewest nodes from which it must be
+// apart and, of these, with the largest share of processors and memory still free. If nothing is known of a
+// host, a node that is on none of the others may be there, and is taken to be.
 //
 // Nodes are placed in the order of their ids, those first that are named: whoever makes only these finds all others where they were the next time.
 func Place(s *site.Site, hosts []observe.Host, first ...string) (*site.Site, error) {

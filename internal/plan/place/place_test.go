@@ -179,7 +179,7 @@ func homesOf(s *site.Site) map[string]string {
 	return all
 }
 
-// shuffled gives a site with the same in another order.
+// shuffled returns a site with the same contents in another order.
 func shuffled(t *rapid.T, s *site.Site, hosts []observe.Host) (*site.Site, []observe.Host) {
 	other := *s
 	other.Nodes, other.Hosts, other.Groups = rapid.Permutation(s.Nodes).Draw(t, "nodes"), rapid.Permutation(s.Hosts).Draw(t, "hosts"), rapid.Permutation(s.Groups).Draw(t, "groups")

@@ -148,7 +148,7 @@ func (r *rooms) parted(n *site.Node, h *room) bool {
 	})
 }
 
-// Sharers gives, by node, the volumes of one host that it shares with others of the site.
+// Sharers returns, by node, the volumes of one host that it shares with others of the site.
 func Sharers(s *site.Site) map[string][]string {
 	local := map[string]bool{}
 	for i := range s.Volumes {
@@ -188,8 +188,10 @@ func (h *room) company(spread []string) (all int) {
 	return all
 }
 
-// best gives, of the hosts that take a node, the one with the fewest of those from which it is to be apart; of these, the one of which most is left, of what is scarcest there. Most hosts are no better than
-// another before, and are not asked whether they take it: sites have thousands of nodes and hundreds of hosts.
+// best returns, of the hosts that take a node, the one with the fewest of those nodes from which it must be
+// apart. Of several such hosts it returns the one with the most left of what is scarcest there. Most hosts
+// are no better than the best so far, and are not asked whether they take the node: sites have thousands of
+// nodes and hundreds of hosts.
 func (r *rooms) best(n *site.Node) (string, bool) {
 	var best *room
 	fewest, most := 0, 0.0

@@ -125,7 +125,7 @@ func tied(n *site.Node, fixed bool) (why, cure string) {
 
 const mostChoices = 5000
 
-// choices gives each way of taking k of n things, in order; nil: there are too many.
+// choices returns each way of taking k of n things, in order, or nil if there are too many.
 func choices(n, k int) (all [][]int) {
 	var take func(from int, have []int) bool
 	take = func(from int, have []int) bool {

@@ -96,7 +96,7 @@ func withStaged(hosts []observe.Host, chosen map[string]bool, number int) map[st
 	return all
 }
 
-// Former gives, for nodes, the release that was live before the one that is.
+// Former returns, for nodes, the release that was live before the one that is.
 func Former(r observe.Releases, nodes []string) (map[string]int, error) {
 	to := map[string]int{}
 	for _, name := range nodes {

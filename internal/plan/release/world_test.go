@@ -258,7 +258,7 @@ func (w *world) record(r observe.Releases) {
 	}
 }
 
-// live gives, by node, the releases of those instances that are live in whatever way.
+// live returns, by node, the releases of those instances that are live in whatever way.
 func (w *world) live() map[string][]int {
 	all := map[string][]int{}
 	for _, n := range w.observe()[0].Nodes {

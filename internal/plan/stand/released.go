@@ -8,8 +8,8 @@ import (
 	"orrery/internal/site"
 )
 
-// Released gives a copy of the site in which every node is of the release that is live on its host: the sites of the releases
-// say how it is made. A node of which none is known to be live is as the site says.
+// Released returns a copy of the site in which every node is of the release that is live on its host. The
+// sites of the releases say how it is made. A node without a known live release is as the site says.
 func Released(s *site.Site, hosts []observe.Host, releases map[int]*site.Site) (*site.Site, error) {
 	whole := *s
 	whole.Nodes = slices.Clone(s.Nodes)

@@ -51,7 +51,7 @@ func picture(s *site.Site) Picture {
 	return p
 }
 
-// all gives every way in which a node can be.
+// all holds every way in which a node can be.
 var all = []Look{
 	{Health: Good, Word: "healthy"}, {Health: Doubtful, Word: "drifted", Detail: "file /etc/x is gone"}, {Health: Bad, Word: "unhealthy", Detail: "no answer"},
 	{Health: Off, Word: "stopped"}, {Health: Absent, Word: "absent"}, {Health: Good, Word: "running", Beside: []string{"release 701 in quarantine, running"}},

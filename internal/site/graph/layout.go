@@ -159,7 +159,8 @@ type group struct {
 	nodes []*site.Node
 }
 
-// byHost gives hosts in the order in which they are declared, each with its nodes; those that are not placed come last.
+// byHost returns hosts in the order in which they are declared, each with its nodes. Those that are not
+// placed come last.
 func (p *Picture) byHost() []group {
 	var all []group
 	rest := group{title: "not placed yet"}

@@ -14,7 +14,7 @@ import (
 	"orrery/internal/site/selector"
 )
 
-// Secrets gives the value of a secret by name.
+// Secrets returns the value of a secret by name.
 type Secrets func(name string) (string, error)
 
 // Named stands for the values of secrets where only their names may be known: in digests and plans.

@@ -106,7 +106,8 @@ func (e *Edit) prove(was *site.Site, hosts []site.Host) error {
 	return nil
 }
 
-// hostless gives a site without its hosts. A node that does not say where it is, is on the only host if there is one: that is no difference to another site.
+// hostless returns a site without its hosts. A node that does not say where it is, is on the only host if
+// there is one: that is no difference to another site.
 func hostless(s, other *site.Site) site.Site {
 	is := *s
 	is.Hosts, is.Nodes = nil, slices.Clone(s.Nodes)
@@ -212,7 +213,7 @@ func sections(text []byte) (lines [][]byte, all map[string][2]int) {
 	return lines, all
 }
 
-// inserted gives a file with a block behind the tables of its hosts, or at its end.
+// inserted returns a file with a block behind the tables of its hosts, or at its end.
 func inserted(text []byte, block string) []byte {
 	lines, all := sections(text)
 	at := 0
@@ -237,7 +238,7 @@ func inserted(text []byte, block string) []byte {
 	return slices.Concat(before, []byte(block), after)
 }
 
-// without gives a file without what it says of a host, and that.
+// without returns a file without what it says of a host, and what it says.
 func without(text []byte, name string) ([]byte, string) {
 	lines, all := sections(text)
 	var rest [][]byte

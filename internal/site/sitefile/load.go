@@ -130,7 +130,8 @@ func (l *loader) load(content []byte) {
 	}
 }
 
-// formerKeys gives tables the keys that they have now: site files say "cable", too, where it is "vethpair".
+// formerKeys renames former keys of tables to their present names: site files may say "cable" where it is
+// "vethpair" now.
 func (l *loader) formerKeys(root *strict.Node) {
 	was := root.Keys["cable"]
 	if was == nil {

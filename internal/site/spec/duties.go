@@ -92,7 +92,7 @@ func (m *Maker) SecretText(n *site.Node, role, path string, secrets render.Secre
 	return nil, fmt.Errorf("role %s of node %s has no file %s", role, n.Name, path)
 }
 
-// onNodes gives a role without what is done of it in layers only. What is there of its files is told by their names.
+// onNodes returns a role without what is done of it in layers only. Its files there have names and no content.
 func (m *Maker) onNodes(r *site.Role) *site.Role {
 	if less, ok := m.lesser[r.Name]; ok {
 		return less

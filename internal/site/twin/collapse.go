@@ -56,7 +56,7 @@ func shareSecrets(s *site.Site) {
 	}
 }
 
-// take gives the one node what another has and it has not.
+// take adds to the one node what another has and it lacks.
 func take(one, n *site.Node) {
 	one.Aliases = append(one.Aliases, n.Name)
 	one.Roles = union(one.Roles, n.Roles)

@@ -99,7 +99,7 @@ func replaced(roles []site.Role, by map[string]string) []site.Role {
 	return roles
 }
 
-// under gives a role with the name of one for which it stands.
+// under returns a role under the name of the role for which it stands.
 func under(name string, r *site.Role, simulator string) site.Role {
 	role := *r
 	role.Name, role.SimulatedBy = name, simulator

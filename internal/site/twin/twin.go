@@ -13,7 +13,8 @@ import (
 	"orrery/internal/site"
 )
 
-// Of gives a twin of a site: on its hosts, or on this one if that is the only one, on networks of its own, with its own volumes, and with simulators where some are named.
+// Of returns a twin of a site: on its hosts, or on this one if that is the only one, on networks of its own,
+// with its own volumes, and with simulators where some are named.
 // Releases can be made of it as of the original.
 func Of(s *site.Site, o Options) (*site.Site, error) {
 	if err := o.check(s); err != nil {
@@ -99,8 +100,8 @@ const (
 	minMemory = 32 << 20
 )
 
-// scaled gives a node its share of what it has in the original. What is not limited stays so; the processors to which the
-// original is pinned are left to it.
+// scaled returns a node's share of the limits that it has in the original. What is not limited stays so. The
+// processors to which the original is pinned are left to it.
 func scaled(l site.Limits, o Options, leastMemory int64) site.Limits {
 	l.Pin = ""
 	if l.Cpus > 0 && o.Cpus > 0 && o.Cpus != 1 {

@@ -79,7 +79,7 @@ func Values() map[string][]byte {
 	return all
 }
 
-// Set returns a file or directory the attributes that its file system takes, and returns those.
+// Set sets those attributes of a file or directory that its file system takes, and returns them.
 func Set(t *testing.T, path string) (set []Attribute) {
 	t.Helper()
 	dir := above(t, path)

@@ -29,7 +29,7 @@ import (
 type Host struct {
 	*fake.Host
 	Worker *local.Worker
-	// Releases gives, by number, the site as a release makes it.
+	// Releases are the sites as the releases make them, by number.
 	Releases map[int]*site.Site
 	// Healthy, if set, says whether a node is, before its health checks are tried.
 	Healthy func(n *spec.Node) error
@@ -147,7 +147,7 @@ func serve(c net.Conn) {
 	}
 }
 
-// patiently gives steps and checks the time that site files give them and sites that are made by hand do not.
+// patiently sets the times of steps and checks, which site files set and sites made by hand do not.
 func patiently(d *spec.Duties) {
 	if d == nil {
 		return

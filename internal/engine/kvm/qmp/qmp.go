@@ -85,7 +85,7 @@ func greet(ctx context.Context, conn *net.UnixConn) (*Client, error) {
 // Close ends the connection.
 func (c *Client) Close() error { return c.conn.Close() }
 
-// Do gives a command with its arguments, if any, and takes its answer into what into points to, if anything.
+// Do sends a command with its arguments, if any, and stores its answer in what into points to, if anything.
 func (c *Client) Do(ctx context.Context, command string, arguments, into any) error {
 	return c.do(ctx, command, arguments, into, nil)
 }

@@ -228,7 +228,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// theirs gives the place with spead2's programs, or skips.
+// theirs lets the trial find spead2's programs, or skips the test.
 func theirs(t *testing.T, tr *test.Trial) {
 	t.Helper()
 	dir := os.Getenv("ORRERY_SPEAD2")

@@ -5,8 +5,8 @@ import "orrery/internal/lab/spead"
 // Died says where the packets of a lossy trial died.
 type Died struct {
 	Lost uint64 `json:"lost"` // packets sent that are in no whole heap
-	// Where gives the packets of each place on the way. What the kernel dropped is divided among the places by their counters: a kernel that
-	// handles many packets as one (GSO, GRO) also counts them as one.
+	// Where is how many packets died at each place on the way. What the kernel dropped is divided among the
+	// places by their counters: a kernel that handles many packets as one (GSO, GRO) also counts them as one.
 	Where    map[string]uint64 `json:"where"`
 	Counters Counters          `json:"counters,omitempty"` // those that grew, as they were
 }

@@ -63,7 +63,7 @@ func New(decode func(options any) error) (test.Test, error) {
 // the device are as they will be.
 const warmUp = 0.2
 
-// complete gives the options of a program their defaults, unless they were given.
+// complete sets the options of a program that were not given to their defaults.
 func (o *options) complete() {
 	switch o.Program {
 	case byFio:

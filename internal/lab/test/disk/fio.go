@@ -173,7 +173,7 @@ func (f *fio) samples(j job, done *ran) ([]test.Sample, error) {
 	return all, nil
 }
 
-// worse gives the error that tells more: how fio ended, or what is wrong with what it printed.
+// worse returns the error that tells more: how fio ended, or what is wrong with what it printed.
 func worse(ended, unread error) error {
 	if ended != nil {
 		return shortened(ended, "fio:")

@@ -10,8 +10,8 @@ import (
 	"orrery/internal/lab/test"
 )
 
-// through gives a label if the bytes that a part moved are not in the counters of the interface that it should have gone by. Headers and
-// other traffic only add to them.
+// through returns a label if the bytes that a part moved are not in the counters of the interface that it
+// should have gone by. Headers and other traffic only add to them.
 func through(p *place.Place, part part, f *flow, before, after map[string]place.Traffic) []test.Label {
 	delta := func(name string) float64 {
 		if part.direction == reverse {

@@ -116,7 +116,7 @@ func (n *net) arguments(t *test.Trial, p part, datagram int) []string {
 	return args
 }
 
-// reached gives a label if the sender did not send what it was to.
+// reached returns a label if the sender sent less than it should.
 func (n *net) reached(p part, f *flow) []test.Label {
 	if p.protocol != udp || p.packets || n.Rate == 0 || f.Sent >= 0.99*float64(n.Rate) {
 		return nil
@@ -127,8 +127,9 @@ func (n *net) reached(p part, f *flow) []test.Label {
 	}}
 }
 
-// granted gives a label if the kernel gave sockets a smaller window than they asked for. It doubles what is asked for, for its own bookkeeping (socket(7)), and iperf3 itself
-// refuses to go on with less than was asked for.
+// granted returns a label if the kernel granted sockets a smaller window than they asked for. The kernel
+// doubles the size asked for, for its own bookkeeping (socket(7)), and iperf3 itself refuses to go on with a
+// smaller one.
 func (n *net) granted(p part, f *flow) []test.Label {
 	least := int64(min(f.SendBuffer, f.ReceiveBuffer))
 	if n.Window == 0 || p.packets || least == 0 || least >= 2*int64(n.Window) {
@@ -157,7 +158,7 @@ func (n *net) trips(ctx context.Context, t *test.Trial) (*trips, error) {
 	return seen, nil
 }
 
-// worse gives the error that tells more: how a client ended, or what is wrong with what it printed.
+// worse returns the error that tells more: how a client ended, or what is wrong with what it printed.
 func worse(ended, unread error) error {
 	if tells := said(""); ended == nil || errors.As(unread, &tells) {
 		return unread

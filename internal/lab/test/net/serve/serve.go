@@ -78,7 +78,7 @@ func (s *Server) ended(protocol Protocol, port int) error {
 		At(s.place.Name).Because(s.why()).Try("run it there by hand")
 }
 
-// why gives what the server printed, or how it ended, as an error.
+// why returns what the server printed, or how it ended, as an error.
 func (s *Server) why() error {
 	if text := strings.TrimSpace(s.out.String()); text != "" {
 		return errors.New(text)
