@@ -34,6 +34,7 @@ const (
 
 // TestFarReleases: which releases are live is on the hosts, with what they were staged from: another control point finds it there, and a host that joins the site gets it, too.
 func TestFarReleases(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir()) // others on this machine leave something where all do
 	d, other := newDesk(t), newMachine(t)
 	d.write("site.toml", strings.Replace(fromElsewhere, "10.8.1.1", "local", 1))
 	d.up()
