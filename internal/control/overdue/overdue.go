@@ -132,7 +132,7 @@ func ResumeTrial(ctx context.Context, c *control.Session, s *site.Site) error {
 	}
 	left := r.Trial.Left(now)
 	if left <= 0 {
-		r.Trial.Failed = "its time was over while nobody watched over it"
+		r.Trial.Failed = unattended.Missed
 	}
 	r.Trial.Begin(now, left)
 	if err := f.Records().Write(r); err != nil {

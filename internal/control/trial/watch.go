@@ -29,8 +29,10 @@ type Watch struct {
 	since time.Time // of which trial, by its end
 }
 
+// Failures is how often in a row a health check fails before the release goes back, or is not to be confirmed.
+const Failures = 3
+
 const (
-	failures   = 3 // times in a row that a health check fails before the release goes back
 	heartbeat  = time.Second
 	switchBeat = 100 * time.Millisecond
 	longPause  = 30 * time.Second // between two tries of what fails
@@ -100,7 +102,7 @@ func (w *Watch) round(ctx context.Context, trial *observe.Trial) error {
 	}
 	over := trial.Left(w.Now()) <= 0
 	switch {
-	case w.bad >= failures:
+	case w.bad >= Failures:
 		return w.ended(w.GoBack(ctx, sick))
 	case over && trial.ByHand:
 		return w.ended(w.GoBack(ctx, "nobody confirmed it"))

@@ -98,7 +98,7 @@ func TestShortTrial(t *testing.T) {
 	s = onTrial(time.Nanosecond)
 	s.sick = func() (string, error) { return "node web is running, unhealthy", nil }
 	s.want(t, observe.Reverted, "node web is running, unhealthy")
-	if s.rounds != failures {
+	if s.rounds != Failures {
 		t.Errorf("it went back after %d rounds", s.rounds)
 	}
 }

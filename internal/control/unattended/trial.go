@@ -104,8 +104,8 @@ func rollbackPlans(ctx context.Context, c *hosts.Call, f *apply.Fleet, t *observ
 	})
 }
 
-// failures is how often in a row a check fails before that is taken down.
-const failures = 3
+// Missed is why a trial goes back that nothing has watched until its time was over.
+const Missed = "its time was over while nobody watched over it"
 
 type trial struct{}
 
@@ -134,7 +134,7 @@ func (trial) Run(ctx context.Context, h *Host, part string) error {
 	defer lock.Release()
 	o := &ordeal{Host: h}
 	if part == Late {
-		o.missed = "its time was over while nobody watched over it"
+		o.missed = Missed
 	}
 	w := &watching.Watch{
 		Look:    func() (observe.Releases, error) { return h.host.Releases.Read(ctx) },
@@ -190,7 +190,7 @@ func (o *ordeal) look(ctx context.Context, _ []string) (string, error) {
 	case sick == "":
 		o.bad = 0
 	default:
-		if o.bad++; o.bad >= failures && o.plan.Dir == "" {
+		if o.bad++; o.bad >= watching.Failures && o.plan.Dir == "" {
 			o.fail(ctx, sick)
 		}
 	}
