@@ -55,11 +55,12 @@ func (r *Restore) opens() bool {
 // Secrets decrypts the secrets of the backup; nil: there is nothing to do so with.
 func (r *Restore) Secrets() (vault.Secrets, error) { return r.open() }
 
-// LaySite lays down the site directory, which appears as a whole, unless something is there.
-func (r *Restore) LaySite(ctx context.Context) (fresh bool, err error) {
+// LaySite lays down the site directory beside its place, unless something is there, and returns where it can be read.
+// It is in its place, as a whole, after PlaceSite only: whoever finds it may bring the site up.
+func (r *Restore) LaySite(ctx context.Context) (at string, err error) {
 	t, has := r.Manifest.Tree("site")
 	if !has || tree.Exists(r.SiteDir) && !empty(r.SiteDir) {
-		return false, nil
+		return r.SiteDir, nil
 	}
 	aside := beside(r.SiteDir)
 	n, err := needOf(map[uint64]*need{}, aside)
@@ -70,19 +71,22 @@ func (r *Restore) LaySite(ctx context.Context) (fresh bool, err error) {
 		err = n.met()
 	}
 	if err != nil {
-		return false, err
+		return "", err
 	}
 	if err := tree.RemoveAll(aside); err != nil {
-		return false, err
+		return "", err
 	}
 	if err := os.MkdirAll(filepath.Dir(aside), 0o755); err != nil {
-		return false, err
+		return "", err
 	}
 	if err := Lay(ctx, r.From, t, aside); err != nil {
-		return false, errors.Join(err, tree.RemoveAll(aside))
+		return "", errors.Join(err, tree.RemoveAll(aside))
 	}
-	return true, r.move(move{From: aside, To: r.SiteDir})
+	return aside, nil
 }
+
+// PlaceSite moves the site directory to its place that LaySite has laid down.
+func (r *Restore) PlaceSite() error { return r.move(move{From: beside(r.SiteDir), To: r.SiteDir}) }
 
 // Lay lays down a tree in a new directory.
 func Lay(ctx context.Context, from vault.Vault, t *vault.Tree, dir string) error {

@@ -95,7 +95,7 @@ func (r *Restore) away(path string) error {
 		return os.Remove(path)
 	}
 	if !r.Replace && filepath.Dir(path) != r.Dirs.Releases(r.Key) {
-		return problem.New(problem.Surprise, "there is something already").At(path)
+		return problem.New(problem.Surprise, "there is something already").At(path).Try("move it away, and run the same command again")
 	}
 	return tree.RemoveAll(path)
 }

@@ -99,6 +99,46 @@ func (d *desk) read(name string) []byte {
 	return text
 }
 
+// An onlooker is a Watcher that looks at something each time that bytes have been counted to the end.
+type onlooker struct {
+	control.Watcher
+	look func()
+}
+
+func (o onlooker) Bytes(what string) control.ByteWatcher {
+	return lastLook{o.Watcher.Bytes(what), o.look}
+}
+
+type lastLook struct {
+	control.ByteWatcher
+	look func()
+}
+
+func (l lastLook) Close() {
+	l.look()
+	l.ByteWatcher.Close()
+}
+
+// TestRestoreUndeclared: until hosts have their parts of a restore there is no site directory. If the restore is killed before
+// that, nobody can bring the site up from it, and make nodes without what they had written.
+func TestRestoreUndeclared(t *testing.T) {
+	_, where := keptDesk(t)
+	d := elsewhere(t)
+	looked := 0
+	d.Session.Watcher = onlooker{d.Session.Watcher, func() {
+		looked++
+		if _, err := os.Stat(filepath.Join(d.dir, "site.toml")); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("the site can be brought up: %v", err)
+		}
+	}}
+	_, err := backups.Restore(t.Context(), d.Session, where, control.RestoreOptions{Dir: d.dir})
+	d.must(err)
+	d.wantThen()
+	if left, err := filepath.Glob(filepath.Join(filepath.Dir(d.dir), ".*-restore")); looked < 2 || len(left) > 0 || err != nil {
+		t.Errorf("looked %d times, left are %v, %v", looked, left, err)
+	}
+}
+
 // TestRestoreInPlace: a site that is there is replaced only if that is said and agreed to; a twin of the backup can be made beside it.
 func TestRestoreInPlace(t *testing.T) {
 	d, where := keptDesk(t)

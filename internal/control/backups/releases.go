@@ -57,7 +57,7 @@ func (r *restoring) editions(ctx context.Context, do func(number int, dir string
 
 // vouched refuses a backup with releases that are not the ones in releases.lock of the site directory. If that directory is fresh, it came with the backup, and so did these releases:
 // whoever trusts the one trusts the other. Of a site whose only host is this machine, nobody but its root could write to what it keeps. The releases of a twin that is restored may be those of its site.
-func (r *restoring) vouched(ctx context.Context, fresh bool) error {
+func (r *restoring) vouched(ctx context.Context) error {
 	if len(hosts.Elsewhere(r.site)) == 0 {
 		return nil
 	}
@@ -70,7 +70,7 @@ func (r *restoring) vouched(ctx context.Context, fresh bool) error {
 		if err != nil {
 			return err
 		}
-		if known := lock.Digest(r.twin, number); known != digest && lock.Digest("", number) != digest && (known != "" || !fresh) {
+		if known := lock.Digest(r.twin, number); known != digest && lock.Digest("", number) != digest && (known != "" || r.laid == "") {
 			return problem.New(problem.Refused, "release %d in the backup is not the one in releases.lock; nothing was done", number).At(lock.Path()).
 				Try("restore with --dir into a directory that does not exist yet; or, if you trust the backup, write its digest there: %d = %q", number, digest)
 		}

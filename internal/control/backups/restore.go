@@ -21,6 +21,7 @@ import (
 	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/site/sitefile"
 	"orrery/internal/site/twin"
 	"orrery/internal/tree"
 	"orrery/internal/treesync"
@@ -59,6 +60,9 @@ func Restore(ctx context.Context, c *control.Session, text string, o control.Res
 type restoring struct {
 	*control.Session // in the site directory that was restored
 	o                control.RestoreOptions
+	files            *backup.Restore
+	dir              string // where the site directory comes to
+	laid             string // where it is until all hosts have their parts; "": in its place
 	from             vault.Vault
 	id, title        string
 	manifest         *vault.Manifest
@@ -101,27 +105,25 @@ func (r *restoring) run(ctx context.Context) (done *control.Restored, err error)
 	if err != nil {
 		return nil, err
 	}
-	files := &backup.Restore{From: r.from, Manifest: r.manifest, With: with, Dirs: r.Session.Dirs, Key: r.key()}
-	if r.secrets, err = files.Secrets(); err != nil {
+	r.files = &backup.Restore{From: r.from, Manifest: r.manifest, With: with, Dirs: r.Session.Dirs, Key: r.key()}
+	if r.secrets, err = r.files.Secrets(); err != nil {
 		return nil, err
 	}
-	fresh, err := r.declare(ctx, files)
-	if err != nil {
-		return nil, err
-	}
-	touched := false
 	defer func() {
-		if err != nil && fresh && !touched {
-			err = errors.Join(err, tree.RemoveAll(r.Session.SiteDir))
+		if r.laid != "" {
+			err = errors.Join(err, tree.RemoveAll(r.laid))
 		}
 	}()
+	if err := r.declare(ctx); err != nil {
+		return nil, err
+	}
 	if err := r.Session.AllowedOn(r.site); err != nil {
 		return nil, err
 	}
 	if err := r.Session.MayChange(r.site); err != nil {
 		return nil, err
 	}
-	if err := r.vouched(ctx, fresh); err != nil {
+	if err := r.vouched(ctx); err != nil {
 		return nil, err
 	}
 	seen, err := r.look(ctx)
@@ -132,7 +134,7 @@ func (r *restoring) run(ctx context.Context) (done *control.Restored, err error)
 	if err != nil {
 		return nil, err
 	}
-	if touched = going; !going {
+	if !going {
 		if err := r.agree(ctx, seen); err != nil {
 			return nil, err
 		}
@@ -144,12 +146,32 @@ func (r *restoring) run(ctx context.Context) (done *control.Restored, err error)
 			return nil, errors.Join(err, undo())
 		}
 	}
-	touched = true
+	if err := r.settle(); err != nil {
+		return nil, err
+	}
 	return r.bring(ctx)
 }
 
+// settle moves the site directory to its place. Before that all hosts have laid down their parts, so that whoever brings the site up
+// from it after a kill goes on with the restore, and makes no node without what it had written.
+func (r *restoring) settle() error {
+	if r.laid == "" {
+		return nil
+	}
+	if err := r.files.PlaceSite(); err != nil {
+		return err
+	}
+	r.laid, r.Session.SiteDir = "", r.dir
+	s, err := sitefile.Load(r.dir)
+	if err == nil && r.twin != "" {
+		s, err = twin.Of(s, r.record.Options)
+	}
+	r.site = s
+	return err
+}
+
 // declare lays down the site directory, unless there is one, and loads the site. A directory that is there says which hosts there are now.
-func (r *restoring) declare(ctx context.Context, files *backup.Restore) (fresh bool, err error) {
+func (r *restoring) declare(ctx context.Context) error {
 	dir := r.o.Dir
 	switch {
 	case dir != "":
@@ -158,20 +180,23 @@ func (r *restoring) declare(ctx context.Context, files *backup.Restore) (fresh b
 	default:
 		dir = r.manifest.Site
 	}
-	if dir, err = filepath.Abs(dir); err != nil {
-		return false, err
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return err
 	}
-	files.SiteDir, r.Session.SiteDir, r.Session.Twin = dir, dir, ""
-	if fresh, err = files.LaySite(ctx); err != nil {
-		return false, err
+	r.files.SiteDir, r.dir, r.Session.Twin = dir, dir, ""
+	at, err := r.files.LaySite(ctx)
+	if err != nil {
+		return err
 	}
-	if !fresh {
-		if r.other = files.CheckSiteDir(ctx); r.other != nil && !problem.Is(r.other, problem.Usage) {
-			return false, r.other
-		}
+	r.Session.SiteDir = at
+	if at != dir {
+		r.laid = at
+	} else if r.other = r.files.CheckSiteDir(ctx); r.other != nil && !problem.Is(r.other, problem.Usage) {
+		return r.other
 	}
-	if r.site, err = r.Session.Load(); err != nil && r.other != nil {
-		return false, r.other // it is of no site
+	if r.site, err = sitefile.Load(at); err != nil && r.other != nil {
+		return r.other // it is of no site
 	}
 	if err == nil && r.site.Name != r.manifest.Site {
 		err = problem.New(problem.Refused, "this is a backup of site %s, and the directory is of site %s; nothing was done", r.manifest.Site, r.site.Name).At(dir).Try("name another with --dir")
@@ -179,7 +204,7 @@ func (r *restoring) declare(ctx context.Context, files *backup.Restore) (fresh b
 	if err == nil && r.twin != "" {
 		err = r.asTwin(ctx)
 	}
-	return fresh, err
+	return err
 }
 
 // look asks the hosts that are not left out for what is there.
