@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -72,10 +73,11 @@ func (p place) hierarchy(controller string) string {
 	return string(p)
 }
 
-// Processes returns the ids of all processes in the group and in those inside it.
+// Processes returns the ids of all processes in the group and in those inside it. This one is not among them: with version 1, the
+// thread that has started something in there is still there until it has ended.
 func (g Group) Processes() []int {
 	all, _ := g.processes(context.Background()) // a control group may go at any moment
-	return all
+	return slices.DeleteFunc(all, func(pid int) bool { return pid == os.Getpid() })
 }
 
 func (g Group) processes(ctx context.Context) (all []int, err error) {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"orrery/internal/host/cgroup"
 	"orrery/test/need"
@@ -113,14 +112,8 @@ func TestBeside(t *testing.T) {
 			t.Errorf("alone %v: %s, and ours is %s (%v)", alone, out, own, err)
 		}
 	}
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
-		left := group.Processes() // with version 1, a thread of ours is in it until it has ended
-		if len(left) == 0 {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("left in it: %v", left)
-		}
+	if left := group.Processes(); len(left) > 0 {
+		t.Errorf("left in it: %v", left)
 	}
 	if _, err := Output(t.Context(), Beside{Bare: b, Group: group}, "no-such-program"); err == nil {
 		t.Error("a program that is not there ran")
