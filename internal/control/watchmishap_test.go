@@ -98,18 +98,12 @@ func TestMishapAwait(t *testing.T) {
 	d.stage(700)
 	_, err := releases.Switch(t.Context(), d.Session, d.site(), nil, releases.SwitchOptions{Release: 700, Within: hour})
 	d.must(err)
-	for nth := 1; ; nth++ {
-		ctx, stop := context.WithTimeout(t.Context(), time.Second/2)
+	for nth := 1; nth <= 4; nth++ { // it asks more than once, and again after a while
+		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 		m.order("sv2 Releases.Read", nth)
 		end, err := releases.AwaitTrial(ctx, d.Session, d.site())
 		stop()
-		if !m.happened() {
-			if nth < 3 {
-				t.Errorf("a host was asked %d times", nth-1)
-			}
-			break
-		}
-		if end != nil || err == nil || !strings.Contains(err.Error(), string(errMishap)) {
+		if !m.happened() || end != nil || err == nil || !strings.Contains(err.Error(), string(errMishap)) {
 			t.Errorf("the %d. time it is asked: %+v, %v", nth, end, err)
 		}
 	}

@@ -15,11 +15,14 @@ import (
 	"orrery/internal/site"
 )
 
-// AwaitTrial waits for the end of a trial, and gives how it ended. That it has failed on one of several hosts, each of which watches
+// AwaitTrial waits for the end of a trial, and returns how it ended. That it has failed on one of several hosts, each of which watches
 // over it by itself, lets all go back at once.
 func AwaitTrial(ctx context.Context, c *control.Session, s *site.Site) (*observe.TrialEnd, error) {
 	for {
 		t, err := newChange(ctx, c, s)
+		if ctx.Err() != nil {
+			return nil, noLonger()
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -27,6 +30,9 @@ func AwaitTrial(ctx context.Context, c *control.Session, s *site.Site) (*observe
 			return hosts.Verdict(s, r)
 		}
 		failing, err := hosts.Failing(ctx, t.hosts)
+		if ctx.Err() != nil {
+			return nil, noLonger()
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -34,9 +40,14 @@ func AwaitTrial(ctx context.Context, c *control.Session, s *site.Site) (*observe
 			return nil, goBack(ctx, c, s, t, failing[hosts.FirstOf(failing)])
 		}
 		if host.Pause(ctx, awaitInterval) != nil {
-			return nil, problem.New(problem.Interrupted, "no longer waiting; the trial continues").Try("orrery status shows it; orrery confirm or orrery rollback ends it")
+			return nil, noLonger()
 		}
 	}
+}
+
+// noLonger says that somebody has ended waiting for the end of a trial.
+func noLonger() error {
+	return problem.New(problem.Interrupted, "no longer waiting; the trial continues").Try("orrery status shows it; orrery confirm or orrery rollback ends it")
 }
 
 // awaitInterval is how often the hosts are asked whether a trial is over.
