@@ -152,13 +152,13 @@ def before(r):
     what = {}
     for line in r.lines:
         if line.get("peer") == "before":
-            like = {key: line[key] for key in ("n", "role", "layer", "before", "order") if key in line}
+            like = {key: line.get(key) for key in ("n", "role", "layer", "before", "order")}  # what it lacks, others lack as well
             for value in line:
-                if value.endswith("seconds"):
+                if value.endswith("seconds") and line[value]:  # a warm layer is built in no time
                     what[line["part"], value, *like.items()] = like
     rows = []
     for (part, value, *_), like in what.items():
         now, then = r.series(part, "orrery", value, **like), r.series(part, "before", value, **like)
-        title = " ".join([part, *(str(word) for word in like.values())]) + ("" if value == "seconds" else f" ({value.removesuffix('_seconds')})")
+        title = " ".join([part, *(str(word) for word in like.values() if word is not None)]) + ("" if value == "seconds" else f" ({value.removesuffix('_seconds')})")
         rows.append([title, *(spread(series, "{:.0f} ms", 1000) for series in (now, then)), ratio(now, then)])
     return rows and table(["what", "now", "before", "now / before"], rows)
