@@ -99,6 +99,9 @@ func (h *Host) load(ctx context.Context) error {
 // read reads the plan, which the control host may replace at any time.
 func (h *Host) read(trigger string) error {
 	p, err := apply.ReadUnattended(h.Dirs, h.Key, trigger)
+	if err == nil && p.Dir != "" && p.Intent == nil {
+		err = errors.New("it does not say what is switched")
+	}
 	if err != nil {
 		return problem.New(problem.Failed, "the plan of this host for site %s (%s) cannot be read", h.Key, trigger).At(apply.UnattendedPath(h.Dirs, h.Key, trigger)).Because(err).
 			Try("orrery up, from a machine with the site directory")

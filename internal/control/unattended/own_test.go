@@ -56,3 +56,14 @@ func TestKeyed(t *testing.T) {
 		}
 	}
 }
+
+// TestDamagedPlan: a plan that lacks what it was written with is refused.
+func TestDamagedPlan(t *testing.T) {
+	_, h := newMachine(t)
+	p := apply.UnattendedPlan{Trigger: apply.OnTrial, Host: "sv1", Watch: true, Dir: t.TempDir()}
+	must(t, p.Write(h.Dirs, h.Key))
+	err := h.Run(t.Context(), apply.OnTrial, "")
+	if !problem.Is(err, problem.Failed) || !strings.Contains(err.Error(), "does not say what is switched") {
+		t.Errorf("%v", err)
+	}
+}
