@@ -45,7 +45,7 @@ func SaveBootPlans(ctx context.Context, c *hosts.Call, f *apply.Fleet, look func
 	})
 }
 
-type boot struct{ planned }
+type boot struct{}
 
 func (boot) Name() string { return apply.AtBoot }
 

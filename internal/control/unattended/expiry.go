@@ -11,7 +11,7 @@ import (
 )
 
 // The end of a twin is planned with its record: see TwinHost.Save.
-type expiry struct{ planned }
+type expiry struct{ dated }
 
 func (expiry) Name() string { return apply.AtExpiry }
 

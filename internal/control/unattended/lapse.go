@@ -62,9 +62,9 @@ func Lapses(ctx context.Context, m here.Machine, dirs host.Dirs, just time.Durat
 
 // lapsed reports whether nothing watches for a plan, or may not wait for its time.
 func lapsed(ctx context.Context, h *Host, trigger string) (l Lapse, so bool, err error) {
-	t := find(trigger)
-	if t == nil {
-		return l, false, nil // of another version
+	t, awaited := find(trigger).(Awaited)
+	if !awaited { // or of another version
+		return l, false, nil
 	}
 	p, err := apply.ReadUnattended(h.Dirs, h.Key, trigger)
 	if err != nil {

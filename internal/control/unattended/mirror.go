@@ -46,7 +46,7 @@ func SaveMirrorPlans(ctx context.Context, c *hosts.Call, f *apply.Fleet, mirrors
 	})
 }
 
-type mirror struct{ planned }
+type mirror struct{}
 
 func (mirror) Name() string { return apply.OnMirror }
 

@@ -53,7 +53,7 @@ func (m *machine) Cancel(name string) error {
 }
 
 // lost is a trigger that there is not: another host does not answer any more. It does the steps of its plan.
-type lost struct{ planned }
+type lost struct{ dated }
 
 func (lost) Name() string { return "lost-host" }
 

@@ -3,6 +3,8 @@ package unattended
 import (
 	"context"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -65,5 +67,18 @@ func TestDamagedPlan(t *testing.T) {
 	err := h.Run(t.Context(), apply.OnTrial, "")
 	if !problem.Is(err, problem.Failed) || !strings.Contains(err.Error(), "does not say what is switched") {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestLapsesUnread: a plan for which nothing waits is not read to see whether something does: those of a boot can be large.
+func TestLapsesUnread(t *testing.T) {
+	m, h := newMachine(t)
+	for _, trigger := range []string{apply.AtBoot, apply.OnMirror, "of-another-version"} {
+		path := apply.UnattendedPath(h.Dirs, h.Key, trigger)
+		must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		must(t, os.WriteFile(path, []byte("damaged"), 0o600))
+	}
+	if all := Lapses(t.Context(), m, h.Dirs, Punctual, func(key string, err error) { t.Errorf("%s: %v", key, err) }); len(all) > 0 {
+		t.Errorf("lapses are %v", all)
 	}
 }

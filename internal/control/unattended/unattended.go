@@ -17,6 +17,11 @@ type Trigger interface {
 	Name() string
 	// Run carries out the plan that the host has, or a part of it.
 	Run(ctx context.Context, h *Host, part string) error
+}
+
+// An Awaited trigger is one for which a process waits, or watches. Others wait for what starts this program: a reboot, a timer.
+type Awaited interface {
+	Trigger
 	// Due returns when a plan is carried out at the latest, or zero if that is not for this host to say. Over
 	// reports that there is nothing to wait for, although the host has the plan.
 	Due(ctx context.Context, h *Host, p *apply.UnattendedPlan) (at time.Time, over bool, err error)
@@ -33,10 +38,10 @@ func find(name string) Trigger {
 	return Triggers[i]
 }
 
-// planned is a trigger whose plans say when they are due.
-type planned struct{}
+// dated is an awaited trigger whose plans say when they are due.
+type dated struct{}
 
-func (planned) Due(_ context.Context, _ *Host, p *apply.UnattendedPlan) (time.Time, bool, error) {
+func (dated) Due(_ context.Context, _ *Host, p *apply.UnattendedPlan) (time.Time, bool, error) {
 	return p.At, false, nil
 }
 
