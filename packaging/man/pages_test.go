@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -31,5 +32,41 @@ func TestPages(t *testing.T) {
 				t.Errorf("%s: %s", filepath.Base(page), line)
 			}
 		}
+	}
+}
+
+// TestLint: a page has a title and a date of its own, its options are a list, and mandoc has nothing to say of it.
+func TestLint(t *testing.T) {
+	t.Setenv("SOURCE_DATE_EPOCH", "1792108800")
+	dir := t.TempDir()
+	if err := write(cli.Verbs(), "1.2.3", dir); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"orrery-up.1":     ".TH \"ORRERY-UP\" \"1\" \"2026-10-16\" \"Orrery 1.2.3\" \"\"\n",
+		"orrery-member.1": ".TH \"ORRERY-MEMBER\" \"1\" \"2026-10-16\" \"Orrery 1.2.3\" \"\"\n",
+	} {
+		if text, err := os.ReadFile(filepath.Join(dir, name)); err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s has no %q: %v", name, want, err)
+		}
+	}
+	pages, _ := filepath.Glob(filepath.Join(dir, "*.1"))
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			if strings.HasPrefix(line, "\t") || line == "\n" {
+				t.Errorf("%s: %q", filepath.Base(page), line)
+			}
+		}
+	}
+	mandoc, err := exec.LookPath("mandoc")
+	if err != nil {
+		t.Skip("mandoc, which checks the pages, is not installed (apt-get install mandoc)")
+	}
+	if out, err := exec.Command(mandoc, append([]string{"-T", "lint", "-W", "style"}, pages...)...).CombinedOutput(); err != nil || len(out) > 0 {
+		t.Errorf("mandoc -T lint: %v\n%s", err, out)
 	}
 }
