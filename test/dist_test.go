@@ -70,13 +70,16 @@ func TestDist(t *testing.T) {
 	if out := in(dir, scratch+"/usr/bin/orrery", "version"); !strings.HasPrefix(out, "orrery v0.1.0 ") {
 		t.Errorf("orrery version says %s", out)
 	}
-	for _, file := range []string{"usr/lib/systemd/system/orrery.service", "usr/share/man/man1/orrery-up.1.gz", "usr/share/bash-completion/completions/orrery", "usr/lib/orrery/orrery-micro", "usr/share/doc/orrery/changelog.gz"} {
+	for _, file := range []string{"usr/lib/systemd/system/orrery.service", "usr/share/man/man1/orrery-up.1.gz", "usr/share/bash-completion/completions/orrery", "usr/lib/orrery/orrery-micro", "usr/share/doc/orrery/changelog.gz", "usr/share/man/man1/orrery-member.1.gz"} {
 		if _, err := os.Stat(filepath.Join(scratch, file)); err != nil {
 			t.Error(err)
 		}
 	}
 	if unit, _ := os.ReadFile(filepath.Join(scratch, "usr/lib/systemd/system/orrery.service")); !strings.Contains(string(unit), "ExecStart=/usr/bin/orrery resume") {
 		t.Errorf("the unit is\n%s", unit)
+	}
+	if out := in(dir, "lintian", "--allow-root", "--fail-on", "none", "--tag-display-limit", "0", deb); out != "" {
+		t.Errorf("lintian says\n%s", out)
 	}
 	in(dir, append(dpkg, "--purge", "orrery")...)
 	if left := in(dir, "find", scratch, "-name", "*orrery*"); left != "" {
