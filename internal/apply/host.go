@@ -59,8 +59,8 @@ type RunHost interface {
 	// Clock returns how far the host's clock is ahead of this machine's, and how long asking took: the answer may be wrong by half of that.
 	Clock(ctx context.Context) (ahead, took time.Duration, err error)
 
-	// OpenJournal opens the site's journal on the host for writing.
-	OpenJournal() (Journal, error)
+	// OpenJournal opens the site's journal on the host for writing, which does not end with ctx: how an interrupted run ended is noted, too.
+	OpenJournal(ctx context.Context) (Journal, error)
 	// ReadJournal returns the journal from where the last so many runs begin, or all of it for 0, the oldest entry first, and the numbers of the
 	// lines that cannot be read.
 	ReadJournal(ctx context.Context, runs int) (all []journal.Entry, damaged []int, err error)
@@ -114,9 +114,9 @@ type ReleaseHost interface {
 	// Read returns which releases of the site are live on the host, and which are kept there.
 	Read(ctx context.Context) (observe.Releases, error)
 	// Write records which are live, safe against a power cut.
-	Write(r observe.Releases) error
+	Write(ctx context.Context, r observe.Releases) error
 	// Copy records what another host has on record, as it is there.
-	Copy(r observe.Releases) error
+	Copy(ctx context.Context, r observe.Releases) error
 	// Editions returns the digests of the copies that the host keeps of these releases, or "" for a copy that cannot be read.
 	Editions(ctx context.Context, of []int) (map[int]string, error)
 	// SendEdition sends the copy of a release, or returns fs.ErrNotExist if the host has none.

@@ -79,15 +79,17 @@ func (rs Records) Read(ctx context.Context) (observe.Releases, error) {
 }
 
 // Write notes on all hosts which releases are live. The record has one name, which comes after whatever each of them has: should one be lost before it has got it, the others know what it has.
-func (rs Records) Write(r observe.Releases) error {
+// It does not end with ctx, so that no host is left behind.
+func (rs Records) Write(ctx context.Context, r observe.Releases) error {
+	ctx = context.WithoutCancel(ctx)
 	if len(rs.fleet.All) == 1 {
-		return rs.fleet.All[0].Releases.Write(r)
+		return rs.fleet.All[0].Releases.Write(ctx, r)
 	}
-	r, err := rs.Name(context.Background(), r)
+	r, err := rs.Name(ctx, r)
 	if err != nil {
 		return err
 	}
-	return rs.fleet.Each(func(_ int, h *Steered) error { return h.Releases.Copy(r) })
+	return rs.fleet.Each(func(_ int, h *Steered) error { return h.Releases.Copy(ctx, r) })
 }
 
 // Name returns a record of releases under the name that it gets after those that hosts have.
@@ -130,14 +132,14 @@ func (rs Records) Sync(ctx context.Context) (late []string, left, err error) {
 		rs.fleet.doubt("%s", why)
 	}
 	if agreed.New {
-		if err := rs.Write(agreed.Releases); err != nil {
+		if err := rs.Write(ctx, agreed.Releases); err != nil {
 			return nil, nil, err
 		}
 		agreed.Behind = nil
 	}
 	left = rs.fleet.Editions().Spread(ctx, agreed.Needed())
 	for _, i := range agreed.Behind {
-		if err := rs.fleet.All[i].Releases.Copy(agreed.Releases); err != nil {
+		if err := rs.fleet.All[i].Releases.Copy(ctx, agreed.Releases); err != nil {
 			return late, left, err
 		}
 		late = append(late, rs.fleet.All[i].Name)

@@ -64,14 +64,14 @@ type recorded struct {
 	of *Steered
 }
 
-func (r recorded) Write(is observe.Releases) error {
+func (r recorded) Write(ctx context.Context, is observe.Releases) error {
 	defer r.of.forgetLive()
-	return r.ReleaseHost.Write(is)
+	return r.ReleaseHost.Write(ctx, is)
 }
 
-func (r recorded) Copy(is observe.Releases) error {
+func (r recorded) Copy(ctx context.Context, is observe.Releases) error {
 	defer r.of.forgetLive()
-	return r.ReleaseHost.Copy(is)
+	return r.ReleaseHost.Copy(ctx, is)
 }
 
 // Site returns the site.

@@ -51,11 +51,11 @@ func (r *Account) close() {
 }
 
 // begin notes in a site's journals on its hosts that something begins.
-func begin(f *apply.Fleet, command string) (*Account, error) {
+func begin(ctx context.Context, f *apply.Fleet, command string) (*Account, error) {
 	r := &Account{books: map[string]*book{}, began: time.Now()}
 	r.run = fmt.Sprintf("%x", r.began.UnixNano())
 	for _, h := range f.All {
-		j, err := h.Runs.OpenJournal()
+		j, err := h.Runs.OpenJournal(ctx)
 		if err != nil {
 			r.close()
 			return nil, err
@@ -90,11 +90,12 @@ func (c *Session) Note(s *site.Site, command, result string) error {
 
 // noted notes what is done beside plans, and how it ended.
 func noted(c *Session, s *site.Site, command string, do func() string) error {
-	f, _, err := c.Call(s).Bare(context.Background()) // those that answer
+	ctx := context.Background()      // it has been done
+	f, _, err := c.Call(s).Bare(ctx) // those that answer
 	if err != nil {
 		return err
 	}
-	record, err := begin(f, command)
+	record, err := begin(ctx, f, command)
 	if err != nil {
 		return err
 	}
@@ -102,8 +103,8 @@ func noted(c *Session, s *site.Site, command string, do func() string) error {
 }
 
 // journalled notes in the journal that something is done, and how it ended.
-func journalled(c *Session, f *apply.Fleet, do func(*Account) error) error {
-	record, err := begin(f, c.Command)
+func journalled(ctx context.Context, c *Session, f *apply.Fleet, do func(*Account) error) error {
+	record, err := begin(ctx, f, c.Command)
 	if err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ func TestMishapAlone(t *testing.T) {
 		d.must(err)
 		if r.Trial != nil {
 			r.Trial.Until, r.Trial.Ends = time.Now().Add(-time.Second), 0
-			d.must(h.Releases.Copy(r))
+			d.must(h.Releases.Copy(t.Context(), r))
 		}
 	}
 	alone := func() error {

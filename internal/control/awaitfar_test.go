@@ -38,7 +38,7 @@ func TestAwaitFarTrial(t *testing.T) {
 	r, err := h.Releases.Read(t.Context())
 	d.must(err)
 	r.Trial.Failed = "node web1 is unhealthy"
-	d.must(h.Releases.Copy(r))
+	d.must(h.Releases.Copy(t.Context(), r))
 	_, err = releases.AwaitTrial(t.Context(), d.Session, d.site())
 	d.wantExit(err, problem.Reverted, "node web1 is unhealthy")
 	d.wantLive(0)

@@ -80,7 +80,7 @@ func TestCutShortWithoutCopy(t *testing.T) {
 	d.must(err)
 	set := func(number int) map[string]int { return map[string]int{"db": number, "web1": number, "web2": number} }
 	r.Switch = &observe.Switch{To: set(701), End: set(700), Who: "ada"}
-	d.must(h.Releases.Write(r))
+	d.must(h.Releases.Write(t.Context(), r))
 	kept := filepath.Join(d.dirs.Release("toykat", 701), "site")
 	d.must(os.Rename(kept, kept+"-away"))
 	was := d.nodes()

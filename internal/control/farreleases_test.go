@@ -90,7 +90,7 @@ func TestFarReleases(t *testing.T) {
 	// What one host has missed it gets, and nobody is asked.
 	newer := read("sv1")
 	newer.Confirmed = append(newer.Confirmed, 700)
-	e.must(on("sv1").Releases.Write(newer))
+	e.must(on("sv1").Releases.Write(t.Context(), newer))
 	_, _, err = sites.Up(t.Context(), e.Session, e.site(), nil, sites.UpOptions{})
 	e.must(err)
 	if one, two := read("sv1"), read("sv2"); one.State() != two.State() || len(two.Confirmed) != len(newer.Confirmed) {
@@ -98,9 +98,9 @@ func TestFarReleases(t *testing.T) {
 	}
 
 	// Two that were steered apart disagree, and nobody guesses.
-	e.must(on("sv1").Releases.Write(newer))
+	e.must(on("sv1").Releases.Write(t.Context(), newer))
 	newer.Active = map[string]int{"web1": 701}
-	e.must(on("sv2").Releases.Write(newer))
+	e.must(on("sv2").Releases.Write(t.Context(), newer))
 	_, _, err = sites.Up(t.Context(), e.Session, e.site(), nil, sites.UpOptions{})
 	e.wantExit(err, problem.Surprise, "hosts sv1 and sv2 disagree", "--without")
 	e.Without = []string{"sv2"}
@@ -209,17 +209,17 @@ func TestFarSwitch(t *testing.T) {
 	// What a run leaves in which only one host has taken down that it has switched: whoever holds the lock writes one record, and they agree.
 	apart := r
 	apart.Former = map[string]int{"web1": 700}
-	d.must(f.All[1].Releases.Write(apart))
+	d.must(f.All[1].Releases.Write(t.Context(), apart))
 	apart.Former = nil
-	d.must(f.All[0].Releases.Write(apart))
+	d.must(f.All[0].Releases.Write(t.Context(), apart))
 	if _, err := f.Records().Read(t.Context()); problem.Exit(err) != int(problem.Surprise) {
 		t.Errorf("hosts that were steered apart: %v", err)
 	}
-	d.must(f.Records().Write(r))
+	d.must(f.Records().Write(t.Context(), r))
 	d.wantSame(700)
 
 	r.Switch = &observe.Switch{To: map[string]int{"web1": 701}, End: map[string]int{"web1": 700}, Who: "somebody"}
-	d.must(f.Records().Write(r))
+	d.must(f.Records().Write(t.Context(), r))
 	_, err = sites.Down(t.Context(), d.Session, d.site(), nil, false)
 	d.must(err)
 	d.up()

@@ -129,7 +129,7 @@ func TestFarResumeRefused(t *testing.T) {
 		r, err := h.Releases.Read(t.Context())
 		d.must(err)
 		change(&r)
-		d.must(h.Releases.Copy(r))
+		d.must(h.Releases.Copy(t.Context(), r))
 	}
 	wantStill := func() {
 		t.Helper()

@@ -50,7 +50,7 @@ func (d *desk) watched(m *machine) error {
 	d.must(err)
 	if r.Trial != nil {
 		r.Trial.Until, r.Trial.Ends = time.Now().Add(-time.Second), 0
-		d.must(h.Releases.Copy(r))
+		d.must(h.Releases.Copy(d.Context(), r))
 	}
 	return (&unattended.Host{Machine: m, Dirs: m.dirs, Key: "toykat", Say: func(err error) { d.Error(err) }}).Run(d.Context(), apply.OnTrial, "")
 }
@@ -134,7 +134,7 @@ func TestFarTrialChanged(t *testing.T) {
 	r, err := h.Releases.Read(t.Context())
 	d.must(err)
 	r.Trial.Until, r.Trial.Ends = time.Now().Add(-time.Second), 0
-	d.must(h.Releases.Copy(r))
+	d.must(h.Releases.Copy(t.Context(), r))
 	d.wantExit(<-over, problem.Reverted, "nobody confirmed it")
 }
 
@@ -148,7 +148,7 @@ func TestFarTrialApart(t *testing.T) {
 			d.must(err)
 			r.Confirm(700)
 			r.Ended, r.Trial = &observe.TrialEnd{Release: 700, Result: observe.Confirmed}, nil
-			d.must(h.Releases.Write(r))
+			d.must(h.Releases.Write(t.Context(), r))
 		},
 	} {
 		d, other := onFarTrial(t)
@@ -238,7 +238,7 @@ func TestTrialTold(t *testing.T) {
 	r, err := h.Releases.Read(t.Context())
 	d.must(err)
 	r.Trial.Failed = "node web1 is unhealthy"
-	d.must(h.Releases.Copy(r))
+	d.must(h.Releases.Copy(t.Context(), r))
 	told(d, "notice: it has failed on host sv2: node web1 is unhealthy")
 	_, err = releases.Confirm(t.Context(), d.Session, d.site(), "by hand")
 	d.wantExit(err, problem.Refused, "release 700 has failed on host sv2: node web1 is unhealthy", "orrery rollback")

@@ -210,12 +210,12 @@ func (f frailReleases) Read(ctx context.Context) (observe.Releases, error) {
 	return tried(f.frail, "Releases.Read", func() (observe.Releases, error) { return f.ReleaseHost.Read(ctx) })
 }
 
-func (f frailReleases) Write(r observe.Releases) error {
-	return f.try("Releases.Write", func() error { return f.ReleaseHost.Write(r) })
+func (f frailReleases) Write(ctx context.Context, r observe.Releases) error {
+	return f.try("Releases.Write", func() error { return f.ReleaseHost.Write(ctx, r) })
 }
 
-func (f frailReleases) Copy(r observe.Releases) error {
-	return f.try("Releases.Copy", func() error { return f.ReleaseHost.Copy(r) })
+func (f frailReleases) Copy(ctx context.Context, r observe.Releases) error {
+	return f.try("Releases.Copy", func() error { return f.ReleaseHost.Copy(ctx, r) })
 }
 
 func (f frailReleases) Editions(ctx context.Context, of []int) (map[int]string, error) {
@@ -259,8 +259,8 @@ func (f frailRuns) Clock(ctx context.Context) (ahead, took time.Duration, err er
 	return ahead, took, err
 }
 
-func (f frailRuns) OpenJournal() (apply.Journal, error) {
-	return tried(f.frail, "Runs.OpenJournal", func() (apply.Journal, error) { return f.RunHost.OpenJournal() })
+func (f frailRuns) OpenJournal(ctx context.Context) (apply.Journal, error) {
+	return tried(f.frail, "Runs.OpenJournal", func() (apply.Journal, error) { return f.RunHost.OpenJournal(ctx) })
 }
 
 func (f frailRuns) ReadJournal(ctx context.Context, runs int) (all []journal.Entry, damaged []int, err error) {

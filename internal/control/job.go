@@ -193,7 +193,7 @@ func (j *Job) unchanged(ctx context.Context, before string) error {
 
 // apply carries out a plan, keeps the journal, and says what is left if not all of it could be done.
 func (j *Job) apply(ctx context.Context, p *plan.Plan) (*apply.Result, error) {
-	record, err := begin(j.Hosts, j.Session.Command)
+	record, err := begin(ctx, j.Hosts, j.Session.Command)
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,7 @@ func (c *Session) LockedOn(ctx context.Context, s *site.Site, f *apply.Fleet, do
 	if err := f.Sweep(ctx); err != nil {
 		return err
 	}
-	return journalled(c, f, do)
+	return journalled(ctx, c, f, do)
 }
 
 // Hold takes the lock of a site on its hosts for somebody who may change it; who is patient waits for whoever has it.

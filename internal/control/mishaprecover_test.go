@@ -29,9 +29,9 @@ func TestMishapRecover(t *testing.T) {
 			r, err := h.Releases.Read(t.Context())
 			d.must(err)
 			r.Switch = &observe.Switch{To: set(701), End: set(end), Who: "ada"}
-			d.must(h.Releases.Write(r))
+			d.must(h.Releases.Write(t.Context(), r))
 			if r, err = h.Releases.Read(t.Context()); err == nil {
-				err = other.Releases.Copy(r)
+				err = other.Releases.Copy(t.Context(), r)
 			}
 			d.must(err)
 		}

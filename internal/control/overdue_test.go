@@ -174,7 +174,7 @@ func TestTrialAfterReboot(t *testing.T) {
 	r, err := h.Records().Read(t.Context())
 	d.must(err)
 	r.Trial.Boot = "another"
-	d.must(h.Records().Write(r))
+	d.must(h.Records().Write(t.Context(), r))
 	_, err = sites.Stop(t.Context(), d.Session, d.site(), []string{"web1"})
 	d.must(err)
 	if !strings.Contains(d.watch.text(), "nobody has watched over the trial of release 700 since the host rebooted") {

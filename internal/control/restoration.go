@@ -164,7 +164,7 @@ func (r *restoring) clear(ctx context.Context, seen []observe.Host) error {
 		}
 	}
 	p := plan.Down(r.Site, seen, goal)
-	if err := journalled(r.Session, r.Hosts, func(account *Account) error { return account.CarryOut(ctx, r.Session.Watcher, r.Hosts, p.Steps) }); err != nil {
+	if err := journalled(ctx, r.Session, r.Hosts, func(account *Account) error { return account.CarryOut(ctx, r.Session.Watcher, r.Hosts, p.Steps) }); err != nil {
 		return err
 	}
 	return r.advance(ctx, backup.ToClear)

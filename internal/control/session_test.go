@@ -233,7 +233,7 @@ func TestForgottenTrial(t *testing.T) {
 	d.must(err)
 	r.Trial.Until, r.Trial.Within = r.Trial.Until.Add(-2*hour), time.Nanosecond
 	r.Trial.Begin(observe.Moment{Calendar: time.Now().Add(-hour), Boot: r.Trial.Boot}, time.Nanosecond)
-	d.must(h.Records().Write(r))
+	d.must(h.Records().Write(t.Context(), r))
 	d.up()
 	d.wantLive(0)
 	if !strings.Contains(d.watch.text(), "nobody watched over it") {

@@ -117,10 +117,10 @@ func TestBlocked(t *testing.T) {
 		"that nothing does":         {apply.UnattendedPath(dirs, "karoo", apply.AtBoot), saving(apply.UnattendedPlan{Trigger: apply.AtBoot})},
 		"the way back from a trial": {apply.UnattendedPath(dirs, "karoo", apply.OnTrial), saving(apply.UnattendedPlan{Trigger: apply.OnTrial, Watch: true})},
 		"what is live": {kept("releases.json"), func() error {
-			return w.Releases.Write(observe.Releases{})
+			return w.Releases.Write(t.Context(), observe.Releases{})
 		}},
 		"what is live elsewhere": {kept("releases.json"), func() error {
-			return w.Releases.Copy(observe.Releases{})
+			return w.Releases.Copy(t.Context(), observe.Releases{})
 		}},
 		"what a switch has made live": {kept("releases.json"), step(plan.Step{Kind: plan.CommitSwitch,
 			Releases: &observe.Releases{}})},
@@ -131,7 +131,7 @@ func TestBlocked(t *testing.T) {
 			return asTwin.Twins.Save(ctx, twinOfKaroo())
 		}},
 		"the journal": {kept("journal.jsonl"), func() error {
-			j, err := w.Runs.OpenJournal()
+			j, err := w.Runs.OpenJournal(t.Context())
 			if err == nil {
 				err = errors.Join(j.Add(journal.Entry{Kind: "begin"}), j.Close())
 			}

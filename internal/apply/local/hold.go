@@ -41,7 +41,7 @@ func (h runHost) Lock(ctx context.Context, by host.Holder) (letGo func(), err er
 func (h runHost) Clock(context.Context) (ahead, took time.Duration, err error) { return 0, 0, nil }
 
 // OpenJournal opens the site's journal for writing.
-func (h runHost) OpenJournal() (apply.Journal, error) {
+func (h runHost) OpenJournal(context.Context) (apply.Journal, error) {
 	j, err := journal.Open(h.Dirs.Journal(h.Key))
 	if err != nil {
 		return nil, err

@@ -386,7 +386,7 @@ func TestHostKeepsRecord(t *testing.T) {
 		}
 		letGo()
 	}
-	j, err := h.Runs.OpenJournal()
+	j, err := h.Runs.OpenJournal(t.Context())
 	w.must(err)
 	w.must(j.Add(journal.Entry{Time: time.Now(), Kind: "begin", Command: "up"}))
 	w.must(j.Close())
@@ -512,7 +512,7 @@ func TestReleasesOnRecord(t *testing.T) {
 	if of() != 0 || w.SiteOf(&made.Nodes[0]) != made || w.SiteOf(&w.site.Nodes[0]) != w.site {
 		t.Error("a release is live before it is")
 	}
-	w.must(w.Releases.Write(observe.Releases{Active: map[string]int{"db": 700}}))
+	w.must(w.Releases.Write(t.Context(), observe.Releases{Active: map[string]int{"db": 700}}))
 	if of() != 700 {
 		t.Error("what is live is not known")
 	}

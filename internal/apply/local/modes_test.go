@@ -31,7 +31,7 @@ func TestModes(t *testing.T) {
 	w.must(h.State.SetSiteID(t.Context(), "a1"))
 	w.must(h.State.SetCordoned(t.Context(), &observe.Drain{}))
 	w.must(h.Secrets.Store(t.Context(), "token", "abc"))
-	j, err := h.Runs.OpenJournal()
+	j, err := h.Runs.OpenJournal(t.Context())
 	w.must(err)
 	w.must(j.Add(journal.Entry{Kind: "begin"}))
 	w.must(j.Close())

@@ -45,7 +45,7 @@ func (h *releaseHost) Read(context.Context) (observe.Releases, error) {
 }
 
 // Write takes down which releases are live, safe against a power cut: it is the one record of it.
-func (h *releaseHost) Write(r observe.Releases) error {
+func (h *releaseHost) Write(_ context.Context, r observe.Releases) error {
 	h.lock.Lock()
 	defer h.lock.Unlock()
 	was, err := host.ReadJSON[observe.Releases](h.file())
@@ -56,7 +56,7 @@ func (h *releaseHost) Write(r observe.Releases) error {
 }
 
 // Copy takes down what another host has on record.
-func (h *releaseHost) Copy(r observe.Releases) error {
+func (h *releaseHost) Copy(_ context.Context, r observe.Releases) error {
 	h.lock.Lock()
 	defer h.lock.Unlock()
 	r.Staged = nil

@@ -274,7 +274,7 @@ func (h runHost) Do(ctx context.Context, s *plan.Step, say func(string)) error {
 	case plan.RemoveVolume:
 		return h.Ground.Volumes.Erase(s.Path)
 	case plan.CommitSwitch:
-		return h.releases.Write(*s.Releases) // the time of a trial begins now, when all of the rest is done
+		return h.releases.Write(ctx, *s.Releases) // the time of a trial begins now, when all of the rest is done
 	case plan.ForgetRelease:
 		return h.forgetRelease(s.Release)
 	}

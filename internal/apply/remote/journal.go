@@ -70,13 +70,13 @@ type record struct {
 }
 
 // OpenJournal opens the journal.
-func (f runHost) OpenJournal() (apply.Journal, error) {
-	t, err := journalMethod.begin(context.Background(), f.Link, f.at, none{})
+func (f runHost) OpenJournal(ctx context.Context) (apply.Journal, error) {
+	t, err := journalMethod.begin(context.WithoutCancel(ctx), f.Link, f.at, none{})
 	if err != nil {
 		return nil, err
 	}
 	r := &record{f.far, t, make(chan struct{}, 1)}
-	if err := r.heard(); err != nil {
+	if err := r.heard(ctx); err != nil {
 		t.Close()
 		return nil, err
 	}
@@ -86,8 +86,8 @@ func (f runHost) OpenJournal() (apply.Journal, error) {
 // journalMethod writes entries of the journal as they come, and says of each that it is written.
 var journalMethod = method[none, none]{
 	name: "journal",
-	answer: func(_ context.Context, c *received, _ none) (none, error) {
-		j, err := c.host().Runs.OpenJournal()
+	answer: func(ctx context.Context, c *received, _ none) (none, error) {
+		j, err := c.host().Runs.OpenJournal(ctx)
 		if err != nil {
 			return none{}, err
 		}
@@ -108,8 +108,8 @@ var journalMethod = method[none, none]{
 }
 
 // heard waits until something has been done.
-func (r *record) heard() error {
-	w, err := r.talk.hearOne(context.Background())
+func (r *record) heard(ctx context.Context) error {
+	w, err := r.talk.hearOne(ctx)
 	r.talk.answered()
 	if err != nil {
 		return err
@@ -128,7 +128,7 @@ func (r *record) Add(e journal.Entry) error {
 	if err := r.talk.Say(entry{e}); err != nil {
 		return r.far.lost(err)
 	}
-	return r.heard()
+	return r.heard(context.Background())
 }
 
 // Close closes it.

@@ -335,7 +335,7 @@ func TestHalfCalls(t *testing.T) {
 	})
 	t.Run("journal", func(t *testing.T) {
 		h, _ := begin(t)
-		j, err := h.Runs.OpenJournal()
+		j, err := h.Runs.OpenJournal(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

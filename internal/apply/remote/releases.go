@@ -20,28 +20,28 @@ var releasesMethod = method[none, observe.Releases]{
 }
 
 // Write takes down which are live.
-func (f releaseHost) Write(r observe.Releases) error {
-	_, err := writeReleasesMethod.call(context.Background(), f.far, r)
+func (f releaseHost) Write(ctx context.Context, r observe.Releases) error {
+	_, err := writeReleasesMethod.call(ctx, f.far, r)
 	return err
 }
 
 var writeReleasesMethod = method[observe.Releases, none]{
 	name: "set releases",
-	answer: func(_ context.Context, c *received, r observe.Releases) (none, error) {
-		return none{}, c.host().Releases.Write(r)
+	answer: func(ctx context.Context, c *received, r observe.Releases) (none, error) {
+		return none{}, c.host().Releases.Write(ctx, r)
 	},
 }
 
 // Copy takes down what another host has on record.
-func (f releaseHost) Copy(r observe.Releases) error {
-	_, err := copyReleasesMethod.call(context.Background(), f.far, r)
+func (f releaseHost) Copy(ctx context.Context, r observe.Releases) error {
+	_, err := copyReleasesMethod.call(ctx, f.far, r)
 	return err
 }
 
 var copyReleasesMethod = method[observe.Releases, none]{
 	name: "copy releases",
-	answer: func(_ context.Context, c *received, r observe.Releases) (none, error) {
-		return none{}, c.host().Releases.Copy(r)
+	answer: func(ctx context.Context, c *received, r observe.Releases) (none, error) {
+		return none{}, c.host().Releases.Copy(ctx, r)
 	},
 }
 

@@ -332,10 +332,12 @@ func TestLock(t *testing.T) {
 // TestRecords: journal, releases and logs of a host are read and written by way of a helper.
 func TestRecords(t *testing.T) {
 	p := newPair(t)
-	j, err := p.far.Runs.OpenJournal()
+	ctx, interrupt := context.WithCancel(t.Context())
+	j, err := p.far.Runs.OpenJournal(ctx)
 	must(t, err)
 	for _, kind := range []string{"begin", "end"} {
 		must(t, j.Add(journal.Entry{Kind: kind, Run: "1"}))
+		interrupt() // how the run ended is noted all the same
 	}
 	must(t, j.Close())
 	all, damaged, err := p.far.Runs.ReadJournal(t.Context(), 0)
@@ -343,14 +345,14 @@ func TestRecords(t *testing.T) {
 		t.Errorf("the journal has %v, %v, %v", all, damaged, err)
 	}
 	r := observe.Releases{Active: map[string]int{"web1": 700}}
-	must(t, p.far.Releases.Write(r))
+	must(t, p.far.Releases.Write(t.Context(), r))
 	back, err := p.far.Releases.Read(t.Context())
 	must(t, err)
 	if back.Active["web1"] != 700 || back.ID == "" {
 		t.Errorf("on record is %+v", back)
 	}
-	must(t, p.far.Releases.Write(observe.Releases{Active: map[string]int{"web1": 701}}))
-	must(t, p.far.Releases.Copy(back))
+	must(t, p.far.Releases.Write(t.Context(), observe.Releases{Active: map[string]int{"web1": 701}}))
+	must(t, p.far.Releases.Copy(t.Context(), back))
 	again, err := p.far.Releases.Read(t.Context())
 	must(t, err)
 	same(t, again, back)

@@ -73,16 +73,17 @@ func (c *Call) TellTrial(ctx context.Context, f *apply.Fleet, r observe.Releases
 }
 
 // Unconfirmed lets the trial go on where a host could not be told that it is over: each host goes back by itself then, and so must all.
-func Unconfirmed(f *apply.Fleet, key string, cause error, was observe.Releases) error {
+func Unconfirmed(ctx context.Context, f *apply.Fleet, key string, cause error, was observe.Releases) error {
 	if len(f.All) == 1 {
 		return cause
 	}
+	ctx = context.WithoutCancel(ctx) // else all hosts but one would have it confirmed
 	left := f.Each(func(_ int, h *apply.Steered) error {
-		is, err := h.Releases.Read(context.Background())
+		is, err := h.Releases.Read(ctx)
 		if err != nil || is.State() == was.State() {
 			return err
 		}
-		return h.Releases.Copy(was)
+		return h.Releases.Copy(ctx, was)
 	})
 	return problem.New(problem.HalfWay, "release %d could not be confirmed on all hosts; unless it still is by %s, each host goes back", was.Trial.Release, phrase.Clock(was.Trial.Until)).At(key).
 		Because(errors.Join(cause, left)).Try("when all hosts answer, orrery confirm or orrery rollback")
@@ -90,14 +91,14 @@ func Unconfirmed(f *apply.Fleet, key string, cause error, was observe.Releases) 
 
 // Settle lets hosts have on record that all of them were told that a release is confirmed: from then on, none of them can say that it has gone back instead. If one does not get that, the
 // release is confirmed all the same.
-func Settle(f *apply.Fleet, r observe.Releases) {
+func Settle(ctx context.Context, f *apply.Fleet, r observe.Releases) {
 	if len(f.All) == 1 {
 		return
 	}
 	ended := *r.Ended
 	ended.Settled = true
 	r.Ended = &ended
-	_ = f.Records().Write(r)
+	_ = f.Records().Write(ctx, r)
 }
 
 // Verdict says how the last trial ended. That it did not end well is the error.

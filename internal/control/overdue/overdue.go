@@ -135,7 +135,7 @@ func ResumeTrial(ctx context.Context, c *control.Session, s *site.Site) error {
 		r.Trial.Failed = unattended.Missed
 	}
 	r.Trial.Begin(now, left)
-	if err := f.Records().Write(r); err != nil {
+	if err := f.Records().Write(ctx, r); err != nil {
 		return err
 	}
 	releases.TellTrial(c, s, r.Trial)

@@ -107,7 +107,7 @@ func giveUp(ctx context.Context, f *apply.Fleet, number int, goal plan.Goal) err
 	if err != nil {
 		return err
 	}
-	return f.Records().Write(release.GiveUp(r, number, goal))
+	return f.Records().Write(ctx, release.GiveUp(r, number, goal))
 }
 
 // stagedBefore returns the site of a release's quarantine as it was staged before, or nil if it was not, or that cannot be read.

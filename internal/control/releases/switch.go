@@ -155,7 +155,7 @@ func (t *change) run(ctx context.Context) (*Switched, error) {
 	began := time.Now()
 	result, err := j.Run(ctx)
 	if err != nil {
-		err = t.explain(err, t.live)
+		err = t.explain(ctx, err, t.live)
 		t.tellFailedSwitch(ctx, err)
 		return nil, err
 	}
@@ -207,7 +207,7 @@ func (t *change) Begin(ctx context.Context) error {
 	if err := t.hosts.Meet(ctx); err != nil {
 		return err
 	}
-	return t.intend(t.live)
+	return t.intend(ctx, t.live)
 }
 
 // errTrialOver is why a trial is not ended: somebody has confirmed it, or gone back, in the meantime.
@@ -255,10 +255,10 @@ func liveNow(hosts []observe.Host, of map[string]int) map[string]int {
 }
 
 // intend takes down where the set is to end, before anything is done.
-func (t *change) intend(live map[string]int) error {
+func (t *change) intend(ctx context.Context, live map[string]int) error {
 	r := t.before
 	r.Switch = t.intent(live)
-	return t.hosts.Records().Write(r)
+	return t.hosts.Records().Write(ctx, r)
 }
 
 // Commit has hosts watch over the trial, each by what it has stored, and begins it.
@@ -283,14 +283,14 @@ func (t *change) intent(live map[string]int) *observe.Switch {
 }
 
 // explain says where the set is after a switch that failed. What was intended is forgotten if it is wholly back.
-func (t *change) explain(err error, live map[string]int) error {
+func (t *change) explain(ctx context.Context, err error, live map[string]int) error {
 	var p *problem.Problem
 	if !errors.As(err, &p) {
 		return err
 	}
 	switch p.Kind {
 	case problem.Undone:
-		if wrong := t.hosts.Records().Write(t.before); wrong != nil {
+		if wrong := t.hosts.Records().Write(ctx, t.before); wrong != nil {
 			return errors.Join(err, wrong)
 		}
 		return problem.New(problem.Reverted, "the switch failed; all %s are back at release %s", phrase.Count(len(t.to), "node"), register.ReleaseNames(live)).

@@ -39,10 +39,10 @@ func Confirm(ctx context.Context, c *control.Session, s *site.Site, why string) 
 	}
 	r.Confirm(number)
 	r.Ended, r.Trial = trial.End(r.Trial, observe.Confirmed, why), nil
-	if err := t.hosts.Records().Write(r); err != nil {
-		return nil, hosts.Unconfirmed(t.hosts, s.Key(), err, was)
+	if err := t.hosts.Records().Write(ctx, r); err != nil {
+		return nil, hosts.Unconfirmed(ctx, t.hosts, s.Key(), err, was)
 	}
-	hosts.Settle(t.hosts, r)
+	hosts.Settle(ctx, t.hosts, r)
 	control.TellTrialEnd(ctx, c, s, number, observe.Confirmed, why)
 	return r.Ended, c.Note(s, "orrery confirm", fmt.Sprintf("release %d is confirmed (%s)", number, why))
 }
@@ -55,7 +55,7 @@ func ForgetLive(ctx context.Context, f *apply.Fleet) error {
 	}
 	r.Active = r.Resting()
 	r.Former, r.Switch, r.Trial, r.Ended = nil, nil, nil, nil
-	if err := f.Records().Write(r); err != nil {
+	if err := f.Records().Write(ctx, r); err != nil {
 		return err
 	}
 	return f.Each(func(_ int, h *apply.Steered) error { // last: while it is on trial, it is watched

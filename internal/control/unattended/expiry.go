@@ -36,7 +36,7 @@ func (expiry) Run(ctx context.Context, h *Host, _ string) error {
 	if err != nil {
 		return err
 	}
-	if err := h.noteOn(h.Machine.Host(h.plan.Host, s.Name, nil), "twin "+s.Twin+" ended"); err != nil {
+	if err := h.noteOn(ctx, h.Machine.Host(h.plan.Host, s.Name, nil), "twin "+s.Twin+" ended"); err != nil {
 		return err
 	}
 	if err := h.host.Twins.Forget(ctx); err != nil { // last, because it is what shows that there is something to destroy

@@ -184,7 +184,7 @@ func Notify(ctx context.Context, m here.Machine, dirs host.Dirs, s *site.Site, e
 
 // do does the steps, and keeps the journal.
 func (h *Host) do(ctx context.Context, steps []*plan.Step) error {
-	return h.journal(h.host, func(note func(journal.Entry)) (string, error) {
+	return h.journal(ctx, h.host, func(note func(journal.Entry)) (string, error) {
 		result := apply.Run(ctx, &plan.Plan{Site: h.Key, Steps: steps}, map[string]apply.Worker{h.plan.Host: h.host.Runs}, steady{note, h.Say}, max(8, 4*runtime.NumCPU()))
 		var err error
 		for _, f := range result.Failed {
@@ -201,13 +201,13 @@ func (h *Host) do(ctx context.Context, steps []*plan.Step) error {
 }
 
 // noteOn notes something in the journal of another site of this host.
-func (h *Host) noteOn(other apply.Host, what string) error {
-	return h.journal(other, func(func(journal.Entry)) (string, error) { return what, nil })
+func (h *Host) noteOn(ctx context.Context, other apply.Host, what string) error {
+	return h.journal(ctx, other, func(func(journal.Entry)) (string, error) { return what, nil })
 }
 
 // journal notes when something begins and how it ends.
-func (h *Host) journal(of apply.Host, do func(note func(journal.Entry)) (string, error)) error {
-	book, err := of.Runs.OpenJournal()
+func (h *Host) journal(ctx context.Context, of apply.Host, do func(note func(journal.Entry)) (string, error)) error {
+	book, err := of.Runs.OpenJournal(ctx)
 	if err != nil {
 		return err
 	}

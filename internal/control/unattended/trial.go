@@ -32,7 +32,7 @@ func BeginTrial(ctx context.Context, c *hosts.Call, f *apply.Fleet, t *observe.T
 		return err
 	}
 	r.Switch, r.Trial = nil, t
-	return f.Records().Write(r)
+	return f.Records().Write(ctx, r)
 }
 
 // SaveRollbackPlans has each host store how it goes back from a trial, from what there is now. It returns what
@@ -244,10 +244,10 @@ func (o *ordeal) confirm(ctx context.Context) error {
 	number := r.Trial.Release
 	r.Confirm(number)
 	r.Ended, r.Trial = watching.End(r.Trial, observe.Confirmed, why), nil
-	if err := o.host.Releases.Write(r); err != nil {
+	if err := o.host.Releases.Write(ctx, r); err != nil {
 		return err
 	}
-	if err := o.noteOn(o.host, fmt.Sprintf("release %d is confirmed (%s)", number, why)); err != nil {
+	if err := o.noteOn(ctx, o.host, fmt.Sprintf("release %d is confirmed (%s)", number, why)); err != nil {
 		o.Say(err) // it is confirmed
 	}
 	return o.tell(ctx)
@@ -266,7 +266,7 @@ func (o *ordeal) fail(ctx context.Context, why string) {
 		return
 	}
 	r.Trial.Failed = problem.Short(why, 300)
-	if err := o.host.Releases.Copy(r); err != nil {
+	if err := o.host.Releases.Copy(ctx, r); err != nil {
 		o.Say(err)
 	}
 }
@@ -294,7 +294,7 @@ func (o *ordeal) goBack(ctx context.Context, why string) error {
 	}
 	if r.Switch == nil || !r.Switch.Alone {
 		r.Switch = o.plan.Intent
-		if err := o.host.Releases.Write(r); err != nil {
+		if err := o.host.Releases.Write(ctx, r); err != nil {
 			return err
 		}
 	}

@@ -253,7 +253,7 @@ func (w *world) intend(to, end map[string]int) {
 // record takes down what is live and under way, as is done beside the steps of a plan.
 func (w *world) record(r observe.Releases) {
 	w.t.Helper()
-	if err := w.host.Worker.Releases.Write(r); err != nil {
+	if err := w.host.Worker.Releases.Write(w.t.Context(), r); err != nil {
 		w.t.Fatal(err)
 	}
 }
