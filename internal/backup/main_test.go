@@ -7,4 +7,4 @@ import (
 	test "orrery/test/need"
 )
 
-func TestMain(m *testing.M) { os.Exit(test.InMemory(m)) }
+func TestMain(m *testing.M) { os.Exit(test.QuickInMemory(m)) }

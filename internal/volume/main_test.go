@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "unshare:", err)
 		os.Exit(1)
 	}
-	os.Exit(need.InMemory(m))
+	os.Exit(need.QuickInMemory(m))
 }
 
 // image makes a file system in a file and mounts it. Only the mount holds the file and the loop device.

@@ -21,11 +21,16 @@ func RandomSites(m *testing.M) {
 	os.Exit(code)
 }
 
-// InMemory runs the tests of a package that write much with their temporary directories in memory, where nothing waits for a disk. In make test they are on one, as with users.
-func InMemory(m *testing.M) int {
+// QuickInMemory is InMemory, except in make test: there what the package is about is on a disk, as with users.
+func QuickInMemory(m *testing.M) int {
 	if Asked() {
 		return m.Run()
 	}
+	return InMemory(m)
+}
+
+// InMemory runs the tests of a package that write much with their temporary directories in memory, where nothing waits for a disk.
+func InMemory(m *testing.M) int {
 	dir := inMemory()
 	defer os.RemoveAll(dir) //nolint:errcheck // it goes with the machine
 	if err := os.Setenv("TMPDIR", dir); err != nil {
