@@ -1,7 +1,7 @@
 # Orrery: two commands for users (make up, make test); `make help` lists all.
 SHELL   := /bin/bash
 GO      := packaging/go
-VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo development)
+VERSION := $(shell packaging/version)
 PREFIX  ?= /usr/local
 DESTDIR ?=
 SITE    ?= examples/toykat

@@ -67,7 +67,7 @@ func TestDist(t *testing.T) {
 	in(dir, "touch", scratch+"/var/lib/dpkg/status")
 	dpkg := []string{"dpkg", "--root=" + scratch, "--log=/dev/null", "--force-depends", "--force-script-chrootless"}
 	in(dir, append(dpkg, "--install", deb)...)
-	if out := in(dir, scratch+"/usr/bin/orrery", "version"); !strings.HasPrefix(out, "orrery v0.1.0 ") {
+	if out := in(dir, scratch+"/usr/bin/orrery", "version"); !strings.HasPrefix(out, "orrery 0.1.0 ") {
 		t.Errorf("orrery version says %s", out)
 	}
 	for _, file := range []string{"usr/lib/systemd/system/orrery.service", "usr/share/man/man1/orrery-up.1.gz", "usr/share/bash-completion/completions/orrery", "usr/lib/orrery/orrery-micro", "usr/share/doc/orrery/changelog.gz", "usr/share/man/man1/orrery-member.1.gz"} {
