@@ -333,6 +333,7 @@ func TestLock(t *testing.T) {
 func TestRecords(t *testing.T) {
 	p := newPair(t)
 	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
 	j, err := p.far.Runs.OpenJournal(ctx)
 	must(t, err)
 	for _, kind := range []string{"begin", "end"} {
