@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
@@ -17,14 +18,11 @@ import (
 type consent map[control.Consent]*string
 
 // flag lets a verb be told beforehand that the user agrees.
-func (k *consent) flag(c *cobra.Command, about control.Consent, usage string) {
-	if *k == nil {
-		*k = consent{}
+func (k consent) flag(c *cobra.Command, about control.Consent, usage string) {
+	if k[about] == nil {
+		k[about] = new(string)
 	}
-	if (*k)[about] == nil {
-		(*k)[about] = new(string)
-	}
-	c.Flags().StringVar((*k)[about], flagOf[about], "", usage)
+	c.Flags().StringVar(k[about], flagOf[about], "", usage)
 }
 
 // productionFlag lets a verb be told beforehand that it may disturb production.
@@ -36,12 +34,16 @@ var flagOf = map[control.Consent]string{
 	control.Production: "yes-production", control.Volumes: "yes-volumes", control.Replace: "yes-replace", control.Paths: "yes-paths", control.Restore: "yes-restore", control.Moves: "yes-moves",
 }
 
-// An asker lets the user type the name of the site, if he has not given it beforehand.
-type asker struct{ *app }
+// An asker lets the user type the name of the site, unless it was given beforehand.
+type asker struct {
+	in    io.Reader
+	err   io.Writer
+	given consent
+}
 
 // Ask asks at the terminal.
-func (a *asker) Ask(q control.Question) (asked bool, err error) {
-	if given := a.consent[q.About]; given != nil && *given == q.Site {
+func (a asker) Ask(q control.Question) (asked bool, err error) {
+	if given := a.given[q.About]; given != nil && *given == q.Site {
 		return false, nil
 	}
 	refused := problem.New(problem.Refused, "not confirmed; nothing was done").Try("type %s when asked, or use --%s %s", q.Site, flagOf[q.About], q.Site)

@@ -28,7 +28,7 @@ the twin, whatever happens. Name the site by its directory or, if it is up on th
 			if len(args) > 0 {
 				o.Site = args[0]
 			}
-			p, err := proof.New(&a.Session, a.watchProof(), o)
+			p, err := proof.New(&a.Session, watchProof(a.output), o)
 			if err != nil {
 				return err
 			}
@@ -58,24 +58,23 @@ the twin, whatever happens. Name the site by its directory or, if it is up on th
 // A proofWatcher shows how a proof goes: nothing but results on standard output, and what is shown meanwhile is kept for the report.
 type proofWatcher struct {
 	control.Watcher
-	*app
+	output
 	kept *bytes.Buffer
 }
 
-func (a *app) watchProof() *proofWatcher {
-	quiet, kept := a.another(), &bytes.Buffer{}
-	quiet.err = io.MultiWriter(a.err, kept)
-	quiet.out = quiet.err
-	return &proofWatcher{quiet.Watcher, a, kept}
+func watchProof(o output) proofWatcher {
+	kept := &bytes.Buffer{}
+	both := io.MultiWriter(o.err, kept)
+	return proofWatcher{watcher{output{both, both}}, o, kept}
 }
 
 // Shown returns what was shown of the twin.
-func (w *proofWatcher) Shown() string { return w.kept.String() }
+func (w proofWatcher) Shown() string { return w.kept.String() }
 
 // Tested shows how a test ended.
-func (w *proofWatcher) Tested(result ci.Result) { ci.Tell(w.out, result) }
+func (w proofWatcher) Tested(result ci.Result) { ci.Tell(w.out, result) }
 
 // Swept tells of a twin that is ended.
-func (w *proofWatcher) Swept(twin string) {
+func (w proofWatcher) Swept(twin string) {
 	fmt.Fprintf(w.err, "ends twin %s, left by a run that was killed\n", twin)
 }

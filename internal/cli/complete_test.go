@@ -84,7 +84,7 @@ func TestComplete(t *testing.T) {
 
 // TestPlaces: for each verb with arguments it is said what they may be.
 func TestPlaces(t *testing.T) {
-	root := (&app{Session: control.Session{Release: control.Live}}).root()
+	root := Verbs()
 	seen := map[string]bool{}
 	var each func(c *cobra.Command)
 	each = func(c *cobra.Command) {

@@ -32,23 +32,23 @@ With --log, or where the output is no terminal, it prints the last lines and end
 			if lines < 0 {
 				return problem.New(problem.Usage, "--lines %d: there is no such number of lines", lines).Try("--lines 200")
 			}
-			a.passOn(raw)
+			to := a.raw(raw)
 			at, err := nodes.ConsoleOf(ctx, &a.Session, s, args[0])
 			if err != nil {
 				return err
 			}
 			if log || !host.IsTerminal(a.in) || !host.IsTerminal(screen.Unshown(a.out)) {
-				return a.printed(at, lines)
+				return printLast(to.out, at, lines)
 			}
 			return control.Noted(&a.Session, s, func() error {
 				line, err := at.Take(ctx, control.Holder(&a.Session))
 				if err != nil {
 					return err
 				}
-				if err := a.printed(at, lines); err != nil {
+				if err := printLast(to.out, at, lines); err != nil {
 					return errors.Join(err, line.Close())
 				}
-				return screen.Console(ctx, a.out, a.err, at.Node, line)
+				return screen.Console(ctx, to.out, to.err, at.Node, line)
 			})
 		})),
 	}
@@ -59,12 +59,12 @@ With --log, or where the output is no terminal, it prints the last lines and end
 	return c
 }
 
-// printed shows the last lines of a console.
-func (a *app) printed(at *nodes.Console, lines int) error {
+// printLast prints the last lines of a console.
+func printLast(out io.Writer, at *nodes.Console, lines int) error {
 	text, err := at.Last(lines)
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(a.out, text)
+	_, err = io.WriteString(out, text)
 	return err
 }

@@ -46,6 +46,6 @@ func (a *app) copy(ctx context.Context, c *nodes.Copying) error {
 	if c.Nodes == nil || !reply.Wanted(a.out) && !c.Several() {
 		return c.Once(ctx, show.Add)
 	}
-	endings, err := c.Each(ctx, a.speech(c.Nodes, false), show.Add)
-	return a.tally(endings, err)
+	endings, err := c.Each(ctx, speechOn(a.output, c.Nodes, false), show.Add)
+	return tally(a.err, endings, err)
 }

@@ -3,11 +3,11 @@ package cli
 import (
 	"context"
 	"errors"
+	"io"
 
 	"github.com/spf13/cobra"
 
 	"orrery/internal/cli/reply"
-	"orrery/internal/cli/screen"
 	"orrery/internal/cli/speech"
 	"orrery/internal/control/nodes"
 	"orrery/internal/problem"
@@ -31,11 +31,11 @@ and "error" says why) and the first MiB of its output.`,
 			if dash < 1 || dash == len(args) {
 				return problem.New(problem.Usage, "what to run, and where?").Try("orrery exec SELECTOR -- COMMAND")
 			}
-			a.passOn(raw)
 			o.Command, o.Stdin, o.Fixed = args[dash:], a.in, c.Flags().Changed("parallel")
+			to := a.raw(raw)
 			return a.onHosts(func(ctx context.Context, s *site.Site, selectors []string) error {
-				endings, err := nodes.Exec(ctx, &a.Session, s, selectors, o, func(of []*site.Node) nodes.Speech { return a.speech(of, grouped) })
-				return a.tally(endings, err)
+				endings, err := nodes.Exec(ctx, &a.Session, s, selectors, o, func(of []*site.Node) nodes.Speech { return speechOn(to, of, grouped) })
+				return tally(to.err, endings, err)
 			})(c, args[:dash])
 		},
 	}
@@ -50,30 +50,23 @@ and "error" says why) and the first MiB of its output.`,
 	return withJSON(c, "print a list in JSON")
 }
 
-// speech shows what nodes print: to programs as a list, otherwise as lines.
-func (a *app) speech(of []*site.Node, grouped bool) nodes.Speech {
-	if reply.Wanted(a.out) {
-		return speech.Reported(a.out)
+// speechOn shows what nodes print: to programs as a list, otherwise as lines.
+func speechOn(to output, of []*site.Node, grouped bool) nodes.Speech {
+	if reply.Wanted(to.out) {
+		return speech.Reported(to.out)
 	}
-	return speech.Prefixed(a.out, a.err, of, grouped)
+	return speech.Prefixed(to.out, to.err, of, grouped)
 }
 
 // tally says on how many nodes something has succeeded, unless it was not done.
-func (a *app) tally(endings []nodes.Ending, err error) error {
+func tally(errs io.Writer, endings []nodes.Ending, err error) error {
 	var status problem.Status
 	if err != nil && !errors.As(err, &status) {
 		return err
 	}
-	return speech.Tally(a.err, endings)
+	return speech.Tally(errs, endings)
 }
 
 func rawFlag(c *cobra.Command, raw *bool) {
 	c.Flags().BoolVar(raw, "raw", false, "pass on terminal escape sequences, such as colours (default: show them as \\x1b)")
-}
-
-// passOn lets what nodes print reach the terminal as it is, if that is wanted.
-func (a *app) passOn(raw bool) {
-	if raw {
-		a.out, a.err = screen.Unshown(a.out), screen.Unshown(a.err)
-	}
 }

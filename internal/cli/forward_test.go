@@ -16,7 +16,7 @@ import (
 // TestRelayComplainsOnce: what is wrong is said when somebody connects, once, and is not the end.
 func TestRelayComplainsOnce(t *testing.T) {
 	var out lockedBuffer
-	a := &app{err: &out}
+	a := &app{output: output{err: &out}}
 	near, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

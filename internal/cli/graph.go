@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"orrery/internal/control"
 	"orrery/internal/control/picture"
 	"orrery/internal/host"
 	"orrery/internal/site"
@@ -30,7 +29,7 @@ shows what the site file declares. Nodes of other hosts are in the box of the ho
 				return err
 			}
 			if silent != nil {
-				a.Watcher.Tell(control.Event{Kind: control.Trouble, Site: s.Key(), Text: silent.Error(), Err: silent})
+				a.Trouble(s.Key(), silent)
 			}
 			if hidden {
 				fmt.Fprintln(a.err, "orrery: only root can see the state of nodes: the picture shows what is declared.")

@@ -75,7 +75,7 @@ func TestImportStatus(t *testing.T) {
 		"[a]\nproduction = yes\nctid = 1\n[b]\nproduction = no\nctid=2\n": int(problem.Left),
 	} {
 		var out, errs bytes.Buffer
-		a := &app{in: strings.NewReader(text), out: &out, err: &errs}
+		a := &app{in: strings.NewReader(text), output: output{&out, &errs}}
 		err := a.importVerb().RunE(nil, []string{"-"})
 		if problem.Exit(err) != want || !strings.Contains(out.String(), "[node.a]") {
 			t.Errorf("%q: %v\n%s%s", text, err, errs.String(), out.String())

@@ -41,7 +41,7 @@ If a run was interrupted or killed, run the same command to resume.`,
 				return err
 			}
 			return flags.Run(a.out, lab.Options{Experiment: e, To: to, Goal: goal, Fresh: fresh, Orrery: Version}, func(o lab.Options) (*lab.Written, error) {
-				made, err := lab.RunOn(c.Context(), &a.Session, labWatch{screen.NewExperiment(a.err), a}, on, o)
+				made, err := lab.RunOn(c.Context(), &a.Session, labWatch{screen.NewExperiment(a.err), a.output}, on, o)
 				return made, errors.Join(err, a.tellWritten(made))
 			})
 		},
@@ -58,13 +58,11 @@ If a run was interrupted or killed, run the same command to resume.`,
 // A labWatch shows how an experiment gets on, and how its nodes are made.
 type labWatch struct {
 	*screen.Experiment
-	*app
+	output
 }
 
 // Aside keeps what is shown of nodes that are made anew.
 func (l labWatch) Aside() (w control.Watcher, show func()) {
 	var said bytes.Buffer
-	quiet := l.another()
-	quiet.err = &said
-	return quiet.Watcher, func() { _, _ = l.err.Write(said.Bytes()) }
+	return watcher{output{l.out, &said}}, func() { _, _ = l.err.Write(said.Bytes()) }
 }

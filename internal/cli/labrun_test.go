@@ -11,8 +11,7 @@ import (
 // TestLabAside: what is told of nodes that are made anew is shown only when that is asked for.
 func TestLabAside(t *testing.T) {
 	var out, errs bytes.Buffer
-	a := newApp(nil, &out, &errs, nil)
-	w, show := labWatch{nil, a}.Aside()
+	w, show := labWatch{nil, output{&out, &errs}}.Aside()
 	w.Tell(control.Event{Kind: control.Notice, Text: "a step has failed"})
 	if out.Len()+errs.Len() > 0 {
 		t.Errorf("shown before: %s%s", out.String(), errs.String())

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"orrery/internal/cli/speech"
+	"orrery/internal/control"
 	"orrery/internal/control/logs"
 	"orrery/internal/control/nodes"
 	"orrery/internal/problem"
@@ -26,18 +27,19 @@ release of a node that goes live. --layer DIGEST prints the build log of a
 layer instead.`,
 		Example: "  orrery logs portal nginx.service\n  orrery logs role=receptor -f",
 		RunE: func(c *cobra.Command, args []string) error {
-			a.passOn(raw)
+			to := a.raw(raw)
 			if layer != "" {
-				return a.asRoot(func(*cobra.Command, []string) error { return logs.OfLayer(&a.Session, layer, a.out) })(c, args)
+				return a.asRoot(func(*cobra.Command, []string) error { return logs.OfLayer(&a.Session, layer, to.out) })(c, args)
 			}
 			o.Moved = func(node string, release int) {
-				fmt.Fprintf(a.err, "orrery: release %s is live on node %s now; its journal continues from there.\n", site.ReleaseName(release), node)
+				fmt.Fprintf(to.err, "orrery: release %s is live on node %s now; its journal continues from there.\n", site.ReleaseName(release), node)
 			}
 			return a.onHosts(func(ctx context.Context, s *site.Site, args []string) error {
 				if len(args) == 0 {
 					return problem.New(problem.Usage, "which node?").Try("orrery logs NODE")
 				}
-				return a.logs(ctx, s, args[0], args[1:], o)
+				o.Units = args[1:]
+				return printLogs(ctx, &a.Session, s, to, args[0], o)
 			})(c, args)
 		},
 	}
@@ -50,18 +52,17 @@ layer instead.`,
 	return c
 }
 
-func (a *app) logs(ctx context.Context, s *site.Site, of string, units []string, o logs.Options) error {
-	o.Units = units
+func printLogs(ctx context.Context, session *control.Session, s *site.Site, to output, of string, o logs.Options) error {
 	if _, one := s.Node(of); one {
-		absent, err := logs.OfNode(ctx, &a.Session, s, of, o, a.out, a.err)
+		absent, err := logs.OfNode(ctx, session, s, of, o, to.out, to.err)
 		if err == nil && absent != nil {
-			fmt.Fprintf(a.err, "orrery: %v\n", absent)
+			fmt.Fprintf(to.err, "orrery: %v\n", absent)
 		}
 		return err
 	}
-	endings, err := logs.Of(ctx, &a.Session, s, of, o, func(of []*site.Node) nodes.Speech { return speech.Prefixed(a.out, a.err, of, false) })
+	endings, err := logs.Of(ctx, session, s, of, o, func(of []*site.Node) nodes.Speech { return speech.Prefixed(to.out, to.err, of, false) })
 	if err != nil || len(nodes.Failed(endings)) == 0 {
 		return err
 	}
-	return a.tally(endings, nil)
+	return tally(to.err, endings, nil)
 }

@@ -74,9 +74,8 @@ func (a *app) restore(ctx context.Context, text string, o control.RestoreOptions
 		return err
 	}
 	fmt.Fprintf(a.out, "%s: restored from %s, into %s.\n\n", r.Site.Key(), r.Title, r.Dir)
-	b := a.another()
-	b.SiteDir, b.Twin = r.Dir, r.Site.Twin
-	return b.status(ctx, r.Site, r.Nodes)
+	a.SiteDir, a.Twin = r.Dir, r.Site.Twin
+	return a.status(ctx, r.Site, r.Nodes)
 }
 
 // pick takes single files, or what one node has, out of a backup.

@@ -38,24 +38,28 @@ import (
 // An app is one call of the program: its streams and the options that all verbs share.
 type app struct {
 	control.Session
-	in       io.Reader
-	out, err io.Writer
-	consent  consent
+	output
+	in      io.Reader
+	consent consent
+}
+
+// An output is where a call prints: its result to out, and whatever else a person is told to err.
+type output struct{ out, err io.Writer }
+
+// raw returns an output that passes on what nodes print as it is, if that is asked for.
+func (o output) raw(asked bool) output {
+	if asked {
+		return output{screen.Unshown(o.out), screen.Unshown(o.err)}
+	}
+	return o
 }
 
 // newApp returns a call of the program by a command line.
 func newApp(in io.Reader, out, errs io.Writer, args []string) *app {
-	a := &app{Session: control.Session{Dirs: host.DefaultDirs(), Known: &register.Known{}, Release: control.Live, Version: Version, Links: &hosts.Links{}, Overdue: overdue.Work{}}, in: in, out: out, err: errs}
-	a.Asker, a.Watcher = &asker{a}, &watcher{a}
+	a := &app{Session: control.Session{Dirs: host.DefaultDirs(), Known: &register.Known{}, Release: control.Live, Version: Version, Links: &hosts.Links{}, Overdue: overdue.Work{}}, output: output{out, errs}, in: in, consent: consent{}}
+	a.Asker, a.Watcher = asker{in, errs, a.consent}, watcher{a.output}
 	a.said(args)
 	return a
-}
-
-// another returns another call by the same caller, which may be about another site or print elsewhere.
-func (a *app) another() *app {
-	b := *a
-	b.Asker, b.Watcher = &asker{&b}, &watcher{&b}
-	return &b
 }
 
 // said notes the command line, as the journal and locks name it.

@@ -63,9 +63,9 @@ func (p talker) Run(_ context.Context, c host.Command) error {
 }
 
 // sayAll lets nodes print as exec does.
-func sayAll(t *testing.T, a *app, of []*site.Node, runners map[string]host.Runner) {
+func sayAll(t *testing.T, to output, of []*site.Node, runners map[string]host.Runner) {
 	c := &nodes.Crowd{Nodes: of, Runners: runners, Parallel: 1}
-	_, _ = c.Speak(t.Context(), speech.Prefixed(a.out, a.err, of, false),
+	_, _ = c.Speak(t.Context(), speech.Prefixed(to.out, to.err, of, false),
 		func(ctx context.Context, _ int, in host.Runner, to nodes.Speaker) error {
 			return in.Run(ctx, host.Command{Args: []string{"say"}, Stdout: to.Out()})
 		})
@@ -79,22 +79,20 @@ func (paper) Printed() ([]byte, error) { return []byte("\x1b[1mKernel panic\r\n"
 // What was printed on a console before somebody comes to it reaches a terminal as text, unless he wants it raw, and a pipe as it is.
 func TestConsoleOnScreen(t *testing.T) {
 	at := &nodes.Console{Console: paper{}, Node: "db"}
-	print := func(a *app) { _ = a.printed(at, 10) }
-	sent := need.OnScreen(t, func(terminal *os.File) { print(&app{out: screen.Shown(terminal)}) })
+	print := func(out io.Writer) { _ = printLast(out, at, 10) }
+	sent := need.OnScreen(t, func(terminal *os.File) { print(screen.Shown(terminal)) })
 	wantPlain(t, strings.ReplaceAll(sent, "\r\n", "\n"))
 	if !strings.Contains(sent, `\x1b[1mKernel panic`) {
 		t.Errorf("the terminal is sent %q", sent)
 	}
 	sent = need.OnScreen(t, func(terminal *os.File) {
-		a := &app{out: screen.Shown(terminal), err: screen.Shown(terminal)}
-		a.passOn(true)
-		print(a)
+		print(output{out: screen.Shown(terminal), err: screen.Shown(terminal)}.raw(true).out)
 	})
 	if !strings.Contains(sent, "\x1b[1mKernel panic") {
 		t.Errorf("raw, the terminal is sent %q", sent)
 	}
 	var out bytes.Buffer
-	if print(&app{out: screen.Shown(&out)}); out.String() != "\x1b[1mKernel panic\n"+hostile+"\n" {
+	if print(screen.Shown(&out)); out.String() != "\x1b[1mKernel panic\n"+hostile+"\n" {
 		t.Errorf("a pipe is sent %q", out.String())
 	}
 }
@@ -103,22 +101,20 @@ func TestConsoleOnScreen(t *testing.T) {
 func TestExecOnScreen(t *testing.T) {
 	node := []*site.Node{{Name: "n"}}
 	runners := map[string]host.Runner{"n": talker{text: hostile + "\nwhole\n"}}
-	print := func(a *app) { sayAll(t, a, node, runners) }
-	sent := need.OnScreen(t, func(terminal *os.File) { print(&app{out: screen.Shown(terminal), err: screen.Shown(terminal)}) })
+	print := func(to output) { sayAll(t, to, node, runners) }
+	sent := need.OnScreen(t, func(terminal *os.File) { print(output{screen.Shown(terminal), screen.Shown(terminal)}) })
 	wantPlain(t, sent)
 	if !strings.HasPrefix(sent, "n | "+visible.Text(hostile)+"\nn | whole\n") {
 		t.Errorf("the terminal is sent %q", sent)
 	}
 	sent = need.OnScreen(t, func(terminal *os.File) {
-		a := &app{out: screen.Shown(terminal), err: screen.Shown(terminal)}
-		a.passOn(true)
-		print(a)
+		print(output{screen.Shown(terminal), screen.Shown(terminal)}.raw(true))
 	})
 	if !strings.Contains(sent, hostile) {
 		t.Errorf("with --raw the terminal is sent %q", sent)
 	}
 	var out bytes.Buffer
-	print(&app{out: screen.Shown(&out), err: io.Discard})
+	print(output{screen.Shown(&out), io.Discard})
 	if out.String() != "n | "+hostile+"\nn | whole\n" {
 		t.Errorf("a pipe is sent %q", out.String())
 	}
@@ -157,9 +153,8 @@ func (w *widest) Write(p []byte) (int, error) {
 // A line that never ends is printed in pieces, and not kept.
 func TestExecEndlessLine(t *testing.T) {
 	w := &widest{}
-	a := &app{out: w, err: io.Discard}
 	size := need.Times(64<<20, 1<<30)
-	sayAll(t, a, []*site.Node{{Name: "n"}}, map[string]host.Runner{"n": gush{size: size}})
+	sayAll(t, output{w, io.Discard}, []*site.Node{{Name: "n"}}, map[string]host.Runner{"n": gush{size: size}})
 	if w.all < size || w.most > 256<<10+100 {
 		t.Errorf("%d bytes were printed, at most %d at once", w.all, w.most)
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -25,7 +26,7 @@ import (
 )
 
 func (a *app) statusVerb() *cobra.Command {
-	var how survey
+	how := survey{session: &a.Session, output: a.output}
 	c := &cobra.Command{
 		Use:   "status [SELECTOR...]",
 		Short: "Show how the nodes are",
@@ -36,9 +37,9 @@ The exit status is 11 if a node is not as declared.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			how.selectors = args
 			if how.watch {
-				return a.watchStatus(c.Context(), &how)
+				return how.again(c.Context(), a.in)
 			}
-			return a.survey(c.Context(), &how, screen.Width(a.out))
+			return how.show(c.Context(), screen.Width(a.out))
 		},
 	}
 	c.Flags().BoolVarP(&how.watch, "watch", "w", false, "show it again every second")
@@ -50,49 +51,51 @@ The exit status is 11 if a node is not as declared.`,
 
 // A survey is what status is asked for.
 type survey struct {
+	session *control.Session
+	output
 	selectors           []string
 	watch, probe, usage bool
 	before              map[int]host.Sample // by id, of the round before
 }
 
-// survey shows how the nodes are, once.
-func (a *app) survey(ctx context.Context, how *survey, width int) error {
-	s, err := a.Load()
+// show shows how the nodes are, once.
+func (v *survey) show(ctx context.Context, width int) error {
+	s, err := v.session.Load()
 	if err != nil {
 		return err
 	}
-	r, err := status.Read(ctx, &a.Session, s, how.selectors)
+	r, err := status.Read(ctx, v.session, s, v.selectors)
 	if err != nil {
 		return err
 	}
-	if how.probe {
+	if v.probe {
 		if err := r.Probe(ctx); err != nil {
 			return err
 		}
 	}
-	if how.usage {
-		if how.before, err = r.Measure(ctx, how.before); err != nil {
+	if v.usage {
+		if v.before, err = r.Measure(ctx, v.before); err != nil {
 			return err
 		}
 	}
 	if r.Silent != nil {
-		a.Watcher.Tell(control.Event{Kind: control.Trouble, Site: s.Key(), Text: r.Silent.Error(), Err: r.Silent})
+		v.session.Trouble(s.Key(), r.Silent)
 	}
 	r.SickFirst()
-	if err = a.show(r.Nodes, how.usage, width); err == nil {
-		if !reply.Wanted(a.out) {
-			table.Emulated(a.out, r.Nodes)
+	if err = printNodes(v.out, r.Nodes, v.usage, width); err == nil {
+		if !reply.Wanted(v.out) {
+			table.Emulated(v.out, r.Nodes)
 		}
-		err = overdue.UnderWayOn(ctx, &a.Session, s, r.Fleet)
+		err = overdue.UnderWayOn(ctx, v.session, s, r.Fleet)
 	}
 	return cmp.Or(err, verdict(r.Nodes))
 }
 
-func (a *app) show(rows []status.Node, usage bool, width int) error {
-	if reply.Wanted(a.out) {
-		return reply.JSON(a.out, rows)
+func printNodes(out io.Writer, rows []status.Node, usage bool, width int) error {
+	if reply.Wanted(out) {
+		return reply.JSON(out, rows)
 	}
-	return table.Nodes(a.out, rows, usage, width)
+	return table.Nodes(out, rows, usage, width)
 }
 
 // status shows how nodes are that have just been brought up.
@@ -101,7 +104,7 @@ func (a *app) status(ctx context.Context, s *site.Site, selectors []string) erro
 	if err != nil {
 		return err
 	}
-	return a.show(r.Nodes, false, screen.Width(a.out))
+	return printNodes(a.out, r.Nodes, false, screen.Width(a.out))
 }
 
 func verdict(rows []status.Node) error {
@@ -114,21 +117,21 @@ func verdict(rows []status.Node) error {
 // everySecond is how often status --watch looks.
 const everySecond = time.Second
 
-// watchStatus shows how the nodes are again and again, until it is interrupted: on a terminal in place, else one below the other.
-func (a *app) watchStatus(ctx context.Context, how *survey) error {
-	if terminal, ok := screen.Of(a.out); ok {
-		return screen.Watch(ctx, a.in, terminal, everySecond, func(width int) ([]string, error) { return a.frame(ctx, how, width) })
+// again shows how the nodes are again and again, until it is interrupted: on a terminal in place, else one below the other.
+func (v *survey) again(ctx context.Context, in io.Reader) error {
+	if terminal, ok := screen.Of(v.out); ok {
+		return screen.Watch(ctx, in, terminal, everySecond, func(width int) ([]string, error) { return v.frame(ctx, width) })
 	}
 	for {
-		err := a.survey(ctx, how, 0)
+		err := v.show(ctx, 0)
 		var status problem.Status
 		if err != nil && !errors.As(err, &status) {
 			return err
 		}
-		if r, ok := a.out.(*reply.Reply); ok {
+		if r, ok := v.out.(*reply.Reply); ok {
 			r.Finish(err)
 		} else {
-			fmt.Fprintln(a.out)
+			fmt.Fprintln(v.out)
 		}
 		if host.Pause(ctx, everySecond) != nil {
 			return nil
@@ -137,11 +140,13 @@ func (a *app) watchStatus(ctx context.Context, how *survey) error {
 }
 
 // frame returns how the nodes are; what goes wrong is shown in its place.
-func (a *app) frame(ctx context.Context, how *survey, width int) ([]string, error) {
+func (v *survey) frame(ctx context.Context, width int) ([]string, error) {
 	var text bytes.Buffer
-	b := a.another()
-	b.out, b.err = &text, &text
-	err := b.survey(ctx, how, width)
+	session, now := *v.session, *v
+	now.session, now.output = &session, output{&text, &text}
+	session.Watcher = watcher{now.output}
+	err := now.show(ctx, width)
+	v.before = now.before
 	var status problem.Status
 	if errors.As(err, &status) {
 		err = nil

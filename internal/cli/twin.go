@@ -48,13 +48,9 @@ func (a *app) twinAlso(name, use, short string) *cobra.Command {
 			if len(rest) == 0 {
 				return problem.New(problem.Usage, "which twin?").Try("orrery twin %s", use)
 			}
-			b := a.another()
-			root := b.root()
 			line := append(shared, "--twin", rest[0], name)
+			root := c.Root() // of which no flag was parsed yet
 			root.SetArgs(append(line, rest[1:]...))
-			root.SetIn(a.in)
-			root.SetOut(a.out)
-			root.SetErr(a.err)
 			return root.ExecuteContext(c.Context())
 		},
 	}
@@ -105,9 +101,8 @@ simulator ("simulated_by") are replaced by it. A twin has no way out unless you 
 				return err
 			}
 			s, result, err := twins.Create(c.Context(), &a.Session, r)
-			b := a.another()
-			b.SiteDir, b.Twin = r.Dir, o.Name
-			return b.tellUp(c.Context(), s, nil, result, err)
+			a.SiteDir, a.Twin = r.Dir, o.Name
+			return a.tellUp(c.Context(), s, nil, result, err)
 		}),
 	}
 	f := c.Flags()

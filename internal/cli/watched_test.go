@@ -36,7 +36,7 @@ func (film) Picture(context.Context) ([]byte, error) { return []byte("\x89PNG"),
 func TestServeScreen(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	from, to := io.Pipe()
-	a := &app{out: to, err: io.Discard}
+	a := &app{output: output{to, io.Discard}}
 	ctx, interrupt := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- a.serveScreen(ctx, "win", film{}) }()
@@ -70,7 +70,7 @@ func TestServeScreen(t *testing.T) {
 // TestPaint: a picture goes to a file of the caller's alone, or to standard output.
 func TestPaint(t *testing.T) {
 	var out bytes.Buffer
-	a := &app{out: &out}
+	a := &app{output: output{out: &out}}
 	file := filepath.Join(t.TempDir(), "win.png")
 	if err := errors.Join(a.paint(t.Context(), film{}, file), a.paint(t.Context(), film{}, "-")); err != nil {
 		t.Fatal(err)

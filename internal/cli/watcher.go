@@ -12,18 +12,18 @@ import (
 )
 
 // A watcher shows how an operation goes: its steps and what is to be known at once on standard error, what was done on the way on standard output.
-type watcher struct{ *app }
+type watcher struct{ output }
 
 // Steps shows the steps of a plan.
-func (w *watcher) Steps(p *plan.Plan, took func(*plan.Step) time.Duration) control.StepWatcher {
+func (w watcher) Steps(p *plan.Plan, took func(*plan.Step) time.Duration) control.StepWatcher {
 	return screen.NewProgress(w.err, p, took)
 }
 
 // Bytes shows how many bytes have been moved.
-func (w *watcher) Bytes(what string) control.ByteWatcher { return screen.NewMeter(w.err, what) }
+func (w watcher) Bytes(what string) control.ByteWatcher { return screen.NewMeter(w.err, what) }
 
 // Tell shows an event.
-func (w *watcher) Tell(e control.Event) {
+func (w watcher) Tell(e control.Event) {
 	var list problem.List
 	switch {
 	case e.Kind == control.Outcome:
