@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/cli/reply"
+	"orrery/internal/cli/table"
 	"orrery/internal/control/backups"
 	"orrery/internal/phrase"
 	"orrery/internal/problem"
@@ -29,11 +31,11 @@ Generated secrets and SSH host keys are included only if you say how to encrypt 
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			last := len(args) - 1
-			taken, err := backups.Take(c.Context(), &a.Session, args[:last], args[last], o)
+			taken, err := backups.Take(c.Context(), a.session, args[:last], args[last], o)
 			if err != nil {
 				return err
 			}
-			return a.answer(taken, func() { a.tellTaken(taken) })
+			return reply.Answer(a.out, taken, func() { a.tellTaken(taken) })
 		},
 	}
 	f := c.Flags()
@@ -73,7 +75,7 @@ func (a *app) backupList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return list(a, all, "ID\tSITE\tTIME\tHOST\tWHO\tNODES\tVOLUMES\tSIZE\tWITH", func(b backups.Backup) []any {
+			return table.List(a.out, all, "ID\tSITE\tTIME\tHOST\tWHO\tNODES\tVOLUMES\tSIZE\tWITH", func(b backups.Backup) []any {
 				var with []string
 				if b.Layers {
 					with = append(with, "layers")
@@ -93,7 +95,7 @@ func (a *app) backupVerify() *cobra.Command {
 		Use: "verify FILE|DIR[@ID]", Short: "Read a backup, or all of a directory, and compare it with its digests", Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			var failed error
-			err := backups.Verify(c.Context(), &a.Session, args[0], func(id string, damage error) {
+			err := backups.Verify(c.Context(), a.session, args[0], func(id string, damage error) {
 				if damage != nil {
 					fmt.Fprintf(a.out, "%s is damaged.\n", id)
 					printError(a.err, damage)
@@ -140,7 +142,7 @@ backup that was not in it. At the end you see which backups are whole, and which
 		Example: "  orrery backup repair /srv/backups\n  orrery backup repair /srv/backups --from /mnt/copy",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			done, err := backups.Repair(c.Context(), &a.Session, args[0], from)
+			done, err := backups.Repair(c.Context(), a.session, args[0], from)
 			if err != nil {
 				return err
 			}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/cli/reply"
 	"orrery/internal/cli/table"
 	"orrery/internal/control/roster"
 	"orrery/internal/phrase"
@@ -29,7 +30,7 @@ func (a *app) checkVerb() *cobra.Command {
 				return a.checkLosses(ctx, s, survive)
 			}
 			counts := map[string]any{"site": s.Name, "nodes": len(s.Nodes), "roles": len(s.Roles), "networks": len(s.Networks)}
-			return a.answer(counts, func() {
+			return reply.Answer(a.out, counts, func() {
 				fmt.Fprintf(a.out, "%s: %s, %s, %s: no mistakes.\n", s.Name,
 					phrase.Count(len(s.Nodes), "node"), phrase.Count(len(s.Roles), "role"), phrase.Count(len(s.Networks), "network"))
 			})
@@ -41,11 +42,11 @@ func (a *app) checkVerb() *cobra.Command {
 
 // checkLosses proves on paper that the site fits, whichever of its hosts are lost.
 func (a *app) checkLosses(ctx context.Context, s *site.Site, lost int) error {
-	all, err := roster.Survive(ctx, &a.Session, s, lost)
+	all, err := roster.Survive(ctx, a.session, s, lost)
 	if err != nil {
 		return err
 	}
-	if err := a.answer(all, func() { table.Losses(a.out, all) }); err != nil {
+	if err := reply.Answer(a.out, all, func() { table.Losses(a.out, all) }); err != nil {
 		return err
 	}
 	if slices.ContainsFunc(all, func(l place.Loss) bool { return !l.Well() }) {

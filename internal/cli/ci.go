@@ -28,7 +28,7 @@ the twin, whatever happens. Name the site by its directory or, if it is up on th
 			if len(args) > 0 {
 				o.Site = args[0]
 			}
-			p, err := proof.New(&a.Session, watchProof(a.output), o)
+			p, err := proof.New(a.session, watchProof(a.output), o)
 			if err != nil {
 				return err
 			}

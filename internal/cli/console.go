@@ -33,15 +33,15 @@ With --log, or where the output is no terminal, it prints the last lines and end
 				return problem.New(problem.Usage, "--lines %d: there is no such number of lines", lines).Try("--lines 200")
 			}
 			to := a.raw(raw)
-			at, err := nodes.ConsoleOf(ctx, &a.Session, s, args[0])
+			at, err := nodes.ConsoleOf(ctx, a.session, s, args[0])
 			if err != nil {
 				return err
 			}
 			if log || !host.IsTerminal(a.in) || !host.IsTerminal(screen.Unshown(a.out)) {
 				return printLast(to.out, at, lines)
 			}
-			return control.Noted(&a.Session, s, func() error {
-				line, err := at.Take(ctx, control.Holder(&a.Session))
+			return control.Noted(a.session, s, func() error {
+				line, err := at.Take(ctx, control.Holder(a.session))
 				if err != nil {
 					return err
 				}

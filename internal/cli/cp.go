@@ -25,7 +25,7 @@ SELECTOR:PATH copies to each of several nodes, or from each of them into a direc
 		Args:    cobra.MinimumNArgs(2),
 		RunE: a.onHosts(func(ctx context.Context, s *site.Site, args []string) error {
 			last := len(args) - 1
-			c, err := nodes.NewCopying(ctx, &a.Session, s, args[:last], args[last])
+			c, err := nodes.NewCopying(ctx, a.session, s, args[:last], args[last])
 			if err != nil {
 				return err
 			}

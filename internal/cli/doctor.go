@@ -18,7 +18,7 @@ func (a *app) doctorVerb() *cobra.Command {
 		Long:  "Checks everything that nodes need of this machine. The exit status is 4 if something is missing.",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			facts := doctor.Look(a.Dirs.State)
+			facts := doctor.Look(a.session.Dirs.State)
 			if err := a.tellFacts(facts); err != nil || reply.Wanted(a.out) {
 				return err
 			}

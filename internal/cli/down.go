@@ -31,7 +31,7 @@ With --name you need no site directory: the host knows what belongs to the site.
 				return a.downNamed(c.Context(), name, args, volumes)
 			}
 			return a.onSite(func(ctx context.Context, s *site.Site, selectors []string) error {
-				result, err := sites.Down(ctx, &a.Session, s, selectors, volumes)
+				result, err := sites.Down(ctx, a.session, s, selectors, volumes)
 				return a.tellDown(s.Name, result, err)
 			})(c, args)
 		},
@@ -41,15 +41,15 @@ With --name you need no site directory: the host knows what belongs to the site.
 	c.Flags().StringVar(&name, "name", "", "the `site` of that name, wherever its directory is")
 	c.Flags().BoolVar(&volumes, "volumes", false, "also delete persistent data for good (always asks)")
 	a.consent.flag(c, control.Volumes, "the `name` of the site whose data is deleted, so that you are not asked for it")
-	return value.Ending(c, &a.Ending)
+	return value.Ending(c, &a.session.Ending)
 }
 
 // downNamed takes down a site by what is known of it on this host.
 func (a *app) downNamed(ctx context.Context, name string, selectors []string, volumes bool) error {
-	if len(selectors) > 0 || a.SiteDir != "" {
+	if len(selectors) > 0 || a.session.SiteDir != "" {
 		return problem.New(problem.Usage, "--name takes down all of a site, from what this host knows of it").Try("leave out selectors and -C, or leave out --name")
 	}
-	result, err := sites.DownNamed(ctx, &a.Session, name, volumes)
+	result, err := sites.DownNamed(ctx, a.session, name, volumes)
 	return a.tellDown(name, result, err)
 }
 

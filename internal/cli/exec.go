@@ -34,7 +34,7 @@ and "error" says why) and the first MiB of its output.`,
 			o.Command, o.Stdin, o.Fixed = args[dash:], a.in, c.Flags().Changed("parallel")
 			to := a.raw(raw)
 			return a.onHosts(func(ctx context.Context, s *site.Site, selectors []string) error {
-				endings, err := nodes.Exec(ctx, &a.Session, s, selectors, o, func(of []*site.Node) nodes.Speech { return speechOn(to, of, grouped) })
+				endings, err := nodes.Exec(ctx, a.session, s, selectors, o, func(of []*site.Node) nodes.Speech { return speechOn(to, of, grouped) })
 				return tally(to.err, endings, err)
 			})(c, args[:dash])
 		},

@@ -20,7 +20,7 @@ func (a *app) forwardVerb() *cobra.Command {
 		Example: "  orrery forward portal:80 --listen 127.0.0.1:8080",
 		Args:    cobra.ExactArgs(1),
 		RunE: a.onHosts(func(ctx context.Context, s *site.Site, args []string) error {
-			w, err := nodes.WayTo(&a.Session, s, args[0])
+			w, err := nodes.WayTo(a.session, s, args[0])
 			if err != nil {
 				return err
 			}

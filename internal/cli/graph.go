@@ -24,12 +24,12 @@ shows what the site file declares. Nodes of other hosts are in the box of the ho
 		Example: `  orrery graph > site.svg
   orrery graph --output receptors.svg role=receptor`,
 		RunE: a.onSite(func(ctx context.Context, s *site.Site, selectors []string) error {
-			p, hidden, silent, err := picture.Of(ctx, &a.Session, s, selectors, declared)
+			p, hidden, silent, err := picture.Of(ctx, a.session, s, selectors, declared)
 			if err != nil {
 				return err
 			}
 			if silent != nil {
-				a.Trouble(s.Key(), silent)
+				a.session.Trouble(s.Key(), silent)
 			}
 			if hidden {
 				fmt.Fprintln(a.err, "orrery: only root can see the state of nodes: the picture shows what is declared.")

@@ -8,6 +8,7 @@ import (
 
 	"orrery/internal/cli/hostverb"
 	"orrery/internal/cli/imageverb"
+	"orrery/internal/cli/reply"
 	"orrery/internal/cli/table"
 	"orrery/internal/control/hosts"
 	"orrery/internal/problem"
@@ -23,7 +24,7 @@ The login must work without a question, and must be root or become root by sudo 
 
 // hostFace lends verbs what all verbs share.
 func (a *app) hostFace() hostverb.Face {
-	return hostverb.Face{Session: &a.Session, Out: a.out, Err: a.err, OnHosts: a.onHosts, Without: a.withoutFlag, Agree: a.consent.flag}
+	return hostverb.Face{Session: a.session, Out: a.out, Err: a.err, OnHosts: a.onHosts, Without: a.withoutFlag, Agree: a.consent.flag}
 }
 
 func (a *app) hostLsVerb() *cobra.Command {
@@ -42,8 +43,8 @@ are not more than two seconds apart; and that packets arrive from host to host a
 // hostsVerb tells how all hosts are: to programs as JSON, otherwise as a table.
 func (a *app) hostsVerb(use, short string, look func(*hosts.Call, context.Context) []hosts.State, show func(io.Writer, []hosts.State) error) *cobra.Command {
 	return withJSON(&cobra.Command{Use: use, Short: short, Args: cobra.NoArgs, RunE: a.onHosts(func(ctx context.Context, s *site.Site, _ []string) error {
-		all := look(a.Call(s), ctx)
-		if err := a.answer(all, func() { _ = show(a.out, all) }); err != nil {
+		all := look(a.session.Call(s), ctx)
+		if err := reply.Answer(a.out, all, func() { _ = show(a.out, all) }); err != nil {
 			return err
 		}
 		if !table.HostsWrong(a.err, all) {
@@ -54,14 +55,14 @@ func (a *app) hostsVerb(use, short string, look func(*hosts.Call, context.Contex
 }
 
 func (a *app) imageFace() imageverb.Face {
-	return imageverb.Face{Session: &a.Session, Out: a.out, Err: a.err, Tell: func(err error) { printError(a.err, err) }, Without: a.withoutFlag, Group: group}
+	return imageverb.Face{Session: a.session, Out: a.out, Err: a.err, Tell: func(err error) { printError(a.err, err) }, Without: a.withoutFlag, Group: group}
 }
 
 func (a *app) hostFactsVerb() *cobra.Command {
 	return withJSON(&cobra.Command{
 		Use: "facts HOST", Short: "Show what a host has that nodes need, as doctor does on this machine", Args: cobra.ExactArgs(1),
 		RunE: a.onSite(func(ctx context.Context, s *site.Site, args []string) error {
-			facts, err := a.Call(s).Facts(ctx, args[0])
+			facts, err := a.session.Call(s).Facts(ctx, args[0])
 			if err != nil {
 				return err
 			}
@@ -72,5 +73,5 @@ func (a *app) hostFactsVerb() *cobra.Command {
 
 // withoutFlag lets a verb go on without some hosts.
 func (a *app) withoutFlag(c *cobra.Command) {
-	c.Flags().StringSliceVar(&a.Without, "without", nil, "leave this `host` out: what is there is taken for unknown, and nothing is done that it could contradict")
+	c.Flags().StringSliceVar(&a.session.Without, "without", nil, "leave this `host` out: what is there is taken for unknown, and nothing is done that it could contradict")
 }

@@ -17,7 +17,7 @@ func (a *app) hookVerb() *cobra.Command {
 	return &cobra.Command{
 		Use: "hook SITE", Hidden: true, Args: cobra.ExactArgs(1),
 		Short: "Tell the hooks of a site what waits to be told",
-		RunE:  a.asRoot(func(c *cobra.Command, args []string) error { return hook.Deliver(c.Context(), a.Dirs, args[0]) }),
+		RunE:  a.asRoot(func(c *cobra.Command, args []string) error { return hook.Deliver(c.Context(), a.session.Dirs, args[0]) }),
 	}
 }
 
@@ -26,7 +26,9 @@ func (a *app) thawVerb() *cobra.Command {
 	return &cobra.Command{
 		Use: "thaw ENGINE/SITE/ID/NAME...", Hidden: true, Args: cobra.MinimumNArgs(1),
 		Short: "Wait until the process that froze these nodes has ended, and let them go on if it did not",
-		RunE:  func(c *cobra.Command, nodes []string) error { return guard.Thaw(c.Context(), a.Dirs, a.in, nodes) },
+		RunE: func(c *cobra.Command, nodes []string) error {
+			return guard.Thaw(c.Context(), a.session.Dirs, a.in, nodes)
+		},
 	}
 }
 
@@ -36,7 +38,7 @@ func (a *app) hostRunVerb() *cobra.Command {
 		Use: "host-run SITE TRIGGER [PART]", Hidden: true, Args: cobra.RangeArgs(2, 3),
 		Short: "Do what this host has planned for a site, without its site directory",
 		RunE: func(c *cobra.Command, args []string) error {
-			return control.Unattended(&a.Session, args[0]).Run(c.Context(), args[1], strings.Join(args[2:], ""))
+			return control.Unattended(a.session, args[0]).Run(c.Context(), args[1], strings.Join(args[2:], ""))
 		},
 	}
 }

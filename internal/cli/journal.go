@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/cli/reply"
 	"orrery/internal/cli/table"
 	"orrery/internal/control/logs"
 	"orrery/internal/phrase"
@@ -24,7 +25,7 @@ func (a *app) journalVerb() *cobra.Command {
 		Short: "Show who did what to this site on its hosts, when, and how it ended",
 		Args:  cobra.NoArgs,
 		RunE: a.onHosts(func(ctx context.Context, s *site.Site, _ []string) error {
-			h, err := logs.Read(ctx, &a.Session, s, runs)
+			h, err := logs.Read(ctx, a.session, s, runs)
 			if err != nil {
 				return err
 			}
@@ -32,7 +33,7 @@ func (a *app) journalVerb() *cobra.Command {
 				bad := h.Damaged[name]
 				fmt.Fprintf(a.err, "orrery: host %s: %s of its journal cannot be read and are left out: %s.\n", name, phrase.Count(len(bad), "line"), phrase.List(numbers(bad), 8))
 			}
-			return errors.Join(a.answer(h.Entries, func() { table.Journal(a.out, h.Entries, steps) }), h.Silent)
+			return errors.Join(reply.Answer(a.out, h.Entries, func() { table.Journal(a.out, h.Entries, steps) }), h.Silent)
 		}),
 	}
 	c.Flags().BoolVar(&steps, "steps", false, "every step, not only those that failed")

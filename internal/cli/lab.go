@@ -11,13 +11,14 @@ import (
 	"orrery/internal/cli/labgoal"
 	"orrery/internal/cli/labverb"
 	"orrery/internal/cli/reply"
+	"orrery/internal/cli/table"
 	"orrery/internal/control/lab"
 	"orrery/internal/lab/bundle"
 )
 
 func (a *app) labVerb() *cobra.Command {
 	c := group("lab", "Measure what virtualization costs on this host",
-		a.labRunVerb(), a.labListVerb(), a.labReportVerb(), a.labCompareVerb(), labverb.History(&a.Session, a.out), labverb.Check(&a.Session, a.out), a.labDoctorVerb())
+		a.labRunVerb(), a.labListVerb(), a.labReportVerb(), a.labCompareVerb(), labverb.History(a.session, a.out), labverb.Check(a.session, a.out), a.labDoctorVerb())
 	c.Long = `Runs the same tests in several settings in turn: on the bare host, and in containers on each kind of network, with and without limits. It reports
 what differs, by how much, and how far you can trust that. Each run makes a bundle: a directory with the raw samples and a report.`
 	return c
@@ -29,7 +30,7 @@ func (a *app) labListVerb() *cobra.Command {
 		Short: "List the bundles of this host",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			dir := lab.Bundles(&a.Session)
+			dir := lab.Bundles(a.session)
 			if len(args) == 1 {
 				dir = args[0]
 			}
@@ -41,7 +42,7 @@ func (a *app) labListVerb() *cobra.Command {
 				fmt.Fprintf(a.out, "No bundles in %s. orrery lab run makes one.\n", dir)
 				return err
 			}
-			return errors.Join(list(a, heads, "BUNDLE\tBEGAN\tWHO\tROUNDS\tSTATE\tTITLE", func(h bundle.Head) []any {
+			return errors.Join(table.List(a.out, heads, "BUNDLE\tBEGAN\tWHO\tROUNDS\tSTATE\tTITLE", func(h bundle.Head) []any {
 				return []any{h.ID, minute(h.Began), h.Who, max(0, h.Rounds-1), lab.State(h, filepath.Join(dir, h.ID)), h.Title}
 			}), err)
 		},
@@ -54,7 +55,7 @@ func (a *app) labReportVerb() *cobra.Command {
 		Short: "Rewrite the report of a bundle, and print the answer",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			dir, err := lab.Find(&a.Session, args[0])
+			dir, err := lab.Find(a.session, args[0])
 			if err != nil {
 				return err
 			}
@@ -90,7 +91,7 @@ bundle on each side, all that can be said is that these two runs differ. Make th
 			if err != nil {
 				return err
 			}
-			compared, err := lab.Compare(&a.Session, before, after)
+			compared, err := lab.Compare(a.session, before, after)
 			if err != nil {
 				return err
 			}
@@ -125,7 +126,7 @@ func (a *app) labDoctorVerb() *cobra.Command {
 		Long:  "Reports what makes figures from this host suspect. None of it stops you from running an experiment; it becomes a label in the report.",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			findings, err := lab.Doctor(c.Context(), &a.Session)
+			findings, err := lab.Doctor(c.Context(), a.session)
 			if err != nil {
 				return err
 			}

@@ -41,7 +41,7 @@ If a run was interrupted or killed, run the same command to resume.`,
 				return err
 			}
 			return flags.Run(a.out, lab.Options{Experiment: e, To: to, Goal: goal, Fresh: fresh, Orrery: Version}, func(o lab.Options) (*lab.Written, error) {
-				made, err := lab.RunOn(c.Context(), &a.Session, labWatch{screen.NewExperiment(a.err), a.output}, on, o)
+				made, err := lab.RunOn(c.Context(), a.session, labWatch{screen.NewExperiment(a.err), a.output}, on, o)
 				return made, errors.Join(err, a.tellWritten(made))
 			})
 		},

@@ -29,7 +29,7 @@ layer instead.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			to := a.raw(raw)
 			if layer != "" {
-				return a.asRoot(func(*cobra.Command, []string) error { return logs.OfLayer(&a.Session, layer, to.out) })(c, args)
+				return a.asRoot(func(*cobra.Command, []string) error { return logs.OfLayer(a.session, layer, to.out) })(c, args)
 			}
 			o.Moved = func(node string, release int) {
 				fmt.Fprintf(to.err, "orrery: release %s is live on node %s now; its journal continues from there.\n", site.ReleaseName(release), node)
@@ -39,7 +39,7 @@ layer instead.`,
 					return problem.New(problem.Usage, "which node?").Try("orrery logs NODE")
 				}
 				o.Units = args[1:]
-				return printLogs(ctx, &a.Session, s, to, args[0], o)
+				return printLogs(ctx, a.session, s, to, args[0], o)
 			})(c, args)
 		},
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/cli/table"
 	"orrery/internal/control/sites"
 )
 
@@ -15,11 +16,11 @@ func (a *app) lsVerb() *cobra.Command {
 		Long: `Lists the sites and twins on this host, up or down, with the directory that each came from. You need no site directory for this.
 "orrery down --name SITE" takes down a site whose directory is gone.`,
 		RunE: a.asRoot(func(c *cobra.Command, _ []string) error {
-			all, err := sites.All(c.Context(), &a.Session)
+			all, err := sites.All(c.Context(), a.session)
 			if err != nil {
 				return err
 			}
-			return list(a, all, "SITE\tSTATE\tNODES\tDIRECTORY", func(r sites.State) []any {
+			return table.List(a.out, all, "SITE\tSTATE\tNODES\tDIRECTORY", func(r sites.State) []any {
 				dir := cmp.Or(r.Dir, "-")
 				if r.Gone {
 					dir += " (gone)"

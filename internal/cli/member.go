@@ -42,11 +42,11 @@ func unshared(in io.Reader) io.Reader {
 
 // mayCall refuses a member what is not for members. It is run before every verb.
 func (a *app) mayCall(c *cobra.Command, args []string) error {
-	if a.Member == nil {
+	if a.session.Member == nil {
 		return nil
 	}
 	_, verb, _ := strings.Cut(c.CommandPath(), " ")
 	var flags []string
 	c.Flags().Visit(func(f *pflag.Flag) { flags = append(flags, f.Name) })
-	return members.MayCall(c.Context(), &a.Session, verb, flags, args)
+	return members.MayCall(c.Context(), a.session, verb, flags, args)
 }

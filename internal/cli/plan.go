@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/cli/reply"
 	"orrery/internal/cli/screen"
 	"orrery/internal/control/sites"
 	"orrery/internal/problem"
@@ -34,11 +35,11 @@ The exit status is 0 if there is nothing to do and 10 if there is.`,
 
 // preview shows what up or down would do.
 func (a *app) preview(ctx context.Context, selectors []string, o sites.PreviewOptions) error {
-	p, err := sites.Preview(ctx, &a.Session, selectors, o)
+	p, err := sites.Preview(ctx, a.session, selectors, o)
 	if err != nil {
 		return err
 	}
-	err = a.answer(screen.PlanJSON(p), func() {
+	err = reply.Answer(a.out, screen.PlanJSON(p), func() {
 		screen.Plan(a.out, p)
 		screen.Orphans(a.out, p.Orphans)
 	})

@@ -28,7 +28,7 @@ func (a *app) queryVerb() *cobra.Command {
 			for _, n := range nodes {
 				all = append(all, inventory.HostVars(s, n))
 			}
-			return a.answer(all, func() {
+			return reply.Answer(a.out, all, func() {
 				for _, n := range nodes {
 					fmt.Fprintln(a.out, n.Name)
 				}
@@ -66,7 +66,7 @@ func (a *app) sshConfigVerb() *cobra.Command {
 		Example: "  orrery ssh-config > ~/.ssh/karoo.conf && ssh -F ~/.ssh/karoo.conf portal",
 		Args:    cobra.NoArgs,
 		RunE: a.onSite(func(_ context.Context, s *site.Site, _ []string) error {
-			_, err := a.out.Write(inventory.SSHConfig(s, filepath.Join(a.Dirs.Keys(s.Key()), "known_hosts")))
+			_, err := a.out.Write(inventory.SSHConfig(s, filepath.Join(a.session.Dirs.Keys(s.Key()), "known_hosts")))
 			return err
 		}),
 	}

@@ -27,11 +27,11 @@ func (a *app) releaseList() *cobra.Command {
 	return withJSON(&cobra.Command{
 		Use: "ls", Short: "List the releases", Args: cobra.NoArgs,
 		RunE: a.onSite(func(ctx context.Context, s *site.Site, _ []string) error {
-			all, err := releases.List(ctx, &a.Session, s)
+			all, err := releases.List(ctx, a.session, s)
 			if err != nil {
 				return err
 			}
-			err = list(a, all, "RELEASE\tSTATE\tLIVE\tQUARANTINE\tSTAGED\tBY\tNOTES", func(i releases.Info) []any {
+			err = table.List(a.out, all, "RELEASE\tSTATE\tLIVE\tQUARANTINE\tSTAGED\tBY\tNOTES", func(i releases.Info) []any {
 				staged := "-"
 				if !i.Staged.IsZero() {
 					staged = minute(i.Staged)
@@ -41,7 +41,7 @@ func (a *app) releaseList() *cobra.Command {
 			if err != nil || reply.Wanted(a.out) {
 				return err
 			}
-			return overdue.UnderWay(ctx, &a.Session, s)
+			return overdue.UnderWay(ctx, a.session, s)
 		}),
 	}, "print JSON")
 }
@@ -54,7 +54,7 @@ func (a *app) releaseShow() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.answer(all, func() { a.printContents(all) })
+			return reply.Answer(a.out, all, func() { a.printContents(all) })
 		}),
 	}, "print JSON, with all packages")
 }
@@ -65,7 +65,7 @@ func (a *app) contents(ctx context.Context, s *site.Site, release string, select
 	if err != nil {
 		return nil, err
 	}
-	return releases.Show(ctx, &a.Session, s, number, selectors)
+	return releases.Show(ctx, a.session, s, number, selectors)
 }
 
 // printContents prints once what several nodes consist of.
@@ -131,7 +131,7 @@ func (a *app) releasePrune() *cobra.Command {
 		Long: `Removes all releases but those that are live, to which a rollback or the end of a trial returns, the one that was confirmed last, and
 the newest of the others.`,
 		RunE: a.onSite(func(ctx context.Context, s *site.Site, _ []string) error {
-			gone, err := releases.Prune(ctx, &a.Session, s, keep)
+			gone, err := releases.Prune(ctx, a.session, s, keep)
 			if err != nil {
 				return err
 			}

@@ -69,12 +69,12 @@ Over several hosts, all of them must answer. Without one of them (--without), on
 }
 
 func (a *app) restore(ctx context.Context, text string, o control.RestoreOptions) error {
-	r, err := backups.Restore(ctx, &a.Session, text, o)
+	r, err := backups.Restore(ctx, a.session, text, o)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(a.out, "%s: restored from %s, into %s.\n\n", r.Site.Key(), r.Title, r.Dir)
-	a.SiteDir, a.Twin = r.Dir, r.Site.Twin
+	a.session.SiteDir, a.session.Twin = r.Dir, r.Site.Twin
 	return a.status(ctx, r.Site, r.Nodes)
 }
 
@@ -88,7 +88,7 @@ func (a *app) pick(c *cobra.Command, text string, o restoreOptions) error {
 			return problem.New(problem.Usage, "--%s applies to a whole site, not to --file and --node", flag).Try("leave it out")
 		}
 	}
-	done, err := backups.Pick(c.Context(), &a.Session, text, backups.PickOptions{Node: o.node, Files: o.files, Dir: o.Dir})
+	done, err := backups.Pick(c.Context(), a.session, text, backups.PickOptions{Node: o.node, Files: o.files, Dir: o.Dir})
 	if done == nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (a *app) replaceNode(c *cobra.Command, text string, o restoreOptions) error
 			return problem.New(problem.Usage, "--%s does not go with --node and --replace, which put one node back in its place", flag).Try("leave it out")
 		}
 	}
-	done, err := backups.ReplaceNode(c.Context(), &a.Session, text, o.node)
+	done, err := backups.ReplaceNode(c.Context(), a.session, text, o.node)
 	if done == nil {
 		return err
 	}

@@ -37,7 +37,7 @@ import (
 
 // An app is one call of the program: its streams and the options that all verbs share.
 type app struct {
-	control.Session
+	session *control.Session
 	output
 	in      io.Reader
 	consent consent
@@ -56,14 +56,14 @@ func (o output) raw(asked bool) output {
 
 // newApp returns a call of the program by a command line.
 func newApp(in io.Reader, out, errs io.Writer, args []string) *app {
-	a := &app{Session: control.Session{Dirs: host.DefaultDirs(), Known: &register.Known{}, Release: control.Live, Version: Version, Links: &hosts.Links{}, Overdue: overdue.Work{}}, output: output{out, errs}, in: in, consent: consent{}}
-	a.Asker, a.Watcher = asker{in, errs, a.consent}, watcher{a.output}
+	a := &app{session: &control.Session{Dirs: host.DefaultDirs(), Known: &register.Known{}, Release: control.Live, Version: Version, Links: &hosts.Links{}, Overdue: overdue.Work{}}, output: output{out, errs}, in: in, consent: consent{}}
+	a.session.Asker, a.session.Watcher = asker{in, errs, a.consent}, watcher{a.output}
 	a.said(args)
 	return a
 }
 
 // said notes the command line, as the journal and locks name it.
-func (a *app) said(args []string) { a.Command = "orrery " + strings.Join(args, " ") }
+func (a *app) said(args []string) { a.session.Command = "orrery " + strings.Join(args, " ") }
 
 // Run runs the command line and gives the exit status.
 func Run(args []string, in io.Reader, out, errs io.Writer) int {
@@ -90,13 +90,13 @@ func Run(args []string, in io.Reader, out, errs io.Writer) int {
 		out = r
 	}
 	a := newApp(in, out, errs, args)
-	defer a.Links.Close()
+	defer a.session.Links.Close()
 	ctx = waits.Telling(ctx, func(text string) { fmt.Fprintf(errs, "orrery: %s\n", visible.Line(text)) })
 	if member {
 		file := args[1]
 		args = args[2:]
 		a.said(args)
-		if err := members.Enter(ctx, &a.Session, file); err != nil {
+		if err := members.Enter(ctx, a.session, file); err != nil {
 			printError(errs, err)
 			r.Finish(err)
 			return problem.Exit(err)
@@ -104,7 +104,7 @@ func Run(args []string, in io.Reader, out, errs io.Writer) int {
 	}
 	root := a.root()
 	if completion.Asked(args) { // it takes longer than all else that comes before a verb
-		completion.Add(root, &a.Session)
+		completion.Add(root, a.session)
 	}
 	root.SetArgs(args)
 	root.SetIn(in)
@@ -159,9 +159,9 @@ Start with "orrery init", or with one of the examples.`,
 		return a.mayCall(c, args)
 	}
 	root.PersistentFlags().BoolVar(&verbose, "verbose", false, "log on standard error which programs are run, where, and how long that takes")
-	root.PersistentFlags().StringVarP(&a.SiteDir, "site", "C", "", "site `directory` (default: the current one, else the only site that is up here)")
-	root.PersistentFlags().StringVar(&a.Twin, "twin", "", "the twin of that `name` instead of the site itself")
-	root.PersistentFlags().BoolVar(&a.Force, "force", false, "also change a twin that is somebody else's")
+	root.PersistentFlags().StringVarP(&a.session.SiteDir, "site", "C", "", "site `directory` (default: the current one, else the only site that is up here)")
+	root.PersistentFlags().StringVar(&a.session.Twin, "twin", "", "the twin of that `name` instead of the site itself")
+	root.PersistentFlags().BoolVar(&a.session.Force, "force", false, "also change a twin that is somebody else's")
 	root.PersistentFlags().Bool("json", false, "print one JSON object with the result, the errors and the exit status")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		what, _, _ := strings.Cut(err.Error(), ": strconv.") // which says no more
@@ -189,8 +189,8 @@ Start with "orrery init", or with one of the examples.`,
 	add("life", append(a.stateVerbs(), a.planVerb(), a.upVerb(), a.downVerb(), a.resumeVerb(), a.hostFace().Rebalance(), a.backupVerb(), a.restoreVerb(), a.thawVerb())...)
 	add("releases", a.stageVerb(), a.switchVerb(), a.confirmVerb(), a.rollbackVerb(), a.releaseVerb(), a.twinVerb(), a.ciVerb(), a.hostRunVerb())
 	add("nodes", a.snapshotVerb(), a.volumeVerb(), a.statusVerb(), a.shellVerb(), a.consoleVerb(), a.screenVerb(), a.execVerb(), a.cpVerb(), a.forwardVerb(), a.logsVerb(), a.journalVerb())
-	add("host", a.hostVerb(), rehearse.Verb(&a.Session, a.in, a.out, a.err), rehearse.Witness(&a.Session, a.in, a.out), a.labVerb(), a.imageFace().Image(), a.imageFace().Mirror(), a.doctorVerb(), a.lsVerb(), a.versionVerb(), a.speadVerb(), a.hookVerb())
-	add("host", hostverb.Inner(&a.Session)...)
+	add("host", a.hostVerb(), rehearse.Verb(a.session, a.in, a.out, a.err), rehearse.Witness(a.session, a.in, a.out), a.labVerb(), a.imageFace().Image(), a.imageFace().Mirror(), a.doctorVerb(), a.lsVerb(), a.versionVerb(), a.speadVerb(), a.hookVerb())
+	add("host", hostverb.Inner(a.session)...)
 	return root
 }
 

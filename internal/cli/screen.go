@@ -25,14 +25,14 @@ With --png, it writes a picture of what is on the screen now, and ends.`,
 		Example: "  orrery screen desktop\n  orrery screen desktop --png desktop.png",
 		Args:    cobra.ExactArgs(1),
 		RunE: a.asRoot(a.onSite(func(ctx context.Context, s *site.Site, args []string) error {
-			of, err := nodes.ScreenOf(ctx, &a.Session, s, args[0])
+			of, err := nodes.ScreenOf(ctx, a.session, s, args[0])
 			if err != nil {
 				return err
 			}
 			if file != "" {
 				return a.paint(ctx, of, file)
 			}
-			return control.Noted(&a.Session, s, func() error { return a.serveScreen(ctx, args[0], of) })
+			return control.Noted(a.session, s, func() error { return a.serveScreen(ctx, args[0], of) })
 		})),
 	}
 	c.Flags().StringVar(&file, "png", "", "write a picture of it to this `file`, or to standard output (-), and end")

@@ -21,7 +21,7 @@ func (a *app) shellVerb() *cobra.Command {
 			if _, err := control.Declared(s, args[0]); err != nil {
 				return err
 			}
-			in, err := way.Into(ctx, &a.Session, s, args[0])
+			in, err := way.Into(ctx, a.session, s, args[0])
 			if err != nil {
 				return err
 			}
@@ -30,7 +30,7 @@ func (a *app) shellVerb() *cobra.Command {
 			if len(command.Args) == 0 {
 				command.Args = []string{"/bin/sh", "-c", "cd; exec $(command -v bash || echo sh) -l"}
 			}
-			return screen.Ended(control.Noted(&a.Session, s, func() error { return in.Run(ctx, command) }))
+			return screen.Ended(control.Noted(a.session, s, func() error { return in.Run(ctx, command) }))
 		}),
 	}
 	c.Flags().StringVarP(&user, "user", "u", "", "run as this `user` in the node")

@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/cli/reply"
+	"orrery/internal/cli/table"
 	"orrery/internal/control"
 	"orrery/internal/control/snapshots"
 	"orrery/internal/phrase"
@@ -25,11 +27,11 @@ and the last. On several hosts, nodes pause at one moment by the hosts' clocks, 
 are not included. Snapshots are kept with the state of the site, on each host that of its own nodes.`,
 		Example: "  orrery snapshot group=system\n  orrery snapshot ls\n  orrery snapshot restore 20260730-120000",
 		RunE: a.onSite(func(ctx context.Context, s *site.Site, selectors []string) error {
-			taken, err := snapshots.Take(ctx, &a.Session, s, selectors, with)
+			taken, err := snapshots.Take(ctx, a.session, s, selectors, with)
 			if err != nil {
 				return err
 			}
-			return a.answer(taken, func() { a.tellSnapshot(s, taken) })
+			return reply.Answer(a.out, taken, func() { a.tellSnapshot(s, taken) })
 		}),
 	}
 	a.releaseFlag(c)
@@ -62,7 +64,7 @@ func (a *app) snapshotList() *cobra.Command {
 		Short: "List the snapshots of the site",
 		Args:  cobra.NoArgs,
 		RunE: a.onHosts(func(ctx context.Context, s *site.Site, _ []string) error {
-			all, err := snapshots.List(ctx, &a.Session, s)
+			all, err := snapshots.List(ctx, a.session, s)
 			if err != nil {
 				return err
 			}
@@ -72,7 +74,7 @@ func (a *app) snapshotList() *cobra.Command {
 				unread = cmp.Or(unread, err)
 				return atLeast(size.Disk, size.Partial)
 			}
-			err = list(a, all, "ID\tTIME\tWHO\tNODES\tVOLUMES\tPAUSE\tSKEW\tSIZE", func(taken *snapshots.Snapshot) []any {
+			err = table.List(a.out, all, "ID\tTIME\tWHO\tNODES\tVOLUMES\tPAUSE\tSKEW\tSIZE", func(taken *snapshots.Snapshot) []any {
 				return []any{taken.ID, taken.Time.Local().Format(time.DateTime), taken.Who, len(taken.Nodes), len(taken.Volumes),
 					milliseconds(taken.Pause), milliseconds(taken.Skew), size(taken)}
 			})
@@ -95,7 +97,7 @@ func (a *app) snapshotRemove() *cobra.Command {
 		Short: "Delete snapshots",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: a.onSite(func(ctx context.Context, s *site.Site, ids []string) error {
-			return snapshots.Remove(ctx, &a.Session, s, ids)
+			return snapshots.Remove(ctx, a.session, s, ids)
 		}),
 	}
 	a.productionFlag(c)
@@ -111,7 +113,7 @@ healthy. What they have written since is lost, but only once all of this has suc
 You are asked for the site's name.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: a.onSite(func(ctx context.Context, s *site.Site, args []string) error {
-			done, err := snapshots.Restore(ctx, &a.Session, s, args[0], args[1:])
+			done, err := snapshots.Restore(ctx, a.session, s, args[0], args[1:])
 			if err != nil {
 				return err
 			}

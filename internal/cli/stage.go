@@ -30,7 +30,7 @@ you give up that way back with --give-up-rollback.`,
 			if how.Release, err = register.ReleaseNumber(s, text); err != nil {
 				return err
 			}
-			staged, err := releases.Stage(ctx, &a.Session, s, selectors, how)
+			staged, err := releases.Stage(ctx, a.session, s, selectors, how)
 			if err != nil {
 				return err
 			}

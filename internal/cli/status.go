@@ -26,7 +26,7 @@ import (
 )
 
 func (a *app) statusVerb() *cobra.Command {
-	how := survey{session: &a.Session, output: a.output}
+	how := survey{session: a.session, output: a.output}
 	c := &cobra.Command{
 		Use:   "status [SELECTOR...]",
 		Short: "Show how the nodes are",
@@ -100,7 +100,7 @@ func printNodes(out io.Writer, rows []status.Node, usage bool, width int) error 
 
 // status shows how nodes are that have just been brought up.
 func (a *app) status(ctx context.Context, s *site.Site, selectors []string) error {
-	r, err := status.Read(ctx, &a.Session, s, selectors)
+	r, err := status.Read(ctx, a.session, s, selectors)
 	if err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ when it is not wholly at one release.`,
 			if !known {
 				return problem.New(problem.Usage, "--confirm-by %q", by).Try("checks or hand")
 			}
-			made, err := releases.Switch(ctx, &a.Session, s, selectors, releases.SwitchOptions{Release: number, Within: within, ByHand: byHand})
+			made, err := releases.Switch(ctx, a.session, s, selectors, releases.SwitchOptions{Release: number, Within: within, ByHand: byHand})
 			if err != nil {
 				return err
 			}
@@ -48,11 +48,11 @@ when it is not wholly at one release.`,
 			if made.Trial == nil {
 				return nil
 			}
-			releases.TellTrial(&a.Session, s, made.Trial)
+			releases.TellTrial(a.session, s, made.Trial)
 			if !wait {
 				return problem.Status(problem.Trial)
 			}
-			end, err := releases.AwaitTrial(ctx, &a.Session, s)
+			end, err := releases.AwaitTrial(ctx, a.session, s)
 			return a.tellEnd(s, end, err)
 		}),
 	}
@@ -86,7 +86,7 @@ func (a *app) rollbackVerb() *cobra.Command {
 		Long: `Returns to the release that was live before, in the same way as "orrery switch". Without a selector, all nodes that have a former release
 return to it. Data written to volumes meanwhile stays there.`,
 		RunE: a.onSite(func(ctx context.Context, s *site.Site, selectors []string) error {
-			made, err := releases.Rollback(ctx, &a.Session, s, selectors)
+			made, err := releases.Rollback(ctx, a.session, s, selectors)
 			if err != nil {
 				return err
 			}
@@ -106,7 +106,7 @@ func (a *app) confirmVerb() *cobra.Command {
 The exit status is 0 if so, and 13 if the nodes have already returned to the former release.`,
 		Args: cobra.NoArgs,
 		RunE: a.onSite(func(ctx context.Context, s *site.Site, _ []string) error {
-			end, err := releases.Confirm(ctx, &a.Session, s, "by hand")
+			end, err := releases.Confirm(ctx, a.session, s, "by hand")
 			return a.tellEnd(s, end, err)
 		}),
 	}

@@ -26,7 +26,7 @@ were staged by an Orrery without releases.lock, or whose line is lost. Whoever w
 				return err
 			}
 			o.Show = a.showCopy
-			kept, err := releases.Trust(ctx, &a.Session, s, o)
+			kept, err := releases.Trust(ctx, a.session, s, o)
 			if err != nil {
 				return err
 			}

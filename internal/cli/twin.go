@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"orrery/internal/cli/completion"
+	"orrery/internal/cli/table"
 	"orrery/internal/cli/value"
 	"orrery/internal/control"
 	"orrery/internal/control/hosts"
@@ -69,7 +70,7 @@ simulator ("simulated_by") are replaced by it. A twin has no way out unless you 
 		Example: "  orrery twin create karoo dev1 --scale cpus=0.5,memory=0.5 --expires 8h",
 		Args:    cobra.ExactArgs(2),
 		RunE: a.asRoot(func(c *cobra.Command, args []string) error {
-			original, dir, err := twins.Original(&a.Session, args[0])
+			original, dir, err := twins.Original(a.session, args[0])
 			if err != nil {
 				return err
 			}
@@ -97,11 +98,11 @@ simulator ("simulated_by") are replaced by it. A twin has no way out unless you 
 			if expires > 0 {
 				r.Expires = r.Created.Add(expires)
 			}
-			if err := twins.Grant(&a.Session, original, &r); err != nil {
+			if err := twins.Grant(a.session, original, &r); err != nil {
 				return err
 			}
-			s, result, err := twins.Create(c.Context(), &a.Session, r)
-			a.SiteDir, a.Twin = r.Dir, o.Name
+			s, result, err := twins.Create(c.Context(), a.session, r)
+			a.session.SiteDir, a.session.Twin = r.Dir, o.Name
 			return a.tellUp(c.Context(), s, nil, result, err)
 		}),
 	}
@@ -121,15 +122,15 @@ func (a *app) twinList() *cobra.Command {
 	c := &cobra.Command{
 		Use: "ls", Short: "List the twins of this host, and of the hosts of the site", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			all, silent, err := twins.List(c.Context(), &a.Session)
+			all, silent, err := twins.List(c.Context(), a.session)
 			if err != nil {
 				return err
 			}
-			err = list(a, all, "TWIN\tSITE\tOWNER\tNODES\tRELEASE\tCREATED\tEXPIRES\tHOSTS\tDIRECTORY", func(t *hosts.Twin) []any {
+			err = table.List(a.out, all, "TWIN\tSITE\tOWNER\tNODES\tRELEASE\tCREATED\tEXPIRES\tHOSTS\tDIRECTORY", func(t *hosts.Twin) []any {
 				expires := "-"
 				if !t.Expires.IsZero() {
 					expires = minute(t.Expires)
-					if _, so := overdue.Forgotten(&a.Session, t.Key()); so {
+					if _, so := overdue.Forgotten(a.session, t.Key()); so {
 						expires += " (nobody waits for it)"
 					}
 				}
@@ -149,13 +150,13 @@ func (a *app) twinDestroy() *cobra.Command {
 		Use: "destroy TWIN", Short: "End a twin, with its data and all that is known of it", Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if here {
-				return twins.EndHere(c.Context(), &a.Session, args[0])
+				return twins.EndHere(c.Context(), a.session, args[0])
 			}
-			return twins.Destroy(c.Context(), &a.Session, args[0])
+			return twins.Destroy(c.Context(), a.session, args[0])
 		},
 	}
-	c.Flags().BoolVar(&a.Patient, "wait", false, "wait until nobody else is changing it")
-	value.Ending(c, &a.Ending)
+	c.Flags().BoolVar(&a.session.Patient, "wait", false, "wait until nobody else is changing it")
+	value.Ending(c, &a.session.Ending)
 	c.Flags().BoolVar(&here, "here", false, "only what is on this machine of a twin that is on several hosts; TWIN is SITE.TWIN then")
 	a.withoutFlag(c)
 	return c

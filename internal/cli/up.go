@@ -51,7 +51,7 @@ fails, its nodes are put back as they were, and no other begins.`,
 }
 
 func (a *app) up(ctx context.Context, s *site.Site, selectors []string, how sites.UpOptions) error {
-	result, elsewhere, err := sites.Up(ctx, &a.Session, s, selectors, how)
+	result, elsewhere, err := sites.Up(ctx, a.session, s, selectors, how)
 	if elsewhere != "" {
 		fmt.Fprintf(a.err, "orrery: %s is up from %s, and not from the directory where this command was given.\n", s.Key(), elsewhere)
 		return nil
@@ -97,7 +97,7 @@ func (a *app) stateVerbs() []*cobra.Command {
 	renew.Long = `Lets virtual machines that run go on in the QEMU and with the virtiofsd that are installed now: without SELECTOR, those whose programs were replaced, as orrery status tells.
 Processes, memory and connections stay; a machine stands still for a moment. Meanwhile the host needs the memory of one more machine. What cannot go over goes on where it was.`
 	return []*cobra.Command{renew, a.restartVerb(), a.moveVerb(), a.stateVerb("start", "Start nodes that are there, as they are", "running", sites.Start),
-		value.Ending(a.stateVerb("stop", "Shut nodes down and keep all that is theirs", "stopped", sites.Stop), &a.Ending)}
+		value.Ending(a.stateVerb("stop", "Shut nodes down and keep all that is theirs", "stopped", sites.Stop), &a.session.Ending)}
 }
 
 func (a *app) moveVerb() *cobra.Command {
@@ -109,14 +109,14 @@ func (a *app) moveVerb() *cobra.Command {
 If that fails before a node was given away, it goes on where it was. What was cut short is brought to its end by the next run of the same command, or of orrery up.`,
 		RunE: a.onHosts(func(ctx context.Context, s *site.Site, selectors []string) error {
 			if preview {
-				p, err := nodes.MovePlan(ctx, &a.Session, s, selectors, to)
+				p, err := nodes.MovePlan(ctx, a.session, s, selectors, to)
 				if err != nil {
 					return err
 				}
-				return a.answer(screen.PlanJSON(p), func() { screen.Plan(a.out, p) })
+				return reply.Answer(a.out, screen.PlanJSON(p), func() { screen.Plan(a.out, p) })
 			}
-			all, err := nodes.Move(ctx, &a.Session, s, selectors, to)
-			if bad := a.answer(all, func() { table.Moved(a.out, s.Name, all, err) }); err == nil {
+			all, err := nodes.Move(ctx, a.session, s, selectors, to)
+			if bad := reply.Answer(a.out, all, func() { table.Moved(a.out, s.Name, all, err) }); err == nil {
 				err = bad
 			}
 			return err
@@ -132,7 +132,7 @@ If that fails before a node was given away, it goes on where it was. What was cu
 
 func (a *app) restartVerb() *cobra.Command {
 	c := a.stateVerb("restart", "Stop nodes and start them again, as they are", "gone", nodes.Restart)
-	return value.Ending(c, &a.Ending)
+	return value.Ending(c, &a.session.Ending)
 }
 
 func (a *app) stateVerb(name, short, state string, set func(context.Context, *control.Session, *site.Site, []string) (*apply.Result, error)) *cobra.Command {
@@ -140,7 +140,7 @@ func (a *app) stateVerb(name, short, state string, set func(context.Context, *co
 		Use:   name + " [SELECTOR...]",
 		Short: short,
 		RunE: a.onSite(func(ctx context.Context, s *site.Site, selectors []string) error {
-			result, err := set(ctx, &a.Session, s, selectors)
+			result, err := set(ctx, a.session, s, selectors)
 			if err == nil && result == nil {
 				fmt.Fprintf(a.out, "%s: all of them are %s.\n", s.Name, state)
 			}
@@ -161,15 +161,15 @@ Of a site on several hosts, it starts the nodes of this host that are as they we
 A release that was on trial is watched again; if its time is over, the nodes return to the former release.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			err := overdue.ResumeExpiries(c.Context(), &a.Session)
-			keys, failed := overdue.ResumeAlone(c.Context(), &a.Session)
+			err := overdue.ResumeExpiries(c.Context(), a.session)
+			keys, failed := overdue.ResumeAlone(c.Context(), a.session)
 			err = errors.Join(err, failed)
-			for _, m := range a.Register().SitesUp() {
+			for _, m := range a.session.Register().SitesUp() {
 				if slices.Contains(keys, m.Key()) {
 					continue
 				}
 				fmt.Fprintf(a.out, "%s from %s\n", m.Key(), m.Dir)
-				s, result, failed := sites.ResumeSite(c.Context(), &a.Session, m)
+				s, result, failed := sites.ResumeSite(c.Context(), a.session, m)
 				err = errors.Join(err, a.tellUp(c.Context(), s, nil, result, failed))
 			}
 			return err

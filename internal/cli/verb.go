@@ -6,8 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"orrery/internal/cli/reply"
-	"orrery/internal/cli/table"
 	"orrery/internal/cli/value"
 	"orrery/internal/control"
 	"orrery/internal/problem"
@@ -20,7 +18,7 @@ type run = func(c *cobra.Command, args []string) error
 // onSite is what a verb does with the site that is meant.
 func (a *app) onSite(do func(ctx context.Context, s *site.Site, args []string) error) run {
 	return func(c *cobra.Command, args []string) error {
-		s, err := a.Load()
+		s, err := a.session.Load()
 		if err != nil {
 			return err
 		}
@@ -31,7 +29,7 @@ func (a *app) onSite(do func(ctx context.Context, s *site.Site, args []string) e
 // asRoot is what a verb does that is for root only.
 func (a *app) asRoot(do run) run {
 	return func(c *cobra.Command, args []string) error {
-		if err := a.Allowed(); err != nil {
+		if err := a.session.Allowed(); err != nil {
 			return err
 		}
 		return do(c, args)
@@ -41,7 +39,7 @@ func (a *app) asRoot(do run) run {
 // onHosts is what a verb does with nodes of the site that is meant, which is for root only where some may be on this machine.
 func (a *app) onHosts(do func(ctx context.Context, s *site.Site, args []string) error) run {
 	return a.onSite(func(ctx context.Context, s *site.Site, args []string) error {
-		if err := a.AllowedOn(s); err != nil {
+		if err := a.session.AllowedOn(s); err != nil {
 			return err
 		}
 		return do(ctx, s, args)
@@ -77,23 +75,6 @@ func withJSON(c *cobra.Command, usage string) *cobra.Command {
 	return c
 }
 
-// answer prints the result of a verb: to programs as JSON, otherwise as tell does.
-func (a *app) answer(result any, tell func()) error {
-	if reply.Wanted(a.out) {
-		return reply.JSON(a.out, result)
-	}
-	tell()
-	return nil
-}
-
-// list prints the result of a verb that lists something: to programs as JSON, otherwise as a table.
-func list[T any](a *app, all []T, heading string, cells func(T) []any) error {
-	if reply.Wanted(a.out) {
-		return reply.JSON(a.out, all)
-	}
-	return table.Print(a.out, heading, all, cells)
-}
-
 // parallelFlag lets a verb be told how many steps are under way at once.
 func parallelFlag(c *cobra.Command, parallel *int) {
 	c.Flags().IntVar(parallel, "parallel", control.DefaultParallel(), "how many steps at once, at most")
@@ -106,7 +87,7 @@ func batchFlag(c *cobra.Command, b *site.Batch) {
 
 // releaseFlag lets a verb work with nodes of a release that is not live.
 func (a *app) releaseFlag(c *cobra.Command) {
-	c.Flags().Var((*value.Release)(&a.Release), "release", "use the nodes of this release `number`, live or in quarantine (default: the live nodes)")
+	c.Flags().Var((*value.Release)(&a.session.Release), "release", "use the nodes of this release `number`, live or in quarantine (default: the live nodes)")
 }
 
 // minute says at which minute something was.

@@ -11,6 +11,7 @@ import (
 	"orrery/internal/apply"
 	"orrery/internal/cli/reply"
 	"orrery/internal/cli/screen"
+	"orrery/internal/cli/table"
 	"orrery/internal/control"
 	"orrery/internal/control/volumes"
 	"orrery/internal/problem"
@@ -30,11 +31,11 @@ func (a *app) volumeList() *cobra.Command {
 		Short: "List the volumes, their sizes and the state of their mirrors",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			all, orphans, err := volumes.List(c.Context(), &a.Session)
+			all, orphans, err := volumes.List(c.Context(), a.session)
 			if err != nil {
 				return err
 			}
-			err = list(a, all, "VOLUME\tNODE\tSIZE\tON DISK\tPATH\tMIRROR\tLAST\tRESULT\tNEXT", func(r volumes.Row) []any {
+			err = table.List(a.out, all, "VOLUME\tNODE\tSIZE\tON DISK\tPATH\tMIRROR\tLAST\tRESULT\tNEXT", func(r volumes.Row) []any {
 				size, disk := "-", "-"
 				if r.There {
 					size, disk = atLeast(r.Size.Apparent, r.Size.Partial), atLeast(r.Size.Disk, r.Size.Partial)
@@ -98,9 +99,9 @@ compares everything on both sides and takes what differs from the volume. Make s
 		RunE: func(c *cobra.Command, names []string) error {
 			o.Names = names
 			if key != "" { // a former version has scheduled it so
-				return control.Unattended(&a.Session, key).Run(c.Context(), apply.OnMirror, strings.Join(names, ""))
+				return control.Unattended(a.session, key).Run(c.Context(), apply.OnMirror, strings.Join(names, ""))
 			}
-			return volumes.Mirror(c.Context(), &a.Session, o, func(m volumes.Mirrored) { fmt.Fprintln(a.out, m) })
+			return volumes.Mirror(c.Context(), a.session, o, func(m volumes.Mirrored) { fmt.Fprintln(a.out, m) })
 		},
 	}
 	c.Flags().StringVar(&key, "key", "", "on this host of several: what it has of the site that is known by this")
@@ -118,7 +119,7 @@ The exit status is 11 if anything differs. In a volume that is in use, whatever 
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, names []string) error {
 			differs := map[string]any{}
-			err := volumes.Verify(c.Context(), &a.Session, names, func(v volumes.Compared) {
+			err := volumes.Verify(c.Context(), a.session, names, func(v volumes.Compared) {
 				if len(v.Deviations) > 0 {
 					differs[v.Volume+"/"+v.Node] = v.Deviations
 				}
@@ -129,7 +130,7 @@ The exit status is 11 if anything differs. In a volume that is in use, whatever 
 			if err != nil {
 				return err
 			}
-			if err = a.answer(differs, func() {}); err == nil && len(differs) > 0 {
+			if err = reply.Answer(a.out, differs, func() {}); err == nil && len(differs) > 0 {
 				err = problem.Status(problem.Unhealthy)
 			}
 			return err
@@ -160,7 +161,7 @@ is kept as NODE.before. NODE must not be running; the next up applies its roles 
 		Args:    cobra.MinimumNArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
 			former, heir := args[0], args[1]
-			done, err := volumes.Adopt(c.Context(), &a.Session, former, heir, args[2:])
+			done, err := volumes.Adopt(c.Context(), a.session, former, heir, args[2:])
 			for _, v := range done {
 				fmt.Fprintf(a.out, "%s has the data of %s's volume %s, at %s.\n", heir, former, v.Volume, v.To)
 				if v.Kept != "" {

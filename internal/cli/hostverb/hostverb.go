@@ -30,15 +30,6 @@ type Face struct {
 	Agree    func(c *cobra.Command, about control.Consent, usage string)                                     // a flag by which is agreed beforehand
 }
 
-// answer prints the result of a verb: to programs as JSON, otherwise as tell does.
-func (f Face) answer(result any, tell func()) error {
-	if reply.Wanted(f.Out) {
-		return reply.JSON(f.Out, result)
-	}
-	tell()
-	return nil
-}
-
 // Verbs returns those below `host`.
 func (f Face) Verbs() []*cobra.Command {
 	return []*cobra.Command{f.add(), f.drain(), f.undrain(), f.remove()}
@@ -61,7 +52,7 @@ into site.toml. All else in there stays as it is; nothing is committed. Where th
 			if err != nil {
 				return err
 			}
-			if err := f.answer(added, func() { f.tellAdded(added) }); err != nil {
+			if err := reply.Answer(f.Out, added, func() { f.tellAdded(added) }); err != nil {
 				return err
 			}
 			return f.byHand(added.Written, "Put this into site.toml:", added.Block)
@@ -105,7 +96,7 @@ nodes or volumes are on the host ("orrery host drain" moves nodes away), and if 
 			if err != nil {
 				return err
 			}
-			if err := f.answer(removed, func() {
+			if err := reply.Answer(f.Out, removed, func() {
 				fmt.Fprintf(f.Out, "%s has nothing of the site any more.\n", removed.Host)
 				for _, left := range removed.Left {
 					fmt.Fprintf(f.Out, "Left there: %s.\n", left)
@@ -132,7 +123,7 @@ named, with the cure; the exit status is 4 then. The mark is on the host itself,
 			if m == nil {
 				return err
 			}
-			if bad := f.answer(m, func() { f.tellDrained(m, s, d.Stay, err) }); err == nil {
+			if bad := reply.Answer(f.Out, m, func() { f.tellDrained(m, s, d.Stay, err) }); err == nil {
 				err = bad
 			}
 			if err == nil && len(m.Stuck) > 0 && !d.Stay {
@@ -204,7 +195,7 @@ With --dry-run, nothing is; the exit status is 0 then if there is nothing to mov
 			if m == nil {
 				return err
 			}
-			if bad := f.answer(m, func() {
+			if bad := reply.Answer(f.Out, m, func() {
 				if err == nil && len(m.Moves.Moves) == 0 {
 					fmt.Fprintf(f.Out, "%s: nothing to move.\n", s.Key())
 				} else if len(m.Moved) > 0 {
@@ -228,7 +219,7 @@ func (f Face) propose(ctx context.Context, s *site.Site) error {
 	if err != nil {
 		return err
 	}
-	if err := f.answer(moves, func() {
+	if err := reply.Answer(f.Out, moves, func() {
 		if len(moves.Moves) == 0 {
 			fmt.Fprintf(f.Out, "%s: nothing to move.\n", s.Key())
 		}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"orrery/internal/cli/reply"
 	"orrery/internal/cli/screen"
 	"orrery/internal/cli/table"
 	"orrery/internal/control"
@@ -170,10 +169,7 @@ func (v *verbs) measure(ctx context.Context, args []string) error {
 
 // show shows how long nodes did not answer.
 func (v *verbs) show(gaps []rehearsal.Gap) error {
-	if reply.Wanted(v.out) {
-		return reply.JSON(v.out, gaps)
-	}
-	return table.Print(v.out, "NODE\tADDRESS\tGAPS\tLONGEST\tALL\tAT THE END", gaps, func(g rehearsal.Gap) []any {
+	return table.List(v.out, gaps, "NODE\tADDRESS\tGAPS\tLONGEST\tALL\tAT THE END", func(g rehearsal.Gap) []any {
 		if g.Asked == 0 {
 			return []any{g.Node, g.Address, "nobody on other hosts could tell", "", "", ""}
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"orrery/internal/cli/reply"
 	"orrery/internal/cli/screen"
 )
 
@@ -24,6 +25,14 @@ func Print[T any](w io.Writer, heading string, list []T, cells func(T) []any) er
 	}
 	_, err := io.WriteString(w, strings.Join(fit(rows, 0), "\n")+"\n")
 	return err
+}
+
+// List prints the result of a verb that lists something: to programs as JSON, otherwise as a table.
+func List[T any](w io.Writer, all []T, heading string, cells func(T) []any) error {
+	if reply.Wanted(w) {
+		return reply.JSON(w, all)
+	}
+	return Print(w, heading, all, cells)
 }
 
 // fit sets rows of cells in columns. Where they are wider than a width, the last columns are made narrower first, none to less than its heading.
