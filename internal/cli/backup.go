@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -15,7 +16,7 @@ import (
 	"orrery/internal/problem"
 )
 
-func (a *app) backupVerb() *cobra.Command {
+func backupVerb(a *app) *cobra.Command {
 	o := backups.Options{By: Version}
 	c := &cobra.Command{
 		Use:   "backup [SELECTOR...] FILE|DIR",
@@ -35,7 +36,7 @@ Generated secrets and SSH host keys are included only if you say how to encrypt 
 			if err != nil {
 				return err
 			}
-			return reply.Answer(a.out, taken, func() { a.tellTaken(taken) })
+			return reply.Answer(a.out, taken, func() { printTaken(a.out, taken) })
 		},
 	}
 	f := c.Flags()
@@ -44,30 +45,30 @@ Generated secrets and SSH host keys are included only if you say how to encrypt 
 	f.StringArrayVar(&o.Keys, "secrets-to", nil, "encrypt secrets for this public `key` of age; may be repeated")
 	f.StringVar(&o.Passphrase, "secrets-passphrase-file", "", "encrypt secrets with the passphrase in this `file`")
 	a.withoutFlag(c)
-	c.AddCommand(a.backupList(), a.backupVerify(), a.backupRepair(), a.backupPrune())
+	c.AddCommand(backupList(a), backupVerify(a), backupRepair(a), backupPrune(a))
 	return withJSON(c, "print JSON")
 }
 
-func (a *app) tellTaken(b *backups.Taken) {
-	fmt.Fprintf(a.out, "%s: %s and %s, %s, in %s (%.1f s; %s read, %s added).\n", b.Name, phrase.Count(b.Nodes, "node"),
+func printTaken(out io.Writer, b *backups.Taken) {
+	fmt.Fprintf(out, "%s: %s and %s, %s, in %s (%.1f s; %s read, %s added).\n", b.Name, phrase.Count(b.Nodes, "node"),
 		phrase.Count(b.Volumes, "volume"), phrase.Bytes(b.Bytes), b.Where, b.Took, phrase.Bytes(b.Read), phrase.Bytes(b.Added))
 	if b.Blocks > 0 {
-		fmt.Fprintf(a.out, "It shares %s (%s) with earlier backups; %d of them (%s) were read again and are whole.\n",
+		fmt.Fprintf(out, "It shares %s (%s) with earlier backups; %d of them (%s) were read again and are whole.\n",
 			phrase.Count(b.Blocks, "block"), phrase.Bytes(b.Shared), b.Reread, phrase.Bytes(b.Checked))
 	}
 	if b.Mended {
-		fmt.Fprintln(a.out, "The damaged blocks that this backup needs were written again.")
+		fmt.Fprintln(out, "The damaged blocks that this backup needs were written again.")
 	}
 	if b.Pause > 0 {
-		fmt.Fprintf(a.out, "The nodes stood still for %s.\n", milliseconds(b.Pause))
+		fmt.Fprintf(out, "The nodes stood still for %s.\n", milliseconds(b.Pause))
 	}
 	for _, why := range b.Left {
-		fmt.Fprintf(a.out, "Not in it: %s.\n", why)
+		fmt.Fprintf(out, "Not in it: %s.\n", why)
 	}
-	fmt.Fprintf(a.out, "\n  orrery restore %s   put it back, on any host\n", b.Title)
+	fmt.Fprintf(out, "\n  orrery restore %s   put it back, on any host\n", b.Title)
 }
 
-func (a *app) backupList() *cobra.Command {
+func backupList(a *app) *cobra.Command {
 	return withJSON(&cobra.Command{
 		Use: "ls FILE|DIR", Short: "List the backups in a directory, or what is in a file", Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -90,7 +91,7 @@ func (a *app) backupList() *cobra.Command {
 	}, "print JSON")
 }
 
-func (a *app) backupVerify() *cobra.Command {
+func backupVerify(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "verify FILE|DIR[@ID]", Short: "Read a backup, or all of a directory, and compare it with its digests", Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -112,7 +113,7 @@ func (a *app) backupVerify() *cobra.Command {
 	}
 }
 
-func (a *app) backupPrune() *cobra.Command {
+func backupPrune(a *app) *cobra.Command {
 	keep := 0
 	c := &cobra.Command{
 		Use: "prune DIR", Short: "Remove all but the last backups of each site from a directory", Args: cobra.ExactArgs(1),
@@ -132,7 +133,7 @@ func (a *app) backupPrune() *cobra.Command {
 	return c
 }
 
-func (a *app) backupRepair() *cobra.Command {
+func backupRepair(a *app) *cobra.Command {
 	var from []string
 	c := &cobra.Command{
 		Use: "repair DIR", Short: "Repair a directory of backups from the site, or from a copy",
@@ -146,7 +147,7 @@ backup that was not in it. At the end you see which backups are whole, and which
 			if err != nil {
 				return err
 			}
-			return a.tellRepaired(done)
+			return printRepaired(a.out, done)
 		},
 	}
 	c.Flags().StringArrayVar(&from, "from", nil, "also look in this other `file` or directory of backups; may be repeated")
@@ -154,18 +155,18 @@ backup that was not in it. At the end you see which backups are whole, and which
 	return c
 }
 
-// tellRepaired says of each backup whether it is whole.
-func (a *app) tellRepaired(done *backups.Repaired) error {
-	fmt.Fprintf(a.out, "%s (%s) read, %d of them damaged; %s added.\n", phrase.Count(done.Blocks, "block"), phrase.Bytes(done.Bytes), len(done.Rotten), phrase.Bytes(done.Wrote))
+// printRepaired says of each backup whether it is whole.
+func printRepaired(out io.Writer, done *backups.Repaired) error {
+	fmt.Fprintf(out, "%s (%s) read, %d of them damaged; %s added.\n", phrase.Count(done.Blocks, "block"), phrase.Bytes(done.Bytes), len(done.Rotten), phrase.Bytes(done.Wrote))
 	for i := range done.Backups {
 		b := &done.Backups[i]
 		switch {
 		case !b.Is.Whole():
-			fmt.Fprintf(a.out, "%s lacks: %s.\n", b.ID, b.Is.String())
+			fmt.Fprintf(out, "%s lacks: %s.\n", b.ID, b.Is.String())
 		case !b.Was.Whole():
-			fmt.Fprintf(a.out, "%s is whole again.\n", b.ID)
+			fmt.Fprintf(out, "%s is whole again.\n", b.ID)
 		default:
-			fmt.Fprintf(a.out, "%s is whole.\n", b.ID)
+			fmt.Fprintf(out, "%s is whole.\n", b.ID)
 		}
 	}
 	lost := done.Damaged()

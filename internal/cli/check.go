@@ -3,12 +3,14 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 
 	"github.com/spf13/cobra"
 
 	"orrery/internal/cli/reply"
 	"orrery/internal/cli/table"
+	"orrery/internal/control"
 	"orrery/internal/control/roster"
 	"orrery/internal/phrase"
 	"orrery/internal/plan/place"
@@ -16,7 +18,7 @@ import (
 	"orrery/internal/site"
 )
 
-func (a *app) checkVerb() *cobra.Command {
+func checkVerb(a *app) *cobra.Command {
 	survive := 0
 	c := &cobra.Command{
 		Use:   "check",
@@ -27,7 +29,7 @@ func (a *app) checkVerb() *cobra.Command {
 				return err
 			}
 			if survive != 0 {
-				return a.checkLosses(ctx, s, survive)
+				return checkLosses(ctx, a.session, a.out, s, survive)
 			}
 			counts := map[string]any{"site": s.Name, "nodes": len(s.Nodes), "roles": len(s.Roles), "networks": len(s.Networks)}
 			return reply.Answer(a.out, counts, func() {
@@ -41,12 +43,12 @@ func (a *app) checkVerb() *cobra.Command {
 }
 
 // checkLosses proves on paper that the site fits, whichever of its hosts are lost.
-func (a *app) checkLosses(ctx context.Context, s *site.Site, lost int) error {
-	all, err := roster.Survive(ctx, a.session, s, lost)
+func checkLosses(ctx context.Context, session *control.Session, out io.Writer, s *site.Site, lost int) error {
+	all, err := roster.Survive(ctx, session, s, lost)
 	if err != nil {
 		return err
 	}
-	if err := reply.Answer(a.out, all, func() { table.Losses(a.out, all) }); err != nil {
+	if err := reply.Answer(out, all, func() { table.Losses(out, all) }); err != nil {
 		return err
 	}
 	if slices.ContainsFunc(all, func(l place.Loss) bool { return !l.Well() }) {

@@ -14,7 +14,7 @@ import (
 	"orrery/internal/problem"
 )
 
-func (a *app) ciVerb() *cobra.Command {
+func ciVerb(a *app) *cobra.Command {
 	o := proof.Options{Timeout: 30 * time.Minute, Orrery: Version}
 	c := &cobra.Command{
 		Use:   "ci [SITE]",

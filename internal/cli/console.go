@@ -15,7 +15,7 @@ import (
 	"orrery/internal/site"
 )
 
-func (a *app) consoleVerb() *cobra.Command {
+func consoleVerb(a *app) *cobra.Command {
 	var log, raw bool
 	var lines int
 	c := &cobra.Command{

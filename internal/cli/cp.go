@@ -12,7 +12,7 @@ import (
 	"orrery/internal/site"
 )
 
-func (a *app) cpVerb() *cobra.Command {
+func cpVerb(a *app) *cobra.Command {
 	var parallel int
 	var timeout time.Duration
 	c := &cobra.Command{
@@ -30,7 +30,7 @@ SELECTOR:PATH copies to each of several nodes, or from each of them into a direc
 				return err
 			}
 			c.Parallel, c.Timeout = parallel, timeout
-			return a.copy(ctx, c)
+			return copyAll(ctx, a.output, c)
 		}),
 	}
 	f := c.Flags()
@@ -40,12 +40,12 @@ SELECTOR:PATH copies to each of several nodes, or from each of them into a direc
 	return withJSON(c, "print how it ended with each node, as a list in JSON")
 }
 
-func (a *app) copy(ctx context.Context, c *nodes.Copying) error {
-	show := screen.NewMeter(a.err, "copied")
+func copyAll(ctx context.Context, to output, c *nodes.Copying) error {
+	show := screen.NewMeter(to.err, "copied")
 	defer show.Close()
-	if c.Nodes == nil || !reply.Wanted(a.out) && !c.Several() {
+	if c.Nodes == nil || !reply.Wanted(to.out) && !c.Several() {
 		return c.Once(ctx, show.Add)
 	}
-	endings, err := c.Each(ctx, speechOn(a.output, c.Nodes, false), show.Add)
-	return tally(a.err, endings, err)
+	endings, err := c.Each(ctx, speechOn(to, c.Nodes, false), show.Add)
+	return tally(to.err, endings, err)
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -11,7 +12,7 @@ import (
 	"orrery/internal/problem"
 )
 
-func (a *app) doctorVerb() *cobra.Command {
+func doctorVerb(a *app) *cobra.Command {
 	return withJSON(&cobra.Command{
 		Use:   "doctor",
 		Short: "Check what this machine can do, and how to fix what it cannot",
@@ -19,7 +20,7 @@ func (a *app) doctorVerb() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			facts := doctor.Look(a.session.Dirs.State)
-			if err := a.tellFacts(facts); err != nil || reply.Wanted(a.out) {
+			if err := printFacts(a.out, facts); err != nil || reply.Wanted(a.out) {
 				return err
 			}
 			if missing := facts.Lacking(doctor.Needed); len(missing) > 0 {
@@ -31,10 +32,10 @@ func (a *app) doctorVerb() *cobra.Command {
 	}, "print JSON")
 }
 
-// tellFacts tells what was found of a host, with the cure for what is not well.
-func (a *app) tellFacts(facts doctor.Facts) error {
-	if reply.Wanted(a.out) {
-		return reply.JSON(a.out, facts)
+// printFacts tells what was found of a host, with the cure for what is not well.
+func printFacts(out io.Writer, facts doctor.Facts) error {
+	if reply.Wanted(out) {
+		return reply.JSON(out, facts)
 	}
-	return screen.Facts(a.out, facts)
+	return screen.Facts(out, facts)
 }

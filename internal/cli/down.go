@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -17,7 +18,7 @@ import (
 	"orrery/internal/site"
 )
 
-func (a *app) downVerb() *cobra.Command {
+func downVerb(a *app) *cobra.Command {
 	var volumes bool
 	var name string
 	c := &cobra.Command{
@@ -28,11 +29,11 @@ Volumes, SSH host keys, the journal and layers in the store are kept; --volumes 
 With --name you need no site directory: the host knows what belongs to the site. "orrery ls" lists the sites.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if name != "" {
-				return a.downNamed(c.Context(), name, args, volumes)
+				return downNamed(c.Context(), a.session, a.out, name, args, volumes)
 			}
 			return a.onSite(func(ctx context.Context, s *site.Site, selectors []string) error {
 				result, err := sites.Down(ctx, a.session, s, selectors, volumes)
-				return a.tellDown(s.Name, result, err)
+				return printDown(a.out, s.Name, result, err)
 			})(c, args)
 		},
 	}
@@ -45,22 +46,22 @@ With --name you need no site directory: the host knows what belongs to the site.
 }
 
 // downNamed takes down a site by what is known of it on this host.
-func (a *app) downNamed(ctx context.Context, name string, selectors []string, volumes bool) error {
-	if len(selectors) > 0 || a.session.SiteDir != "" {
+func downNamed(ctx context.Context, session *control.Session, out io.Writer, name string, selectors []string, volumes bool) error {
+	if len(selectors) > 0 || session.SiteDir != "" {
 		return problem.New(problem.Usage, "--name takes down all of a site, from what this host knows of it").Try("leave out selectors and -C, or leave out --name")
 	}
-	result, err := sites.DownNamed(ctx, a.session, name, volumes)
-	return a.tellDown(name, result, err)
+	result, err := sites.DownNamed(ctx, session, name, volumes)
+	return printDown(out, name, result, err)
 }
 
-func (a *app) tellDown(name string, r *apply.Result, err error) error {
+func printDown(out io.Writer, name string, r *apply.Result, err error) error {
 	switch {
 	case err != nil:
 		return err
 	case r == nil:
-		fmt.Fprintf(a.out, "%s: nothing to take down.\n", name)
+		fmt.Fprintf(out, "%s: nothing to take down.\n", name)
 	default:
-		fmt.Fprintf(a.out, "%s: %s taken down.%s\n", name, phrase.Count(done(r.Done, plan.DestroyNode), "node"), kept(done(r.Done, plan.RemoveVolume)))
+		fmt.Fprintf(out, "%s: %s taken down.%s\n", name, phrase.Count(done(r.Done, plan.DestroyNode), "node"), kept(done(r.Done, plan.RemoveVolume)))
 	}
 	return nil
 }

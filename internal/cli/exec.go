@@ -14,7 +14,7 @@ import (
 	"orrery/internal/site"
 )
 
-func (a *app) execVerb() *cobra.Command {
+func execVerb(a *app) *cobra.Command {
 	var o nodes.ExecOptions
 	var raw, grouped bool
 	c := &cobra.Command{

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 	"sync"
 
 	"github.com/spf13/cobra"
@@ -11,7 +12,7 @@ import (
 	"orrery/internal/site"
 )
 
-func (a *app) forwardVerb() *cobra.Command {
+func forwardVerb(a *app) *cobra.Command {
 	var listen string
 	c := &cobra.Command{
 		Use:     "forward NODE:PORT",
@@ -32,7 +33,7 @@ func (a *app) forwardVerb() *cobra.Command {
 				return err
 			}
 			fmt.Fprintf(a.out, "http://%s/ -> %s\n", l.Addr(), args[0])
-			nodes.Relay(ctx, l, w.Dial, a.complainer())
+			nodes.Relay(ctx, l, w.Dial, complainer(a.err))
 			return nil
 		}),
 	}
@@ -42,7 +43,7 @@ func (a *app) forwardVerb() *cobra.Command {
 }
 
 // complainer returns a function that says what is wrong, and the same thing only once.
-func (a *app) complainer() func(error) {
+func complainer(errs io.Writer) func(error) {
 	var mu sync.Mutex
 	last := ""
 	return func(err error) {
@@ -52,7 +53,7 @@ func (a *app) complainer() func(error) {
 			last = ""
 		} else if text := err.Error(); text != last {
 			last = text
-			printError(a.err, err)
+			printError(errs, err)
 		}
 	}
 }

@@ -30,7 +30,7 @@ func TestRelayComplainsOnce(t *testing.T) {
 		c, other := net.Pipe()
 		other.Close()
 		return c, nil
-	}, a.complainer())
+	}, complainer(a.err))
 	for _, how := range []bool{false, false, true, false} {
 		works <- how
 		c, err := net.Dial("tcp", near.Addr().String())

@@ -12,7 +12,7 @@ import (
 	"orrery/internal/site/graph"
 )
 
-func (a *app) graphVerb() *cobra.Command {
+func graphVerb(a *app) *cobra.Command {
 	var declared bool
 	var file string
 	c := &cobra.Command{

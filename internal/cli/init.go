@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -11,7 +12,7 @@ import (
 	"orrery/internal/site/sitefile"
 )
 
-func (a *app) initVerb() *cobra.Command {
+func initVerb(a *app) *cobra.Command {
 	var from, name string
 	c := &cobra.Command{
 		Use:   "init [DIRECTORY]",
@@ -37,7 +38,7 @@ format, as "orrery import" reads it, with an empty role for each role that it na
 				return err
 			}
 			fmt.Fprintf(a.out, "wrote %s, of site %s, and %s\n\n  orrery -C %[4]s check\n  orrery -C %[4]s graph > site.svg\n", files[0], made.Site, phrase.Count(len(files)-1, "empty role"), dir)
-			return a.tellImport(made, from)
+			return printImport(a.err, made, from)
 		},
 	}
 	c.Flags().StringVar(&from, "from", "", "make the site of this host database in INI format, a `file`")
@@ -45,7 +46,7 @@ format, as "orrery import" reads it, with an empty role for each role that it na
 	return c
 }
 
-func (a *app) importVerb() *cobra.Command {
+func importVerb(a *app) *cobra.Command {
 	var name string
 	c := &cobra.Command{
 		Use:     "import HOSTS.INI",
@@ -61,20 +62,20 @@ func (a *app) importVerb() *cobra.Command {
 			if _, err := a.out.Write(made.Content); err != nil {
 				return err
 			}
-			return a.tellImport(made, args[0])
+			return printImport(a.err, made, args[0])
 		},
 	}
 	c.Flags().StringVar(&name, "name", "", "name of the `site` (default: that of the file)")
 	return c
 }
 
-// tellImport says what of a host database is not in the site file, and what is left to be done.
-func (a *app) tellImport(made *sitefile.Imported, database string) error {
+// printImport says what of a host database is not in the site file, and what is left to be done.
+func printImport(errs io.Writer, made *sitefile.Imported, database string) error {
 	for _, lost := range made.Lost {
-		fmt.Fprintf(a.err, "orrery: not recognised: %s\n", lost)
+		fmt.Fprintf(errs, "orrery: not recognised: %s\n", lost)
 	}
 	for _, open := range made.ToDo {
-		fmt.Fprintf(a.err, "orrery: to do: %s\n", open)
+		fmt.Fprintf(errs, "orrery: to do: %s\n", open)
 	}
 	entries := "1 entry was"
 	switch n := len(made.Lost); n {

@@ -76,7 +76,7 @@ func TestImportStatus(t *testing.T) {
 	} {
 		var out, errs bytes.Buffer
 		a := &app{in: strings.NewReader(text), output: output{&out, &errs}}
-		err := a.importVerb().RunE(nil, []string{"-"})
+		err := importVerb(a).RunE(nil, []string{"-"})
 		if problem.Exit(err) != want || !strings.Contains(out.String(), "[node.a]") {
 			t.Errorf("%q: %v\n%s%s", text, err, errs.String(), out.String())
 		}

@@ -13,7 +13,7 @@ import (
 // The verbs in this file are begun by Orrery itself, and not by its users.
 
 // hookVerb tells the hooks of a site what waits to be told. It is begun by whoever has something to tell, who does not wait for it.
-func (a *app) hookVerb() *cobra.Command {
+func hookVerb(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "hook SITE", Hidden: true, Args: cobra.ExactArgs(1),
 		Short: "Tell the hooks of a site what waits to be told",
@@ -22,7 +22,7 @@ func (a *app) hookVerb() *cobra.Command {
 }
 
 // thawVerb guards nodes that stand still.
-func (a *app) thawVerb() *cobra.Command {
+func thawVerb(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "thaw ENGINE/SITE/ID/NAME...", Hidden: true, Args: cobra.MinimumNArgs(1),
 		Short: "Wait until the process that froze these nodes has ended, and let them go on if it did not",
@@ -33,7 +33,7 @@ func (a *app) thawVerb() *cobra.Command {
 }
 
 // hostRunVerb carries out what this host has planned for a trigger. It is begun by timers, and by whoever finds that nobody watches.
-func (a *app) hostRunVerb() *cobra.Command {
+func hostRunVerb(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "host-run SITE TRIGGER [PART]", Hidden: true, Args: cobra.RangeArgs(2, 3),
 		Short: "Do what this host has planned for a site, without its site directory",

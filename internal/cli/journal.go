@@ -17,7 +17,7 @@ import (
 	"orrery/internal/site"
 )
 
-func (a *app) journalVerb() *cobra.Command {
+func journalVerb(a *app) *cobra.Command {
 	var steps bool
 	var runs int
 	c := &cobra.Command{

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -16,15 +17,15 @@ import (
 	"orrery/internal/lab/bundle"
 )
 
-func (a *app) labVerb() *cobra.Command {
+func labVerb(a *app) *cobra.Command {
 	c := group("lab", "Measure what virtualization costs on this host",
-		a.labRunVerb(), a.labListVerb(), a.labReportVerb(), a.labCompareVerb(), labverb.History(a.session, a.out), labverb.Check(a.session, a.out), a.labDoctorVerb())
+		labRunVerb(a), labListVerb(a), labReportVerb(a), labCompareVerb(a), labverb.History(a.session, a.out), labverb.Check(a.session, a.out), labDoctorVerb(a))
 	c.Long = `Runs the same tests in several settings in turn: on the bare host, and in containers on each kind of network, with and without limits. It reports
 what differs, by how much, and how far you can trust that. Each run makes a bundle: a directory with the raw samples and a report.`
 	return c
 }
 
-func (a *app) labListVerb() *cobra.Command {
+func labListVerb(a *app) *cobra.Command {
 	return withJSON(&cobra.Command{
 		Use:   "ls [DIR]",
 		Short: "List the bundles of this host",
@@ -49,7 +50,7 @@ func (a *app) labListVerb() *cobra.Command {
 	}, "print JSON")
 }
 
-func (a *app) labReportVerb() *cobra.Command {
+func labReportVerb(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "report BUNDLE",
 		Short: "Rewrite the report of a bundle, and print the answer",
@@ -60,22 +61,22 @@ func (a *app) labReportVerb() *cobra.Command {
 				return err
 			}
 			made, err := lab.WriteReport(dir)
-			return errors.Join(err, a.tellWritten(made))
+			return errors.Join(err, printWritten(a.out, made))
 		},
 	}
 }
 
-// tellWritten prints the answer of a report, if there is one, and where the rest of it is.
-func (a *app) tellWritten(made *lab.Written) error {
+// printWritten prints the answer of a report, if there is one, and where the rest of it is.
+func printWritten(out io.Writer, made *lab.Written) error {
 	if made == nil {
 		return nil
 	}
-	err := made.Report.Text(a.out)
-	fmt.Fprintf(a.out, "\n  %s\n", filepath.Join(made.Dir, "report.html"))
+	err := made.Report.Text(out)
+	fmt.Fprintf(out, "\n  %s\n", filepath.Join(made.Dir, "report.html"))
 	return err
 }
 
-func (a *app) labCompareVerb() *cobra.Command {
+func labCompareVerb(a *app) *cobra.Command {
 	var markdown bool
 	var html string
 	c := &cobra.Command{
@@ -119,7 +120,7 @@ bundle on each side, all that can be said is that these two runs differ. Make th
 	return c
 }
 
-func (a *app) labDoctorVerb() *cobra.Command {
+func labDoctorVerb(a *app) *cobra.Command {
 	return withJSON(&cobra.Command{
 		Use:   "doctor",
 		Short: "Check whether this host is fit for measuring, and how to fix what is not",
@@ -130,13 +131,13 @@ func (a *app) labDoctorVerb() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.tellFacts(findings)
+			return printFacts(a.out, findings)
 		},
 	}, "print JSON")
 }
 
 // speadVerb is what the lab measures capture with.
-func (a *app) speadVerb() *cobra.Command {
+func speadVerb(a *app) *cobra.Command {
 	c := group("spead", "Send or receive SPEAD heaps over UDP", heaps.Send(a.in, a.out), heaps.Receive(a.in, a.out))
 	c.Hidden = true
 	return c

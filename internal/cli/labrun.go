@@ -12,7 +12,7 @@ import (
 	"orrery/internal/control/lab"
 )
 
-func (a *app) labRunVerb() *cobra.Command {
+func labRunVerb(a *app) *cobra.Command {
 	var to, on string
 	var flags *labgoal.Flags
 	var fresh, show bool
@@ -42,7 +42,7 @@ If a run was interrupted or killed, run the same command to resume.`,
 			}
 			return flags.Run(a.out, lab.Options{Experiment: e, To: to, Goal: goal, Fresh: fresh, Orrery: Version}, func(o lab.Options) (*lab.Written, error) {
 				made, err := lab.RunOn(c.Context(), a.session, labWatch{screen.NewExperiment(a.err), a.output}, on, o)
-				return made, errors.Join(err, a.tellWritten(made))
+				return made, errors.Join(err, printWritten(a.out, made))
 			})
 		},
 	}

@@ -14,7 +14,7 @@ import (
 	"orrery/internal/site"
 )
 
-func (a *app) logsVerb() *cobra.Command {
+func logsVerb(a *app) *cobra.Command {
 	var o logs.Options
 	var layer string
 	var raw bool

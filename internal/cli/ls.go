@@ -10,7 +10,7 @@ import (
 	"orrery/internal/control/sites"
 )
 
-func (a *app) lsVerb() *cobra.Command {
+func lsVerb(a *app) *cobra.Command {
 	return withJSON(&cobra.Command{
 		Use: "ls", Short: "List the sites on this host, and the directories that they came from", Args: cobra.NoArgs,
 		Long: `Lists the sites and twins on this host, up or down, with the directory that each came from. You need no site directory for this.

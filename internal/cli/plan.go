@@ -2,16 +2,18 @@ package cli
 
 import (
 	"context"
+	"io"
 
 	"github.com/spf13/cobra"
 
 	"orrery/internal/cli/reply"
 	"orrery/internal/cli/screen"
+	"orrery/internal/control"
 	"orrery/internal/control/sites"
 	"orrery/internal/problem"
 )
 
-func (a *app) planVerb() *cobra.Command {
+func planVerb(a *app) *cobra.Command {
 	var o sites.PreviewOptions
 	c := &cobra.Command{
 		Use:   "plan [SELECTOR...]",
@@ -21,7 +23,7 @@ With --probe it also looks into the running nodes and reports drift: services th
 that fail now.
 The exit status is 0 if there is nothing to do and 10 if there is.`,
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.preview(c.Context(), args, o)
+			return preview(c.Context(), a.session, a.out, args, o)
 		},
 	}
 	c.Flags().BoolVar(&o.Probe, "probe", false, "look for drift in the running nodes")
@@ -34,14 +36,14 @@ The exit status is 0 if there is nothing to do and 10 if there is.`,
 }
 
 // preview shows what up or down would do.
-func (a *app) preview(ctx context.Context, selectors []string, o sites.PreviewOptions) error {
-	p, err := sites.Preview(ctx, a.session, selectors, o)
+func preview(ctx context.Context, session *control.Session, out io.Writer, selectors []string, o sites.PreviewOptions) error {
+	p, err := sites.Preview(ctx, session, selectors, o)
 	if err != nil {
 		return err
 	}
-	err = reply.Answer(a.out, screen.PlanJSON(p), func() {
-		screen.Plan(a.out, p)
-		screen.Orphans(a.out, p.Orphans)
+	err = reply.Answer(out, screen.PlanJSON(p), func() {
+		screen.Plan(out, p)
+		screen.Orphans(out, p.Orphans)
 	})
 	if err == nil && !p.Empty() {
 		err = problem.Status(problem.Changes)

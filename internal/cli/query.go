@@ -14,7 +14,7 @@ import (
 	"orrery/internal/site/selector"
 )
 
-func (a *app) queryVerb() *cobra.Command {
+func queryVerb(a *app) *cobra.Command {
 	return withJSON(&cobra.Command{
 		Use:     "query [SELECTOR...]",
 		Short:   "Print the names of the nodes that a selector matches",
@@ -37,7 +37,7 @@ func (a *app) queryVerb() *cobra.Command {
 	}, "print everything that is declared of them, as JSON")
 }
 
-func (a *app) inventoryVerb() *cobra.Command {
+func inventoryVerb(a *app) *cobra.Command {
 	var node string
 	c := &cobra.Command{
 		Use:   "inventory --list | --host NODE",
@@ -59,7 +59,7 @@ func (a *app) inventoryVerb() *cobra.Command {
 	return c
 }
 
-func (a *app) sshConfigVerb() *cobra.Command {
+func sshConfigVerb(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "ssh-config",
 		Short:   "Print an ssh configuration with every node and its host key",

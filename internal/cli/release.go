@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"orrery/internal/cli/reply"
 	"orrery/internal/cli/table"
+	"orrery/internal/control"
 	"orrery/internal/control/overdue"
 	"orrery/internal/control/register"
 	"orrery/internal/control/releases"
@@ -19,11 +21,11 @@ import (
 	"orrery/internal/site"
 )
 
-func (a *app) releaseVerb() *cobra.Command {
-	return group("release", "List releases, show what is in them, and how they differ", a.releaseList(), a.releaseShow(), a.releaseDiff(), a.releaseTrust(), a.releasePrune())
+func releaseVerb(a *app) *cobra.Command {
+	return group("release", "List releases, show what is in them, and how they differ", releaseList(a), releaseShow(a), releaseDiff(a), releaseTrust(a), releasePrune(a))
 }
 
-func (a *app) releaseList() *cobra.Command {
+func releaseList(a *app) *cobra.Command {
 	return withJSON(&cobra.Command{
 		Use: "ls", Short: "List the releases", Args: cobra.NoArgs,
 		RunE: a.onSite(func(ctx context.Context, s *site.Site, _ []string) error {
@@ -46,30 +48,30 @@ func (a *app) releaseList() *cobra.Command {
 	}, "print JSON")
 }
 
-func (a *app) releaseShow() *cobra.Command {
+func releaseShow(a *app) *cobra.Command {
 	return withJSON(&cobra.Command{
 		Use: "show NUMBER [SELECTOR...]", Short: "What a release consists of: layers and package versions, node by node", Args: cobra.MinimumNArgs(1),
 		RunE: a.onSite(func(ctx context.Context, s *site.Site, args []string) error {
-			all, err := a.contents(ctx, s, args[0], args[1:])
+			all, err := contents(ctx, a.session, s, args[0], args[1:])
 			if err != nil {
 				return err
 			}
-			return reply.Answer(a.out, all, func() { a.printContents(all) })
+			return reply.Answer(a.out, all, func() { printContents(a.out, all) })
 		}),
 	}, "print JSON, with all packages")
 }
 
 // contents returns what the nodes of a release consist of.
-func (a *app) contents(ctx context.Context, s *site.Site, release string, selectors []string) ([]releases.Contents, error) {
+func contents(ctx context.Context, session *control.Session, s *site.Site, release string, selectors []string) ([]releases.Contents, error) {
 	number, err := register.ReleaseNumber(s, release)
 	if err != nil {
 		return nil, err
 	}
-	return releases.Show(ctx, a.session, s, number, selectors)
+	return releases.Show(ctx, session, s, number, selectors)
 }
 
 // printContents prints once what several nodes consist of.
-func (a *app) printContents(all []releases.Contents) {
+func printContents(out io.Writer, all []releases.Contents) {
 	var t table.Told
 	for _, n := range all {
 		var b strings.Builder
@@ -80,18 +82,18 @@ func (a *app) printContents(all []releases.Contents) {
 		}
 		t.Add(fmt.Sprintf("%s (%d)", n.Node, n.ID), b.String())
 	}
-	t.Print(a.out)
+	t.Print(out)
 }
 
-func (a *app) releaseDiff() *cobra.Command {
+func releaseDiff(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "diff A B [SELECTOR...]", Short: "How two releases differ, node by node", Args: cobra.MinimumNArgs(2),
 		RunE: a.onSite(func(ctx context.Context, s *site.Site, args []string) error {
-			was, err := a.contents(ctx, s, args[0], args[2:])
+			was, err := contents(ctx, a.session, s, args[0], args[2:])
 			if err != nil {
 				return err
 			}
-			is, err := a.contents(ctx, s, args[1], args[2:])
+			is, err := contents(ctx, a.session, s, args[1], args[2:])
 			if err != nil {
 				return err
 			}
@@ -124,7 +126,7 @@ func differenceText(d *releases.Difference) string {
 	return b.String()
 }
 
-func (a *app) releasePrune() *cobra.Command {
+func releasePrune(a *app) *cobra.Command {
 	keep := 2
 	c := &cobra.Command{
 		Use: "prune", Short: "Remove old releases", Args: cobra.NoArgs,

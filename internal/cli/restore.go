@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 
 	"orrery/internal/control"
 	"orrery/internal/control/backups"
@@ -20,7 +21,7 @@ type restoreOptions struct {
 	files []string // NODE:PATH, which alone are
 }
 
-func (a *app) restoreVerb() *cobra.Command {
+func restoreVerb(a *app) *cobra.Command {
 	var o restoreOptions
 	c := &cobra.Command{
 		Use:   "restore FILE|DIR[@ID]",
@@ -43,12 +44,12 @@ Over several hosts, all of them must answer. Without one of them (--without), on
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if o.node != "" && o.Replace {
-				return a.replaceNode(c, args[0], o)
+				return replaceNode(a.session, a.output, c, args[0], o)
 			}
 			if o.node != "" || len(o.files) > 0 {
-				return a.pick(c, args[0], o)
+				return pick(a.session, a.output, c, args[0], o)
 			}
-			return a.restore(c.Context(), args[0], o.RestoreOptions)
+			return restoreSite(c.Context(), a.session, a.out, args[0], o.RestoreOptions)
 		},
 	}
 	f := c.Flags()
@@ -68,18 +69,18 @@ Over several hosts, all of them must answer. Without one of them (--without), on
 	return c
 }
 
-func (a *app) restore(ctx context.Context, text string, o control.RestoreOptions) error {
-	r, err := backups.Restore(ctx, a.session, text, o)
+func restoreSite(ctx context.Context, session *control.Session, out io.Writer, text string, o control.RestoreOptions) error {
+	r, err := backups.Restore(ctx, session, text, o)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(a.out, "%s: restored from %s, into %s.\n\n", r.Site.Key(), r.Title, r.Dir)
-	a.session.SiteDir, a.session.Twin = r.Dir, r.Site.Twin
-	return a.status(ctx, r.Site, r.Nodes)
+	fmt.Fprintf(out, "%s: restored from %s, into %s.\n\n", r.Site.Key(), r.Title, r.Dir)
+	session.SiteDir, session.Twin = r.Dir, r.Site.Twin
+	return showNodes(ctx, session, out, r.Site, r.Nodes)
 }
 
 // pick takes single files, or what one node has, out of a backup.
-func (a *app) pick(c *cobra.Command, text string, o restoreOptions) error {
+func pick(session *control.Session, to output, c *cobra.Command, text string, o restoreOptions) error {
 	if o.node != "" && len(o.files) > 0 {
 		return problem.New(problem.Usage, "--file and --node cannot be used together").Try("leave one of them out")
 	}
@@ -88,41 +89,41 @@ func (a *app) pick(c *cobra.Command, text string, o restoreOptions) error {
 			return problem.New(problem.Usage, "--%s applies to a whole site, not to --file and --node", flag).Try("leave it out")
 		}
 	}
-	done, err := backups.Pick(c.Context(), a.session, text, backups.PickOptions{Node: o.node, Files: o.files, Dir: o.Dir})
+	done, err := backups.Pick(c.Context(), session, text, backups.PickOptions{Node: o.node, Files: o.files, Dir: o.Dir})
 	if done == nil {
 		return err
 	}
 	for _, at := range done.Paths {
-		fmt.Fprintf(a.out, "%s\n", visible.Line(at))
+		fmt.Fprintf(to.out, "%s\n", visible.Line(at))
 	}
 	if len(done.Without) > 0 {
-		fmt.Fprintf(a.err, "orrery: not in the backup: volume %s\n", phrase.List(done.Without, 8))
+		fmt.Fprintf(to.err, "orrery: not in the backup: volume %s\n", phrase.List(done.Without, 8))
 	}
-	a.tellLacked(done.Lacked)
+	printLacked(to.err, done.Lacked)
 	return err
 }
 
 // replaceNode puts one node of the site back as it was backed up, in the place of what it is now.
-func (a *app) replaceNode(c *cobra.Command, text string, o restoreOptions) error {
+func replaceNode(session *control.Session, to output, c *cobra.Command, text string, o restoreOptions) error {
 	for _, flag := range []string{"dir", "file", "to", "trust-layers", "yes-paths", "secrets-identity", "secrets-passphrase-file", "parallel"} {
 		if c.Flags().Changed(flag) {
 			return problem.New(problem.Usage, "--%s does not go with --node and --replace, which put one node back in its place", flag).Try("leave it out")
 		}
 	}
-	done, err := backups.ReplaceNode(c.Context(), a.session, text, o.node)
+	done, err := backups.ReplaceNode(c.Context(), session, text, o.node)
 	if done == nil {
 		return err
 	}
-	a.tellLacked(done.Lacked)
+	printLacked(to.err, done.Lacked)
 	if err == nil {
-		a.tellPutBack(done.Site, done.Restored)
+		printPutBack(to.out, done.Site, done.Restored)
 	}
 	return err
 }
 
-// tellLacked says what does not come back because of where it goes.
-func (a *app) tellLacked(lacked map[string]int) {
+// printLacked says what does not come back because of where it goes.
+func printLacked(errs io.Writer, lacked map[string]int) {
 	for what, n := range lacked {
-		fmt.Fprintf(a.err, "orrery: not restored, because this host does not accept them: %s (%s)\n", visible.Line(what), phrase.Count(n, "file"))
+		fmt.Fprintf(errs, "orrery: not restored, because this host does not accept them: %s (%s)\n", visible.Line(what), phrase.Count(n, "file"))
 	}
 }

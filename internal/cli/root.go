@@ -58,12 +58,12 @@ func (o output) raw(asked bool) output {
 func newApp(in io.Reader, out, errs io.Writer, args []string) *app {
 	a := &app{session: &control.Session{Dirs: host.DefaultDirs(), Known: &register.Known{}, Release: control.Live, Version: Version, Links: &hosts.Links{}, Overdue: overdue.Work{}}, output: output{out, errs}, in: in, consent: consent{}}
 	a.session.Asker, a.session.Watcher = asker{in, errs, a.consent}, watcher{a.output}
-	a.said(args)
+	a.session.Command = commandLine(args)
 	return a
 }
 
-// said notes the command line, as the journal and locks name it.
-func (a *app) said(args []string) { a.session.Command = "orrery " + strings.Join(args, " ") }
+// commandLine returns a command line as the journal and locks name it.
+func commandLine(args []string) string { return "orrery " + strings.Join(args, " ") }
 
 // Run runs the command line and gives the exit status.
 func Run(args []string, in io.Reader, out, errs io.Writer) int {
@@ -95,14 +95,14 @@ func Run(args []string, in io.Reader, out, errs io.Writer) int {
 	if member {
 		file := args[1]
 		args = args[2:]
-		a.said(args)
+		a.session.Command = commandLine(args)
 		if err := members.Enter(ctx, a.session, file); err != nil {
 			printError(errs, err)
 			r.Finish(err)
 			return problem.Exit(err)
 		}
 	}
-	root := a.root()
+	root := newRoot(a)
 	if completion.Asked(args) { // it takes longer than all else that comes before a verb
 		completion.Add(root, a.session)
 	}
@@ -136,9 +136,11 @@ func printError(w io.Writer, err error) {
 }
 
 // Verbs returns the root of all verbs, for programs that describe them.
-func Verbs() *cobra.Command { return newApp(strings.NewReader(""), io.Discard, io.Discard, nil).root() }
+func Verbs() *cobra.Command {
+	return newRoot(newApp(strings.NewReader(""), io.Discard, io.Discard, nil))
+}
 
-func (a *app) root() *cobra.Command {
+func newRoot(a *app) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "orrery",
 		Short: "From one site file to running virtual clusters",
@@ -156,7 +158,7 @@ Start with "orrery init", or with one of the examples.`,
 		if err := value.Exclusive(c); err != nil {
 			return err
 		}
-		return a.mayCall(c, args)
+		return mayCall(a.session, c, args)
 	}
 	root.PersistentFlags().BoolVar(&verbose, "verbose", false, "log on standard error which programs are run, where, and how long that takes")
 	root.PersistentFlags().StringVarP(&a.session.SiteDir, "site", "C", "", "site `directory` (default: the current one, else the only site that is up here)")
@@ -181,15 +183,15 @@ Start with "orrery init", or with one of the examples.`,
 			root.AddCommand(c)
 		}
 	}
-	reading := []*cobra.Command{a.checkVerb(), a.queryVerb(), a.inventoryVerb(), a.sshConfigVerb(), a.graphVerb(), a.importVerb()}
+	reading := []*cobra.Command{checkVerb(a), queryVerb(a), inventoryVerb(a), sshConfigVerb(a), graphVerb(a), importVerb(a)}
 	for _, c := range reading {
 		c.RunE = bounded.Reading(c.RunE)
 	}
-	add("site", append([]*cobra.Command{a.initVerb()}, reading...)...)
-	add("life", append(a.stateVerbs(), a.planVerb(), a.upVerb(), a.downVerb(), a.resumeVerb(), a.hostFace().Rebalance(), a.backupVerb(), a.restoreVerb(), a.thawVerb())...)
-	add("releases", a.stageVerb(), a.switchVerb(), a.confirmVerb(), a.rollbackVerb(), a.releaseVerb(), a.twinVerb(), a.ciVerb(), a.hostRunVerb())
-	add("nodes", a.snapshotVerb(), a.volumeVerb(), a.statusVerb(), a.shellVerb(), a.consoleVerb(), a.screenVerb(), a.execVerb(), a.cpVerb(), a.forwardVerb(), a.logsVerb(), a.journalVerb())
-	add("host", a.hostVerb(), rehearse.Verb(a.session, a.in, a.out, a.err), rehearse.Witness(a.session, a.in, a.out), a.labVerb(), a.imageFace().Image(), a.imageFace().Mirror(), a.doctorVerb(), a.lsVerb(), a.versionVerb(), a.speadVerb(), a.hookVerb())
+	add("site", append([]*cobra.Command{initVerb(a)}, reading...)...)
+	add("life", append(stateVerbs(a), planVerb(a), upVerb(a), downVerb(a), resumeVerb(a), hostFace(a).Rebalance(), backupVerb(a), restoreVerb(a), thawVerb(a))...)
+	add("releases", stageVerb(a), switchVerb(a), confirmVerb(a), rollbackVerb(a), releaseVerb(a), twinVerb(a), ciVerb(a), hostRunVerb(a))
+	add("nodes", snapshotVerb(a), volumeVerb(a), statusVerb(a), shellVerb(a), consoleVerb(a), screenVerb(a), execVerb(a), cpVerb(a), forwardVerb(a), logsVerb(a), journalVerb(a))
+	add("host", hostVerb(a), rehearse.Verb(a.session, a.in, a.out, a.err), rehearse.Witness(a.session, a.in, a.out), labVerb(a), imageFace(a).Image(), imageFace(a).Mirror(), doctorVerb(a), lsVerb(a), versionVerb(a), speadVerb(a), hookVerb(a))
 	add("host", hostverb.Inner(a.session)...)
 	return root
 }

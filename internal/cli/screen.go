@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -13,7 +14,7 @@ import (
 	"orrery/internal/site"
 )
 
-func (a *app) screenVerb() *cobra.Command {
+func screenVerb(a *app) *cobra.Command {
 	var file string
 	c := &cobra.Command{
 		Use:   "screen NODE",
@@ -30,9 +31,9 @@ With --png, it writes a picture of what is on the screen now, and ends.`,
 				return err
 			}
 			if file != "" {
-				return a.paint(ctx, of, file)
+				return paint(ctx, a.out, of, file)
 			}
-			return control.Noted(a.session, s, func() error { return a.serveScreen(ctx, args[0], of) })
+			return control.Noted(a.session, s, func() error { return serveScreen(ctx, a.output, args[0], of) })
 		})),
 	}
 	c.Flags().StringVar(&file, "png", "", "write a picture of it to this `file`, or to standard output (-), and end")
@@ -41,7 +42,7 @@ With --png, it writes a picture of what is on the screen now, and ends.`,
 }
 
 // serveScreen lets viewers connect, until it is interrupted.
-func (a *app) serveScreen(ctx context.Context, name string, of host.Screen) error {
+func serveScreen(ctx context.Context, to output, name string, of host.Screen) error {
 	first, err := of.Open(ctx) // what goes wrong, the caller hears, and not his viewer
 	if err != nil {
 		return err
@@ -51,20 +52,20 @@ func (a *app) serveScreen(ctx context.Context, name string, of host.Screen) erro
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(a.out, l.Addr())
-	fmt.Fprintf(a.err, "orrery: this is the screen of node %s, for viewers of VNC, until Ctrl-C.\n", name)
-	nodes.Relay(ctx, l, of.Open, a.complainer())
+	fmt.Fprintln(to.out, l.Addr())
+	fmt.Fprintf(to.err, "orrery: this is the screen of node %s, for viewers of VNC, until Ctrl-C.\n", name)
+	nodes.Relay(ctx, l, of.Open, complainer(to.err))
 	return nil
 }
 
 // paint writes a picture of a screen.
-func (a *app) paint(ctx context.Context, of host.Screen, file string) error {
+func paint(ctx context.Context, out io.Writer, of host.Screen, file string) error {
 	picture, err := of.Picture(ctx)
 	if err != nil {
 		return err
 	}
 	if file == "-" {
-		_, err = screen.Unshown(a.out).Write(picture)
+		_, err = screen.Unshown(out).Write(picture)
 		return err
 	}
 	return host.WriteNamed(file, picture, 0o600)

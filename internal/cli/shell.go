@@ -11,7 +11,7 @@ import (
 	"orrery/internal/site"
 )
 
-func (a *app) shellVerb() *cobra.Command {
+func shellVerb(a *app) *cobra.Command {
 	var user string
 	c := &cobra.Command{
 		Use:   "shell NODE [-- COMMAND...]",

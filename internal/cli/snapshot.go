@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,7 +17,7 @@ import (
 	"orrery/internal/site"
 )
 
-func (a *app) snapshotVerb() *cobra.Command {
+func snapshotVerb(a *app) *cobra.Command {
 	var with snapshots.Part
 	c := &cobra.Command{
 		Use:   "snapshot [SELECTOR...]",
@@ -31,34 +32,34 @@ are not included. Snapshots are kept with the state of the site, on each host th
 			if err != nil {
 				return err
 			}
-			return reply.Answer(a.out, taken, func() { a.tellSnapshot(s, taken) })
+			return reply.Answer(a.out, taken, func() { printSnapshot(a.out, s, taken) })
 		}),
 	}
 	a.releaseFlag(c)
 	a.withoutFlag(c)
 	c.PersistentFlags().AddFlag(c.Flags().Lookup("without")) // what is beneath it has it, too
 	c.Flags().BoolVar(&with.Memory, "memory", false, "also keep the memory of virtual machines, which go on from there when they are restored")
-	c.AddCommand(a.snapshotList(), a.snapshotRemove(), a.snapshotRestore())
+	c.AddCommand(snapshotList(a), snapshotRemove(a), snapshotRestore(a))
 	return withJSON(c, "print JSON")
 }
 
-func (a *app) tellSnapshot(s *site.Site, t *snapshots.Snapshot) {
-	fmt.Fprintf(a.out, "%s: snapshot %s of %s and %s in %.2f s.\n", s.Name, t.ID, phrase.Count(len(t.Nodes), "node"), phrase.Count(len(t.Volumes), "volume"), t.Seconds)
+func printSnapshot(out io.Writer, s *site.Site, t *snapshots.Snapshot) {
+	fmt.Fprintf(out, "%s: snapshot %s of %s and %s in %.2f s.\n", s.Name, t.ID, phrase.Count(len(t.Nodes), "node"), phrase.Count(len(t.Volumes), "volume"), t.Seconds)
 	if t.Pause > 0 {
-		fmt.Fprintf(a.out, "Pause: %s. Skew between nodes: %s.\n", milliseconds(t.Pause), milliseconds(t.Skew))
+		fmt.Fprintf(out, "Pause: %s. Skew between nodes: %s.\n", milliseconds(t.Pause), milliseconds(t.Skew))
 	}
 	for _, why := range t.Omitted {
-		fmt.Fprintf(a.out, "Not in it: volume %s.\n", why)
+		fmt.Fprintf(out, "Not in it: volume %s.\n", why)
 	}
 	for _, what := range t.Left {
-		fmt.Fprintf(a.out, "Not in it: %s.\n", what)
+		fmt.Fprintf(out, "Not in it: %s.\n", what)
 	}
-	fmt.Fprintf(a.out, "\n  orrery snapshot restore %s   put it all back as it was then\n", t.ID)
+	fmt.Fprintf(out, "\n  orrery snapshot restore %s   put it all back as it was then\n", t.ID)
 }
 
 func milliseconds(seconds float64) string { return fmt.Sprintf("%.1f ms", seconds*1000) }
 
-func (a *app) snapshotList() *cobra.Command {
+func snapshotList(a *app) *cobra.Command {
 	return withJSON(&cobra.Command{
 		Use:   "ls",
 		Short: "List the snapshots of the site",
@@ -91,7 +92,7 @@ func atLeast(n int64, partial bool) string {
 	return phrase.Bytes(n)
 }
 
-func (a *app) snapshotRemove() *cobra.Command {
+func snapshotRemove(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rm ID...",
 		Short: "Delete snapshots",
@@ -104,7 +105,7 @@ func (a *app) snapshotRemove() *cobra.Command {
 	return c
 }
 
-func (a *app) snapshotRestore() *cobra.Command {
+func snapshotRestore(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "restore ID [SELECTOR...]",
 		Short: "Restore nodes and their volumes from a snapshot",
@@ -117,7 +118,7 @@ You are asked for the site's name.`,
 			if err != nil {
 				return err
 			}
-			a.tellPutBack(s.Name, done)
+			printPutBack(a.out, s.Name, done)
 			return nil
 		}),
 	}
@@ -126,13 +127,13 @@ You are asked for the site's name.`,
 	return c
 }
 
-// tellPutBack says what has been put back.
-func (a *app) tellPutBack(name string, r *snapshots.Restored) {
+// printPutBack says what has been put back.
+func printPutBack(out io.Writer, name string, r *snapshots.Restored) {
 	for _, why := range r.Left {
-		fmt.Fprintf(a.out, "Left as it is: volume %s.\n", why)
+		fmt.Fprintf(out, "Left as it is: volume %s.\n", why)
 	}
 	for _, what := range r.Lost {
-		fmt.Fprintf(a.out, "Not put back: %s.\n", what)
+		fmt.Fprintf(out, "Not put back: %s.\n", what)
 	}
-	fmt.Fprintf(a.out, "%s: %s as in %s.\n", name, phrase.Count(r.Nodes, "node"), r.What)
+	fmt.Fprintf(out, "%s: %s as in %s.\n", name, phrase.Count(r.Nodes, "node"), r.What)
 }

@@ -3,17 +3,19 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/control"
 	"orrery/internal/control/register"
 	"orrery/internal/control/releases"
 	"orrery/internal/phrase"
 	"orrery/internal/site"
 )
 
-func (a *app) stageVerb() *cobra.Command {
+func stageVerb(a *app) *cobra.Command {
 	var text string
 	var how releases.StageOptions
 	c := &cobra.Command{
@@ -34,7 +36,7 @@ you give up that way back with --give-up-rollback.`,
 			if err != nil {
 				return err
 			}
-			return a.tellStaged(ctx, s, selectors, how.Release, staged)
+			return printStaged(ctx, a.session, a.out, s, selectors, how.Release, staged)
 		}),
 	}
 	c.Flags().StringVar(&text, "release", "", `the release's number, or "next": the highest that is declared`)
@@ -43,30 +45,30 @@ you give up that way back with --give-up-rollback.`,
 	return c
 }
 
-func (a *app) tellStaged(ctx context.Context, s *site.Site, selectors []string, number int, staged *releases.Staged) error {
+func printStaged(ctx context.Context, session *control.Session, out io.Writer, s *site.Site, selectors []string, number int, staged *releases.Staged) error {
 	if staged.Result == nil {
-		fmt.Fprintf(a.out, "release %d of %s is staged: nothing to do.\n", number, s.Key())
-		a.tellSpared(staged.Spared, number)
+		fmt.Fprintf(out, "release %d of %s is staged: nothing to do.\n", number, s.Key())
+		printSpared(out, staged.Spared, number)
 		return nil
 	}
-	if err := a.status(ctx, s, selectors); err != nil {
+	if err := showNodes(ctx, session, out, s, selectors); err != nil {
 		return err
 	}
 	for _, what := range staged.Left {
-		fmt.Fprintf(a.out, "Not in the copy of %s.\n", what)
+		fmt.Fprintf(out, "Not in the copy of %s.\n", what)
 	}
-	a.tellSpared(staged.Spared, number)
+	printSpared(out, staged.Spared, number)
 	of := strings.Join(append([]string{"orrery switch"}, selectors...), " ")
 	shell, change := fmt.Sprintf("orrery shell --release %d NODE", number), fmt.Sprintf("%s --release %d", of, number)
 	wide := max(len(shell), len(change))
-	fmt.Fprintf(a.out, "\n  %-*s  a terminal in a node in quarantine\n  %-*s  make it live\n", wide, shell, wide, change)
+	fmt.Fprintf(out, "\n  %-*s  a terminal in a node in quarantine\n  %-*s  make it live\n", wide, shell, wide, change)
 	return nil
 }
 
-// tellSpared says which nodes were left alone, and what can be done with them.
-func (a *app) tellSpared(nodes []string, number int) {
+// printSpared says which nodes were left alone, and what can be done with them.
+func printSpared(out io.Writer, nodes []string, number int) {
 	if len(nodes) > 0 {
-		fmt.Fprintf(a.out, "Left as they were when they were live, because orrery rollback returns to them: %s. Make them live with orrery switch --release %d, or stage them anew with --give-up-rollback.\n",
+		fmt.Fprintf(out, "Left as they were when they were live, because orrery rollback returns to them: %s. Make them live with orrery switch --release %d, or stage them anew with --give-up-rollback.\n",
 			phrase.List(nodes, 12), number)
 	}
 }

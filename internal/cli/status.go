@@ -25,7 +25,7 @@ import (
 	"orrery/internal/visible"
 )
 
-func (a *app) statusVerb() *cobra.Command {
+func statusVerb(a *app) *cobra.Command {
 	how := survey{session: a.session, output: a.output}
 	c := &cobra.Command{
 		Use:   "status [SELECTOR...]",
@@ -98,13 +98,13 @@ func printNodes(out io.Writer, rows []status.Node, usage bool, width int) error 
 	return table.Nodes(out, rows, usage, width)
 }
 
-// status shows how nodes are that have just been brought up.
-func (a *app) status(ctx context.Context, s *site.Site, selectors []string) error {
-	r, err := status.Read(ctx, a.session, s, selectors)
+// showNodes shows how nodes are that have just been brought up.
+func showNodes(ctx context.Context, session *control.Session, out io.Writer, s *site.Site, selectors []string) error {
+	r, err := status.Read(ctx, session, s, selectors)
 	if err != nil {
 		return err
 	}
-	return printNodes(a.out, r.Nodes, false, screen.Width(a.out))
+	return printNodes(out, r.Nodes, false, screen.Width(out))
 }
 
 func verdict(rows []status.Node) error {

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,7 +16,7 @@ import (
 	"orrery/internal/site"
 )
 
-func (a *app) switchVerb() *cobra.Command {
+func switchVerb(a *app) *cobra.Command {
 	var text, by string
 	var within time.Duration
 	var wait bool
@@ -44,7 +45,7 @@ when it is not wholly at one release.`,
 			if err != nil {
 				return err
 			}
-			a.tellSwitched(made)
+			printSwitched(a.out, made)
 			if made.Trial == nil {
 				return nil
 			}
@@ -53,7 +54,7 @@ when it is not wholly at one release.`,
 				return problem.Status(problem.Trial)
 			}
 			end, err := releases.AwaitTrial(ctx, a.session, s)
-			return a.tellEnd(s, end, err)
+			return printEnd(a.out, s, end, err)
 		}),
 	}
 	a.productionFlag(c)
@@ -64,22 +65,22 @@ when it is not wholly at one release.`,
 	return c
 }
 
-func (a *app) tellSwitched(made *releases.Switched) {
+func printSwitched(out io.Writer, made *releases.Switched) {
 	if made.Already {
-		fmt.Fprintf(a.out, "%s: release %s is live already.\n", made.Site, register.ReleaseNames(made.To))
+		fmt.Fprintf(out, "%s: release %s is live already.\n", made.Site, register.ReleaseNames(made.To))
 		return
 	}
-	fmt.Fprintf(a.out, "%s: %s at release %s, formerly %s, switched in %s.\n", made.Site, phrase.Count(len(made.To), "node"),
+	fmt.Fprintf(out, "%s: %s at release %s, formerly %s, switched in %s.\n", made.Site, phrase.Count(len(made.To), "node"),
 		register.ReleaseNames(made.To), register.ReleaseNames(made.From), made.Took.Round(time.Millisecond))
 	if made.Outage > 0 {
-		fmt.Fprintf(a.out, "Links of all hosts had moved within %s; from the first disturbance until all was healthy it took %s.\n", made.Skew.Round(100*time.Microsecond), made.Outage.Round(time.Millisecond))
+		fmt.Fprintf(out, "Links of all hosts had moved within %s; from the first disturbance until all was healthy it took %s.\n", made.Skew.Round(100*time.Microsecond), made.Outage.Round(time.Millisecond))
 	}
 	if made.Kept {
-		fmt.Fprintln(a.out, "The former release is kept: orrery rollback returns to it.")
+		fmt.Fprintln(out, "The former release is kept: orrery rollback returns to it.")
 	}
 }
 
-func (a *app) rollbackVerb() *cobra.Command {
+func rollbackVerb(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rollback [SELECTOR...]",
 		Short: "Return to the former release, without rebuilding anything",
@@ -90,7 +91,7 @@ return to it. Data written to volumes meanwhile stays there.`,
 			if err != nil {
 				return err
 			}
-			a.tellSwitched(made)
+			printSwitched(a.out, made)
 			return nil
 		}),
 	}
@@ -98,7 +99,7 @@ return to it. Data written to volumes meanwhile stays there.`,
 	return c
 }
 
-func (a *app) confirmVerb() *cobra.Command {
+func confirmVerb(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "confirm",
 		Short: "Keep the release that is on trial",
@@ -107,15 +108,15 @@ The exit status is 0 if so, and 13 if the nodes have already returned to the for
 		Args: cobra.NoArgs,
 		RunE: a.onSite(func(ctx context.Context, s *site.Site, _ []string) error {
 			end, err := releases.Confirm(ctx, a.session, s, "by hand")
-			return a.tellEnd(s, end, err)
+			return printEnd(a.out, s, end, err)
 		}),
 	}
 }
 
-// tellEnd says that a trial has ended well, if so.
-func (a *app) tellEnd(s *site.Site, end *observe.TrialEnd, err error) error {
+// printEnd says that a trial has ended well, if so.
+func printEnd(out io.Writer, s *site.Site, end *observe.TrialEnd, err error) error {
 	if err == nil {
-		fmt.Fprintf(a.out, "%s: release %d is confirmed (%s).\n", s.Key(), end.Release, end.Why)
+		fmt.Fprintf(out, "%s: release %d is confirmed (%s).\n", s.Key(), end.Release, end.Why)
 	}
 	return err
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,7 +14,7 @@ import (
 	"orrery/internal/visible"
 )
 
-func (a *app) releaseTrust() *cobra.Command {
+func releaseTrust(a *app) *cobra.Command {
 	var o releases.TrustOptions
 	c := &cobra.Command{
 		Use: "trust NUMBER", Short: "Accept what hosts keep of a release", Args: cobra.ExactArgs(1),
@@ -25,7 +26,7 @@ were staged by an Orrery without releases.lock, or whose line is lost. Whoever w
 			if o.Release, err = register.ReleaseNumber(s, args[0]); err != nil {
 				return err
 			}
-			o.Show = a.showCopy
+			o.Show = func(kept *releases.Copy) { showCopy(a.out, kept) }
 			kept, err := releases.Trust(ctx, a.session, s, o)
 			if err != nil {
 				return err
@@ -54,21 +55,21 @@ func keepers(c *releases.Copy) string {
 }
 
 // showCopy prints how what hosts keep of a release differs from the site directory.
-func (a *app) showCopy(c *releases.Copy) {
-	fmt.Fprintf(a.out, "What %s of release %d has the digest %s.\n", keepers(c), c.Release, c.Digest)
+func showCopy(out io.Writer, c *releases.Copy) {
+	fmt.Fprintf(out, "What %s of release %d has the digest %s.\n", keepers(c), c.Release, c.Digest)
 	if len(c.Files) == 0 {
-		fmt.Fprintln(a.out, "It is the same as the site directory.")
+		fmt.Fprintln(out, "It is the same as the site directory.")
 		return
 	}
-	fmt.Fprintln(a.out, "How it differs from the site directory (-: only there, +: only in the copy):")
+	fmt.Fprintln(out, "How it differs from the site directory (-: only there, +: only in the copy):")
 	for _, f := range c.Files {
-		fmt.Fprintf(a.out, "\n%s\n", visible.Line(f.Path))
+		fmt.Fprintf(out, "\n%s\n", visible.Line(f.Path))
 		if f.Lines == nil {
-			fmt.Fprintln(a.out, "  differs, and is not text")
+			fmt.Fprintln(out, "  differs, and is not text")
 		}
 		for _, line := range f.Lines {
-			fmt.Fprintf(a.out, "  %s\n", visible.Line(line))
+			fmt.Fprintf(out, "  %s\n", visible.Line(line))
 		}
 	}
-	fmt.Fprintln(a.out)
+	fmt.Fprintln(out)
 }

@@ -22,8 +22,8 @@ import (
 	"orrery/internal/site/twin"
 )
 
-func (a *app) twinVerb() *cobra.Command {
-	c := group("twin", "Manage twins: isolated copies of a site at its own names and addresses", a.twinCreate(), a.twinList(), a.twinDestroy())
+func twinVerb(a *app) *cobra.Command {
+	c := group("twin", "Manage twins: isolated copies of a site at its own names and addresses", twinCreate(a), twinList(a), twinDestroy(a))
 	c.Long = `Twins are copies of a site with the same names, addresses, MACs and roles, on isolated networks of their own. They share all layers with the
 original. Every command works on a twin with --twin NAME.`
 	for _, verb := range []struct{ name, use, short string }{
@@ -32,13 +32,13 @@ original. Every command works on a twin with --twin NAME.`
 		{"exec", "exec TWIN SELECTOR... -- COMMAND...", "Run a command on many nodes of a twin at once"},
 		{"forward", "forward TWIN NODE:PORT", "Publish a port of a twin on loopback"},
 	} {
-		c.AddCommand(a.twinAlso(verb.name, verb.use, verb.short))
+		c.AddCommand(twinAlso(a, verb.name, verb.use, verb.short))
 	}
 	return c
 }
 
 // twinAlso is a verb for a twin that is named first instead of by --twin.
-func (a *app) twinAlso(name, use, short string) *cobra.Command {
+func twinAlso(a *app, name, use, short string) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Args: cobra.MinimumNArgs(1), DisableFlagParsing: true,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -57,7 +57,7 @@ func (a *app) twinAlso(name, use, short string) *cobra.Command {
 	}
 }
 
-func (a *app) twinCreate() *cobra.Command {
+func twinCreate(a *app) *cobra.Command {
 	var only []string
 	var scale, volumes, release string
 	var expires time.Duration
@@ -103,7 +103,7 @@ simulator ("simulated_by") are replaced by it. A twin has no way out unless you 
 			}
 			s, result, err := twins.Create(c.Context(), a.session, r)
 			a.session.SiteDir, a.session.Twin = r.Dir, o.Name
-			return a.tellUp(c.Context(), s, nil, result, err)
+			return printUp(c.Context(), a.session, a.out, s, nil, result, err)
 		}),
 	}
 	f := c.Flags()
@@ -118,7 +118,7 @@ simulator ("simulated_by") are replaced by it. A twin has no way out unless you 
 	return c
 }
 
-func (a *app) twinList() *cobra.Command {
+func twinList(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use: "ls", Short: "List the twins of this host, and of the hosts of the site", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -144,7 +144,7 @@ func (a *app) twinList() *cobra.Command {
 	return withJSON(c, "print JSON")
 }
 
-func (a *app) twinDestroy() *cobra.Command {
+func twinDestroy(a *app) *cobra.Command {
 	here := false
 	c := &cobra.Command{
 		Use: "destroy TWIN", Short: "End a twin, with its data and all that is known of it", Args: cobra.ExactArgs(1),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"text/tabwriter"
 
@@ -21,7 +22,7 @@ import (
 	"orrery/internal/site"
 )
 
-func (a *app) upVerb() *cobra.Command {
+func upVerb(a *app) *cobra.Command {
 	dry := false
 	var how sites.UpOptions
 	c := &cobra.Command{
@@ -35,9 +36,11 @@ With --batch, or if a group sets a batch, running nodes are disturbed in batches
 fails, its nodes are put back as they were, and no other begins.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if dry {
-				return a.preview(c.Context(), args, sites.PreviewOptions{Probe: how.Probe, Batch: how.Batch})
+				return preview(c.Context(), a.session, a.out, args, sites.PreviewOptions{Probe: how.Probe, Batch: how.Batch})
 			}
-			return a.onSite(func(ctx context.Context, s *site.Site, selectors []string) error { return a.up(ctx, s, selectors, how) })(c, args)
+			return a.onSite(func(ctx context.Context, s *site.Site, selectors []string) error {
+				return bringUp(ctx, a.session, a.output, s, selectors, how)
+			})(c, args)
 		},
 	}
 	a.productionFlag(c)
@@ -50,33 +53,33 @@ fails, its nodes are put back as they were, and no other begins.`,
 	return c
 }
 
-func (a *app) up(ctx context.Context, s *site.Site, selectors []string, how sites.UpOptions) error {
-	result, elsewhere, err := sites.Up(ctx, a.session, s, selectors, how)
+func bringUp(ctx context.Context, session *control.Session, to output, s *site.Site, selectors []string, how sites.UpOptions) error {
+	result, elsewhere, err := sites.Up(ctx, session, s, selectors, how)
 	if elsewhere != "" {
-		fmt.Fprintf(a.err, "orrery: %s is up from %s, and not from the directory where this command was given.\n", s.Key(), elsewhere)
+		fmt.Fprintf(to.err, "orrery: %s is up from %s, and not from the directory where this command was given.\n", s.Key(), elsewhere)
 		return nil
 	}
-	return a.tellUp(ctx, s, selectors, result, err)
+	return printUp(ctx, session, to.out, s, selectors, result, err)
 }
 
-// tellUp shows how the nodes of a site are that has been brought up, if so.
-func (a *app) tellUp(ctx context.Context, s *site.Site, selectors []string, result *apply.Result, err error) error {
+// printUp shows how the nodes of a site are that has been brought up, if so.
+func printUp(ctx context.Context, session *control.Session, out io.Writer, s *site.Site, selectors []string, result *apply.Result, err error) error {
 	if err != nil {
 		return err
 	}
-	if result == nil && !reply.Wanted(a.out) {
-		fmt.Fprintf(a.out, "%s is up: nothing to do.\n", s.Key())
+	if result == nil && !reply.Wanted(out) {
+		fmt.Fprintf(out, "%s is up: nothing to do.\n", s.Key())
 		return nil
 	}
-	if err := a.status(ctx, s, selectors); err != nil {
+	if err := showNodes(ctx, session, out, s, selectors); err != nil {
 		return err
 	}
-	a.howToGoOn(s)
+	howToGoOn(out, s)
 	return nil
 }
 
 // howToGoOn says what a user may want to do next.
-func (a *app) howToGoOn(s *site.Site) {
+func howToGoOn(out io.Writer, s *site.Site) {
 	first := "NODE"
 	if len(s.Nodes) > 0 {
 		first = s.Nodes[0].Name
@@ -87,20 +90,20 @@ func (a *app) howToGoOn(s *site.Site) {
 		orrery += " --twin " + s.Twin
 		down, end = "orrery twin destroy "+s.Twin, "end it all"
 	}
-	t := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "\n  %s shell %s\ta terminal in a node\n  %s status\thow the nodes are\n  %s\t%s\n", orrery, first, orrery, down, end)
 	_ = t.Flush()
 }
 
-func (a *app) stateVerbs() []*cobra.Command {
-	renew := a.stateVerb("renew", "Let virtual machines go on in the QEMU that is installed now, without booting", "up to date", sites.Renew)
+func stateVerbs(a *app) []*cobra.Command {
+	renew := stateVerb(a, "renew", "Let virtual machines go on in the QEMU that is installed now, without booting", "up to date", sites.Renew)
 	renew.Long = `Lets virtual machines that run go on in the QEMU and with the virtiofsd that are installed now: without SELECTOR, those whose programs were replaced, as orrery status tells.
 Processes, memory and connections stay; a machine stands still for a moment. Meanwhile the host needs the memory of one more machine. What cannot go over goes on where it was.`
-	return []*cobra.Command{renew, a.restartVerb(), a.moveVerb(), a.stateVerb("start", "Start nodes that are there, as they are", "running", sites.Start),
-		value.Ending(a.stateVerb("stop", "Shut nodes down and keep all that is theirs", "stopped", sites.Stop), &a.session.Ending)}
+	return []*cobra.Command{renew, restartVerb(a), moveVerb(a), stateVerb(a, "start", "Start nodes that are there, as they are", "running", sites.Start),
+		value.Ending(stateVerb(a, "stop", "Shut nodes down and keep all that is theirs", "stopped", sites.Stop), &a.session.Ending)}
 }
 
-func (a *app) moveVerb() *cobra.Command {
+func moveVerb(a *app) *cobra.Command {
 	to, preview := "", false
 	c := &cobra.Command{
 		Use: "move SELECTOR... --to HOST", Args: cobra.MinimumNArgs(1),
@@ -130,12 +133,12 @@ If that fails before a node was given away, it goes on where it was. What was cu
 	return withJSON(c, "print JSON")
 }
 
-func (a *app) restartVerb() *cobra.Command {
-	c := a.stateVerb("restart", "Stop nodes and start them again, as they are", "gone", nodes.Restart)
+func restartVerb(a *app) *cobra.Command {
+	c := stateVerb(a, "restart", "Stop nodes and start them again, as they are", "gone", nodes.Restart)
 	return value.Ending(c, &a.session.Ending)
 }
 
-func (a *app) stateVerb(name, short, state string, set func(context.Context, *control.Session, *site.Site, []string) (*apply.Result, error)) *cobra.Command {
+func stateVerb(a *app, name, short, state string, set func(context.Context, *control.Session, *site.Site, []string) (*apply.Result, error)) *cobra.Command {
 	c := &cobra.Command{
 		Use:   name + " [SELECTOR...]",
 		Short: short,
@@ -152,7 +155,7 @@ func (a *app) stateVerb(name, short, state string, set func(context.Context, *co
 	return c
 }
 
-func (a *app) resumeVerb() *cobra.Command {
+func resumeVerb(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "resume",
 		Short: "Bring every site up again that was up on this host (after a reboot)",
@@ -170,7 +173,7 @@ A release that was on trial is watched again; if its time is over, the nodes ret
 				}
 				fmt.Fprintf(a.out, "%s from %s\n", m.Key(), m.Dir)
 				s, result, failed := sites.ResumeSite(c.Context(), a.session, m)
-				err = errors.Join(err, a.tellUp(c.Context(), s, nil, result, failed))
+				err = errors.Join(err, printUp(c.Context(), a.session, a.out, s, nil, result, failed))
 			}
 			return err
 		},

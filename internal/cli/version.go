@@ -13,7 +13,7 @@ import (
 // Version is set by the Makefile (-ldflags -X).
 var Version = "development"
 
-func (a *app) versionVerb() *cobra.Command {
+func versionVerb(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of this program",

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -18,14 +19,14 @@ import (
 	"orrery/internal/visible"
 )
 
-func (a *app) volumeVerb() *cobra.Command {
-	c := group("volume", "Manage persistent data of nodes, and its mirrors", a.volumeList(), a.volumeMirror(), a.volumeVerify(), a.volumeAdopt())
+func volumeVerb(a *app) *cobra.Command {
+	c := group("volume", "Manage persistent data of nodes, and its mirrors", volumeList(a), volumeMirror(a), volumeVerify(a), volumeAdopt(a))
 	a.withoutFlag(c)
 	c.PersistentFlags().AddFlag(c.Flags().Lookup("without")) // what is beneath it has it, too
 	return c
 }
 
-func (a *app) volumeList() *cobra.Command {
+func volumeList(a *app) *cobra.Command {
 	return withJSON(&cobra.Command{
 		Use:   "ls",
 		Short: "List the volumes, their sizes and the state of their mirrors",
@@ -82,7 +83,7 @@ func lastMirrored(r *volumes.Row) (last, result, next string) {
 	return last, result, next
 }
 
-func (a *app) volumeMirror() *cobra.Command {
+func volumeMirror(a *app) *cobra.Command {
 	var o volumes.MirrorOptions
 	key := ""
 	c := &cobra.Command{
@@ -110,7 +111,7 @@ compares everything on both sides and takes what differs from the volume. Make s
 	return c
 }
 
-func (a *app) volumeVerify() *cobra.Command {
+func volumeVerify(a *app) *cobra.Command {
 	return withJSON(&cobra.Command{
 		Use:   "verify [NAME]",
 		Short: "Compare all files of volumes with their mirrors",
@@ -124,7 +125,7 @@ The exit status is 11 if anything differs. In a volume that is in use, whatever 
 					differs[v.Volume+"/"+v.Node] = v.Deviations
 				}
 				if !reply.Wanted(a.out) {
-					a.tellCompared(v)
+					printCompared(a.out, v)
 				}
 			})
 			if err != nil {
@@ -138,19 +139,19 @@ The exit status is 11 if anything differs. In a volume that is in use, whatever 
 	}, "print JSON")
 }
 
-// tellCompared says what of a volume is not as in its mirror.
-func (a *app) tellCompared(v volumes.Compared) {
+// printCompared says what of a volume is not as in its mirror.
+func printCompared(out io.Writer, v volumes.Compared) {
 	if len(v.Deviations) == 0 {
-		fmt.Fprintf(a.out, "%s of %s: %s is the same\n", v.Volume, v.Node, v.To)
+		fmt.Fprintf(out, "%s of %s: %s is the same\n", v.Volume, v.Node, v.To)
 		return
 	}
-	fmt.Fprintf(a.out, "%s of %s: %s differs from %s\n", v.Volume, v.Node, v.To, v.From)
+	fmt.Fprintf(out, "%s of %s: %s differs from %s\n", v.Volume, v.Node, v.To, v.From)
 	for _, d := range v.Deviations {
-		fmt.Fprintf(a.out, "  %s: %s\n", visible.Line(d.Path), d.What) // nodes name their files
+		fmt.Fprintf(out, "  %s: %s\n", visible.Line(d.Path), d.What) // nodes name their files
 	}
 }
 
-func (a *app) volumeAdopt() *cobra.Command {
+func volumeAdopt(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "adopt FORMER NODE [VOLUME...]",
 		Short: "Give a node the data of a node that was renamed",

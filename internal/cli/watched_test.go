@@ -39,7 +39,7 @@ func TestServeScreen(t *testing.T) {
 	a := &app{output: output{to, io.Discard}}
 	ctx, interrupt := context.WithCancel(t.Context())
 	ended := make(chan error)
-	go func() { ended <- a.serveScreen(ctx, "win", film{}) }()
+	go func() { ended <- serveScreen(ctx, a.output, "win", film{}) }()
 	path, err := bufio.NewReader(from).ReadString('\n')
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +62,7 @@ func TestServeScreen(t *testing.T) {
 	if _, err := os.Stat(filepath.Dir(path)); err == nil {
 		t.Errorf("%s is left", path)
 	}
-	if err := a.serveScreen(t.Context(), "win", film{broken: true}); err == nil || !strings.Contains(err.Error(), "does not answer") {
+	if err := serveScreen(t.Context(), a.output, "win", film{broken: true}); err == nil || !strings.Contains(err.Error(), "does not answer") {
 		t.Error(err)
 	}
 }
@@ -72,7 +72,7 @@ func TestPaint(t *testing.T) {
 	var out bytes.Buffer
 	a := &app{output: output{out: &out}}
 	file := filepath.Join(t.TempDir(), "win.png")
-	if err := errors.Join(a.paint(t.Context(), film{}, file), a.paint(t.Context(), film{}, "-")); err != nil {
+	if err := errors.Join(paint(t.Context(), a.out, film{}, file), paint(t.Context(), a.out, film{}, "-")); err != nil {
 		t.Fatal(err)
 	}
 	if text, err := os.ReadFile(file); err != nil || string(text) != "\x89PNG" || out.String() != "\x89PNG" {

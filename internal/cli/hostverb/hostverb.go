@@ -52,7 +52,7 @@ into site.toml. All else in there stays as it is; nothing is committed. Where th
 			if err != nil {
 				return err
 			}
-			if err := reply.Answer(f.Out, added, func() { f.tellAdded(added) }); err != nil {
+			if err := reply.Answer(f.Out, added, func() { f.printAdded(added) }); err != nil {
 				return err
 			}
 			return f.byHand(added.Written, "Put this into site.toml:", added.Block)
@@ -61,7 +61,7 @@ into site.toml. All else in there stays as it is; nothing is committed. Where th
 	return withJSON(c)
 }
 
-func (f Face) tellAdded(a *roster.Added) {
+func (f Face) printAdded(a *roster.Added) {
 	if len(a.Installed) > 0 {
 		fmt.Fprintf(f.Out, "Installed on %s: %s.\n", a.Host, phrase.List(a.Installed, 20))
 	}
@@ -123,7 +123,7 @@ named, with the cure; the exit status is 4 then. The mark is on the host itself,
 			if m == nil {
 				return err
 			}
-			if bad := reply.Answer(f.Out, m, func() { f.tellDrained(m, s, d.Stay, err) }); err == nil {
+			if bad := reply.Answer(f.Out, m, func() { f.printDrained(m, s, d.Stay, err) }); err == nil {
 				err = bad
 			}
 			if err == nil && len(m.Stuck) > 0 && !d.Stay {
@@ -138,7 +138,7 @@ named, with the cure; the exit status is 4 then. The mark is on the host itself,
 	return withJSON(c)
 }
 
-func (f Face) tellDrained(m *roster.Moved, s *site.Site, stay bool, failed error) {
+func (f Face) printDrained(m *roster.Moved, s *site.Site, stay bool, failed error) {
 	if len(m.Moved) > 0 {
 		table.Moved(f.Out, s.Name, m.Moved, failed)
 	}

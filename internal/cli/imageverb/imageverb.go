@@ -170,7 +170,7 @@ site.toml can then point at the directory.`,
 			if err != nil {
 				return err
 			}
-			a.tellPulled(done)
+			a.printPulled(done)
 			return nil
 		},
 	}
@@ -178,7 +178,7 @@ site.toml can then point at the directory.`,
 	return c
 }
 
-func (a Face) tellPulled(p *layers.Pulled) {
+func (a Face) printPulled(p *layers.Pulled) {
 	if p.Needless {
 		fmt.Fprintf(a.Out, "%s has no nodes, so it needs no packages.\n", p.Site)
 		return
