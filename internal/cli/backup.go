@@ -17,7 +17,7 @@ import (
 )
 
 func backupVerb(a *app) *cobra.Command {
-	o := backups.Options{By: Version}
+	o := backups.Options{By: a.session.Version}
 	c := &cobra.Command{
 		Use:   "backup [SELECTOR...] FILE|DIR",
 		Short: "Back up a site, or some of its nodes, to a file or directory",

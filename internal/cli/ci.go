@@ -15,7 +15,7 @@ import (
 )
 
 func ciVerb(a *app) *cobra.Command {
-	o := proof.Options{Timeout: 30 * time.Minute, Orrery: Version}
+	o := proof.Options{Timeout: 30 * time.Minute, Orrery: a.session.Version}
 	c := &cobra.Command{
 		Use:   "ci [SITE]",
 		Short: "Test a site or a release: make a fresh twin, run its tests, write a report",

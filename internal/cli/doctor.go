@@ -2,12 +2,11 @@ package cli
 
 import (
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
 	"orrery/internal/cli/reply"
-	"orrery/internal/cli/screen"
+	"orrery/internal/cli/table"
 	"orrery/internal/host/doctor"
 	"orrery/internal/problem"
 )
@@ -20,7 +19,7 @@ func doctorVerb(a *app) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			facts := doctor.Look(a.session.Dirs.State)
-			if err := printFacts(a.out, facts); err != nil || reply.Wanted(a.out) {
+			if err := table.Facts(a.out, facts); err != nil || reply.Wanted(a.out) {
 				return err
 			}
 			if missing := facts.Lacking(doctor.Needed); len(missing) > 0 {
@@ -30,12 +29,4 @@ func doctorVerb(a *app) *cobra.Command {
 			return nil
 		},
 	}, "print JSON")
-}
-
-// printFacts tells what was found of a host, with the cure for what is not well.
-func printFacts(out io.Writer, facts doctor.Facts) error {
-	if reply.Wanted(out) {
-		return reply.JSON(out, facts)
-	}
-	return screen.Facts(out, facts)
 }

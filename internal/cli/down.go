@@ -41,7 +41,7 @@ With --name you need no site directory: the host knows what belongs to the site.
 	a.productionFlag(c)
 	c.Flags().StringVar(&name, "name", "", "the `site` of that name, wherever its directory is")
 	c.Flags().BoolVar(&volumes, "volumes", false, "also delete persistent data for good (always asks)")
-	a.consent.flag(c, control.Volumes, "the `name` of the site whose data is deleted, so that you are not asked for it")
+	a.agreeFlag(c, control.Volumes, "the `name` of the site whose data is deleted, so that you are not asked for it")
 	return value.Ending(c, &a.session.Ending)
 }
 

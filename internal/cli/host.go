@@ -24,7 +24,7 @@ The login must work without a question, and must be root or become root by sudo 
 
 // hostFace lends verbs what all verbs share.
 func hostFace(a *app) hostverb.Face {
-	return hostverb.Face{Session: a.session, Out: a.out, Err: a.err, OnHosts: a.onHosts, Without: a.withoutFlag, Agree: a.consent.flag}
+	return hostverb.Face{Session: a.session, Out: a.out, Err: a.err, OnHosts: a.onHosts, Without: a.withoutFlag, Agree: a.agreeFlag}
 }
 
 func hostLsVerb(a *app) *cobra.Command {
@@ -66,7 +66,7 @@ func hostFactsVerb(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return printFacts(a.out, facts)
+			return table.Facts(a.out, facts)
 		}),
 	}, "print JSON")
 }

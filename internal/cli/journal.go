@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -31,7 +30,7 @@ func journalVerb(a *app) *cobra.Command {
 			}
 			for _, name := range slices.Sorted(maps.Keys(h.Damaged)) {
 				bad := h.Damaged[name]
-				fmt.Fprintf(a.err, "orrery: host %s: %s of its journal cannot be read and are left out: %s.\n", name, phrase.Count(len(bad), "line"), phrase.List(numbers(bad), 8))
+				fmt.Fprintf(a.err, "orrery: host %s: %s of its journal cannot be read and are left out: %s.\n", name, phrase.Count(len(bad), "line"), phrase.List(bad, 8))
 			}
 			return errors.Join(reply.Answer(a.out, h.Entries, func() { table.Journal(a.out, h.Entries, steps) }), h.Silent)
 		}),
@@ -40,12 +39,4 @@ func journalVerb(a *app) *cobra.Command {
 	c.Flags().IntVarP(&runs, "runs", "n", 20, "how many runs to show; 0: all")
 	a.withoutFlag(c)
 	return withJSON(c, "print JSON")
-}
-
-func numbers(all []int) []string {
-	words := make([]string, len(all))
-	for i, n := range all {
-		words[i] = strconv.Itoa(n)
-	}
-	return words
 }

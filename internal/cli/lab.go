@@ -44,7 +44,7 @@ func labListVerb(a *app) *cobra.Command {
 				return err
 			}
 			return errors.Join(table.List(a.out, heads, "BUNDLE\tBEGAN\tWHO\tROUNDS\tSTATE\tTITLE", func(h bundle.Head) []any {
-				return []any{h.ID, minute(h.Began), h.Who, max(0, h.Rounds-1), lab.State(h, filepath.Join(dir, h.ID)), h.Title}
+				return []any{h.ID, table.Minute(h.Began), h.Who, max(0, h.Rounds-1), lab.State(h, filepath.Join(dir, h.ID)), h.Title}
 			}), err)
 		},
 	}, "print JSON")
@@ -131,7 +131,7 @@ func labDoctorVerb(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return printFacts(a.out, findings)
+			return table.Facts(a.out, findings)
 		},
 	}, "print JSON")
 }

@@ -40,7 +40,7 @@ If a run was interrupted or killed, run the same command to resume.`,
 			if err != nil {
 				return err
 			}
-			return flags.Run(a.out, lab.Options{Experiment: e, To: to, Goal: goal, Fresh: fresh, Orrery: Version}, func(o lab.Options) (*lab.Written, error) {
+			return flags.Run(a.out, lab.Options{Experiment: e, To: to, Goal: goal, Fresh: fresh, Orrery: a.session.Version}, func(o lab.Options) (*lab.Written, error) {
 				made, err := lab.RunOn(c.Context(), a.session, labWatch{screen.NewExperiment(a.err), a.output}, on, o)
 				return made, errors.Join(err, printWritten(a.out, made))
 			})

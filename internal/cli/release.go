@@ -36,7 +36,7 @@ func releaseList(a *app) *cobra.Command {
 			err = table.List(a.out, all, "RELEASE\tSTATE\tLIVE\tQUARANTINE\tSTAGED\tBY\tNOTES", func(i releases.Info) []any {
 				staged := "-"
 				if !i.Staged.IsZero() {
-					staged = minute(i.Staged)
+					staged = table.Minute(i.Staged)
 				}
 				return []any{site.ReleaseName(i.Number), i.State(), len(i.Live), len(i.Quarantine), staged, cmp.Or(i.Who, "-"), i.Notes}
 			})
@@ -141,7 +141,7 @@ the newest of the others.`,
 				fmt.Fprintf(a.out, "%s: nothing to prune.\n", s.Key())
 				return nil
 			}
-			fmt.Fprintf(a.out, "%s: %s of releases removed (%s).\n", s.Key(), phrase.Count(gone.Nodes, "node"), strings.Join(numbers(gone.Releases), ", "))
+			fmt.Fprintf(a.out, "%s: %s of releases removed (%s).\n", s.Key(), phrase.Count(gone.Nodes, "node"), phrase.List(gone.Releases, len(gone.Releases)))
 			return nil
 		}),
 	}

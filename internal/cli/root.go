@@ -35,6 +35,9 @@ import (
 	"orrery/internal/waits"
 )
 
+// Version is that of the program; the Makefile sets it (-ldflags -X).
+var Version = "development"
+
 // An app is one call of the program: its streams and the options that all verbs share.
 type app struct {
 	session *control.Session

@@ -123,7 +123,7 @@ You are asked for the site's name.`,
 		}),
 	}
 	a.productionFlag(c)
-	a.consent.flag(c, control.Restore, "the `name` of the site whose data is replaced, so that you are not asked for it")
+	a.agreeFlag(c, control.Restore, "the `name` of the site whose data is replaced, so that you are not asked for it")
 	return c
 }
 

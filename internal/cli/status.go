@@ -82,7 +82,7 @@ func (v *survey) show(ctx context.Context, width int) error {
 		v.session.Trouble(s.Key(), r.Silent)
 	}
 	r.SickFirst()
-	if err = printNodes(v.out, r.Nodes, v.usage, width); err == nil {
+	if err = table.Nodes(v.out, r.Nodes, v.usage, width); err == nil {
 		if !reply.Wanted(v.out) {
 			table.Emulated(v.out, r.Nodes)
 		}
@@ -91,20 +91,13 @@ func (v *survey) show(ctx context.Context, width int) error {
 	return cmp.Or(err, verdict(r.Nodes))
 }
 
-func printNodes(out io.Writer, rows []status.Node, usage bool, width int) error {
-	if reply.Wanted(out) {
-		return reply.JSON(out, rows)
-	}
-	return table.Nodes(out, rows, usage, width)
-}
-
 // showNodes shows how nodes are that have just been brought up.
 func showNodes(ctx context.Context, session *control.Session, out io.Writer, s *site.Site, selectors []string) error {
 	r, err := status.Read(ctx, session, s, selectors)
 	if err != nil {
 		return err
 	}
-	return printNodes(out, r.Nodes, false, screen.Width(out))
+	return table.Nodes(out, r.Nodes, false, screen.Width(out))
 }
 
 func verdict(rows []status.Node) error {

@@ -129,13 +129,13 @@ func twinList(a *app) *cobra.Command {
 			err = table.List(a.out, all, "TWIN\tSITE\tOWNER\tNODES\tRELEASE\tCREATED\tEXPIRES\tHOSTS\tDIRECTORY", func(t *hosts.Twin) []any {
 				expires := "-"
 				if !t.Expires.IsZero() {
-					expires = minute(t.Expires)
+					expires = table.Minute(t.Expires)
 					if _, so := overdue.Forgotten(a.session, t.Key()); so {
 						expires += " (nobody waits for it)"
 					}
 				}
 				return []any{t.Options.Name, t.Site, t.Options.Owner, fmt.Sprintf("%d of %d run", t.Running, t.Nodes),
-					site.ReleaseName(t.Options.Release), minute(t.Created), expires, cmp.Or(strings.Join(t.On, "+"), "-"), t.Dir}
+					site.ReleaseName(t.Options.Release), table.Minute(t.Created), expires, cmp.Or(strings.Join(t.On, "+"), "-"), t.Dir}
 			})
 			return cmp.Or(err, silent)
 		},

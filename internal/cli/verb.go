@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -89,6 +88,3 @@ func batchFlag(c *cobra.Command, b *site.Batch) {
 func (a *app) releaseFlag(c *cobra.Command) {
 	c.Flags().Var((*value.Release)(&a.session.Release), "release", "use the nodes of this release `number`, live or in quarantine (default: the live nodes)")
 }
-
-// minute says at which minute something was.
-func minute(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }

@@ -10,9 +10,6 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Version is set by the Makefile (-ldflags -X).
-var Version = "development"
-
 func versionVerb(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
@@ -28,9 +25,9 @@ func versionVerb(a *app) *cobra.Command {
 				}
 			}
 			if reply.Wanted(a.out) {
-				return reply.JSON(a.out, map[string]string{"version": Version, "revision": strings.TrimSpace(revision), "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH})
+				return reply.JSON(a.out, map[string]string{"version": a.session.Version, "revision": strings.TrimSpace(revision), "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH})
 			}
-			fmt.Fprintf(a.out, "orrery %s%s %s %s/%s\n", Version, revision, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			fmt.Fprintf(a.out, "orrery %s%s %s %s/%s\n", a.session.Version, revision, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return nil
 		},
 	}

@@ -58,7 +58,7 @@ func (a Face) list() *cobra.Command {
 				if l.Used {
 					used = "yes"
 				}
-				cells := []any{l.Digest, fmt.Sprintf("%d MiB", l.Size>>20), l.Built.Local().Format("2006-01-02 15:04"), used, l.Title}
+				cells := []any{l.Digest, fmt.Sprintf("%d MiB", l.Size>>20), table.Minute(l.Built), used, l.Title}
 				if len(names) > 0 {
 					cells = append([]any{l.Host}, cells...)
 				}

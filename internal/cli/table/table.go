@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"orrery/internal/cli/reply"
@@ -34,6 +35,9 @@ func List[T any](w io.Writer, all []T, heading string, cells func(T) []any) erro
 	}
 	return Print(w, heading, all, cells)
 }
+
+// Minute writes a time in a cell.
+func Minute(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }
 
 // fit sets rows of cells in columns. Where they are wider than a width, the last columns are made narrower first, none to less than its heading.
 func fit(cells [][]string, width int) []string {

@@ -1,15 +1,21 @@
-package screen
+package table
 
 import (
 	"fmt"
 	"io"
-	"orrery/internal/host/doctor"
 
 	"github.com/fatih/color"
+
+	"orrery/internal/cli/reply"
+	"orrery/internal/cli/screen"
+	"orrery/internal/host/doctor"
 )
 
-// Facts shows what was found of a host, with the cure for what is not well.
+// Facts shows what was found of a host: to programs as JSON, otherwise with the cure for what is not well.
 func Facts(w io.Writer, facts doctor.Facts) error {
+	if reply.Wanted(w) {
+		return reply.JSON(w, facts)
+	}
 	width := 0
 	for _, f := range facts {
 		width = max(width, len(f.Name))
@@ -22,7 +28,7 @@ func Facts(w io.Writer, facts doctor.Facts) error {
 				mark, as = "NO", color.FgRed
 			}
 		}
-		Paint(w, mark, as)
+		screen.Paint(w, mark, as)
 		if _, err := fmt.Fprintf(w, "  %-*s  %s\n", width, f.Name, f.Value); err != nil {
 			return err
 		}
