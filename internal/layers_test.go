@@ -71,6 +71,7 @@ var layers = [][]string{
 	{"control/backups", "control/rehearsals"},
 	{"cli/backlog", "cli/screen", "cli/reply", "cli/value", "cli/bounded", "cli/trace", "cli/heaps"},
 	{"cli/table", "cli/speech", "cli/completion"},
+	{"cli/verb"},
 	{"cli/rehearse", "cli/hostverb", "cli/imageverb", "cli/labgoal", "cli/labverb"},
 	{"cli"},
 }

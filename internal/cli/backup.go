@@ -11,13 +11,14 @@ import (
 
 	"orrery/internal/cli/reply"
 	"orrery/internal/cli/table"
+	"orrery/internal/cli/verb"
 	"orrery/internal/control/backups"
 	"orrery/internal/phrase"
 	"orrery/internal/problem"
 )
 
-func backupVerb(a *app) *cobra.Command {
-	o := backups.Options{By: a.session.Version}
+func backupVerb(call *verb.Call) *cobra.Command {
+	o := backups.Options{By: call.Session.Version}
 	c := &cobra.Command{
 		Use:   "backup [SELECTOR...] FILE|DIR",
 		Short: "Back up a site, or some of its nodes, to a file or directory",
@@ -32,11 +33,11 @@ Generated secrets and SSH host keys are included only if you say how to encrypt 
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			last := len(args) - 1
-			taken, err := backups.Take(c.Context(), a.session, args[:last], args[last], o)
+			taken, err := backups.Take(c.Context(), call.Session, args[:last], args[last], o)
 			if err != nil {
 				return err
 			}
-			return reply.Answer(a.out, taken, func() { printTaken(a.out, taken) })
+			return reply.Answer(call.Out, taken, func() { printTaken(call.Out, taken) })
 		},
 	}
 	f := c.Flags()
@@ -44,9 +45,9 @@ Generated secrets and SSH host keys are included only if you say how to encrypt 
 	f.BoolVar(&o.Snapshots, "snapshots", false, "include the snapshots of the site")
 	f.StringArrayVar(&o.Keys, "secrets-to", nil, "encrypt secrets for this public `key` of age; may be repeated")
 	f.StringVar(&o.Passphrase, "secrets-passphrase-file", "", "encrypt secrets with the passphrase in this `file`")
-	a.withoutFlag(c)
-	c.AddCommand(backupList(a), backupVerify(a), backupRepair(a), backupPrune(a))
-	return withJSON(c, "print JSON")
+	call.WithoutFlag(c)
+	c.AddCommand(backupList(call), backupVerify(call), backupRepair(call), backupPrune(call))
+	return verb.WithJSON(c, "print JSON")
 }
 
 func printTaken(out io.Writer, b *backups.Taken) {
@@ -68,15 +69,15 @@ func printTaken(out io.Writer, b *backups.Taken) {
 	fmt.Fprintf(out, "\n  orrery restore %s   put it back, on any host\n", b.Title)
 }
 
-func backupList(a *app) *cobra.Command {
-	return withJSON(&cobra.Command{
+func backupList(call *verb.Call) *cobra.Command {
+	return verb.WithJSON(&cobra.Command{
 		Use: "ls FILE|DIR", Short: "List the backups in a directory, or what is in a file", Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			all, err := backups.List(args[0])
 			if err != nil {
 				return err
 			}
-			return table.List(a.out, all, "ID\tSITE\tTIME\tHOST\tWHO\tNODES\tVOLUMES\tSIZE\tWITH", func(b backups.Backup) []any {
+			return table.List(call.Out, all, "ID\tSITE\tTIME\tHOST\tWHO\tNODES\tVOLUMES\tSIZE\tWITH", func(b backups.Backup) []any {
 				var with []string
 				if b.Layers {
 					with = append(with, "layers")
@@ -91,41 +92,41 @@ func backupList(a *app) *cobra.Command {
 	}, "print JSON")
 }
 
-func backupVerify(a *app) *cobra.Command {
+func backupVerify(call *verb.Call) *cobra.Command {
 	return &cobra.Command{
 		Use: "verify FILE|DIR[@ID]", Short: "Read a backup, or all of a directory, and compare it with its digests", Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			var failed error
-			err := backups.Verify(c.Context(), a.session, args[0], func(id string, damage error) {
+			err := backups.Verify(c.Context(), call.Session, args[0], func(id string, damage error) {
 				if damage != nil {
-					fmt.Fprintf(a.out, "%s is damaged.\n", id)
-					printError(a.err, damage)
+					fmt.Fprintf(call.Out, "%s is damaged.\n", id)
+					verb.PrintError(call.Err, damage)
 					failed = damage
 					return
 				}
-				fmt.Fprintf(a.out, "%s is whole.\n", id)
+				fmt.Fprintf(call.Out, "%s is whole.\n", id)
 			})
 			if err != nil {
 				return err
 			}
-			return said(failed)
+			return verb.Said(failed)
 		},
 	}
 }
 
-func backupPrune(a *app) *cobra.Command {
+func backupPrune(call *verb.Call) *cobra.Command {
 	keep := 0
 	c := &cobra.Command{
 		Use: "prune DIR", Short: "Remove all but the last backups of each site from a directory", Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			gone, freed, err := backups.Prune(args[0], keep)
 			for _, id := range gone {
-				fmt.Fprintf(a.out, "%s\n", id)
+				fmt.Fprintf(call.Out, "%s\n", id)
 			}
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(a.out, "%s removed, %s freed.\n", phrase.Count(len(gone), "backup"), phrase.Bytes(freed))
+			fmt.Fprintf(call.Out, "%s removed, %s freed.\n", phrase.Count(len(gone), "backup"), phrase.Bytes(freed))
 			return nil
 		},
 	}
@@ -133,7 +134,7 @@ func backupPrune(a *app) *cobra.Command {
 	return c
 }
 
-func backupRepair(a *app) *cobra.Command {
+func backupRepair(call *verb.Call) *cobra.Command {
 	var from []string
 	c := &cobra.Command{
 		Use: "repair DIR", Short: "Repair a directory of backups from the site, or from a copy",
@@ -143,15 +144,15 @@ backup that was not in it. At the end you see which backups are whole, and which
 		Example: "  orrery backup repair /srv/backups\n  orrery backup repair /srv/backups --from /mnt/copy",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			done, err := backups.Repair(c.Context(), a.session, args[0], from)
+			done, err := backups.Repair(c.Context(), call.Session, args[0], from)
 			if err != nil {
 				return err
 			}
-			return printRepaired(a.out, done)
+			return printRepaired(call.Out, done)
 		},
 	}
 	c.Flags().StringArrayVar(&from, "from", nil, "also look in this other `file` or directory of backups; may be repeated")
-	a.withoutFlag(c)
+	call.WithoutFlag(c)
 	return c
 }
 

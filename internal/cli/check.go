@@ -10,6 +10,7 @@ import (
 
 	"orrery/internal/cli/reply"
 	"orrery/internal/cli/table"
+	"orrery/internal/cli/verb"
 	"orrery/internal/control"
 	"orrery/internal/control/roster"
 	"orrery/internal/phrase"
@@ -18,22 +19,22 @@ import (
 	"orrery/internal/site"
 )
 
-func checkVerb(a *app) *cobra.Command {
+func checkVerb(call *verb.Call) *cobra.Command {
 	survive := 0
 	c := &cobra.Command{
 		Use:   "check",
 		Short: "Report every mistake in the site directory: where it is and how to fix it",
 		Args:  cobra.NoArgs,
-		RunE: a.onSite(func(ctx context.Context, s *site.Site, _ []string) error {
+		RunE: call.OnSite(func(ctx context.Context, s *site.Site, _ []string) error {
 			if err := roster.Check(s); err != nil {
 				return err
 			}
 			if survive != 0 {
-				return checkLosses(ctx, a.session, a.out, s, survive)
+				return checkLosses(ctx, call.Session, call.Out, s, survive)
 			}
 			counts := map[string]any{"site": s.Name, "nodes": len(s.Nodes), "roles": len(s.Roles), "networks": len(s.Networks)}
-			return reply.Answer(a.out, counts, func() {
-				fmt.Fprintf(a.out, "%s: %s, %s, %s: no mistakes.\n", s.Name,
+			return reply.Answer(call.Out, counts, func() {
+				fmt.Fprintf(call.Out, "%s: %s, %s, %s: no mistakes.\n", s.Name,
 					phrase.Count(len(s.Nodes), "node"), phrase.Count(len(s.Roles), "role"), phrase.Count(len(s.Networks), "network"))
 			})
 		}),

@@ -9,13 +9,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"orrery/internal/ci"
+	"orrery/internal/cli/verb"
 	"orrery/internal/control"
 	proof "orrery/internal/control/ci"
 	"orrery/internal/problem"
 )
 
-func ciVerb(a *app) *cobra.Command {
-	o := proof.Options{Timeout: 30 * time.Minute, Orrery: a.session.Version}
+func ciVerb(call *verb.Call) *cobra.Command {
+	o := proof.Options{Timeout: 30 * time.Minute, Orrery: call.Session.Version}
 	c := &cobra.Command{
 		Use:   "ci [SITE]",
 		Short: "Test a site or a release: make a fresh twin, run its tests, write a report",
@@ -28,7 +29,7 @@ the twin, whatever happens. Name the site by its directory or, if it is up on th
 			if len(args) > 0 {
 				o.Site = args[0]
 			}
-			p, err := proof.New(a.session, watchProof(a.output), o)
+			p, err := proof.New(call.Session, watchProof(call.Output), o)
 			if err != nil {
 				return err
 			}
@@ -37,9 +38,9 @@ the twin, whatever happens. Name the site by its directory or, if it is up on th
 				return err
 			}
 			if p.Kept {
-				fmt.Fprintf(a.err, "The twin was kept: orrery -C %s --twin %s status\n", p.Twin.Dir, p.Twin.Options.Name)
+				fmt.Fprintf(call.Err, "The twin was kept: orrery -C %s --twin %s status\n", p.Twin.Dir, p.Twin.Options.Name)
 			}
-			fmt.Fprintln(a.out, p.Report.Summary())
+			fmt.Fprintln(call.Out, p.Report.Summary())
 			if err == nil && !p.Report.OK() {
 				return problem.Status(problem.Unhealthy)
 			}
@@ -58,23 +59,23 @@ the twin, whatever happens. Name the site by its directory or, if it is up on th
 // A proofWatcher shows how a proof goes: nothing but results on standard output, and what is shown meanwhile is kept for the report.
 type proofWatcher struct {
 	control.Watcher
-	output
+	verb.Output
 	kept *bytes.Buffer
 }
 
-func watchProof(o output) proofWatcher {
+func watchProof(o verb.Output) proofWatcher {
 	kept := &bytes.Buffer{}
-	both := io.MultiWriter(o.err, kept)
-	return proofWatcher{watcher{output{both, both}}, o, kept}
+	both := io.MultiWriter(o.Err, kept)
+	return proofWatcher{verb.Watcher{Output: verb.Output{Out: both, Err: both}}, o, kept}
 }
 
 // Shown returns what was shown of the twin.
 func (w proofWatcher) Shown() string { return w.kept.String() }
 
 // Tested shows how a test ended.
-func (w proofWatcher) Tested(result ci.Result) { ci.Tell(w.out, result) }
+func (w proofWatcher) Tested(result ci.Result) { ci.Tell(w.Out, result) }
 
 // Swept tells of a twin that is ended.
 func (w proofWatcher) Swept(twin string) {
-	fmt.Fprintf(w.err, "ends twin %s, left by a run that was killed\n", twin)
+	fmt.Fprintf(w.Err, "ends twin %s, left by a run that was killed\n", twin)
 }

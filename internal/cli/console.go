@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"orrery/internal/cli/screen"
+	"orrery/internal/cli/verb"
 	"orrery/internal/control"
 	"orrery/internal/control/nodes"
 	"orrery/internal/host"
@@ -15,7 +16,7 @@ import (
 	"orrery/internal/site"
 )
 
-func consoleVerb(a *app) *cobra.Command {
+func consoleVerb(call *verb.Call) *cobra.Command {
 	var log, raw bool
 	var lines int
 	c := &cobra.Command{
@@ -28,34 +29,34 @@ One person at a time has the console of a node.
 With --log, or where the output is no terminal, it prints the last lines and ends. They are kept when the node stops.`,
 		Example: "  orrery console db\n  orrery console db --log --lines 50",
 		Args:    cobra.ExactArgs(1),
-		RunE: a.asRoot(a.onSite(func(ctx context.Context, s *site.Site, args []string) error {
+		RunE: call.AsRoot(call.OnSite(func(ctx context.Context, s *site.Site, args []string) error {
 			if lines < 0 {
 				return problem.New(problem.Usage, "--lines %d: there is no such number of lines", lines).Try("--lines 200")
 			}
-			to := a.raw(raw)
-			at, err := nodes.ConsoleOf(ctx, a.session, s, args[0])
+			to := call.Raw(raw)
+			at, err := nodes.ConsoleOf(ctx, call.Session, s, args[0])
 			if err != nil {
 				return err
 			}
-			if log || !host.IsTerminal(a.in) || !host.IsTerminal(screen.Unshown(a.out)) {
-				return printLast(to.out, at, lines)
+			if log || !host.IsTerminal(call.In) || !host.IsTerminal(screen.Unshown(call.Out)) {
+				return printLast(to.Out, at, lines)
 			}
-			return control.Noted(a.session, s, func() error {
-				line, err := at.Take(ctx, control.Holder(a.session))
+			return control.Noted(call.Session, s, func() error {
+				line, err := at.Take(ctx, control.Holder(call.Session))
 				if err != nil {
 					return err
 				}
-				if err := printLast(to.out, at, lines); err != nil {
+				if err := printLast(to.Out, at, lines); err != nil {
 					return errors.Join(err, line.Close())
 				}
-				return screen.Console(ctx, to.out, to.err, at.Node, line)
+				return screen.Console(ctx, to.Out, to.Err, at.Node, line)
 			})
 		})),
 	}
 	c.Flags().BoolVar(&log, "log", false, "print what was printed on it since the node was started, and do not connect")
 	c.Flags().IntVarP(&lines, "lines", "n", 200, "how many lines of what was printed before")
 	rawFlag(c, &raw)
-	a.releaseFlag(c)
+	call.ReleaseFlag(c)
 	return c
 }
 

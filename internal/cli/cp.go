@@ -8,11 +8,12 @@ import (
 
 	"orrery/internal/cli/reply"
 	"orrery/internal/cli/screen"
+	"orrery/internal/cli/verb"
 	"orrery/internal/control/nodes"
 	"orrery/internal/site"
 )
 
-func cpVerb(a *app) *cobra.Command {
+func cpVerb(call *verb.Call) *cobra.Command {
 	var parallel int
 	var timeout time.Duration
 	c := &cobra.Command{
@@ -23,29 +24,29 @@ func cpVerb(a *app) *cobra.Command {
 SELECTOR:PATH copies to each of several nodes, or from each of them into a directory NODE below the destination. The exit status is 100 + the number of nodes that failed (at most 200).`,
 		Example: "  orrery cp portal:/var/log/dpkg.log .\n  orrery cp table.csv db:/tmp/\n  orrery cp role=receptor:/var/log/daemon.log logs",
 		Args:    cobra.MinimumNArgs(2),
-		RunE: a.onHosts(func(ctx context.Context, s *site.Site, args []string) error {
+		RunE: call.OnHosts(func(ctx context.Context, s *site.Site, args []string) error {
 			last := len(args) - 1
-			c, err := nodes.NewCopying(ctx, a.session, s, args[:last], args[last])
+			c, err := nodes.NewCopying(ctx, call.Session, s, args[:last], args[last])
 			if err != nil {
 				return err
 			}
 			c.Parallel, c.Timeout = parallel, timeout
-			return copyAll(ctx, a.output, c)
+			return copyAll(ctx, call.Output, c)
 		}),
 	}
 	f := c.Flags()
 	f.IntVar(&parallel, "parallel", 4, "how many nodes at once, at most")
 	f.DurationVar(&timeout, "timeout", 0, "give up on a node after this time (default: never)")
-	a.releaseFlag(c)
-	return withJSON(c, "print how it ended with each node, as a list in JSON")
+	call.ReleaseFlag(c)
+	return verb.WithJSON(c, "print how it ended with each node, as a list in JSON")
 }
 
-func copyAll(ctx context.Context, to output, c *nodes.Copying) error {
-	show := screen.NewMeter(to.err, "copied")
+func copyAll(ctx context.Context, to verb.Output, c *nodes.Copying) error {
+	show := screen.NewMeter(to.Err, "copied")
 	defer show.Close()
-	if c.Nodes == nil || !reply.Wanted(to.out) && !c.Several() {
+	if c.Nodes == nil || !reply.Wanted(to.Out) && !c.Several() {
 		return c.Once(ctx, show.Add)
 	}
 	endings, err := c.Each(ctx, speechOn(to, c.Nodes, false), show.Add)
-	return tally(to.err, endings, err)
+	return tally(to.Err, endings, err)
 }

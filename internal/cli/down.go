@@ -10,6 +10,7 @@ import (
 
 	"orrery/internal/apply"
 	"orrery/internal/cli/value"
+	"orrery/internal/cli/verb"
 	"orrery/internal/control"
 	"orrery/internal/control/sites"
 	"orrery/internal/phrase"
@@ -18,7 +19,7 @@ import (
 	"orrery/internal/site"
 )
 
-func downVerb(a *app) *cobra.Command {
+func downVerb(call *verb.Call) *cobra.Command {
 	var volumes bool
 	var name string
 	c := &cobra.Command{
@@ -29,20 +30,20 @@ Volumes, SSH host keys, the journal and layers in the store are kept; --volumes 
 With --name you need no site directory: the host knows what belongs to the site. "orrery ls" lists the sites.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if name != "" {
-				return downNamed(c.Context(), a.session, a.out, name, args, volumes)
+				return downNamed(c.Context(), call.Session, call.Out, name, args, volumes)
 			}
-			return a.onSite(func(ctx context.Context, s *site.Site, selectors []string) error {
-				result, err := sites.Down(ctx, a.session, s, selectors, volumes)
-				return printDown(a.out, s.Name, result, err)
+			return call.OnSite(func(ctx context.Context, s *site.Site, selectors []string) error {
+				result, err := sites.Down(ctx, call.Session, s, selectors, volumes)
+				return printDown(call.Out, s.Name, result, err)
 			})(c, args)
 		},
 	}
-	a.withoutFlag(c)
-	a.productionFlag(c)
+	call.WithoutFlag(c)
+	call.ProductionFlag(c)
 	c.Flags().StringVar(&name, "name", "", "the `site` of that name, wherever its directory is")
 	c.Flags().BoolVar(&volumes, "volumes", false, "also delete persistent data for good (always asks)")
-	a.agreeFlag(c, control.Volumes, "the `name` of the site whose data is deleted, so that you are not asked for it")
-	return value.Ending(c, &a.session.Ending)
+	call.AgreeFlag(c, control.Volumes, "the `name` of the site whose data is deleted, so that you are not asked for it")
+	return value.Ending(c, &call.Session.Ending)
 }
 
 // downNamed takes down a site by what is known of it on this host.

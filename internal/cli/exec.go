@@ -9,12 +9,13 @@ import (
 
 	"orrery/internal/cli/reply"
 	"orrery/internal/cli/speech"
+	"orrery/internal/cli/verb"
 	"orrery/internal/control/nodes"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 )
 
-func execVerb(a *app) *cobra.Command {
+func execVerb(call *verb.Call) *cobra.Command {
 	var o nodes.ExecOptions
 	var raw, grouped bool
 	c := &cobra.Command{
@@ -31,11 +32,11 @@ and "error" says why) and the first MiB of its output.`,
 			if dash < 1 || dash == len(args) {
 				return problem.New(problem.Usage, "what to run, and where?").Try("orrery exec SELECTOR -- COMMAND")
 			}
-			o.Command, o.Stdin, o.Fixed = args[dash:], a.in, c.Flags().Changed("parallel")
-			to := a.raw(raw)
-			return a.onHosts(func(ctx context.Context, s *site.Site, selectors []string) error {
-				endings, err := nodes.Exec(ctx, a.session, s, selectors, o, func(of []*site.Node) nodes.Speech { return speechOn(to, of, grouped) })
-				return tally(to.err, endings, err)
+			o.Command, o.Stdin, o.Fixed = args[dash:], call.In, c.Flags().Changed("parallel")
+			to := call.Raw(raw)
+			return call.OnHosts(func(ctx context.Context, s *site.Site, selectors []string) error {
+				endings, err := nodes.Exec(ctx, call.Session, s, selectors, o, func(of []*site.Node) nodes.Speech { return speechOn(to, of, grouped) })
+				return tally(to.Err, endings, err)
 			})(c, args[:dash])
 		},
 	}
@@ -45,17 +46,17 @@ and "error" says why) and the first MiB of its output.`,
 	f.IntVar(&o.Parallel, "parallel", 16, "how many nodes at once, at most")
 	f.DurationVar(&o.Timeout, "timeout", 0, "stop the command on a node after this time (default: never)")
 	f.BoolVar(&grouped, "group", false, "print the output of each node together when it has finished (at most 1 MiB of each)")
-	a.releaseFlag(c)
-	a.withoutFlag(c)
-	return withJSON(c, "print a list in JSON")
+	call.ReleaseFlag(c)
+	call.WithoutFlag(c)
+	return verb.WithJSON(c, "print a list in JSON")
 }
 
 // speechOn shows what nodes print: to programs as a list, otherwise as lines.
-func speechOn(to output, of []*site.Node, grouped bool) nodes.Speech {
-	if reply.Wanted(to.out) {
-		return speech.Reported(to.out)
+func speechOn(to verb.Output, of []*site.Node, grouped bool) nodes.Speech {
+	if reply.Wanted(to.Out) {
+		return speech.Reported(to.Out)
 	}
-	return speech.Prefixed(to.out, to.err, of, grouped)
+	return speech.Prefixed(to.Out, to.Err, of, grouped)
 }
 
 // tally says on how many nodes something has succeeded, unless it was not done.

@@ -8,11 +8,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/cli/verb"
 	"orrery/internal/control/nodes"
 	"orrery/internal/site"
 )
 
-func forwardVerb(a *app) *cobra.Command {
+func forwardVerb(call *verb.Call) *cobra.Command {
 	var listen string
 	c := &cobra.Command{
 		Use:     "forward NODE:PORT",
@@ -20,8 +21,8 @@ func forwardVerb(a *app) *cobra.Command {
 		Long:    `Forwards a port on this host's loopback to a TCP port of a node until you press Ctrl-C, so that a browser on this host, or one behind "ssh -L", can reach the node. Connections are made inside the node: to its loopback or, if nothing listens there, to its address. After a switch, new connections go to the release that is then live.`,
 		Example: "  orrery forward portal:80 --listen 127.0.0.1:8080",
 		Args:    cobra.ExactArgs(1),
-		RunE: a.onHosts(func(ctx context.Context, s *site.Site, args []string) error {
-			w, err := nodes.WayTo(a.session, s, args[0])
+		RunE: call.OnHosts(func(ctx context.Context, s *site.Site, args []string) error {
+			w, err := nodes.WayTo(call.Session, s, args[0])
 			if err != nil {
 				return err
 			}
@@ -32,13 +33,13 @@ func forwardVerb(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(a.out, "http://%s/ -> %s\n", l.Addr(), args[0])
-			nodes.Relay(ctx, l, w.Dial, complainer(a.err))
+			fmt.Fprintf(call.Out, "http://%s/ -> %s\n", l.Addr(), args[0])
+			nodes.Relay(ctx, l, w.Dial, complainer(call.Err))
 			return nil
 		}),
 	}
 	c.Flags().StringVar(&listen, "listen", "", "loopback `ADDRESS:PORT` (default: 127.0.0.1 and the node's port; port 0: any that is free)")
-	a.releaseFlag(c)
+	call.ReleaseFlag(c)
 	return c
 }
 
@@ -53,7 +54,7 @@ func complainer(errs io.Writer) func(error) {
 			last = ""
 		} else if text := err.Error(); text != last {
 			last = text
-			printError(errs, err)
+			verb.PrintError(errs, err)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"orrery/internal/cli/verb"
 	"orrery/internal/control/nodes"
 	"orrery/internal/problem"
 )
@@ -16,7 +17,7 @@ import (
 // TestRelayComplainsOnce: what is wrong is said when somebody connects, once, and is not the end.
 func TestRelayComplainsOnce(t *testing.T) {
 	var out lockedBuffer
-	a := &app{output: output{err: &out}}
+	call := &verb.Call{Output: verb.Output{Err: &out}}
 	near, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -30,7 +31,7 @@ func TestRelayComplainsOnce(t *testing.T) {
 		c, other := net.Pipe()
 		other.Close()
 		return c, nil
-	}, complainer(a.err))
+	}, complainer(call.Err))
 	for _, how := range []bool{false, false, true, false} {
 		works <- how
 		c, err := net.Dial("tcp", near.Addr().String())

@@ -6,13 +6,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/cli/verb"
 	"orrery/internal/control/draft"
 	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/site/sitefile"
 )
 
-func initVerb(a *app) *cobra.Command {
+func initVerb(call *verb.Call) *cobra.Command {
 	var from, name string
 	c := &cobra.Command{
 		Use:   "init [DIRECTORY]",
@@ -29,16 +30,16 @@ format, as "orrery import" reads it, with an empty role for each role that it na
 			if from == "" {
 				files, err := draft.Small(dir, name)
 				if err == nil {
-					fmt.Fprintf(a.out, "wrote %s and %s\n\n  orrery -C %s check\n  sudo orrery -C %s up\n", files[0], files[1], dir, dir)
+					fmt.Fprintf(call.Out, "wrote %s and %s\n\n  orrery -C %s check\n  sudo orrery -C %s up\n", files[0], files[1], dir, dir)
 				}
 				return err
 			}
-			made, files, err := draft.Imported(dir, from, a.in, name)
+			made, files, err := draft.Imported(dir, from, call.In, name)
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(a.out, "wrote %s, of site %s, and %s\n\n  orrery -C %[4]s check\n  orrery -C %[4]s graph > site.svg\n", files[0], made.Site, phrase.Count(len(files)-1, "empty role"), dir)
-			return printImport(a.err, made, from)
+			fmt.Fprintf(call.Out, "wrote %s, of site %s, and %s\n\n  orrery -C %[4]s check\n  orrery -C %[4]s graph > site.svg\n", files[0], made.Site, phrase.Count(len(files)-1, "empty role"), dir)
+			return printImport(call.Err, made, from)
 		},
 	}
 	c.Flags().StringVar(&from, "from", "", "make the site of this host database in INI format, a `file`")
@@ -46,7 +47,7 @@ format, as "orrery import" reads it, with an empty role for each role that it na
 	return c
 }
 
-func importVerb(a *app) *cobra.Command {
+func importVerb(call *verb.Call) *cobra.Command {
 	var name string
 	c := &cobra.Command{
 		Use:     "import HOSTS.INI",
@@ -55,14 +56,14 @@ func importVerb(a *app) *cobra.Command {
 		Example: "  orrery import hosts.ini > site.toml",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			made, err := draft.Import(args[0], a.in, name)
+			made, err := draft.Import(args[0], call.In, name)
 			if err != nil {
 				return err
 			}
-			if _, err := a.out.Write(made.Content); err != nil {
+			if _, err := call.Out.Write(made.Content); err != nil {
 				return err
 			}
-			return printImport(a.err, made, args[0])
+			return printImport(call.Err, made, args[0])
 		},
 	}
 	c.Flags().StringVar(&name, "name", "", "name of the `site` (default: that of the file)")

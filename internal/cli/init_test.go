@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"orrery/internal/cli/verb"
 	"orrery/internal/problem"
 )
 
@@ -75,8 +76,8 @@ func TestImportStatus(t *testing.T) {
 		"[a]\nproduction = yes\nctid = 1\n[b]\nproduction = no\nctid=2\n": int(problem.Left),
 	} {
 		var out, errs bytes.Buffer
-		a := &app{in: strings.NewReader(text), output: output{&out, &errs}}
-		err := importVerb(a).RunE(nil, []string{"-"})
+		call := &verb.Call{In: strings.NewReader(text), Output: verb.Output{Out: &out, Err: &errs}}
+		err := importVerb(call).RunE(nil, []string{"-"})
 		if problem.Exit(err) != want || !strings.Contains(out.String(), "[node.a]") {
 			t.Errorf("%q: %v\n%s%s", text, err, errs.String(), out.String())
 		}

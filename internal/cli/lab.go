@@ -13,25 +13,26 @@ import (
 	"orrery/internal/cli/labverb"
 	"orrery/internal/cli/reply"
 	"orrery/internal/cli/table"
+	"orrery/internal/cli/verb"
 	"orrery/internal/control/lab"
 	"orrery/internal/lab/bundle"
 )
 
-func labVerb(a *app) *cobra.Command {
-	c := group("lab", "Measure what virtualization costs on this host",
-		labRunVerb(a), labListVerb(a), labReportVerb(a), labCompareVerb(a), labverb.History(a.session, a.out), labverb.Check(a.session, a.out), labDoctorVerb(a))
+func labVerb(call *verb.Call) *cobra.Command {
+	c := verb.Group("lab", "Measure what virtualization costs on this host",
+		labRunVerb(call), labListVerb(call), labReportVerb(call), labCompareVerb(call), labverb.History(call.Session, call.Out), labverb.Check(call.Session, call.Out), labDoctorVerb(call))
 	c.Long = `Runs the same tests in several settings in turn: on the bare host, and in containers on each kind of network, with and without limits. It reports
 what differs, by how much, and how far you can trust that. Each run makes a bundle: a directory with the raw samples and a report.`
 	return c
 }
 
-func labListVerb(a *app) *cobra.Command {
-	return withJSON(&cobra.Command{
+func labListVerb(call *verb.Call) *cobra.Command {
+	return verb.WithJSON(&cobra.Command{
 		Use:   "ls [DIR]",
 		Short: "List the bundles of this host",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			dir := lab.Bundles(a.session)
+			dir := lab.Bundles(call.Session)
 			if len(args) == 1 {
 				dir = args[0]
 			}
@@ -39,29 +40,29 @@ func labListVerb(a *app) *cobra.Command {
 			if heads == nil {
 				heads = []bundle.Head{}
 			}
-			if len(heads) == 0 && !reply.Wanted(a.out) {
-				fmt.Fprintf(a.out, "No bundles in %s. orrery lab run makes one.\n", dir)
+			if len(heads) == 0 && !reply.Wanted(call.Out) {
+				fmt.Fprintf(call.Out, "No bundles in %s. orrery lab run makes one.\n", dir)
 				return err
 			}
-			return errors.Join(table.List(a.out, heads, "BUNDLE\tBEGAN\tWHO\tROUNDS\tSTATE\tTITLE", func(h bundle.Head) []any {
+			return errors.Join(table.List(call.Out, heads, "BUNDLE\tBEGAN\tWHO\tROUNDS\tSTATE\tTITLE", func(h bundle.Head) []any {
 				return []any{h.ID, table.Minute(h.Began), h.Who, max(0, h.Rounds-1), lab.State(h, filepath.Join(dir, h.ID)), h.Title}
 			}), err)
 		},
 	}, "print JSON")
 }
 
-func labReportVerb(a *app) *cobra.Command {
+func labReportVerb(call *verb.Call) *cobra.Command {
 	return &cobra.Command{
 		Use:   "report BUNDLE",
 		Short: "Rewrite the report of a bundle, and print the answer",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			dir, err := lab.Find(a.session, args[0])
+			dir, err := lab.Find(call.Session, args[0])
 			if err != nil {
 				return err
 			}
 			made, err := lab.WriteReport(dir)
-			return errors.Join(err, printWritten(a.out, made))
+			return errors.Join(err, printWritten(call.Out, made))
 		},
 	}
 }
@@ -76,7 +77,7 @@ func printWritten(out io.Writer, made *lab.Written) error {
 	return err
 }
 
-func labCompareVerb(a *app) *cobra.Command {
+func labCompareVerb(call *verb.Call) *cobra.Command {
 	var markdown bool
 	var html string
 	c := &cobra.Command{
@@ -92,7 +93,7 @@ bundle on each side, all that can be said is that these two runs differ. Make th
 			if err != nil {
 				return err
 			}
-			compared, err := lab.Compare(a.session, before, after)
+			compared, err := lab.Compare(call.Session, before, after)
 			if err != nil {
 				return err
 			}
@@ -102,43 +103,43 @@ bundle on each side, all that can be said is that these two runs differ. Make th
 				}
 			}
 			switch {
-			case reply.Wanted(a.out):
-				return compared.JSON(reply.Result(a.out))
+			case reply.Wanted(call.Out):
+				return compared.JSON(reply.Result(call.Out))
 			case markdown:
-				return compared.Markdown(a.out)
+				return compared.Markdown(call.Out)
 			}
-			err = compared.Text(a.out)
+			err = compared.Text(call.Out)
 			if html != "" {
-				fmt.Fprintf(a.out, "\n  %s\n", html)
+				fmt.Fprintf(call.Out, "\n  %s\n", html)
 			}
 			return err
 		},
 	}
 	c.Flags().BoolVar(&markdown, "markdown", false, "print Markdown")
 	c.Flags().StringVar(&html, "html", "", "also write a page to that `file`")
-	withJSON(c, "print JSON").MarkFlagsMutuallyExclusive("json", "markdown")
+	verb.WithJSON(c, "print JSON").MarkFlagsMutuallyExclusive("json", "markdown")
 	return c
 }
 
-func labDoctorVerb(a *app) *cobra.Command {
-	return withJSON(&cobra.Command{
+func labDoctorVerb(call *verb.Call) *cobra.Command {
+	return verb.WithJSON(&cobra.Command{
 		Use:   "doctor",
 		Short: "Check whether this host is fit for measuring, and how to fix what is not",
 		Long:  "Reports what makes figures from this host suspect. None of it stops you from running an experiment; it becomes a label in the report.",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			findings, err := lab.Doctor(c.Context(), a.session)
+			findings, err := lab.Doctor(c.Context(), call.Session)
 			if err != nil {
 				return err
 			}
-			return table.Facts(a.out, findings)
+			return table.Facts(call.Out, findings)
 		},
 	}, "print JSON")
 }
 
 // speadVerb is what the lab measures capture with.
-func speadVerb(a *app) *cobra.Command {
-	c := group("spead", "Send or receive SPEAD heaps over UDP", heaps.Send(a.in, a.out), heaps.Receive(a.in, a.out))
+func speadVerb(call *verb.Call) *cobra.Command {
+	c := verb.Group("spead", "Send or receive SPEAD heaps over UDP", heaps.Send(call.In, call.Out), heaps.Receive(call.In, call.Out))
 	c.Hidden = true
 	return c
 }

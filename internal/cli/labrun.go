@@ -8,11 +8,12 @@ import (
 
 	"orrery/internal/cli/labgoal"
 	"orrery/internal/cli/screen"
+	"orrery/internal/cli/verb"
 	"orrery/internal/control"
 	"orrery/internal/control/lab"
 )
 
-func labRunVerb(a *app) *cobra.Command {
+func labRunVerb(call *verb.Call) *cobra.Command {
 	var to, on string
 	var flags *labgoal.Flags
 	var fresh, show bool
@@ -30,7 +31,7 @@ If a run was interrupted or killed, run the same command to resume.`,
 				return err
 			}
 			if show {
-				_, err := a.out.Write(e.Text)
+				_, err := call.Out.Write(e.Text)
 				return err
 			}
 			if e, err = e.Of(only); err != nil {
@@ -40,9 +41,9 @@ If a run was interrupted or killed, run the same command to resume.`,
 			if err != nil {
 				return err
 			}
-			return flags.Run(a.out, lab.Options{Experiment: e, To: to, Goal: goal, Fresh: fresh, Orrery: a.session.Version}, func(o lab.Options) (*lab.Written, error) {
-				made, err := lab.RunOn(c.Context(), a.session, labWatch{screen.NewExperiment(a.err), a.output}, on, o)
-				return made, errors.Join(err, printWritten(a.out, made))
+			return flags.Run(call.Out, lab.Options{Experiment: e, To: to, Goal: goal, Fresh: fresh, Orrery: call.Session.Version}, func(o lab.Options) (*lab.Written, error) {
+				made, err := lab.RunOn(c.Context(), call.Session, labWatch{screen.NewExperiment(call.Err), call.Output}, on, o)
+				return made, errors.Join(err, printWritten(call.Out, made))
 			})
 		},
 	}
@@ -58,11 +59,11 @@ If a run was interrupted or killed, run the same command to resume.`,
 // A labWatch shows how an experiment gets on, and how its nodes are made.
 type labWatch struct {
 	*screen.Experiment
-	output
+	verb.Output
 }
 
 // Aside keeps what is shown of nodes that are made anew.
 func (l labWatch) Aside() (w control.Watcher, show func()) {
 	var said bytes.Buffer
-	return watcher{output{l.out, &said}}, func() { _, _ = l.err.Write(said.Bytes()) }
+	return verb.Watcher{Output: verb.Output{Out: l.Out, Err: &said}}, func() { _, _ = l.Err.Write(said.Bytes()) }
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"orrery/internal/cli/speech"
+	"orrery/internal/cli/verb"
 	"orrery/internal/control"
 	"orrery/internal/control/logs"
 	"orrery/internal/control/nodes"
@@ -14,7 +15,7 @@ import (
 	"orrery/internal/site"
 )
 
-func logsVerb(a *app) *cobra.Command {
+func logsVerb(call *verb.Call) *cobra.Command {
 	var o logs.Options
 	var layer string
 	var raw bool
@@ -27,19 +28,19 @@ release of a node that goes live. --layer DIGEST prints the build log of a
 layer instead.`,
 		Example: "  orrery logs portal nginx.service\n  orrery logs role=receptor -f",
 		RunE: func(c *cobra.Command, args []string) error {
-			to := a.raw(raw)
+			to := call.Raw(raw)
 			if layer != "" {
-				return a.asRoot(func(*cobra.Command, []string) error { return logs.OfLayer(a.session, layer, to.out) })(c, args)
+				return call.AsRoot(func(*cobra.Command, []string) error { return logs.OfLayer(call.Session, layer, to.Out) })(c, args)
 			}
 			o.Moved = func(node string, release int) {
-				fmt.Fprintf(to.err, "orrery: release %s is live on node %s now; its journal continues from there.\n", site.ReleaseName(release), node)
+				fmt.Fprintf(to.Err, "orrery: release %s is live on node %s now; its journal continues from there.\n", site.ReleaseName(release), node)
 			}
-			return a.onHosts(func(ctx context.Context, s *site.Site, args []string) error {
+			return call.OnHosts(func(ctx context.Context, s *site.Site, args []string) error {
 				if len(args) == 0 {
 					return problem.New(problem.Usage, "which node?").Try("orrery logs NODE")
 				}
 				o.Units = args[1:]
-				return printLogs(ctx, a.session, s, to, args[0], o)
+				return printLogs(ctx, call.Session, s, to, args[0], o)
 			})(c, args)
 		},
 	}
@@ -47,22 +48,22 @@ layer instead.`,
 	c.Flags().BoolVarP(&o.Follow, "follow", "f", false, "keep printing the journal as it is written")
 	rawFlag(c, &raw)
 	c.Flags().IntVarP(&o.Lines, "lines", "n", 200, "lines of the journal")
-	a.releaseFlag(c)
-	a.withoutFlag(c)
+	call.ReleaseFlag(c)
+	call.WithoutFlag(c)
 	return c
 }
 
-func printLogs(ctx context.Context, session *control.Session, s *site.Site, to output, of string, o logs.Options) error {
+func printLogs(ctx context.Context, session *control.Session, s *site.Site, to verb.Output, of string, o logs.Options) error {
 	if _, one := s.Node(of); one {
-		absent, err := logs.OfNode(ctx, session, s, of, o, to.out, to.err)
+		absent, err := logs.OfNode(ctx, session, s, of, o, to.Out, to.Err)
 		if err == nil && absent != nil {
-			fmt.Fprintf(to.err, "orrery: %v\n", absent)
+			fmt.Fprintf(to.Err, "orrery: %v\n", absent)
 		}
 		return err
 	}
-	endings, err := logs.Of(ctx, session, s, of, o, func(of []*site.Node) nodes.Speech { return speech.Prefixed(to.out, to.err, of, false) })
+	endings, err := logs.Of(ctx, session, s, of, o, func(of []*site.Node) nodes.Speech { return speech.Prefixed(to.Out, to.Err, of, false) })
 	if err != nil || len(nodes.Failed(endings)) == 0 {
 		return err
 	}
-	return tally(to.err, endings, nil)
+	return tally(to.Err, endings, nil)
 }

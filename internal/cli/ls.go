@@ -7,20 +7,21 @@ import (
 	"github.com/spf13/cobra"
 
 	"orrery/internal/cli/table"
+	"orrery/internal/cli/verb"
 	"orrery/internal/control/sites"
 )
 
-func lsVerb(a *app) *cobra.Command {
-	return withJSON(&cobra.Command{
+func lsVerb(call *verb.Call) *cobra.Command {
+	return verb.WithJSON(&cobra.Command{
 		Use: "ls", Short: "List the sites on this host, and the directories that they came from", Args: cobra.NoArgs,
 		Long: `Lists the sites and twins on this host, up or down, with the directory that each came from. You need no site directory for this.
 "orrery down --name SITE" takes down a site whose directory is gone.`,
-		RunE: a.asRoot(func(c *cobra.Command, _ []string) error {
-			all, err := sites.All(c.Context(), a.session)
+		RunE: call.AsRoot(func(c *cobra.Command, _ []string) error {
+			all, err := sites.All(c.Context(), call.Session)
 			if err != nil {
 				return err
 			}
-			return table.List(a.out, all, "SITE\tSTATE\tNODES\tDIRECTORY", func(r sites.State) []any {
+			return table.List(call.Out, all, "SITE\tSTATE\tNODES\tDIRECTORY", func(r sites.State) []any {
 				dir := cmp.Or(r.Dir, "-")
 				if r.Gone {
 					dir += " (gone)"

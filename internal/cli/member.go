@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"orrery/internal/cli/verb"
 	"orrery/internal/control"
 	"orrery/internal/control/members"
 	"orrery/internal/host"
@@ -25,7 +26,7 @@ const (
 func relayed(args []string, errs io.Writer) int {
 	status, err := members.Relay(append([]string{ofMember}, args...))
 	if err != nil {
-		printError(errs, err)
+		verb.PrintError(errs, err)
 		return problem.Exit(err)
 	}
 	return status

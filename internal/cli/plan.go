@@ -8,12 +8,13 @@ import (
 
 	"orrery/internal/cli/reply"
 	"orrery/internal/cli/screen"
+	"orrery/internal/cli/verb"
 	"orrery/internal/control"
 	"orrery/internal/control/sites"
 	"orrery/internal/problem"
 )
 
-func planVerb(a *app) *cobra.Command {
+func planVerb(call *verb.Call) *cobra.Command {
 	var o sites.PreviewOptions
 	c := &cobra.Command{
 		Use:   "plan [SELECTOR...]",
@@ -23,16 +24,16 @@ With --probe it also looks into the running nodes and reports drift: services th
 that fail now.
 The exit status is 0 if there is nothing to do and 10 if there is.`,
 		RunE: func(c *cobra.Command, args []string) error {
-			return preview(c.Context(), a.session, a.out, args, o)
+			return preview(c.Context(), call.Session, call.Out, args, o)
 		},
 	}
 	c.Flags().BoolVar(&o.Probe, "probe", false, "look for drift in the running nodes")
 	c.Flags().BoolVar(&o.Down, "down", false, "show what down would do instead")
 	c.Flags().BoolVar(&o.Volumes, "volumes", false, "with --down: also delete persistent data")
 	c.MarkFlagsMutuallyExclusive("probe", "down")
-	batchFlag(c, &o.Batch)
-	a.withoutFlag(c)
-	return withJSON(c, "print JSON")
+	verb.BatchFlag(c, &o.Batch)
+	call.WithoutFlag(c)
+	return verb.WithJSON(c, "print JSON")
 }
 
 // preview shows what up or down would do.

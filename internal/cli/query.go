@@ -8,18 +8,19 @@ import (
 	"github.com/spf13/cobra"
 
 	"orrery/internal/cli/reply"
+	"orrery/internal/cli/verb"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/inventory"
 	"orrery/internal/site/selector"
 )
 
-func queryVerb(a *app) *cobra.Command {
-	return withJSON(&cobra.Command{
+func queryVerb(call *verb.Call) *cobra.Command {
+	return verb.WithJSON(&cobra.Command{
 		Use:     "query [SELECTOR...]",
 		Short:   "Print the names of the nodes that a selector matches",
 		Example: `  orrery query 'role=receptor and not host=sv1'`,
-		RunE: a.onSite(func(_ context.Context, s *site.Site, args []string) error {
+		RunE: call.OnSite(func(_ context.Context, s *site.Site, args []string) error {
 			nodes, err := selector.Select(s, args...)
 			if err != nil {
 				return err
@@ -28,30 +29,30 @@ func queryVerb(a *app) *cobra.Command {
 			for _, n := range nodes {
 				all = append(all, inventory.HostVars(s, n))
 			}
-			return reply.Answer(a.out, all, func() {
+			return reply.Answer(call.Out, all, func() {
 				for _, n := range nodes {
-					fmt.Fprintln(a.out, n.Name)
+					fmt.Fprintln(call.Out, n.Name)
 				}
 			})
 		}),
 	}, "print everything that is declared of them, as JSON")
 }
 
-func inventoryVerb(a *app) *cobra.Command {
+func inventoryVerb(call *verb.Call) *cobra.Command {
 	var node string
 	c := &cobra.Command{
 		Use:   "inventory --list | --host NODE",
 		Short: "Print the site as an Ansible dynamic inventory",
 		Args:  cobra.NoArgs,
-		RunE: a.onSite(func(_ context.Context, s *site.Site, _ []string) error {
+		RunE: call.OnSite(func(_ context.Context, s *site.Site, _ []string) error {
 			if node == "" {
-				return reply.JSON(a.out, inventory.Inventory(s))
+				return reply.JSON(call.Out, inventory.Inventory(s))
 			}
 			n, ok := s.Node(node)
 			if !ok {
 				return problem.New(problem.Usage, "no node is called %q", node).Try("orrery query lists the nodes")
 			}
-			return reply.JSON(a.out, inventory.HostVars(s, n))
+			return reply.JSON(call.Out, inventory.HostVars(s, n))
 		}),
 	}
 	c.Flags().Bool("list", false, "everything (the default)")
@@ -59,14 +60,14 @@ func inventoryVerb(a *app) *cobra.Command {
 	return c
 }
 
-func sshConfigVerb(a *app) *cobra.Command {
+func sshConfigVerb(call *verb.Call) *cobra.Command {
 	return &cobra.Command{
 		Use:     "ssh-config",
 		Short:   "Print an ssh configuration with every node and its host key",
 		Example: "  orrery ssh-config > ~/.ssh/karoo.conf && ssh -F ~/.ssh/karoo.conf portal",
 		Args:    cobra.NoArgs,
-		RunE: a.onSite(func(_ context.Context, s *site.Site, _ []string) error {
-			_, err := a.out.Write(inventory.SSHConfig(s, filepath.Join(a.session.Dirs.Keys(s.Key()), "known_hosts")))
+		RunE: call.OnSite(func(_ context.Context, s *site.Site, _ []string) error {
+			_, err := call.Out.Write(inventory.SSHConfig(s, filepath.Join(call.Session.Dirs.Keys(s.Key()), "known_hosts")))
 			return err
 		}),
 	}

@@ -13,6 +13,7 @@ import (
 
 	"orrery/internal/cli/reply"
 	"orrery/internal/cli/table"
+	"orrery/internal/cli/verb"
 	"orrery/internal/control"
 	"orrery/internal/control/overdue"
 	"orrery/internal/control/register"
@@ -21,42 +22,42 @@ import (
 	"orrery/internal/site"
 )
 
-func releaseVerb(a *app) *cobra.Command {
-	return group("release", "List releases, show what is in them, and how they differ", releaseList(a), releaseShow(a), releaseDiff(a), releaseTrust(a), releasePrune(a))
+func releaseVerb(call *verb.Call) *cobra.Command {
+	return verb.Group("release", "List releases, show what is in them, and how they differ", releaseList(call), releaseShow(call), releaseDiff(call), releaseTrust(call), releasePrune(call))
 }
 
-func releaseList(a *app) *cobra.Command {
-	return withJSON(&cobra.Command{
+func releaseList(call *verb.Call) *cobra.Command {
+	return verb.WithJSON(&cobra.Command{
 		Use: "ls", Short: "List the releases", Args: cobra.NoArgs,
-		RunE: a.onSite(func(ctx context.Context, s *site.Site, _ []string) error {
-			all, err := releases.List(ctx, a.session, s)
+		RunE: call.OnSite(func(ctx context.Context, s *site.Site, _ []string) error {
+			all, err := releases.List(ctx, call.Session, s)
 			if err != nil {
 				return err
 			}
-			err = table.List(a.out, all, "RELEASE\tSTATE\tLIVE\tQUARANTINE\tSTAGED\tBY\tNOTES", func(i releases.Info) []any {
+			err = table.List(call.Out, all, "RELEASE\tSTATE\tLIVE\tQUARANTINE\tSTAGED\tBY\tNOTES", func(i releases.Info) []any {
 				staged := "-"
 				if !i.Staged.IsZero() {
 					staged = table.Minute(i.Staged)
 				}
 				return []any{site.ReleaseName(i.Number), i.State(), len(i.Live), len(i.Quarantine), staged, cmp.Or(i.Who, "-"), i.Notes}
 			})
-			if err != nil || reply.Wanted(a.out) {
+			if err != nil || reply.Wanted(call.Out) {
 				return err
 			}
-			return overdue.UnderWay(ctx, a.session, s)
+			return overdue.UnderWay(ctx, call.Session, s)
 		}),
 	}, "print JSON")
 }
 
-func releaseShow(a *app) *cobra.Command {
-	return withJSON(&cobra.Command{
+func releaseShow(call *verb.Call) *cobra.Command {
+	return verb.WithJSON(&cobra.Command{
 		Use: "show NUMBER [SELECTOR...]", Short: "What a release consists of: layers and package versions, node by node", Args: cobra.MinimumNArgs(1),
-		RunE: a.onSite(func(ctx context.Context, s *site.Site, args []string) error {
-			all, err := contents(ctx, a.session, s, args[0], args[1:])
+		RunE: call.OnSite(func(ctx context.Context, s *site.Site, args []string) error {
+			all, err := contents(ctx, call.Session, s, args[0], args[1:])
 			if err != nil {
 				return err
 			}
-			return reply.Answer(a.out, all, func() { printContents(a.out, all) })
+			return reply.Answer(call.Out, all, func() { printContents(call.Out, all) })
 		}),
 	}, "print JSON, with all packages")
 }
@@ -85,15 +86,15 @@ func printContents(out io.Writer, all []releases.Contents) {
 	t.Print(out)
 }
 
-func releaseDiff(a *app) *cobra.Command {
+func releaseDiff(call *verb.Call) *cobra.Command {
 	return &cobra.Command{
 		Use: "diff A B [SELECTOR...]", Short: "How two releases differ, node by node", Args: cobra.MinimumNArgs(2),
-		RunE: a.onSite(func(ctx context.Context, s *site.Site, args []string) error {
-			was, err := contents(ctx, a.session, s, args[0], args[2:])
+		RunE: call.OnSite(func(ctx context.Context, s *site.Site, args []string) error {
+			was, err := contents(ctx, call.Session, s, args[0], args[2:])
 			if err != nil {
 				return err
 			}
-			is, err := contents(ctx, a.session, s, args[1], args[2:])
+			is, err := contents(ctx, call.Session, s, args[1], args[2:])
 			if err != nil {
 				return err
 			}
@@ -101,7 +102,7 @@ func releaseDiff(a *app) *cobra.Command {
 			for _, d := range releases.Differences(was, is) {
 				t.Add(d.Node, differenceText(&d))
 			}
-			t.Print(a.out)
+			t.Print(call.Out)
 			return nil
 		}),
 	}
@@ -126,26 +127,26 @@ func differenceText(d *releases.Difference) string {
 	return b.String()
 }
 
-func releasePrune(a *app) *cobra.Command {
+func releasePrune(call *verb.Call) *cobra.Command {
 	keep := 2
 	c := &cobra.Command{
 		Use: "prune", Short: "Remove old releases", Args: cobra.NoArgs,
 		Long: `Removes all releases but those that are live, to which a rollback or the end of a trial returns, the one that was confirmed last, and
 the newest of the others.`,
-		RunE: a.onSite(func(ctx context.Context, s *site.Site, _ []string) error {
-			gone, err := releases.Prune(ctx, a.session, s, keep)
+		RunE: call.OnSite(func(ctx context.Context, s *site.Site, _ []string) error {
+			gone, err := releases.Prune(ctx, call.Session, s, keep)
 			if err != nil {
 				return err
 			}
 			if gone == nil {
-				fmt.Fprintf(a.out, "%s: nothing to prune.\n", s.Key())
+				fmt.Fprintf(call.Out, "%s: nothing to prune.\n", s.Key())
 				return nil
 			}
-			fmt.Fprintf(a.out, "%s: %s of releases removed (%s).\n", s.Key(), phrase.Count(gone.Nodes, "node"), phrase.List(gone.Releases, len(gone.Releases)))
+			fmt.Fprintf(call.Out, "%s: %s of releases removed (%s).\n", s.Key(), phrase.Count(gone.Nodes, "node"), phrase.List(gone.Releases, len(gone.Releases)))
 			return nil
 		}),
 	}
-	a.productionFlag(c)
+	call.ProductionFlag(c)
 	c.Flags().IntVar(&keep, "keep", keep, "how many releases to keep that could be removed, newest first")
 	return c
 }

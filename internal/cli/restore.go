@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/spf13/cobra"
+
+	"orrery/internal/cli/verb"
 	"orrery/internal/control"
 	"orrery/internal/control/backups"
 	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/visible"
-
-	"github.com/spf13/cobra"
 )
 
 // restoreOptions are those of `orrery restore`.
@@ -21,7 +22,7 @@ type restoreOptions struct {
 	files []string // NODE:PATH, which alone are
 }
 
-func restoreVerb(a *app) *cobra.Command {
+func restoreVerb(call *verb.Call) *cobra.Command {
 	var o restoreOptions
 	c := &cobra.Command{
 		Use:   "restore FILE|DIR[@ID]",
@@ -44,12 +45,12 @@ Over several hosts, all of them must answer. Without one of them (--without), on
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if o.node != "" && o.Replace {
-				return replaceNode(a.session, a.output, c, args[0], o)
+				return replaceNode(call.Session, call.Output, c, args[0], o)
 			}
 			if o.node != "" || len(o.files) > 0 {
-				return pick(a.session, a.output, c, args[0], o)
+				return pick(call.Session, call.Output, c, args[0], o)
 			}
-			return restoreSite(c.Context(), a.session, a.out, args[0], o.RestoreOptions)
+			return restoreSite(c.Context(), call.Session, call.Out, args[0], o.RestoreOptions)
 		},
 	}
 	f := c.Flags()
@@ -59,13 +60,13 @@ Over several hosts, all of them must answer. Without one of them (--without), on
 	f.StringVar(&o.To, "to", "", "restore a twin of that `name`")
 	f.BoolVar(&o.Replace, "replace", false, "replace the site on this host and its data, or with --node what that node has (asks for the site's name)")
 	f.BoolVar(&o.TrustLayers, "trust-layers", false, "use the layers in the backup instead of building them (only if you made it)")
-	a.agreeFlag(c, control.Paths, "the `name` of the site whose volumes are restored to directories that its site file names, so that you are not asked for it")
-	a.agreeFlag(c, control.Replace, "the `name` of the site whose data is deleted, so that you are not asked for it")
+	call.AgreeFlag(c, control.Paths, "the `name` of the site whose volumes are restored to directories that its site file names, so that you are not asked for it")
+	call.AgreeFlag(c, control.Replace, "the `name` of the site whose data is deleted, so that you are not asked for it")
 	f.StringVar(&o.Identity, "secrets-identity", "", "decrypt the secrets with the secret key of age in this `file`")
 	f.StringVar(&o.Passphrase, "secrets-passphrase-file", "", "decrypt the secrets with the passphrase in this `file`")
-	parallelFlag(c, &o.Parallel)
-	a.withoutFlag(c)
-	a.productionFlag(c)
+	verb.ParallelFlag(c, &o.Parallel)
+	call.WithoutFlag(c)
+	call.ProductionFlag(c)
 	return c
 }
 
@@ -76,11 +77,11 @@ func restoreSite(ctx context.Context, session *control.Session, out io.Writer, t
 	}
 	fmt.Fprintf(out, "%s: restored from %s, into %s.\n\n", r.Site.Key(), r.Title, r.Dir)
 	session.SiteDir, session.Twin = r.Dir, r.Site.Twin
-	return showNodes(ctx, session, out, r.Site, r.Nodes)
+	return verb.ShowNodes(ctx, session, out, r.Site, r.Nodes)
 }
 
 // pick takes single files, or what one node has, out of a backup.
-func pick(session *control.Session, to output, c *cobra.Command, text string, o restoreOptions) error {
+func pick(session *control.Session, to verb.Output, c *cobra.Command, text string, o restoreOptions) error {
 	if o.node != "" && len(o.files) > 0 {
 		return problem.New(problem.Usage, "--file and --node cannot be used together").Try("leave one of them out")
 	}
@@ -94,17 +95,17 @@ func pick(session *control.Session, to output, c *cobra.Command, text string, o 
 		return err
 	}
 	for _, at := range done.Paths {
-		fmt.Fprintf(to.out, "%s\n", visible.Line(at))
+		fmt.Fprintf(to.Out, "%s\n", visible.Line(at))
 	}
 	if len(done.Without) > 0 {
-		fmt.Fprintf(to.err, "orrery: not in the backup: volume %s\n", phrase.List(done.Without, 8))
+		fmt.Fprintf(to.Err, "orrery: not in the backup: volume %s\n", phrase.List(done.Without, 8))
 	}
-	printLacked(to.err, done.Lacked)
+	printLacked(to.Err, done.Lacked)
 	return err
 }
 
 // replaceNode puts one node of the site back as it was backed up, in the place of what it is now.
-func replaceNode(session *control.Session, to output, c *cobra.Command, text string, o restoreOptions) error {
+func replaceNode(session *control.Session, to verb.Output, c *cobra.Command, text string, o restoreOptions) error {
 	for _, flag := range []string{"dir", "file", "to", "trust-layers", "yes-paths", "secrets-identity", "secrets-passphrase-file", "parallel"} {
 		if c.Flags().Changed(flag) {
 			return problem.New(problem.Usage, "--%s does not go with --node and --replace, which put one node back in its place", flag).Try("leave it out")
@@ -114,9 +115,9 @@ func replaceNode(session *control.Session, to output, c *cobra.Command, text str
 	if done == nil {
 		return err
 	}
-	printLacked(to.err, done.Lacked)
+	printLacked(to.Err, done.Lacked)
 	if err == nil {
-		printPutBack(to.out, done.Site, done.Restored)
+		printPutBack(to.Out, done.Site, done.Restored)
 	}
 	return err
 }

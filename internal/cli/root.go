@@ -24,6 +24,7 @@ import (
 	"orrery/internal/cli/screen"
 	"orrery/internal/cli/trace"
 	"orrery/internal/cli/value"
+	"orrery/internal/cli/verb"
 	"orrery/internal/control"
 	"orrery/internal/control/hosts"
 	"orrery/internal/control/members"
@@ -38,31 +39,11 @@ import (
 // Version is that of the program; the Makefile sets it (-ldflags -X).
 var Version = "development"
 
-// An app is one call of the program: its streams and the options that all verbs share.
-type app struct {
-	session *control.Session
-	output
-	in      io.Reader
-	consent consent
-}
-
-// An output is where a call prints: its result to out, and whatever else a person is told to err.
-type output struct{ out, err io.Writer }
-
-// raw returns an output that passes on what nodes print as it is, if that is asked for.
-func (o output) raw(asked bool) output {
-	if asked {
-		return output{screen.Unshown(o.out), screen.Unshown(o.err)}
-	}
-	return o
-}
-
-// newApp returns a call of the program by a command line.
-func newApp(in io.Reader, out, errs io.Writer, args []string) *app {
-	a := &app{session: &control.Session{Dirs: host.DefaultDirs(), Known: &register.Known{}, Release: control.Live, Version: Version, Links: &hosts.Links{}, Overdue: overdue.Work{}}, output: output{out, errs}, in: in, consent: consent{}}
-	a.session.Asker, a.session.Watcher = asker{in, errs, a.consent}, watcher{a.output}
-	a.session.Command = commandLine(args)
-	return a
+// newCall returns a call of the program by a command line.
+func newCall(in io.Reader, out, errs io.Writer, args []string) *verb.Call {
+	session := &control.Session{Dirs: host.DefaultDirs(), Known: &register.Known{}, Release: control.Live, Version: Version,
+		Links: &hosts.Links{}, Overdue: overdue.Work{}, Command: commandLine(args)}
+	return verb.New(session, in, out, errs)
 }
 
 // commandLine returns a command line as the journal and locks name it.
@@ -92,22 +73,22 @@ func Run(args []string, in io.Reader, out, errs io.Writer) int {
 		r = reply.To(out, errs)
 		out = r
 	}
-	a := newApp(in, out, errs, args)
-	defer a.session.Links.Close()
+	call := newCall(in, out, errs, args)
+	defer call.Session.Links.Close()
 	ctx = waits.Telling(ctx, func(text string) { fmt.Fprintf(errs, "orrery: %s\n", visible.Line(text)) })
 	if member {
 		file := args[1]
 		args = args[2:]
-		a.session.Command = commandLine(args)
-		if err := members.Enter(ctx, a.session, file); err != nil {
-			printError(errs, err)
+		call.Session.Command = commandLine(args)
+		if err := members.Enter(ctx, call.Session, file); err != nil {
+			verb.PrintError(errs, err)
 			r.Finish(err)
 			return problem.Exit(err)
 		}
 	}
-	root := newRoot(a)
+	root := newRoot(call)
 	if completion.Asked(args) { // it takes longer than all else that comes before a verb
-		completion.Add(root, a.session)
+		completion.Add(root, call.Session)
 	}
 	root.SetArgs(args)
 	root.SetIn(in)
@@ -116,57 +97,45 @@ func Run(args []string, in io.Reader, out, errs io.Writer) int {
 	err := unforeseen(ctx, screen.OrLost(root.ExecuteContext(ctx), output))
 	var said problem.Status
 	if err != nil && !errors.As(err, &said) {
-		printError(errs, err)
+		verb.PrintError(errs, err)
 	}
 	r.Finish(err)
 	if lost := screen.Lost(output); lost != nil && err == nil { // of the reply itself
-		printError(errs, lost)
+		verb.PrintError(errs, lost)
 		err = lost
 	}
 	return problem.Exit(err)
 }
 
-// printError prints every problem on lines of its own.
-func printError(w io.Writer, err error) {
-	var list problem.List
-	if errors.As(err, &list) {
-		for _, p := range list {
-			fmt.Fprintf(w, "orrery: %v\n", p)
-		}
-		return
-	}
-	fmt.Fprintf(w, "orrery: %v\n", err)
-}
-
 // Verbs returns the root of all verbs, for programs that describe them.
 func Verbs() *cobra.Command {
-	return newRoot(newApp(strings.NewReader(""), io.Discard, io.Discard, nil))
+	return newRoot(newCall(strings.NewReader(""), io.Discard, io.Discard, nil))
 }
 
-func newRoot(a *app) *cobra.Command {
+func newRoot(call *verb.Call) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "orrery",
 		Short: "From one site file to running virtual clusters",
 		Long: `Orrery turns one version-controlled site file into running virtual clusters of system containers.
 Start with "orrery init", or with one of the examples.`,
 		SilenceUsage: true, SilenceErrors: true,
-		Args: someVerb,
+		Args: verb.SomeVerb,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	verbose := false
 	root.PersistentPreRunE = func(c *cobra.Command, args []string) error {
-		if err := trace.Start(a.err, verbose, os.Getenv("ORRERY_LOG"), Version); err != nil {
+		if err := trace.Start(call.Err, verbose, os.Getenv("ORRERY_LOG"), Version); err != nil {
 			return err
 		}
 		if err := value.Exclusive(c); err != nil {
 			return err
 		}
-		return mayCall(a.session, c, args)
+		return mayCall(call.Session, c, args)
 	}
 	root.PersistentFlags().BoolVar(&verbose, "verbose", false, "log on standard error which programs are run, where, and how long that takes")
-	root.PersistentFlags().StringVarP(&a.session.SiteDir, "site", "C", "", "site `directory` (default: the current one, else the only site that is up here)")
-	root.PersistentFlags().StringVar(&a.session.Twin, "twin", "", "the twin of that `name` instead of the site itself")
-	root.PersistentFlags().BoolVar(&a.session.Force, "force", false, "also change a twin that is somebody else's")
+	root.PersistentFlags().StringVarP(&call.Session.SiteDir, "site", "C", "", "site `directory` (default: the current one, else the only site that is up here)")
+	root.PersistentFlags().StringVar(&call.Session.Twin, "twin", "", "the twin of that `name` instead of the site itself")
+	root.PersistentFlags().BoolVar(&call.Session.Force, "force", false, "also change a twin that is somebody else's")
 	root.PersistentFlags().Bool("json", false, "print one JSON object with the result, the errors and the exit status")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		what, _, _ := strings.Cut(err.Error(), ": strconv.") // which says no more
@@ -186,16 +155,16 @@ Start with "orrery init", or with one of the examples.`,
 			root.AddCommand(c)
 		}
 	}
-	reading := []*cobra.Command{checkVerb(a), queryVerb(a), inventoryVerb(a), sshConfigVerb(a), graphVerb(a), importVerb(a)}
+	reading := []*cobra.Command{checkVerb(call), queryVerb(call), inventoryVerb(call), sshConfigVerb(call), graphVerb(call), importVerb(call)}
 	for _, c := range reading {
 		c.RunE = bounded.Reading(c.RunE)
 	}
-	add("site", append([]*cobra.Command{initVerb(a)}, reading...)...)
-	add("life", append(stateVerbs(a), planVerb(a), upVerb(a), downVerb(a), resumeVerb(a), hostFace(a).Rebalance(), backupVerb(a), restoreVerb(a), thawVerb(a))...)
-	add("releases", stageVerb(a), switchVerb(a), confirmVerb(a), rollbackVerb(a), releaseVerb(a), twinVerb(a), ciVerb(a), hostRunVerb(a))
-	add("nodes", snapshotVerb(a), volumeVerb(a), statusVerb(a), shellVerb(a), consoleVerb(a), screenVerb(a), execVerb(a), cpVerb(a), forwardVerb(a), logsVerb(a), journalVerb(a))
-	add("host", hostVerb(a), rehearse.Verb(a.session, a.in, a.out, a.err), rehearse.Witness(a.session, a.in, a.out), labVerb(a), imageFace(a).Image(), imageFace(a).Mirror(), doctorVerb(a), lsVerb(a), versionVerb(a), speadVerb(a), hookVerb(a))
-	add("host", hostverb.Inner(a.session)...)
+	add("site", append([]*cobra.Command{initVerb(call)}, reading...)...)
+	add("life", append(stateVerbs(call), planVerb(call), upVerb(call), downVerb(call), resumeVerb(call), hostFace(call).Rebalance(), backupVerb(call), restoreVerb(call), thawVerb(call))...)
+	add("releases", stageVerb(call), switchVerb(call), confirmVerb(call), rollbackVerb(call), releaseVerb(call), twinVerb(call), ciVerb(call), hostRunVerb(call))
+	add("nodes", snapshotVerb(call), volumeVerb(call), statusVerb(call), shellVerb(call), consoleVerb(call), screenVerb(call), execVerb(call), cpVerb(call), forwardVerb(call), logsVerb(call), journalVerb(call))
+	add("host", hostVerb(call), rehearse.Verb(call.Session, call.In, call.Out, call.Err), rehearse.Witness(call.Session, call.In, call.Out), labVerb(call), imageFace(call).Image(), imageFace(call).Mirror(), doctorVerb(call), lsVerb(call), versionVerb(call), speadVerb(call), hookVerb(call))
+	add("host", hostverb.Inner(call.Session)...)
 	return root
 }
 

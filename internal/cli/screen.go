@@ -8,13 +8,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"orrery/internal/cli/screen"
+	"orrery/internal/cli/verb"
 	"orrery/internal/control"
 	"orrery/internal/control/nodes"
 	"orrery/internal/host"
 	"orrery/internal/site"
 )
 
-func screenVerb(a *app) *cobra.Command {
+func screenVerb(call *verb.Call) *cobra.Command {
 	var file string
 	c := &cobra.Command{
 		Use:   "screen NODE",
@@ -25,24 +26,24 @@ press Ctrl-C. Give it to a viewer on this host, as in "vncviewer SOCKET", or tak
 With --png, it writes a picture of what is on the screen now, and ends.`,
 		Example: "  orrery screen desktop\n  orrery screen desktop --png desktop.png",
 		Args:    cobra.ExactArgs(1),
-		RunE: a.asRoot(a.onSite(func(ctx context.Context, s *site.Site, args []string) error {
-			of, err := nodes.ScreenOf(ctx, a.session, s, args[0])
+		RunE: call.AsRoot(call.OnSite(func(ctx context.Context, s *site.Site, args []string) error {
+			of, err := nodes.ScreenOf(ctx, call.Session, s, args[0])
 			if err != nil {
 				return err
 			}
 			if file != "" {
-				return paint(ctx, a.out, of, file)
+				return paint(ctx, call.Out, of, file)
 			}
-			return control.Noted(a.session, s, func() error { return serveScreen(ctx, a.output, args[0], of) })
+			return control.Noted(call.Session, s, func() error { return serveScreen(ctx, call.Output, args[0], of) })
 		})),
 	}
 	c.Flags().StringVar(&file, "png", "", "write a picture of it to this `file`, or to standard output (-), and end")
-	a.releaseFlag(c)
+	call.ReleaseFlag(c)
 	return c
 }
 
 // serveScreen lets viewers connect, until it is interrupted.
-func serveScreen(ctx context.Context, to output, name string, of host.Screen) error {
+func serveScreen(ctx context.Context, to verb.Output, name string, of host.Screen) error {
 	first, err := of.Open(ctx) // what goes wrong, the caller hears, and not his viewer
 	if err != nil {
 		return err
@@ -52,9 +53,9 @@ func serveScreen(ctx context.Context, to output, name string, of host.Screen) er
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(to.out, l.Addr())
-	fmt.Fprintf(to.err, "orrery: this is the screen of node %s, for viewers of VNC, until Ctrl-C.\n", name)
-	nodes.Relay(ctx, l, of.Open, complainer(to.err))
+	fmt.Fprintln(to.Out, l.Addr())
+	fmt.Fprintf(to.Err, "orrery: this is the screen of node %s, for viewers of VNC, until Ctrl-C.\n", name)
+	nodes.Relay(ctx, l, of.Open, complainer(to.Err))
 	return nil
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"orrery/internal/cli/screen"
 	"orrery/internal/cli/speech"
+	"orrery/internal/cli/verb"
 	"orrery/internal/control/nodes"
 	"orrery/internal/host"
 	"orrery/internal/site"
@@ -42,7 +43,7 @@ func TestErrorsOnScreen(t *testing.T) {
 		t.Errorf("the terminal is sent %q", sent)
 	}
 	var out bytes.Buffer
-	printError(screen.Shown(&out), errors.New(hostile))
+	verb.PrintError(screen.Shown(&out), errors.New(hostile))
 	if !strings.Contains(out.String(), hostile) {
 		t.Errorf("a pipe is sent %q", out.String())
 	}
@@ -63,9 +64,9 @@ func (p talker) Run(_ context.Context, c host.Command) error {
 }
 
 // sayAll lets nodes print as exec does.
-func sayAll(t *testing.T, to output, of []*site.Node, runners map[string]host.Runner) {
+func sayAll(t *testing.T, to verb.Output, of []*site.Node, runners map[string]host.Runner) {
 	c := &nodes.Crowd{Nodes: of, Runners: runners, Parallel: 1}
-	_, _ = c.Speak(t.Context(), speech.Prefixed(to.out, to.err, of, false),
+	_, _ = c.Speak(t.Context(), speech.Prefixed(to.Out, to.Err, of, false),
 		func(ctx context.Context, _ int, in host.Runner, to nodes.Speaker) error {
 			return in.Run(ctx, host.Command{Args: []string{"say"}, Stdout: to.Out()})
 		})
@@ -86,7 +87,7 @@ func TestConsoleOnScreen(t *testing.T) {
 		t.Errorf("the terminal is sent %q", sent)
 	}
 	sent = need.OnScreen(t, func(terminal *os.File) {
-		print(output{out: screen.Shown(terminal), err: screen.Shown(terminal)}.raw(true).out)
+		print(verb.Output{Out: screen.Shown(terminal), Err: screen.Shown(terminal)}.Raw(true).Out)
 	})
 	if !strings.Contains(sent, "\x1b[1mKernel panic") {
 		t.Errorf("raw, the terminal is sent %q", sent)
@@ -101,20 +102,20 @@ func TestConsoleOnScreen(t *testing.T) {
 func TestExecOnScreen(t *testing.T) {
 	node := []*site.Node{{Name: "n"}}
 	runners := map[string]host.Runner{"n": talker{text: hostile + "\nwhole\n"}}
-	print := func(to output) { sayAll(t, to, node, runners) }
-	sent := need.OnScreen(t, func(terminal *os.File) { print(output{screen.Shown(terminal), screen.Shown(terminal)}) })
+	print := func(to verb.Output) { sayAll(t, to, node, runners) }
+	sent := need.OnScreen(t, func(terminal *os.File) { print(verb.Output{Out: screen.Shown(terminal), Err: screen.Shown(terminal)}) })
 	wantPlain(t, sent)
 	if !strings.HasPrefix(sent, "n | "+visible.Text(hostile)+"\nn | whole\n") {
 		t.Errorf("the terminal is sent %q", sent)
 	}
 	sent = need.OnScreen(t, func(terminal *os.File) {
-		print(output{screen.Shown(terminal), screen.Shown(terminal)}.raw(true))
+		print(verb.Output{Out: screen.Shown(terminal), Err: screen.Shown(terminal)}.Raw(true))
 	})
 	if !strings.Contains(sent, hostile) {
 		t.Errorf("with --raw the terminal is sent %q", sent)
 	}
 	var out bytes.Buffer
-	print(output{screen.Shown(&out), io.Discard})
+	print(verb.Output{Out: screen.Shown(&out), Err: io.Discard})
 	if out.String() != "n | "+hostile+"\nn | whole\n" {
 		t.Errorf("a pipe is sent %q", out.String())
 	}
@@ -154,7 +155,7 @@ func (w *widest) Write(p []byte) (int, error) {
 func TestExecEndlessLine(t *testing.T) {
 	w := &widest{}
 	size := need.Times(64<<20, 1<<30)
-	sayAll(t, output{w, io.Discard}, []*site.Node{{Name: "n"}}, map[string]host.Runner{"n": gush{size: size}})
+	sayAll(t, verb.Output{Out: w, Err: io.Discard}, []*site.Node{{Name: "n"}}, map[string]host.Runner{"n": gush{size: size}})
 	if w.all < size || w.most > 256<<10+100 {
 		t.Errorf("%d bytes were printed, at most %d at once", w.all, w.most)
 	}

@@ -11,13 +11,14 @@ import (
 
 	"orrery/internal/cli/reply"
 	"orrery/internal/cli/table"
+	"orrery/internal/cli/verb"
 	"orrery/internal/control"
 	"orrery/internal/control/snapshots"
 	"orrery/internal/phrase"
 	"orrery/internal/site"
 )
 
-func snapshotVerb(a *app) *cobra.Command {
+func snapshotVerb(call *verb.Call) *cobra.Command {
 	var with snapshots.Part
 	c := &cobra.Command{
 		Use:   "snapshot [SELECTOR...]",
@@ -27,20 +28,20 @@ data is copied beforehand to keep the pause short. The length of the pause is pr
 and the last. On several hosts, nodes pause at one moment by the hosts' clocks, and all hosts have their part of the snapshot or none has. Volumes on NFS
 are not included. Snapshots are kept with the state of the site, on each host that of its own nodes.`,
 		Example: "  orrery snapshot group=system\n  orrery snapshot ls\n  orrery snapshot restore 20260730-120000",
-		RunE: a.onSite(func(ctx context.Context, s *site.Site, selectors []string) error {
-			taken, err := snapshots.Take(ctx, a.session, s, selectors, with)
+		RunE: call.OnSite(func(ctx context.Context, s *site.Site, selectors []string) error {
+			taken, err := snapshots.Take(ctx, call.Session, s, selectors, with)
 			if err != nil {
 				return err
 			}
-			return reply.Answer(a.out, taken, func() { printSnapshot(a.out, s, taken) })
+			return reply.Answer(call.Out, taken, func() { printSnapshot(call.Out, s, taken) })
 		}),
 	}
-	a.releaseFlag(c)
-	a.withoutFlag(c)
+	call.ReleaseFlag(c)
+	call.WithoutFlag(c)
 	c.PersistentFlags().AddFlag(c.Flags().Lookup("without")) // what is beneath it has it, too
 	c.Flags().BoolVar(&with.Memory, "memory", false, "also keep the memory of virtual machines, which go on from there when they are restored")
-	c.AddCommand(snapshotList(a), snapshotRemove(a), snapshotRestore(a))
-	return withJSON(c, "print JSON")
+	c.AddCommand(snapshotList(call), snapshotRemove(call), snapshotRestore(call))
+	return verb.WithJSON(c, "print JSON")
 }
 
 func printSnapshot(out io.Writer, s *site.Site, t *snapshots.Snapshot) {
@@ -59,13 +60,13 @@ func printSnapshot(out io.Writer, s *site.Site, t *snapshots.Snapshot) {
 
 func milliseconds(seconds float64) string { return fmt.Sprintf("%.1f ms", seconds*1000) }
 
-func snapshotList(a *app) *cobra.Command {
-	return withJSON(&cobra.Command{
+func snapshotList(call *verb.Call) *cobra.Command {
+	return verb.WithJSON(&cobra.Command{
 		Use:   "ls",
 		Short: "List the snapshots of the site",
 		Args:  cobra.NoArgs,
-		RunE: a.onHosts(func(ctx context.Context, s *site.Site, _ []string) error {
-			all, err := snapshots.List(ctx, a.session, s)
+		RunE: call.OnHosts(func(ctx context.Context, s *site.Site, _ []string) error {
+			all, err := snapshots.List(ctx, call.Session, s)
 			if err != nil {
 				return err
 			}
@@ -75,7 +76,7 @@ func snapshotList(a *app) *cobra.Command {
 				unread = cmp.Or(unread, err)
 				return atLeast(size.Disk, size.Partial)
 			}
-			err = table.List(a.out, all, "ID\tTIME\tWHO\tNODES\tVOLUMES\tPAUSE\tSKEW\tSIZE", func(taken *snapshots.Snapshot) []any {
+			err = table.List(call.Out, all, "ID\tTIME\tWHO\tNODES\tVOLUMES\tPAUSE\tSKEW\tSIZE", func(taken *snapshots.Snapshot) []any {
 				return []any{taken.ID, taken.Time.Local().Format(time.DateTime), taken.Who, len(taken.Nodes), len(taken.Volumes),
 					milliseconds(taken.Pause), milliseconds(taken.Skew), size(taken)}
 			})
@@ -92,20 +93,20 @@ func atLeast(n int64, partial bool) string {
 	return phrase.Bytes(n)
 }
 
-func snapshotRemove(a *app) *cobra.Command {
+func snapshotRemove(call *verb.Call) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rm ID...",
 		Short: "Delete snapshots",
 		Args:  cobra.MinimumNArgs(1),
-		RunE: a.onSite(func(ctx context.Context, s *site.Site, ids []string) error {
-			return snapshots.Remove(ctx, a.session, s, ids)
+		RunE: call.OnSite(func(ctx context.Context, s *site.Site, ids []string) error {
+			return snapshots.Remove(ctx, call.Session, s, ids)
 		}),
 	}
-	a.productionFlag(c)
+	call.ProductionFlag(c)
 	return c
 }
 
-func snapshotRestore(a *app) *cobra.Command {
+func snapshotRestore(call *verb.Call) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "restore ID [SELECTOR...]",
 		Short: "Restore nodes and their volumes from a snapshot",
@@ -113,17 +114,17 @@ func snapshotRestore(a *app) *cobra.Command {
 healthy. What they have written since is lost, but only once all of this has succeeded; otherwise it is put back.
 You are asked for the site's name.`,
 		Args: cobra.MinimumNArgs(1),
-		RunE: a.onSite(func(ctx context.Context, s *site.Site, args []string) error {
-			done, err := snapshots.Restore(ctx, a.session, s, args[0], args[1:])
+		RunE: call.OnSite(func(ctx context.Context, s *site.Site, args []string) error {
+			done, err := snapshots.Restore(ctx, call.Session, s, args[0], args[1:])
 			if err != nil {
 				return err
 			}
-			printPutBack(a.out, s.Name, done)
+			printPutBack(call.Out, s.Name, done)
 			return nil
 		}),
 	}
-	a.productionFlag(c)
-	a.agreeFlag(c, control.Restore, "the `name` of the site whose data is replaced, so that you are not asked for it")
+	call.ProductionFlag(c)
+	call.AgreeFlag(c, control.Restore, "the `name` of the site whose data is replaced, so that you are not asked for it")
 	return c
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/cli/verb"
 	"orrery/internal/control"
 	"orrery/internal/control/register"
 	"orrery/internal/control/releases"
@@ -15,7 +16,7 @@ import (
 	"orrery/internal/site"
 )
 
-func stageVerb(a *app) *cobra.Command {
+func stageVerb(call *verb.Call) *cobra.Command {
 	var text string
 	var how releases.StageOptions
 	c := &cobra.Command{
@@ -28,20 +29,20 @@ The release keeps a copy of the site directory, so later edits do not change it.
 Nodes of the release that "orrery rollback" would return to need not be staged: "orrery switch" makes them live again. Changing them is refused, unless
 you give up that way back with --give-up-rollback.`,
 		Example: "  orrery stage system --release 701",
-		RunE: a.onSite(func(ctx context.Context, s *site.Site, selectors []string) (err error) {
+		RunE: call.OnSite(func(ctx context.Context, s *site.Site, selectors []string) (err error) {
 			if how.Release, err = register.ReleaseNumber(s, text); err != nil {
 				return err
 			}
-			staged, err := releases.Stage(ctx, a.session, s, selectors, how)
+			staged, err := releases.Stage(ctx, call.Session, s, selectors, how)
 			if err != nil {
 				return err
 			}
-			return printStaged(ctx, a.session, a.out, s, selectors, how.Release, staged)
+			return printStaged(ctx, call.Session, call.Out, s, selectors, how.Release, staged)
 		}),
 	}
 	c.Flags().StringVar(&text, "release", "", `the release's number, or "next": the highest that is declared`)
 	c.Flags().BoolVar(&how.GiveUp, "give-up-rollback", false, "also stage again what rollback would return to, which makes that impossible")
-	parallelFlag(c, &how.Parallel)
+	verb.ParallelFlag(c, &how.Parallel)
 	return c
 }
 
@@ -51,7 +52,7 @@ func printStaged(ctx context.Context, session *control.Session, out io.Writer, s
 		printSpared(out, staged.Spared, number)
 		return nil
 	}
-	if err := showNodes(ctx, session, out, s, selectors); err != nil {
+	if err := verb.ShowNodes(ctx, session, out, s, selectors); err != nil {
 		return err
 	}
 	for _, what := range staged.Left {

@@ -16,17 +16,17 @@ import (
 	"orrery/internal/cli/reply"
 	"orrery/internal/cli/screen"
 	"orrery/internal/cli/table"
+	"orrery/internal/cli/verb"
 	"orrery/internal/control"
 	"orrery/internal/control/overdue"
 	"orrery/internal/control/status"
 	"orrery/internal/host"
 	"orrery/internal/problem"
-	"orrery/internal/site"
 	"orrery/internal/visible"
 )
 
-func statusVerb(a *app) *cobra.Command {
-	how := survey{session: a.session, output: a.output}
+func statusVerb(call *verb.Call) *cobra.Command {
+	how := survey{session: call.Session, Output: call.Output}
 	c := &cobra.Command{
 		Use:   "status [SELECTOR...]",
 		Short: "Show how the nodes are",
@@ -37,22 +37,22 @@ The exit status is 11 if a node is not as declared.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			how.selectors = args
 			if how.watch {
-				return how.again(c.Context(), a.in)
+				return how.again(c.Context(), call.In)
 			}
-			return how.show(c.Context(), screen.Width(a.out))
+			return how.show(c.Context(), screen.Width(call.Out))
 		},
 	}
 	c.Flags().BoolVarP(&how.watch, "watch", "w", false, "show it again every second")
 	c.Flags().BoolVar(&how.probe, "probe", false, "run the health checks now, and look for drift")
 	c.Flags().BoolVar(&how.usage, "usage", false, "show the processors, memory and disk that each node uses now, instead of addresses and roles")
-	a.withoutFlag(c)
-	return withJSON(c, "print JSON")
+	call.WithoutFlag(c)
+	return verb.WithJSON(c, "print JSON")
 }
 
 // A survey is what status is asked for.
 type survey struct {
 	session *control.Session
-	output
+	verb.Output
 	selectors           []string
 	watch, probe, usage bool
 	before              map[int]host.Sample // by id, of the round before
@@ -82,22 +82,13 @@ func (v *survey) show(ctx context.Context, width int) error {
 		v.session.Trouble(s.Key(), r.Silent)
 	}
 	r.SickFirst()
-	if err = table.Nodes(v.out, r.Nodes, v.usage, width); err == nil {
-		if !reply.Wanted(v.out) {
-			table.Emulated(v.out, r.Nodes)
+	if err = table.Nodes(v.Out, r.Nodes, v.usage, width); err == nil {
+		if !reply.Wanted(v.Out) {
+			table.Emulated(v.Out, r.Nodes)
 		}
 		err = overdue.UnderWayOn(ctx, v.session, s, r.Fleet)
 	}
 	return cmp.Or(err, verdict(r.Nodes))
-}
-
-// showNodes shows how nodes are that have just been brought up.
-func showNodes(ctx context.Context, session *control.Session, out io.Writer, s *site.Site, selectors []string) error {
-	r, err := status.Read(ctx, session, s, selectors)
-	if err != nil {
-		return err
-	}
-	return table.Nodes(out, r.Nodes, false, screen.Width(out))
 }
 
 func verdict(rows []status.Node) error {
@@ -112,7 +103,7 @@ const everySecond = time.Second
 
 // again shows how the nodes are again and again, until it is interrupted: on a terminal in place, else one below the other.
 func (v *survey) again(ctx context.Context, in io.Reader) error {
-	if terminal, ok := screen.Of(v.out); ok {
+	if terminal, ok := screen.Of(v.Out); ok {
 		return screen.Watch(ctx, in, terminal, everySecond, func(width int) ([]string, error) { return v.frame(ctx, width) })
 	}
 	for {
@@ -121,10 +112,10 @@ func (v *survey) again(ctx context.Context, in io.Reader) error {
 		if err != nil && !errors.As(err, &status) {
 			return err
 		}
-		if r, ok := v.out.(*reply.Reply); ok {
+		if r, ok := v.Out.(*reply.Reply); ok {
 			r.Finish(err)
 		} else {
-			fmt.Fprintln(v.out)
+			fmt.Fprintln(v.Out)
 		}
 		if host.Pause(ctx, everySecond) != nil {
 			return nil
@@ -136,8 +127,8 @@ func (v *survey) again(ctx context.Context, in io.Reader) error {
 func (v *survey) frame(ctx context.Context, width int) ([]string, error) {
 	var text bytes.Buffer
 	session, now := *v.session, *v
-	now.session, now.output = &session, output{&text, &text}
-	session.Watcher = watcher{now.output}
+	now.session, now.Output = &session, verb.Output{Out: &text, Err: &text}
+	session.Watcher = verb.Watcher{Output: now.Output}
 	err := now.show(ctx, width)
 	v.before = now.before
 	var status problem.Status
@@ -145,7 +136,7 @@ func (v *survey) frame(ctx context.Context, width int) ([]string, error) {
 		err = nil
 	}
 	if err != nil {
-		printError(&text, err)
+		verb.PrintError(&text, err)
 	}
 	return strings.Split(strings.TrimSuffix(visible.Text(text.String()), "\n"), "\n"), err
 }

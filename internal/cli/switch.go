@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/cli/verb"
 	"orrery/internal/control/register"
 	"orrery/internal/control/releases"
 	"orrery/internal/observe"
@@ -16,7 +17,7 @@ import (
 	"orrery/internal/site"
 )
 
-func switchVerb(a *app) *cobra.Command {
+func switchVerb(call *verb.Call) *cobra.Command {
 	var text, by string
 	var within time.Duration
 	var wait bool
@@ -32,7 +33,7 @@ checks pass for the whole time (with --confirm-by hand: unless you run "orrery c
 The exit status is 0 when the release is live and confirmed, 12 when it is on trial, 13 when the set is back at its former release and 14
 when it is not wholly at one release.`,
 		Example: "  orrery switch system --release 701 --confirm-within 10m",
-		RunE: a.onSite(func(ctx context.Context, s *site.Site, selectors []string) error {
+		RunE: call.OnSite(func(ctx context.Context, s *site.Site, selectors []string) error {
 			number, err := register.ReleaseNumber(s, text)
 			if err != nil {
 				return err
@@ -41,23 +42,23 @@ when it is not wholly at one release.`,
 			if !known {
 				return problem.New(problem.Usage, "--confirm-by %q", by).Try("checks or hand")
 			}
-			made, err := releases.Switch(ctx, a.session, s, selectors, releases.SwitchOptions{Release: number, Within: within, ByHand: byHand})
+			made, err := releases.Switch(ctx, call.Session, s, selectors, releases.SwitchOptions{Release: number, Within: within, ByHand: byHand})
 			if err != nil {
 				return err
 			}
-			printSwitched(a.out, made)
+			printSwitched(call.Out, made)
 			if made.Trial == nil {
 				return nil
 			}
-			releases.TellTrial(a.session, s, made.Trial)
+			releases.TellTrial(call.Session, s, made.Trial)
 			if !wait {
 				return problem.Status(problem.Trial)
 			}
-			end, err := releases.AwaitTrial(ctx, a.session, s)
-			return printEnd(a.out, s, end, err)
+			end, err := releases.AwaitTrial(ctx, call.Session, s)
+			return printEnd(call.Out, s, end, err)
 		}),
 	}
-	a.productionFlag(c)
+	call.ProductionFlag(c)
 	c.Flags().StringVar(&text, "release", "", `the release's number, "next" for the highest that is declared, or 0 for what is of no release`)
 	c.Flags().DurationVar(&within, "confirm-within", 0, "return to the former release after this time unless confirmed")
 	c.Flags().StringVar(&by, "confirm-by", "checks", `what confirms: "checks" that pass for the whole time, or only "orrery confirm" ("hand")`)
@@ -80,35 +81,35 @@ func printSwitched(out io.Writer, made *releases.Switched) {
 	}
 }
 
-func rollbackVerb(a *app) *cobra.Command {
+func rollbackVerb(call *verb.Call) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rollback [SELECTOR...]",
 		Short: "Return to the former release, without rebuilding anything",
 		Long: `Returns to the release that was live before, in the same way as "orrery switch". Without a selector, all nodes that have a former release
 return to it. Data written to volumes meanwhile stays there.`,
-		RunE: a.onSite(func(ctx context.Context, s *site.Site, selectors []string) error {
-			made, err := releases.Rollback(ctx, a.session, s, selectors)
+		RunE: call.OnSite(func(ctx context.Context, s *site.Site, selectors []string) error {
+			made, err := releases.Rollback(ctx, call.Session, s, selectors)
 			if err != nil {
 				return err
 			}
-			printSwitched(a.out, made)
+			printSwitched(call.Out, made)
 			return nil
 		}),
 	}
-	a.productionFlag(c)
+	call.ProductionFlag(c)
 	return c
 }
 
-func confirmVerb(a *app) *cobra.Command {
+func confirmVerb(call *verb.Call) *cobra.Command {
 	return &cobra.Command{
 		Use:   "confirm",
 		Short: "Keep the release that is on trial",
 		Long: `Ends the trial that "orrery switch --confirm-within" began: the release stays live.
 The exit status is 0 if so, and 13 if the nodes have already returned to the former release.`,
 		Args: cobra.NoArgs,
-		RunE: a.onSite(func(ctx context.Context, s *site.Site, _ []string) error {
-			end, err := releases.Confirm(ctx, a.session, s, "by hand")
-			return printEnd(a.out, s, end, err)
+		RunE: call.OnSite(func(ctx context.Context, s *site.Site, _ []string) error {
+			end, err := releases.Confirm(ctx, call.Session, s, "by hand")
+			return printEnd(call.Out, s, end, err)
 		}),
 	}
 }

@@ -8,13 +8,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/cli/verb"
 	"orrery/internal/control/register"
 	"orrery/internal/control/releases"
 	"orrery/internal/site"
 	"orrery/internal/visible"
 )
 
-func releaseTrust(a *app) *cobra.Command {
+func releaseTrust(call *verb.Call) *cobra.Command {
 	var o releases.TrustOptions
 	c := &cobra.Command{
 		Use: "trust NUMBER", Short: "Accept what hosts keep of a release", Args: cobra.ExactArgs(1),
@@ -22,20 +23,20 @@ func releaseTrust(a *app) *cobra.Command {
 "orrery stage" writes it. This command shows how the copy differs from the site directory, asks you, and writes its digest: for releases that
 were staged by an Orrery without releases.lock, or whose line is lost. Whoever wrote the copy becomes root on the hosts of its nodes.`,
 		Example: "  orrery release trust 701 --into review\n  orrery release trust 701",
-		RunE: a.onSite(func(ctx context.Context, s *site.Site, args []string) (err error) {
+		RunE: call.OnSite(func(ctx context.Context, s *site.Site, args []string) (err error) {
 			if o.Release, err = register.ReleaseNumber(s, args[0]); err != nil {
 				return err
 			}
-			o.Show = func(kept *releases.Copy) { showCopy(a.out, kept) }
-			kept, err := releases.Trust(ctx, a.session, s, o)
+			o.Show = func(kept *releases.Copy) { showCopy(call.Out, kept) }
+			kept, err := releases.Trust(ctx, call.Session, s, o)
 			if err != nil {
 				return err
 			}
 			switch {
 			case o.Into != "":
-				fmt.Fprintf(a.out, "%s has what %s of release %d.\nTo accept it: orrery release trust %[3]d --digest %s\n", o.Into, keepers(kept), kept.Release, kept.Digest)
+				fmt.Fprintf(call.Out, "%s has what %s of release %d.\nTo accept it: orrery release trust %[3]d --digest %s\n", o.Into, keepers(kept), kept.Release, kept.Digest)
 			case kept.Locked == kept.Digest:
-				fmt.Fprintf(a.out, "releases.lock has the digest of release %d already.\n", kept.Release)
+				fmt.Fprintf(call.Out, "releases.lock has the digest of release %d already.\n", kept.Release)
 			}
 			return nil
 		}),

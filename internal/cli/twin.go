@@ -12,6 +12,7 @@ import (
 	"orrery/internal/cli/completion"
 	"orrery/internal/cli/table"
 	"orrery/internal/cli/value"
+	"orrery/internal/cli/verb"
 	"orrery/internal/control"
 	"orrery/internal/control/hosts"
 	"orrery/internal/control/overdue"
@@ -22,8 +23,8 @@ import (
 	"orrery/internal/site/twin"
 )
 
-func twinVerb(a *app) *cobra.Command {
-	c := group("twin", "Manage twins: isolated copies of a site at its own names and addresses", twinCreate(a), twinList(a), twinDestroy(a))
+func twinVerb(call *verb.Call) *cobra.Command {
+	c := verb.Group("twin", "Manage twins: isolated copies of a site at its own names and addresses", twinCreate(call), twinList(call), twinDestroy(call))
 	c.Long = `Twins are copies of a site with the same names, addresses, MACs and roles, on isolated networks of their own. They share all layers with the
 original. Every command works on a twin with --twin NAME.`
 	for _, verb := range []struct{ name, use, short string }{
@@ -32,13 +33,13 @@ original. Every command works on a twin with --twin NAME.`
 		{"exec", "exec TWIN SELECTOR... -- COMMAND...", "Run a command on many nodes of a twin at once"},
 		{"forward", "forward TWIN NODE:PORT", "Publish a port of a twin on loopback"},
 	} {
-		c.AddCommand(twinAlso(a, verb.name, verb.use, verb.short))
+		c.AddCommand(twinAlso(call, verb.name, verb.use, verb.short))
 	}
 	return c
 }
 
 // twinAlso is a verb for a twin that is named first instead of by --twin.
-func twinAlso(a *app, name, use, short string) *cobra.Command {
+func twinAlso(call *verb.Call, name, use, short string) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Args: cobra.MinimumNArgs(1), DisableFlagParsing: true,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -57,7 +58,7 @@ func twinAlso(a *app, name, use, short string) *cobra.Command {
 	}
 }
 
-func twinCreate(a *app) *cobra.Command {
+func twinCreate(call *verb.Call) *cobra.Command {
 	var only []string
 	var scale, volumes, release string
 	var expires time.Duration
@@ -69,8 +70,8 @@ func twinCreate(a *app) *cobra.Command {
 simulator ("simulated_by") are replaced by it. A twin has no way out unless you give --nat, and can never reach the original.`,
 		Example: "  orrery twin create karoo dev1 --scale cpus=0.5,memory=0.5 --expires 8h",
 		Args:    cobra.ExactArgs(2),
-		RunE: a.asRoot(func(c *cobra.Command, args []string) error {
-			original, dir, err := twins.Original(a.session, args[0])
+		RunE: call.AsRoot(func(c *cobra.Command, args []string) error {
+			original, dir, err := twins.Original(call.Session, args[0])
 			if err != nil {
 				return err
 			}
@@ -98,12 +99,12 @@ simulator ("simulated_by") are replaced by it. A twin has no way out unless you 
 			if expires > 0 {
 				r.Expires = r.Created.Add(expires)
 			}
-			if err := twins.Grant(a.session, original, &r); err != nil {
+			if err := twins.Grant(call.Session, original, &r); err != nil {
 				return err
 			}
-			s, result, err := twins.Create(c.Context(), a.session, r)
-			a.session.SiteDir, a.session.Twin = r.Dir, o.Name
-			return printUp(c.Context(), a.session, a.out, s, nil, result, err)
+			s, result, err := twins.Create(c.Context(), call.Session, r)
+			call.Session.SiteDir, call.Session.Twin = r.Dir, o.Name
+			return verb.PrintUp(c.Context(), call.Session, call.Out, s, nil, result, err)
 		}),
 	}
 	f := c.Flags()
@@ -118,19 +119,19 @@ simulator ("simulated_by") are replaced by it. A twin has no way out unless you 
 	return c
 }
 
-func twinList(a *app) *cobra.Command {
+func twinList(call *verb.Call) *cobra.Command {
 	c := &cobra.Command{
 		Use: "ls", Short: "List the twins of this host, and of the hosts of the site", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			all, silent, err := twins.List(c.Context(), a.session)
+			all, silent, err := twins.List(c.Context(), call.Session)
 			if err != nil {
 				return err
 			}
-			err = table.List(a.out, all, "TWIN\tSITE\tOWNER\tNODES\tRELEASE\tCREATED\tEXPIRES\tHOSTS\tDIRECTORY", func(t *hosts.Twin) []any {
+			err = table.List(call.Out, all, "TWIN\tSITE\tOWNER\tNODES\tRELEASE\tCREATED\tEXPIRES\tHOSTS\tDIRECTORY", func(t *hosts.Twin) []any {
 				expires := "-"
 				if !t.Expires.IsZero() {
 					expires = table.Minute(t.Expires)
-					if _, so := overdue.Forgotten(a.session, t.Key()); so {
+					if _, so := overdue.Forgotten(call.Session, t.Key()); so {
 						expires += " (nobody waits for it)"
 					}
 				}
@@ -140,24 +141,24 @@ func twinList(a *app) *cobra.Command {
 			return cmp.Or(err, silent)
 		},
 	}
-	a.withoutFlag(c)
-	return withJSON(c, "print JSON")
+	call.WithoutFlag(c)
+	return verb.WithJSON(c, "print JSON")
 }
 
-func twinDestroy(a *app) *cobra.Command {
+func twinDestroy(call *verb.Call) *cobra.Command {
 	here := false
 	c := &cobra.Command{
 		Use: "destroy TWIN", Short: "End a twin, with its data and all that is known of it", Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if here {
-				return twins.EndHere(c.Context(), a.session, args[0])
+				return twins.EndHere(c.Context(), call.Session, args[0])
 			}
-			return twins.Destroy(c.Context(), a.session, args[0])
+			return twins.Destroy(c.Context(), call.Session, args[0])
 		},
 	}
-	c.Flags().BoolVar(&a.session.Patient, "wait", false, "wait until nobody else is changing it")
-	value.Ending(c, &a.session.Ending)
+	c.Flags().BoolVar(&call.Session.Patient, "wait", false, "wait until nobody else is changing it")
+	value.Ending(c, &call.Session.Ending)
 	c.Flags().BoolVar(&here, "here", false, "only what is on this machine of a twin that is on several hosts; TWIN is SITE.TWIN then")
-	a.withoutFlag(c)
+	call.WithoutFlag(c)
 	return c
 }

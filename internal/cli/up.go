@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -15,6 +13,7 @@ import (
 	"orrery/internal/cli/screen"
 	"orrery/internal/cli/table"
 	"orrery/internal/cli/value"
+	"orrery/internal/cli/verb"
 	"orrery/internal/control"
 	"orrery/internal/control/nodes"
 	"orrery/internal/control/overdue"
@@ -22,7 +21,7 @@ import (
 	"orrery/internal/site"
 )
 
-func upVerb(a *app) *cobra.Command {
+func upVerb(call *verb.Call) *cobra.Command {
 	dry := false
 	var how sites.UpOptions
 	c := &cobra.Command{
@@ -36,90 +35,57 @@ With --batch, or if a group sets a batch, running nodes are disturbed in batches
 fails, its nodes are put back as they were, and no other begins.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if dry {
-				return preview(c.Context(), a.session, a.out, args, sites.PreviewOptions{Probe: how.Probe, Batch: how.Batch})
+				return preview(c.Context(), call.Session, call.Out, args, sites.PreviewOptions{Probe: how.Probe, Batch: how.Batch})
 			}
-			return a.onSite(func(ctx context.Context, s *site.Site, selectors []string) error {
-				return bringUp(ctx, a.session, a.output, s, selectors, how)
+			return call.OnSite(func(ctx context.Context, s *site.Site, selectors []string) error {
+				return bringUp(ctx, call.Session, call.Output, s, selectors, how)
 			})(c, args)
 		},
 	}
-	a.productionFlag(c)
+	call.ProductionFlag(c)
 	c.Flags().BoolVar(&dry, "dry-run", false, "only show what would be done, as orrery plan does")
 	c.Flags().BoolVar(&how.Undo, "undo", false, "undo everything if anything fails")
 	c.Flags().BoolVar(&how.Probe, "probe", false, "look for drift in the running nodes, and repair it")
-	parallelFlag(c, &how.Parallel)
-	batchFlag(c, &how.Batch)
-	a.withoutFlag(c)
+	verb.ParallelFlag(c, &how.Parallel)
+	verb.BatchFlag(c, &how.Batch)
+	call.WithoutFlag(c)
 	return c
 }
 
-func bringUp(ctx context.Context, session *control.Session, to output, s *site.Site, selectors []string, how sites.UpOptions) error {
+func bringUp(ctx context.Context, session *control.Session, to verb.Output, s *site.Site, selectors []string, how sites.UpOptions) error {
 	result, elsewhere, err := sites.Up(ctx, session, s, selectors, how)
 	if elsewhere != "" {
-		fmt.Fprintf(to.err, "orrery: %s is up from %s, and not from the directory where this command was given.\n", s.Key(), elsewhere)
+		fmt.Fprintf(to.Err, "orrery: %s is up from %s, and not from the directory where this command was given.\n", s.Key(), elsewhere)
 		return nil
 	}
-	return printUp(ctx, session, to.out, s, selectors, result, err)
+	return verb.PrintUp(ctx, session, to.Out, s, selectors, result, err)
 }
 
-// printUp shows how the nodes of a site are that has been brought up, if so.
-func printUp(ctx context.Context, session *control.Session, out io.Writer, s *site.Site, selectors []string, result *apply.Result, err error) error {
-	if err != nil {
-		return err
-	}
-	if result == nil && !reply.Wanted(out) {
-		fmt.Fprintf(out, "%s is up: nothing to do.\n", s.Key())
-		return nil
-	}
-	if err := showNodes(ctx, session, out, s, selectors); err != nil {
-		return err
-	}
-	howToGoOn(out, s)
-	return nil
-}
-
-// howToGoOn says what a user may want to do next.
-func howToGoOn(out io.Writer, s *site.Site) {
-	first := "NODE"
-	if len(s.Nodes) > 0 {
-		first = s.Nodes[0].Name
-	}
-	orrery, down := "orrery", "orrery down"
-	end := "end it all; volumes are kept"
-	if s.Twin != "" {
-		orrery += " --twin " + s.Twin
-		down, end = "orrery twin destroy "+s.Twin, "end it all"
-	}
-	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "\n  %s shell %s\ta terminal in a node\n  %s status\thow the nodes are\n  %s\t%s\n", orrery, first, orrery, down, end)
-	_ = t.Flush()
-}
-
-func stateVerbs(a *app) []*cobra.Command {
-	renew := stateVerb(a, "renew", "Let virtual machines go on in the QEMU that is installed now, without booting", "up to date", sites.Renew)
+func stateVerbs(call *verb.Call) []*cobra.Command {
+	renew := stateVerb(call, "renew", "Let virtual machines go on in the QEMU that is installed now, without booting", "up to date", sites.Renew)
 	renew.Long = `Lets virtual machines that run go on in the QEMU and with the virtiofsd that are installed now: without SELECTOR, those whose programs were replaced, as orrery status tells.
 Processes, memory and connections stay; a machine stands still for a moment. Meanwhile the host needs the memory of one more machine. What cannot go over goes on where it was.`
-	return []*cobra.Command{renew, restartVerb(a), moveVerb(a), stateVerb(a, "start", "Start nodes that are there, as they are", "running", sites.Start),
-		value.Ending(stateVerb(a, "stop", "Shut nodes down and keep all that is theirs", "stopped", sites.Stop), &a.session.Ending)}
+	return []*cobra.Command{renew, restartVerb(call), moveVerb(call), stateVerb(call, "start", "Start nodes that are there, as they are", "running", sites.Start),
+		value.Ending(stateVerb(call, "stop", "Shut nodes down and keep all that is theirs", "stopped", sites.Stop), &call.Session.Ending)}
 }
 
-func moveVerb(a *app) *cobra.Command {
+func moveVerb(call *verb.Call) *cobra.Command {
 	to, preview := "", false
 	c := &cobra.Command{
 		Use: "move SELECTOR... --to HOST", Args: cobra.MinimumNArgs(1),
 		Short: "Move nodes to another host with all that is theirs",
 		Long: `Moves nodes with what they have written, their own volumes, SSH host keys, name, addresses and MACs. They are copied while they run; then they stop, the rest is copied, and they start on the other host.
 If that fails before a node was given away, it goes on where it was. What was cut short is brought to its end by the next run of the same command, or of orrery up.`,
-		RunE: a.onHosts(func(ctx context.Context, s *site.Site, selectors []string) error {
+		RunE: call.OnHosts(func(ctx context.Context, s *site.Site, selectors []string) error {
 			if preview {
-				p, err := nodes.MovePlan(ctx, a.session, s, selectors, to)
+				p, err := nodes.MovePlan(ctx, call.Session, s, selectors, to)
 				if err != nil {
 					return err
 				}
-				return reply.Answer(a.out, screen.PlanJSON(p), func() { screen.Plan(a.out, p) })
+				return reply.Answer(call.Out, screen.PlanJSON(p), func() { screen.Plan(call.Out, p) })
 			}
-			all, err := nodes.Move(ctx, a.session, s, selectors, to)
-			if bad := reply.Answer(a.out, all, func() { table.Moved(a.out, s.Name, all, err) }); err == nil {
+			all, err := nodes.Move(ctx, call.Session, s, selectors, to)
+			if bad := reply.Answer(call.Out, all, func() { table.Moved(call.Out, s.Name, all, err) }); err == nil {
 				err = bad
 			}
 			return err
@@ -128,34 +94,34 @@ If that fails before a node was given away, it goes on where it was. What was cu
 	c.Flags().StringVar(&to, "to", "", "the `HOST` to which they go")
 	_ = c.MarkFlagRequired("to")
 	c.Flags().BoolVar(&preview, "plan", false, "show the steps and do nothing")
-	a.productionFlag(c)
-	a.withoutFlag(c)
-	return withJSON(c, "print JSON")
+	call.ProductionFlag(c)
+	call.WithoutFlag(c)
+	return verb.WithJSON(c, "print JSON")
 }
 
-func restartVerb(a *app) *cobra.Command {
-	c := stateVerb(a, "restart", "Stop nodes and start them again, as they are", "gone", nodes.Restart)
-	return value.Ending(c, &a.session.Ending)
+func restartVerb(call *verb.Call) *cobra.Command {
+	c := stateVerb(call, "restart", "Stop nodes and start them again, as they are", "gone", nodes.Restart)
+	return value.Ending(c, &call.Session.Ending)
 }
 
-func stateVerb(a *app, name, short, state string, set func(context.Context, *control.Session, *site.Site, []string) (*apply.Result, error)) *cobra.Command {
+func stateVerb(call *verb.Call, name, short, state string, set func(context.Context, *control.Session, *site.Site, []string) (*apply.Result, error)) *cobra.Command {
 	c := &cobra.Command{
 		Use:   name + " [SELECTOR...]",
 		Short: short,
-		RunE: a.onSite(func(ctx context.Context, s *site.Site, selectors []string) error {
-			result, err := set(ctx, a.session, s, selectors)
+		RunE: call.OnSite(func(ctx context.Context, s *site.Site, selectors []string) error {
+			result, err := set(ctx, call.Session, s, selectors)
 			if err == nil && result == nil {
-				fmt.Fprintf(a.out, "%s: all of them are %s.\n", s.Name, state)
+				fmt.Fprintf(call.Out, "%s: all of them are %s.\n", s.Name, state)
 			}
 			return err
 		}),
 	}
-	a.productionFlag(c)
-	a.withoutFlag(c)
+	call.ProductionFlag(c)
+	call.WithoutFlag(c)
 	return c
 }
 
-func resumeVerb(a *app) *cobra.Command {
+func resumeVerb(call *verb.Call) *cobra.Command {
 	return &cobra.Command{
 		Use:   "resume",
 		Short: "Bring every site up again that was up on this host (after a reboot)",
@@ -164,16 +130,16 @@ Of a site on several hosts, it starts the nodes of this host that are as they we
 A release that was on trial is watched again; if its time is over, the nodes return to the former release.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			err := overdue.ResumeExpiries(c.Context(), a.session)
-			keys, failed := overdue.ResumeAlone(c.Context(), a.session)
+			err := overdue.ResumeExpiries(c.Context(), call.Session)
+			keys, failed := overdue.ResumeAlone(c.Context(), call.Session)
 			err = errors.Join(err, failed)
-			for _, m := range a.session.Register().SitesUp() {
+			for _, m := range call.Session.Register().SitesUp() {
 				if slices.Contains(keys, m.Key()) {
 					continue
 				}
-				fmt.Fprintf(a.out, "%s from %s\n", m.Key(), m.Dir)
-				s, result, failed := sites.ResumeSite(c.Context(), a.session, m)
-				err = errors.Join(err, printUp(c.Context(), a.session, a.out, s, nil, result, failed))
+				fmt.Fprintf(call.Out, "%s from %s\n", m.Key(), m.Dir)
+				s, result, failed := sites.ResumeSite(c.Context(), call.Session, m)
+				err = errors.Join(err, verb.PrintUp(c.Context(), call.Session, call.Out, s, nil, result, failed))
 			}
 			return err
 		},

@@ -2,15 +2,17 @@ package cli
 
 import (
 	"fmt"
-	"orrery/internal/cli/reply"
 	"runtime"
 	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"orrery/internal/cli/reply"
+	"orrery/internal/cli/verb"
 )
 
-func versionVerb(a *app) *cobra.Command {
+func versionVerb(call *verb.Call) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of this program",
@@ -24,10 +26,10 @@ func versionVerb(a *app) *cobra.Command {
 					}
 				}
 			}
-			if reply.Wanted(a.out) {
-				return reply.JSON(a.out, map[string]string{"version": a.session.Version, "revision": strings.TrimSpace(revision), "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH})
+			if reply.Wanted(call.Out) {
+				return reply.JSON(call.Out, map[string]string{"version": call.Session.Version, "revision": strings.TrimSpace(revision), "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH})
 			}
-			fmt.Fprintf(a.out, "orrery %s%s %s %s/%s\n", a.session.Version, revision, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			fmt.Fprintf(call.Out, "orrery %s%s %s %s/%s\n", call.Session.Version, revision, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return nil
 		},
 	}

@@ -13,30 +13,31 @@ import (
 	"orrery/internal/cli/reply"
 	"orrery/internal/cli/screen"
 	"orrery/internal/cli/table"
+	"orrery/internal/cli/verb"
 	"orrery/internal/control"
 	"orrery/internal/control/volumes"
 	"orrery/internal/problem"
 	"orrery/internal/visible"
 )
 
-func volumeVerb(a *app) *cobra.Command {
-	c := group("volume", "Manage persistent data of nodes, and its mirrors", volumeList(a), volumeMirror(a), volumeVerify(a), volumeAdopt(a))
-	a.withoutFlag(c)
+func volumeVerb(call *verb.Call) *cobra.Command {
+	c := verb.Group("volume", "Manage persistent data of nodes, and its mirrors", volumeList(call), volumeMirror(call), volumeVerify(call), volumeAdopt(call))
+	call.WithoutFlag(c)
 	c.PersistentFlags().AddFlag(c.Flags().Lookup("without")) // what is beneath it has it, too
 	return c
 }
 
-func volumeList(a *app) *cobra.Command {
-	return withJSON(&cobra.Command{
+func volumeList(call *verb.Call) *cobra.Command {
+	return verb.WithJSON(&cobra.Command{
 		Use:   "ls",
 		Short: "List the volumes, their sizes and the state of their mirrors",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			all, orphans, err := volumes.List(c.Context(), a.session)
+			all, orphans, err := volumes.List(c.Context(), call.Session)
 			if err != nil {
 				return err
 			}
-			err = table.List(a.out, all, "VOLUME\tNODE\tSIZE\tON DISK\tPATH\tMIRROR\tLAST\tRESULT\tNEXT", func(r volumes.Row) []any {
+			err = table.List(call.Out, all, "VOLUME\tNODE\tSIZE\tON DISK\tPATH\tMIRROR\tLAST\tRESULT\tNEXT", func(r volumes.Row) []any {
 				size, disk := "-", "-"
 				if r.There {
 					size, disk = atLeast(r.Size.Apparent, r.Size.Partial), atLeast(r.Size.Disk, r.Size.Partial)
@@ -48,8 +49,8 @@ func volumeList(a *app) *cobra.Command {
 				}
 				return []any{r.Volume, node, size, disk, r.Path, cmp.Or(r.Mirror, "-"), last, result, next}
 			})
-			if err == nil && !reply.Wanted(a.out) {
-				screen.Orphans(a.out, orphans)
+			if err == nil && !reply.Wanted(call.Out) {
+				screen.Orphans(call.Out, orphans)
 			}
 			return err
 		},
@@ -83,7 +84,7 @@ func lastMirrored(r *volumes.Row) (last, result, next string) {
 	return last, result, next
 }
 
-func volumeMirror(a *app) *cobra.Command {
+func volumeMirror(call *verb.Call) *cobra.Command {
 	var o volumes.MirrorOptions
 	key := ""
 	c := &cobra.Command{
@@ -100,9 +101,9 @@ compares everything on both sides and takes what differs from the volume. Make s
 		RunE: func(c *cobra.Command, names []string) error {
 			o.Names = names
 			if key != "" { // a former version has scheduled it so
-				return control.Unattended(a.session, key).Run(c.Context(), apply.OnMirror, strings.Join(names, ""))
+				return control.Unattended(call.Session, key).Run(c.Context(), apply.OnMirror, strings.Join(names, ""))
 			}
-			return volumes.Mirror(c.Context(), a.session, o, func(m volumes.Mirrored) { fmt.Fprintln(a.out, m) })
+			return volumes.Mirror(c.Context(), call.Session, o, func(m volumes.Mirrored) { fmt.Fprintln(call.Out, m) })
 		},
 	}
 	c.Flags().StringVar(&key, "key", "", "on this host of several: what it has of the site that is known by this")
@@ -111,8 +112,8 @@ compares everything on both sides and takes what differs from the volume. Make s
 	return c
 }
 
-func volumeVerify(a *app) *cobra.Command {
-	return withJSON(&cobra.Command{
+func volumeVerify(call *verb.Call) *cobra.Command {
+	return verb.WithJSON(&cobra.Command{
 		Use:   "verify [NAME]",
 		Short: "Compare all files of volumes with their mirrors",
 		Long: `Reads every file of a volume and of its mirror and lists the differences. Files that exist only in the mirror are ignored: mirrors keep them.
@@ -120,18 +121,18 @@ The exit status is 11 if anything differs. In a volume that is in use, whatever 
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, names []string) error {
 			differs := map[string]any{}
-			err := volumes.Verify(c.Context(), a.session, names, func(v volumes.Compared) {
+			err := volumes.Verify(c.Context(), call.Session, names, func(v volumes.Compared) {
 				if len(v.Deviations) > 0 {
 					differs[v.Volume+"/"+v.Node] = v.Deviations
 				}
-				if !reply.Wanted(a.out) {
-					printCompared(a.out, v)
+				if !reply.Wanted(call.Out) {
+					printCompared(call.Out, v)
 				}
 			})
 			if err != nil {
 				return err
 			}
-			if err = reply.Answer(a.out, differs, func() {}); err == nil && len(differs) > 0 {
+			if err = reply.Answer(call.Out, differs, func() {}); err == nil && len(differs) > 0 {
 				err = problem.Status(problem.Unhealthy)
 			}
 			return err
@@ -151,7 +152,7 @@ func printCompared(out io.Writer, v volumes.Compared) {
 	}
 }
 
-func volumeAdopt(a *app) *cobra.Command {
+func volumeAdopt(call *verb.Call) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "adopt FORMER NODE [VOLUME...]",
 		Short: "Give a node the data of a node that was renamed",
@@ -162,20 +163,20 @@ is kept as NODE.before. NODE must not be running; the next up applies its roles 
 		Args:    cobra.MinimumNArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
 			former, heir := args[0], args[1]
-			done, err := volumes.Adopt(c.Context(), a.session, former, heir, args[2:])
+			done, err := volumes.Adopt(c.Context(), call.Session, former, heir, args[2:])
 			for _, v := range done {
-				fmt.Fprintf(a.out, "%s has the data of %s's volume %s, at %s.\n", heir, former, v.Volume, v.To)
+				fmt.Fprintf(call.Out, "%s has the data of %s's volume %s, at %s.\n", heir, former, v.Volume, v.To)
 				if v.Kept != "" {
-					fmt.Fprintf(a.out, "Its own former data is kept at %s.\n", v.Kept)
+					fmt.Fprintf(call.Out, "Its own former data is kept at %s.\n", v.Kept)
 				}
 			}
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(a.out, "orrery up brings %s up with it.\n", heir)
+			fmt.Fprintf(call.Out, "orrery up brings %s up with it.\n", heir)
 			return nil
 		},
 	}
-	a.productionFlag(c)
+	call.ProductionFlag(c)
 	return c
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"orrery/internal/cli/verb"
 	"orrery/internal/problem"
 )
 
@@ -36,10 +37,10 @@ func (film) Picture(context.Context) ([]byte, error) { return []byte("\x89PNG"),
 func TestServeScreen(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	from, to := io.Pipe()
-	a := &app{output: output{to, io.Discard}}
+	call := &verb.Call{Output: verb.Output{Out: to, Err: io.Discard}}
 	ctx, interrupt := context.WithCancel(t.Context())
 	ended := make(chan error)
-	go func() { ended <- serveScreen(ctx, a.output, "win", film{}) }()
+	go func() { ended <- serveScreen(ctx, call.Output, "win", film{}) }()
 	path, err := bufio.NewReader(from).ReadString('\n')
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +63,7 @@ func TestServeScreen(t *testing.T) {
 	if _, err := os.Stat(filepath.Dir(path)); err == nil {
 		t.Errorf("%s is left", path)
 	}
-	if err := serveScreen(t.Context(), a.output, "win", film{broken: true}); err == nil || !strings.Contains(err.Error(), "does not answer") {
+	if err := serveScreen(t.Context(), call.Output, "win", film{broken: true}); err == nil || !strings.Contains(err.Error(), "does not answer") {
 		t.Error(err)
 	}
 }
@@ -70,9 +71,9 @@ func TestServeScreen(t *testing.T) {
 // TestPaint: a picture goes to a file of the caller's alone, or to standard output.
 func TestPaint(t *testing.T) {
 	var out bytes.Buffer
-	a := &app{output: output{out: &out}}
+	call := &verb.Call{Output: verb.Output{Out: &out}}
 	file := filepath.Join(t.TempDir(), "win.png")
-	if err := errors.Join(paint(t.Context(), a.out, film{}, file), paint(t.Context(), a.out, film{}, "-")); err != nil {
+	if err := errors.Join(paint(t.Context(), call.Out, film{}, file), paint(t.Context(), call.Out, film{}, "-")); err != nil {
 		t.Fatal(err)
 	}
 	if text, err := os.ReadFile(file); err != nil || string(text) != "\x89PNG" || out.String() != "\x89PNG" {

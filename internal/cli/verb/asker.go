@@ -1,4 +1,4 @@
-package cli
+package verb
 
 import (
 	"bufio"
@@ -17,17 +17,17 @@ import (
 // consent is how a script says beforehand the name of the site for which a user would be asked.
 type consent map[control.Consent]*string
 
-// agreeFlag lets a verb be told beforehand that the user agrees.
-func (a *app) agreeFlag(c *cobra.Command, about control.Consent, usage string) {
-	if a.consent[about] == nil {
-		a.consent[about] = new(string)
+// AgreeFlag lets a verb be told beforehand that the user agrees.
+func (call *Call) AgreeFlag(c *cobra.Command, about control.Consent, usage string) {
+	if call.consent[about] == nil {
+		call.consent[about] = new(string)
 	}
-	c.Flags().StringVar(a.consent[about], flagOf[about], "", usage)
+	c.Flags().StringVar(call.consent[about], flagOf[about], "", usage)
 }
 
-// productionFlag lets a verb be told beforehand that it may disturb production.
-func (a *app) productionFlag(c *cobra.Command) {
-	a.agreeFlag(c, control.Production, "the `name` of the production site, so that you are not asked for it")
+// ProductionFlag lets a verb be told beforehand that it may disturb production.
+func (call *Call) ProductionFlag(c *cobra.Command) {
+	call.AgreeFlag(c, control.Production, "the `name` of the production site, so that you are not asked for it")
 }
 
 var flagOf = map[control.Consent]string{
