@@ -18,7 +18,9 @@ func hookVerb(call *verb.Call) *cobra.Command {
 	return &cobra.Command{
 		Use: "hook SITE", Hidden: true, Args: cobra.ExactArgs(1),
 		Short: "Tell the hooks of a site what waits to be told",
-		RunE:  call.AsRoot(func(c *cobra.Command, args []string) error { return hook.Deliver(c.Context(), call.Session.Dirs, args[0]) }),
+		RunE: call.AsRoot(func(c *cobra.Command, args []string) error {
+			return hook.Deliver(c.Context(), call.Session.Dirs, args[0])
+		}),
 	}
 }
 

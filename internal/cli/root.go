@@ -19,6 +19,8 @@ import (
 	"orrery/internal/cli/bounded"
 	"orrery/internal/cli/completion"
 	"orrery/internal/cli/hostverb"
+	"orrery/internal/cli/lifeverb"
+	"orrery/internal/cli/nodeverb"
 	"orrery/internal/cli/rehearse"
 	"orrery/internal/cli/reply"
 	"orrery/internal/cli/screen"
@@ -160,9 +162,10 @@ Start with "orrery init", or with one of the examples.`,
 		c.RunE = bounded.Reading(c.RunE)
 	}
 	add("site", append([]*cobra.Command{initVerb(call)}, reading...)...)
-	add("life", append(stateVerbs(call), planVerb(call), upVerb(call), downVerb(call), resumeVerb(call), hostFace(call).Rebalance(), backupVerb(call), restoreVerb(call), thawVerb(call))...)
+	add("life", lifeverb.Renew(call), lifeverb.Restart(call), lifeverb.Move(call), lifeverb.Start(call), lifeverb.Stop(call), lifeverb.Plan(call), lifeverb.Up(call), lifeverb.Down(call), lifeverb.Resume(call),
+		hostFace(call).Rebalance(), backupVerb(call), restoreVerb(call), thawVerb(call))
 	add("releases", stageVerb(call), switchVerb(call), confirmVerb(call), rollbackVerb(call), releaseVerb(call), twinVerb(call), ciVerb(call), hostRunVerb(call))
-	add("nodes", snapshotVerb(call), volumeVerb(call), statusVerb(call), shellVerb(call), consoleVerb(call), screenVerb(call), execVerb(call), cpVerb(call), forwardVerb(call), logsVerb(call), journalVerb(call))
+	add("nodes", snapshotVerb(call), volumeVerb(call), nodeverb.Status(call), nodeverb.Shell(call), nodeverb.Console(call), nodeverb.Screen(call), nodeverb.Exec(call), nodeverb.Cp(call), nodeverb.Forward(call), nodeverb.Logs(call), nodeverb.Journal(call))
 	add("host", hostVerb(call), rehearse.Verb(call.Session, call.In, call.Out, call.Err), rehearse.Witness(call.Session, call.In, call.Out), labVerb(call), imageFace(call).Image(), imageFace(call).Mirror(), doctorVerb(call), lsVerb(call), versionVerb(call), speadVerb(call), hookVerb(call))
 	add("host", hostverb.Inner(call.Session)...)
 	return root

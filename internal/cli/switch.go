@@ -11,7 +11,6 @@ import (
 	"orrery/internal/cli/verb"
 	"orrery/internal/control/register"
 	"orrery/internal/control/releases"
-	"orrery/internal/observe"
 	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -79,45 +78,4 @@ func printSwitched(out io.Writer, made *releases.Switched) {
 	if made.Kept {
 		fmt.Fprintln(out, "The former release is kept: orrery rollback returns to it.")
 	}
-}
-
-func rollbackVerb(call *verb.Call) *cobra.Command {
-	c := &cobra.Command{
-		Use:   "rollback [SELECTOR...]",
-		Short: "Return to the former release, without rebuilding anything",
-		Long: `Returns to the release that was live before, in the same way as "orrery switch". Without a selector, all nodes that have a former release
-return to it. Data written to volumes meanwhile stays there.`,
-		RunE: call.OnSite(func(ctx context.Context, s *site.Site, selectors []string) error {
-			made, err := releases.Rollback(ctx, call.Session, s, selectors)
-			if err != nil {
-				return err
-			}
-			printSwitched(call.Out, made)
-			return nil
-		}),
-	}
-	call.ProductionFlag(c)
-	return c
-}
-
-func confirmVerb(call *verb.Call) *cobra.Command {
-	return &cobra.Command{
-		Use:   "confirm",
-		Short: "Keep the release that is on trial",
-		Long: `Ends the trial that "orrery switch --confirm-within" began: the release stays live.
-The exit status is 0 if so, and 13 if the nodes have already returned to the former release.`,
-		Args: cobra.NoArgs,
-		RunE: call.OnSite(func(ctx context.Context, s *site.Site, _ []string) error {
-			end, err := releases.Confirm(ctx, call.Session, s, "by hand")
-			return printEnd(call.Out, s, end, err)
-		}),
-	}
-}
-
-// printEnd says that a trial has ended well, if so.
-func printEnd(out io.Writer, s *site.Site, end *observe.TrialEnd, err error) error {
-	if err == nil {
-		fmt.Fprintf(out, "%s: release %d is confirmed (%s).\n", s.Key(), end.Release, end.Why)
-	}
-	return err
 }

@@ -1,4 +1,4 @@
-package cli
+package nodeverb
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 	"orrery/internal/site"
 )
 
-func journalVerb(call *verb.Call) *cobra.Command {
+func Journal(call *verb.Call) *cobra.Command {
 	var steps bool
 	var runs int
 	c := &cobra.Command{

@@ -1,4 +1,4 @@
-package cli
+package nodeverb
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 	"orrery/internal/site"
 )
 
-func logsVerb(call *verb.Call) *cobra.Command {
+func Logs(call *verb.Call) *cobra.Command {
 	var o logs.Options
 	var layer string
 	var raw bool

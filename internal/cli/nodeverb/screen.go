@@ -1,4 +1,4 @@
-package cli
+package nodeverb
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 	"orrery/internal/site"
 )
 
-func screenVerb(call *verb.Call) *cobra.Command {
+func Screen(call *verb.Call) *cobra.Command {
 	var file string
 	c := &cobra.Command{
 		Use:   "screen NODE",

@@ -1,4 +1,4 @@
-package cli
+package nodeverb
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"orrery/internal/site"
 )
 
-func cpVerb(call *verb.Call) *cobra.Command {
+func Cp(call *verb.Call) *cobra.Command {
 	var parallel int
 	var timeout time.Duration
 	c := &cobra.Command{

@@ -1,4 +1,5 @@
-package cli
+// Package nodeverb has the verbs that work with nodes: status, shell, exec, cp, forward, logs and their like.
+package nodeverb
 
 import (
 	"bytes"
@@ -25,7 +26,7 @@ import (
 	"orrery/internal/visible"
 )
 
-func statusVerb(call *verb.Call) *cobra.Command {
+func Status(call *verb.Call) *cobra.Command {
 	how := survey{session: call.Session, Output: call.Output}
 	c := &cobra.Command{
 		Use:   "status [SELECTOR...]",

@@ -1,4 +1,4 @@
-package cli
+package nodeverb
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"orrery/internal/site"
 )
 
-func shellVerb(call *verb.Call) *cobra.Command {
+func Shell(call *verb.Call) *cobra.Command {
 	var user string
 	c := &cobra.Command{
 		Use:   "shell NODE [-- COMMAND...]",

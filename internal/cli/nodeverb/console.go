@@ -1,4 +1,4 @@
-package cli
+package nodeverb
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 	"orrery/internal/site"
 )
 
-func consoleVerb(call *verb.Call) *cobra.Command {
+func Console(call *verb.Call) *cobra.Command {
 	var log, raw bool
 	var lines int
 	c := &cobra.Command{

@@ -1,4 +1,4 @@
-package cli
+package nodeverb
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"orrery/internal/site"
 )
 
-func forwardVerb(call *verb.Call) *cobra.Command {
+func Forward(call *verb.Call) *cobra.Command {
 	var listen string
 	c := &cobra.Command{
 		Use:     "forward NODE:PORT",

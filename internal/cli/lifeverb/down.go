@@ -1,4 +1,4 @@
-package cli
+package lifeverb
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 	"orrery/internal/site"
 )
 
-func downVerb(call *verb.Call) *cobra.Command {
+func Down(call *verb.Call) *cobra.Command {
 	var volumes bool
 	var name string
 	c := &cobra.Command{

@@ -1,4 +1,4 @@
-package cli
+package lifeverb
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 	"orrery/internal/problem"
 )
 
-func planVerb(call *verb.Call) *cobra.Command {
+func Plan(call *verb.Call) *cobra.Command {
 	var o sites.PreviewOptions
 	c := &cobra.Command{
 		Use:   "plan [SELECTOR...]",

@@ -1,0 +1,12 @@
+package lifeverb
+
+import (
+	"github.com/spf13/cobra"
+
+	"orrery/internal/cli/verb"
+	"orrery/internal/control/sites"
+)
+
+func Start(call *verb.Call) *cobra.Command {
+	return stateVerb(call, "start", "Start nodes that are there, as they are", "running", sites.Start)
+}
