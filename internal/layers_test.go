@@ -72,7 +72,7 @@ var layers = [][]string{
 	{"cli/backlog", "cli/screen", "cli/reply", "cli/value", "cli/bounded", "cli/trace", "cli/heaps"},
 	{"cli/table", "cli/speech", "cli/completion"},
 	{"cli/verb"},
-	{"cli/rehearse", "cli/lifeverb", "cli/nodeverb", "cli/hostverb", "cli/imageverb", "cli/labgoal", "cli/labverb"},
+	{"cli/rehearse", "cli/lifeverb", "cli/nodeverb", "cli/dataverb", "cli/siteverb", "cli/releaseverb", "cli/hostverb", "cli/imageverb", "cli/labgoal", "cli/labverb"},
 	{"cli"},
 }
 

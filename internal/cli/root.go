@@ -18,12 +18,15 @@ import (
 	"orrery/internal/cli/backlog"
 	"orrery/internal/cli/bounded"
 	"orrery/internal/cli/completion"
+	"orrery/internal/cli/dataverb"
 	"orrery/internal/cli/hostverb"
 	"orrery/internal/cli/lifeverb"
 	"orrery/internal/cli/nodeverb"
 	"orrery/internal/cli/rehearse"
+	"orrery/internal/cli/releaseverb"
 	"orrery/internal/cli/reply"
 	"orrery/internal/cli/screen"
+	"orrery/internal/cli/siteverb"
 	"orrery/internal/cli/trace"
 	"orrery/internal/cli/value"
 	"orrery/internal/cli/verb"
@@ -157,15 +160,15 @@ Start with "orrery init", or with one of the examples.`,
 			root.AddCommand(c)
 		}
 	}
-	reading := []*cobra.Command{checkVerb(call), queryVerb(call), inventoryVerb(call), sshConfigVerb(call), graphVerb(call), importVerb(call)}
+	reading := []*cobra.Command{siteverb.Check(call), siteverb.Query(call), siteverb.Inventory(call), siteverb.SSHConfig(call), siteverb.Graph(call), siteverb.Import(call)}
 	for _, c := range reading {
 		c.RunE = bounded.Reading(c.RunE)
 	}
-	add("site", append([]*cobra.Command{initVerb(call)}, reading...)...)
+	add("site", append([]*cobra.Command{siteverb.Init(call)}, reading...)...)
 	add("life", lifeverb.Renew(call), lifeverb.Restart(call), lifeverb.Move(call), lifeverb.Start(call), lifeverb.Stop(call), lifeverb.Plan(call), lifeverb.Up(call), lifeverb.Down(call), lifeverb.Resume(call),
-		hostFace(call).Rebalance(), backupVerb(call), restoreVerb(call), thawVerb(call))
-	add("releases", stageVerb(call), switchVerb(call), confirmVerb(call), rollbackVerb(call), releaseVerb(call), twinVerb(call), ciVerb(call), hostRunVerb(call))
-	add("nodes", snapshotVerb(call), volumeVerb(call), nodeverb.Status(call), nodeverb.Shell(call), nodeverb.Console(call), nodeverb.Screen(call), nodeverb.Exec(call), nodeverb.Cp(call), nodeverb.Forward(call), nodeverb.Logs(call), nodeverb.Journal(call))
+		hostFace(call).Rebalance(), dataverb.Backup(call), dataverb.Restore(call), thawVerb(call))
+	add("releases", releaseverb.Stage(call), releaseverb.Switch(call), releaseverb.Confirm(call), releaseverb.Rollback(call), releaseverb.Release(call), releaseverb.Twin(call), releaseverb.CI(call), hostRunVerb(call))
+	add("nodes", dataverb.Snapshot(call), dataverb.Volume(call), nodeverb.Status(call), nodeverb.Shell(call), nodeverb.Console(call), nodeverb.Screen(call), nodeverb.Exec(call), nodeverb.Cp(call), nodeverb.Forward(call), nodeverb.Logs(call), nodeverb.Journal(call))
 	add("host", hostVerb(call), rehearse.Verb(call.Session, call.In, call.Out, call.Err), rehearse.Witness(call.Session, call.In, call.Out), labVerb(call), imageFace(call).Image(), imageFace(call).Mirror(), doctorVerb(call), lsVerb(call), versionVerb(call), speadVerb(call), hookVerb(call))
 	add("host", hostverb.Inner(call.Session)...)
 	return root

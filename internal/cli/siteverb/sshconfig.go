@@ -1,4 +1,4 @@
-package cli
+package siteverb
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"orrery/internal/site/inventory"
 )
 
-func sshConfigVerb(call *verb.Call) *cobra.Command {
+func SSHConfig(call *verb.Call) *cobra.Command {
 	return &cobra.Command{
 		Use:     "ssh-config",
 		Short:   "Print an ssh configuration with every node and its host key",

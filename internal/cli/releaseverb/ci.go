@@ -1,4 +1,4 @@
-package cli
+package releaseverb
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ import (
 	"orrery/internal/problem"
 )
 
-func ciVerb(call *verb.Call) *cobra.Command {
+func CI(call *verb.Call) *cobra.Command {
 	o := proof.Options{Timeout: 30 * time.Minute, Orrery: call.Session.Version}
 	c := &cobra.Command{
 		Use:   "ci [SITE]",

@@ -1,4 +1,4 @@
-package cli
+package dataverb
 
 import (
 	"cmp"
@@ -18,7 +18,7 @@ import (
 	"orrery/internal/site"
 )
 
-func snapshotVerb(call *verb.Call) *cobra.Command {
+func Snapshot(call *verb.Call) *cobra.Command {
 	var with snapshots.Part
 	c := &cobra.Command{
 		Use:   "snapshot [SELECTOR...]",

@@ -1,4 +1,4 @@
-package cli
+package dataverb
 
 import (
 	"cmp"
@@ -20,7 +20,7 @@ import (
 	"orrery/internal/visible"
 )
 
-func volumeVerb(call *verb.Call) *cobra.Command {
+func Volume(call *verb.Call) *cobra.Command {
 	c := verb.Group("volume", "Manage persistent data of nodes, and its mirrors", volumeList(call), volumeMirror(call), volumeVerify(call), volumeAdopt(call))
 	call.WithoutFlag(c)
 	c.PersistentFlags().AddFlag(c.Flags().Lookup("without")) // what is beneath it has it, too

@@ -1,4 +1,5 @@
-package cli
+// Package siteverb has the verbs that make and read a site directory.
+package siteverb
 
 import (
 	"context"
@@ -19,7 +20,7 @@ import (
 	"orrery/internal/site"
 )
 
-func checkVerb(call *verb.Call) *cobra.Command {
+func Check(call *verb.Call) *cobra.Command {
 	survive := 0
 	c := &cobra.Command{
 		Use:   "check",

@@ -1,4 +1,5 @@
-package cli
+// Package dataverb has the verbs that keep data: backups, snapshots, volumes and their mirrors.
+package dataverb
 
 import (
 	"cmp"
@@ -17,7 +18,7 @@ import (
 	"orrery/internal/problem"
 )
 
-func backupVerb(call *verb.Call) *cobra.Command {
+func Backup(call *verb.Call) *cobra.Command {
 	o := backups.Options{By: call.Session.Version}
 	c := &cobra.Command{
 		Use:   "backup [SELECTOR...] FILE|DIR",

@@ -1,4 +1,4 @@
-package cli
+package releaseverb
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"orrery/internal/site"
 )
 
-func confirmVerb(call *verb.Call) *cobra.Command {
+func Confirm(call *verb.Call) *cobra.Command {
 	return &cobra.Command{
 		Use:   "confirm",
 		Short: "Keep the release that is on trial",

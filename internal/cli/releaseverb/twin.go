@@ -1,4 +1,4 @@
-package cli
+package releaseverb
 
 import (
 	"cmp"
@@ -23,7 +23,7 @@ import (
 	"orrery/internal/site/twin"
 )
 
-func twinVerb(call *verb.Call) *cobra.Command {
+func Twin(call *verb.Call) *cobra.Command {
 	c := verb.Group("twin", "Manage twins: isolated copies of a site at its own names and addresses", twinCreate(call), twinList(call), twinDestroy(call))
 	c.Long = `Twins are copies of a site with the same names, addresses, MACs and roles, on isolated networks of their own. They share all layers with the
 original. Every command works on a twin with --twin NAME.`

@@ -1,4 +1,4 @@
-package cli
+package siteverb
 
 import (
 	"bytes"
@@ -22,7 +22,7 @@ func TestImportStatus(t *testing.T) {
 	} {
 		var out, errs bytes.Buffer
 		call := &verb.Call{In: strings.NewReader(text), Output: verb.Output{Out: &out, Err: &errs}}
-		err := importVerb(call).RunE(nil, []string{"-"})
+		err := Import(call).RunE(nil, []string{"-"})
 		if problem.Exit(err) != want || !strings.Contains(out.String(), "[node.a]") {
 			t.Errorf("%q: %v\n%s%s", text, err, errs.String(), out.String())
 		}

@@ -1,4 +1,4 @@
-package cli
+package dataverb
 
 import (
 	"context"
@@ -22,7 +22,7 @@ type restoreOptions struct {
 	files []string // NODE:PATH, which alone are
 }
 
-func restoreVerb(call *verb.Call) *cobra.Command {
+func Restore(call *verb.Call) *cobra.Command {
 	var o restoreOptions
 	c := &cobra.Command{
 		Use:   "restore FILE|DIR[@ID]",

@@ -1,4 +1,4 @@
-package cli
+package siteverb
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"orrery/internal/site/graph"
 )
 
-func graphVerb(call *verb.Call) *cobra.Command {
+func Graph(call *verb.Call) *cobra.Command {
 	var declared bool
 	var file string
 	c := &cobra.Command{

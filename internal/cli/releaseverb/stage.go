@@ -1,4 +1,4 @@
-package cli
+package releaseverb
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 	"orrery/internal/site"
 )
 
-func stageVerb(call *verb.Call) *cobra.Command {
+func Stage(call *verb.Call) *cobra.Command {
 	var text string
 	var how releases.StageOptions
 	c := &cobra.Command{

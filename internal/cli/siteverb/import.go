@@ -1,4 +1,4 @@
-package cli
+package siteverb
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 	"orrery/internal/site/sitefile"
 )
 
-func importVerb(call *verb.Call) *cobra.Command {
+func Import(call *verb.Call) *cobra.Command {
 	var name string
 	c := &cobra.Command{
 		Use:     "import HOSTS.INI",

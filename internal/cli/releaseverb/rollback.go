@@ -1,4 +1,4 @@
-package cli
+package releaseverb
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"orrery/internal/site"
 )
 
-func rollbackVerb(call *verb.Call) *cobra.Command {
+func Rollback(call *verb.Call) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rollback [SELECTOR...]",
 		Short: "Return to the former release, without rebuilding anything",

@@ -1,4 +1,4 @@
-package cli
+package siteverb
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"orrery/internal/site/selector"
 )
 
-func queryVerb(call *verb.Call) *cobra.Command {
+func Query(call *verb.Call) *cobra.Command {
 	return verb.WithJSON(&cobra.Command{
 		Use:     "query [SELECTOR...]",
 		Short:   "Print the names of the nodes that a selector matches",

@@ -1,4 +1,4 @@
-package cli
+package releaseverb
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 	"orrery/internal/site"
 )
 
-func switchVerb(call *verb.Call) *cobra.Command {
+func Switch(call *verb.Call) *cobra.Command {
 	var text, by string
 	var within time.Duration
 	var wait bool

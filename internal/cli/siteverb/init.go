@@ -1,4 +1,4 @@
-package cli
+package siteverb
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 	"orrery/internal/phrase"
 )
 
-func initVerb(call *verb.Call) *cobra.Command {
+func Init(call *verb.Call) *cobra.Command {
 	var from, name string
 	c := &cobra.Command{
 		Use:   "init [DIRECTORY]",

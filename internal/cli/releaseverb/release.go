@@ -1,4 +1,5 @@
-package cli
+// Package releaseverb has the verbs for what a site has several of: releases and twins.
+package releaseverb
 
 import (
 	"cmp"
@@ -22,7 +23,7 @@ import (
 	"orrery/internal/site"
 )
 
-func releaseVerb(call *verb.Call) *cobra.Command {
+func Release(call *verb.Call) *cobra.Command {
 	return verb.Group("release", "List releases, show what is in them, and how they differ", releaseList(call), releaseShow(call), releaseDiff(call), releaseTrust(call), releasePrune(call))
 }
 

@@ -1,4 +1,4 @@
-package cli
+package siteverb
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"orrery/internal/site/inventory"
 )
 
-func inventoryVerb(call *verb.Call) *cobra.Command {
+func Inventory(call *verb.Call) *cobra.Command {
 	var node string
 	c := &cobra.Command{
 		Use:   "inventory --list | --host NODE",
