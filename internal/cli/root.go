@@ -20,6 +20,7 @@ import (
 	"orrery/internal/cli/completion"
 	"orrery/internal/cli/dataverb"
 	"orrery/internal/cli/hostverb"
+	"orrery/internal/cli/labverb"
 	"orrery/internal/cli/lifeverb"
 	"orrery/internal/cli/nodeverb"
 	"orrery/internal/cli/rehearse"
@@ -165,12 +166,15 @@ Start with "orrery init", or with one of the examples.`,
 		c.RunE = bounded.Reading(c.RunE)
 	}
 	add("site", append([]*cobra.Command{siteverb.Init(call)}, reading...)...)
-	add("life", lifeverb.Renew(call), lifeverb.Restart(call), lifeverb.Move(call), lifeverb.Start(call), lifeverb.Stop(call), lifeverb.Plan(call), lifeverb.Up(call), lifeverb.Down(call), lifeverb.Resume(call),
-		hostFace(call).Rebalance(), dataverb.Backup(call), dataverb.Restore(call), thawVerb(call))
-	add("releases", releaseverb.Stage(call), releaseverb.Switch(call), releaseverb.Confirm(call), releaseverb.Rollback(call), releaseverb.Release(call), releaseverb.Twin(call), releaseverb.CI(call), hostRunVerb(call))
-	add("nodes", dataverb.Snapshot(call), dataverb.Volume(call), nodeverb.Status(call), nodeverb.Shell(call), nodeverb.Console(call), nodeverb.Screen(call), nodeverb.Exec(call), nodeverb.Cp(call), nodeverb.Forward(call), nodeverb.Logs(call), nodeverb.Journal(call))
-	add("host", hostVerb(call), rehearse.Verb(call.Session, call.In, call.Out, call.Err), rehearse.Witness(call.Session, call.In, call.Out), labVerb(call), imageFace(call).Image(), imageFace(call).Mirror(), doctorVerb(call), lsVerb(call), versionVerb(call), speadVerb(call), hookVerb(call))
-	add("host", hostverb.Inner(call.Session)...)
+	add("life", lifeverb.Up(call), lifeverb.Plan(call), lifeverb.Down(call), lifeverb.Start(call), lifeverb.Stop(call), lifeverb.Restart(call),
+		lifeverb.Renew(call), lifeverb.Move(call), hostverb.Rebalance(call), lifeverb.Resume(call), dataverb.Backup(call), dataverb.Restore(call))
+	add("releases", releaseverb.Stage(call), releaseverb.Switch(call), releaseverb.Confirm(call), releaseverb.Rollback(call),
+		releaseverb.Release(call), releaseverb.Twin(call), releaseverb.CI(call))
+	add("nodes", nodeverb.Status(call), nodeverb.Shell(call), nodeverb.Console(call), nodeverb.Screen(call), nodeverb.Exec(call), nodeverb.Cp(call),
+		nodeverb.Forward(call), nodeverb.Logs(call), nodeverb.Journal(call), dataverb.Snapshot(call), dataverb.Volume(call))
+	add("host", hostverb.Host(call), hostverb.Image(call), hostverb.Mirror(call), hostverb.Doctor(call), hostverb.Ls(call), hostverb.Version(call),
+		labverb.Lab(call), labverb.Spead(call), rehearse.Rehearse(call), rehearse.Witness(call))
+	add("host", hostverb.Inner(call)...)
 	return root
 }
 

@@ -2,37 +2,36 @@ package labverb
 
 import (
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
-	"orrery/internal/control"
+	"orrery/internal/cli/verb"
 	"orrery/internal/control/lab"
 	"orrery/internal/phrase"
 )
 
-// Check is `lab check`, on behalf of a session; it prints to out.
-func Check(session *control.Session, out io.Writer) *cobra.Command {
+// check is `lab check`.
+func check(call *verb.Call) *cobra.Command {
 	return &cobra.Command{
 		Use:   "check BUNDLE",
 		Short: "Recompute every figure of a report from the raw samples",
 		Long:  "Recomputes every figure of a bundle's report from its raw samples. The exit status is 1 if a figure differs or the bundle is damaged.",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			dir, err := lab.Find(session, args[0])
+			dir, err := lab.Find(call.Session, args[0])
 			if err != nil {
 				return err
 			}
 			c, err := lab.Check(dir)
 			if c != nil {
 				for _, d := range c.Differences {
-					fmt.Fprintln(out, d)
+					fmt.Fprintln(call.Out, d)
 				}
 			}
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(out, "%s: %s computed again, all the same.\n", dir, phrase.Count(c.Figures, "figure"))
+			fmt.Fprintf(call.Out, "%s: %s computed again, all the same.\n", dir, phrase.Count(c.Figures, "figure"))
 			return nil
 		},
 	}

@@ -1,4 +1,4 @@
-package cli
+package labverb
 
 import (
 	"errors"
@@ -12,7 +12,7 @@ import (
 	"orrery/internal/control/lab"
 )
 
-func labReportVerb(call *verb.Call) *cobra.Command {
+func report(call *verb.Call) *cobra.Command {
 	return &cobra.Command{
 		Use:   "report BUNDLE",
 		Short: "Rewrite the report of a bundle, and print the answer",

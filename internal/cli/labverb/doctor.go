@@ -1,4 +1,4 @@
-package cli
+package labverb
 
 import (
 	"github.com/spf13/cobra"
@@ -8,7 +8,7 @@ import (
 	"orrery/internal/control/lab"
 )
 
-func labDoctorVerb(call *verb.Call) *cobra.Command {
+func doctor(call *verb.Call) *cobra.Command {
 	return verb.WithJSON(&cobra.Command{
 		Use:   "doctor",
 		Short: "Check whether this host is fit for measuring, and how to fix what is not",

@@ -1,4 +1,5 @@
-package cli
+// Package hostverb has the verbs for hosts, this one and those of a site, and for the layers that they have.
+package hostverb
 
 import (
 	"context"
@@ -6,8 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"orrery/internal/cli/hostverb"
-	"orrery/internal/cli/imageverb"
 	"orrery/internal/cli/reply"
 	"orrery/internal/cli/table"
 	"orrery/internal/cli/verb"
@@ -16,25 +15,21 @@ import (
 	"orrery/internal/site"
 )
 
-func hostVerb(call *verb.Call) *cobra.Command {
-	c := verb.Group("host", "Reach the hosts of a site, add and remove them", append([]*cobra.Command{hostLsVerb(call), hostCheckVerb(call), hostFactsVerb(call)}, hostFace(call).Verbs()...)...)
+func Host(call *verb.Call) *cobra.Command {
+	c := verb.Group("host", "Reach the hosts of a site, add and remove them",
+		hostLs(call), hostCheck(call), hostFacts(call), hostAdd(call), hostDrain(call), hostUndrain(call), hostRemove(call))
 	c.Long = `Reaches the hosts of a site, of which each that is not "local" has an address for ssh: [host.sv2] address = "ops@10.8.1.2:2222".
 The login must work without a question, and must be root or become root by sudo without one. Nothing has to be installed over there for that: orrery brings itself there once.`
 	return c
 }
 
-// hostFace lends verbs what all verbs share.
-func hostFace(call *verb.Call) hostverb.Face {
-	return hostverb.Face{Session: call.Session, Out: call.Out, Err: call.Err, OnHosts: call.OnHosts, Without: call.WithoutFlag, Agree: call.AgreeFlag}
-}
-
-func hostLsVerb(call *verb.Call) *cobra.Command {
+func hostLs(call *verb.Call) *cobra.Command {
 	c := hostsVerb(call, "ls", "List the hosts of the site, whether they answer, and how many nodes they have", (*hosts.Call).States, table.Hosts)
 	c.Long = "Lists the hosts of the site, whether they answer and how quickly, and how many of its nodes they have. The exit status is 4 if one does not answer."
 	return c
 }
 
-func hostCheckVerb(call *verb.Call) *cobra.Command {
+func hostCheck(call *verb.Call) *cobra.Command {
 	c := hostsVerb(call, "check", "Check that the hosts of the site are reached, and fit for nodes", (*hosts.Call).Check, table.HostsFit)
 	c.Long = `Logs in to each host of the site and checks there what "orrery doctor" checks on this machine; that no two hosts are one machine; that the clocks
 are not more than two seconds apart; and that packets arrive from host to host as large as networks send them. The exit status is 4 if something is wrong.`
@@ -55,11 +50,7 @@ func hostsVerb(call *verb.Call, use, short string, look func(*hosts.Call, contex
 	})}, "print JSON")
 }
 
-func imageFace(call *verb.Call) imageverb.Face {
-	return imageverb.Face{Session: call.Session, Out: call.Out, Err: call.Err, Tell: func(err error) { verb.PrintError(call.Err, err) }, Without: call.WithoutFlag, Group: verb.Group}
-}
-
-func hostFactsVerb(call *verb.Call) *cobra.Command {
+func hostFacts(call *verb.Call) *cobra.Command {
 	return verb.WithJSON(&cobra.Command{
 		Use: "facts HOST", Short: "Show what a host has that nodes need, as doctor does on this machine", Args: cobra.ExactArgs(1),
 		RunE: call.OnSite(func(ctx context.Context, s *site.Site, args []string) error {

@@ -1,4 +1,4 @@
-package cli
+package hostverb
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 	"orrery/internal/problem"
 )
 
-func doctorVerb(call *verb.Call) *cobra.Command {
+func Doctor(call *verb.Call) *cobra.Command {
 	return verb.WithJSON(&cobra.Command{
 		Use:   "doctor",
 		Short: "Check what this machine can do, and how to fix what it cannot",

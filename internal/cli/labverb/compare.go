@@ -1,17 +1,17 @@
-package cli
+package labverb
 
 import (
 	"fmt"
 
 	"github.com/spf13/cobra"
 
-	"orrery/internal/cli/labgoal"
 	"orrery/internal/cli/reply"
 	"orrery/internal/cli/verb"
 	"orrery/internal/control/lab"
+	"orrery/internal/problem"
 )
 
-func labCompareVerb(call *verb.Call) *cobra.Command {
+func compare(call *verb.Call) *cobra.Command {
 	var markdown bool
 	var html string
 	c := &cobra.Command{
@@ -23,7 +23,7 @@ bundle on each side, all that can be said is that these two runs differ. Make th
 		Example: "  orrery lab compare --html compared.html A1 A2 A3 -- B1 B2 B3\n  orrery lab compare default-20261101-120000 default-20261122-120000",
 		Args:    cobra.MinimumNArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
-			before, after, err := labgoal.Sides(c, args)
+			before, after, err := sides(c, args)
 			if err != nil {
 				return err
 			}
@@ -53,4 +53,17 @@ bundle on each side, all that can be said is that these two runs differ. Make th
 	c.Flags().StringVar(&html, "html", "", "also write a page to that `file`")
 	verb.WithJSON(c, "print JSON").MarkFlagsMutuallyExclusive("json", "markdown")
 	return c
+}
+
+// sides parts the arguments of a command into runs before and after a change: by --, unless there are two.
+func sides(c *cobra.Command, args []string) (before, after []string, err error) {
+	at := c.ArgsLenAtDash()
+	if at < 0 && len(args) == 2 {
+		at = 1
+	}
+	if at <= 0 || at >= len(args) {
+		return nil, nil, problem.New(problem.Usage, "it is not said which bundles are from before, and which from after").
+			Try("write -- between them: orrery lab compare A1 A2 A3 -- B1 B2 B3")
+	}
+	return args[:at], args[at:], nil
 }

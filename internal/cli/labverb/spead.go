@@ -1,6 +1,4 @@
-// Package heaps has the verbs with which the lab measures capture: a sender and a receiver of SPEAD
-// heaps over UDP.
-package heaps
+package labverb
 
 import (
 	"io"
@@ -9,12 +7,20 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/cli/verb"
 	"orrery/internal/lab/spead"
 	"orrery/internal/problem"
 )
 
-// Send sends heaps.
-func Send(in io.Reader, out io.Writer) *cobra.Command {
+// Spead returns the verb that the lab measures capture with.
+func Spead(call *verb.Call) *cobra.Command {
+	c := verb.Group("spead", "Send or receive SPEAD heaps over UDP", send(call.In, call.Out), receive(call.In, call.Out))
+	c.Hidden = true
+	return c
+}
+
+// send sends heaps.
+func send(in io.Reader, out io.Writer) *cobra.Command {
 	o := spead.SendOptions{}
 	var rate float64
 	var length time.Duration
@@ -62,8 +68,8 @@ With --session each line of standard input, such as {"rate": 1e9, "seconds": 0.1
 	return c
 }
 
-// Receive receives them.
-func Receive(in io.Reader, out io.Writer) *cobra.Command {
+// receive receives them.
+func receive(in io.Reader, out io.Writer) *cobra.Command {
 	o := spead.ReceiveOptions{}
 	var quiet, silence time.Duration
 	var session bool

@@ -1,6 +1,4 @@
-// Package labgoal has the flags of `orrery lab run` that set how long and how often it measures,
-// and reads which runs `orrery lab compare` compares.
-package labgoal
+package labverb
 
 import (
 	"fmt"
@@ -18,17 +16,17 @@ import (
 // maxRepeat bounds how many runs are made one after another.
 const maxRepeat = 100
 
-// Flags are those of a command.
-type Flags struct {
+// goalFlags are the flags of `lab run` that set how long and how often it measures.
+type goalFlags struct {
 	command *cobra.Command
 	goal    lab.Goal
 	until   string
 	repeat  int
 }
 
-// Add adds them to a command.
-func Add(c *cobra.Command) *Flags {
-	f := &Flags{command: c}
+// addGoal adds them to a command.
+func addGoal(c *cobra.Command) *goalFlags {
+	f := &goalFlags{command: c}
 	c.Flags().IntVar(&f.goal.Keep, "rounds", 0, "keep at least this many rounds")
 	c.Flags().StringVar(&f.until, "until", "", "go on until a `difference` such as 10% would be found")
 	c.Flags().DurationVar(&f.goal.Budget, "time", 0, "begin no round that would end after this time")
@@ -36,16 +34,16 @@ func Add(c *cobra.Command) *Flags {
 	return f
 }
 
-// Experiment reads the one that is named, for a host of the site or for this machine, or returns the one that comes with Orrery.
-func Experiment(args []string, on string) (*experiment.Experiment, error) {
+// readExperiment reads the one that is named, for a host of the site or for this machine, or returns the one that comes with Orrery.
+func readExperiment(args []string, on string) (*experiment.Experiment, error) {
 	if len(args) == 0 {
 		return experiment.Default(), nil
 	}
 	return lab.Read(args[0], on)
 }
 
-// Goal is what was asked for.
-func (f *Flags) Goal() (g lab.Goal, err error) {
+// asked returns the goal that was asked for.
+func (f *goalFlags) asked() (g lab.Goal, err error) {
 	g = f.goal
 	if g.Until, err = difference(f.until); err != nil {
 		return g, err
@@ -59,8 +57,8 @@ func (f *Flags) Goal() (g lab.Goal, err error) {
 	return g, g.Check()
 }
 
-// Run runs an experiment as often as was asked for, each time into a bundle of its own, and says how to compare several.
-func (f *Flags) Run(out io.Writer, o lab.Options, run func(lab.Options) (*lab.Written, error)) error {
+// repeated runs an experiment as often as was asked for, each time into a bundle of its own, and says how to compare several.
+func (f *goalFlags) repeated(out io.Writer, o lab.Options, run func(lab.Options) (*lab.Written, error)) error {
 	var made []string
 	to, asked := o.To, *o.Experiment
 	for n := 1; n <= f.repeat; n++ {
@@ -91,17 +89,4 @@ func difference(text string) (float64, error) {
 		return 0, problem.New(problem.Usage, "--until %s: not a difference", text).Try("such as 10%%")
 	}
 	return percent / 100, nil
-}
-
-// Sides parts the arguments of a command into runs before and after a change: by --, unless there are two.
-func Sides(c *cobra.Command, args []string) (before, after []string, err error) {
-	at := c.ArgsLenAtDash()
-	if at < 0 && len(args) == 2 {
-		at = 1
-	}
-	if at <= 0 || at >= len(args) {
-		return nil, nil, problem.New(problem.Usage, "it is not said which bundles are from before, and which from after").
-			Try("write -- between them: orrery lab compare A1 A2 A3 -- B1 B2 B3")
-	}
-	return args[:at], args[at:], nil
 }

@@ -1,4 +1,4 @@
-package cli
+package hostverb
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 	"orrery/internal/cli/verb"
 )
 
-func versionVerb(call *verb.Call) *cobra.Command {
+func Version(call *verb.Call) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of this program",

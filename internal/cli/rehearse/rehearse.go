@@ -12,7 +12,7 @@ import (
 
 	"orrery/internal/cli/screen"
 	"orrery/internal/cli/table"
-	"orrery/internal/control"
+	"orrery/internal/cli/verb"
 	"orrery/internal/control/rehearsals"
 	"orrery/internal/host"
 	"orrery/internal/problem"
@@ -20,19 +20,8 @@ import (
 	"orrery/internal/strict"
 )
 
-// verbs are those of one call of the program.
-type verbs struct {
-	Session  *control.Session
-	in       io.Reader
-	out, err io.Writer
-}
-
-// run is what a verb does.
-type run = func(c *cobra.Command, args []string) error
-
-// Verb returns the verb, with others below it that somebody makes so.
-func Verb(session *control.Session, in io.Reader, out, errs io.Writer) *cobra.Command {
-	v := &verbs{session, in, out, errs}
+// Rehearse returns the verb, with others below it that somebody makes so.
+func Rehearse(call *verb.Call) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rehearse [-- COMMAND...]",
 		Short: "Play all hosts of a site on this machine, to try what befalls them",
@@ -47,49 +36,39 @@ The verbs below do to hosts what befalls hosts. They work in that shell, and in 
 			}
 			return nil
 		},
-		RunE: v.asRoot(func(c *cobra.Command, args []string) error {
-			s, err := v.Session.Load()
+		RunE: call.AsRoot(func(c *cobra.Command, args []string) error {
+			s, err := call.Session.Load()
 			if err != nil {
 				return err
 			}
 			if len(args) == 0 {
 				args = []string{"/bin/bash"}
 			}
-			return screen.Ended(rehearsals.Rehearse(c.Context(), v.Session, s, screen.Command(v.in, v.out, v.err, args)))
+			return screen.Ended(rehearsals.Rehearse(c.Context(), call.Session, s, screen.Command(call.In, call.Out, call.Err, args)))
 		}),
 	}
-	c.AddCommand(v.cut(), v.gaps(), v.slow(),
-		v.befall("join", "Join a host to the others again, after cut", rehearsal.Host.Join),
-		v.befall("kill", "End all that runs on a host, as if it had lost its power; its disk stays", rehearsal.Host.Kill),
-		v.befall("boot", "Start a host again, after kill; its nodes are not started", rehearsal.Host.Boot),
-		v.befall("pause", "Let a host stand still", rehearsal.Host.Pause),
-		v.befall("resume", "Let a host go on, after pause", rehearsal.Host.Resume))
+	c.AddCommand(cut(call), gaps(call), slow(call),
+		befall(call, "join", "Join a host to the others again, after cut", rehearsal.Host.Join),
+		befall(call, "kill", "End all that runs on a host, as if it had lost its power; its disk stays", rehearsal.Host.Kill),
+		befall(call, "boot", "Start a host again, after kill; its nodes are not started", rehearsal.Host.Boot),
+		befall(call, "pause", "Let a host stand still", rehearsal.Host.Pause),
+		befall(call, "resume", "Let a host go on, after pause", rehearsal.Host.Resume))
 	return c
 }
 
-// asRoot is what a verb does that is for root only.
-func (v *verbs) asRoot(do run) run {
-	return func(c *cobra.Command, args []string) error {
-		if err := v.Session.Allowed(); err != nil {
-			return err
-		}
-		return do(c, args)
-	}
-}
-
 // befall does something to a host.
-func (v *verbs) befall(use, short string, do func(rehearsal.Host) error) *cobra.Command {
-	return &cobra.Command{Use: use + " HOST", Short: short, Args: cobra.ExactArgs(1), RunE: v.onHost(func(h rehearsal.Host, _ []string) error { return do(h) })}
+func befall(call *verb.Call, use, short string, do func(rehearsal.Host) error) *cobra.Command {
+	return &cobra.Command{Use: use + " HOST", Short: short, Args: cobra.ExactArgs(1), RunE: onHost(call, func(h rehearsal.Host, _ []string) error { return do(h) })}
 }
 
 // onHost does something with the host that the first argument names.
-func (v *verbs) onHost(do func(h rehearsal.Host, args []string) error) run {
-	return v.asRoot(func(_ *cobra.Command, args []string) error {
-		s, err := v.Session.Load()
+func onHost(call *verb.Call, do func(h rehearsal.Host, args []string) error) func(*cobra.Command, []string) error {
+	return call.AsRoot(func(_ *cobra.Command, args []string) error {
+		s, err := call.Session.Load()
 		if err != nil {
 			return err
 		}
-		all, err := rehearsals.Under(v.Session, s)
+		all, err := rehearsals.Under(call.Session, s)
 		if err != nil {
 			return err
 		}
@@ -105,11 +84,11 @@ func (v *verbs) onHost(do func(h rehearsal.Host, args []string) error) run {
 	})
 }
 
-func (v *verbs) cut() *cobra.Command {
+func cut(call *verb.Call) *cobra.Command {
 	only := ""
 	c := &cobra.Command{Use: "cut HOST", Short: "Cut a host off from the others", Args: cobra.ExactArgs(1)}
 	c.Flags().StringVar(&only, "only", "", "lose only what is sent `to` the host, or what comes from it, and tell nobody (default: its link is down)")
-	c.RunE = v.onHost(func(h rehearsal.Host, _ []string) error {
+	c.RunE = onHost(call, func(h rehearsal.Host, _ []string) error {
 		switch way := rehearsal.Way(only); way {
 		case "":
 			return h.Cut(rehearsal.Both)
@@ -121,10 +100,10 @@ func (v *verbs) cut() *cobra.Command {
 	return c
 }
 
-func (v *verbs) slow() *cobra.Command {
+func slow(call *verb.Call) *cobra.Command {
 	return &cobra.Command{
 		Use: "slow HOST SIZE", Short: `Bound the disk of a host to so much a second, such as "1MiB"; 0 ends that`, Args: cobra.ExactArgs(2),
-		RunE: v.onHost(func(h rehearsal.Host, args []string) error {
+		RunE: onHost(call, func(h rehearsal.Host, args []string) error {
 			var rate strict.Size
 			if p := rate.Parse(args[0]); p != nil && args[0] != "0" {
 				return p
@@ -134,42 +113,42 @@ func (v *verbs) slow() *cobra.Command {
 	}
 }
 
-func (v *verbs) gaps() *cobra.Command {
+func gaps(call *verb.Call) *cobra.Command {
 	c := &cobra.Command{
 		Use: "gaps -- COMMAND...", Short: "Run a command, and tell how long nodes did not answer those on other hosts meanwhile", Args: cobra.MinimumNArgs(1),
 		Long: fmt.Sprintf(`Runs a command, and tells how long each address of a node answered nobody on other hosts meanwhile. Two nodes of each host ask all others every %s;
 less than %s without an answer is no gap. A node that goes with its host asks no more, and counts no more.`, rehearsal.Often, rehearsal.Long),
-		RunE: v.asRoot(func(c *cobra.Command, args []string) error { return v.measure(c.Context(), args) }),
+		RunE: call.AsRoot(func(c *cobra.Command, args []string) error { return measure(c.Context(), call, args) }),
 	}
 	c.Flags().Bool("json", false, "print JSON")
 	return c
 }
 
-func (v *verbs) measure(ctx context.Context, args []string) error {
-	s, err := v.Session.Load()
+func measure(ctx context.Context, call *verb.Call, args []string) error {
+	s, err := call.Session.Load()
 	if err != nil {
 		return err
 	}
-	all, err := rehearsals.Under(v.Session, s)
+	all, err := rehearsals.Under(call.Session, s)
 	if err != nil {
 		return err
 	}
 	defer all.Close() //nolint:errcheck // others keep them up
 	gaps, err := rehearsals.Gaps(all, s, func() error {
-		return host.Local{}.Run(ctx, host.Command{Args: args, Stdin: v.in, Stdout: v.err, Stderr: v.err})
+		return host.Local{}.Run(ctx, host.Command{Args: args, Stdin: call.In, Stdout: call.Err, Stderr: call.Err})
 	})
 	if gaps == nil {
 		return err
 	}
-	if shown := v.show(gaps); shown != nil {
+	if shown := printGaps(call.Out, gaps); shown != nil {
 		return shown
 	}
 	return screen.Ended(err)
 }
 
-// show shows how long nodes did not answer.
-func (v *verbs) show(gaps []rehearsal.Gap) error {
-	return table.List(v.out, gaps, "NODE\tADDRESS\tGAPS\tLONGEST\tALL\tAT THE END", func(g rehearsal.Gap) []any {
+// printGaps shows how long nodes did not answer.
+func printGaps(out io.Writer, gaps []rehearsal.Gap) error {
+	return table.List(out, gaps, "NODE\tADDRESS\tGAPS\tLONGEST\tALL\tAT THE END", func(g rehearsal.Gap) []any {
 		if g.Asked == 0 {
 			return []any{g.Node, g.Address, "nobody on other hosts could tell", "", "", ""}
 		}
@@ -182,13 +161,12 @@ func (v *verbs) show(gaps []rehearsal.Gap) error {
 }
 
 // Witness returns the verb by which a rehearsal lets nodes of a host look at others.
-func Witness(session *control.Session, in io.Reader, out io.Writer) *cobra.Command {
-	v := &verbs{Session: session, in: in, out: out}
+func Witness(call *verb.Call) *cobra.Command {
 	return &cobra.Command{
 		Use: rehearsals.WitnessVerb + " SITE", Hidden: true, Args: cobra.ExactArgs(1),
 		Short: "Let nodes of a site on this host look at others, until there is nothing more to read",
-		RunE: v.asRoot(func(c *cobra.Command, args []string) error {
-			return rehearsals.Witness(c.Context(), v.Session, args[0], v.in, v.out)
+		RunE: call.AsRoot(func(c *cobra.Command, args []string) error {
+			return rehearsals.Witness(c.Context(), call.Session, args[0], call.In, call.Out)
 		}),
 	}
 }

@@ -1,4 +1,4 @@
-package cli
+package labverb
 
 import (
 	"bytes"
@@ -6,16 +6,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"orrery/internal/cli/labgoal"
 	"orrery/internal/cli/screen"
 	"orrery/internal/cli/verb"
 	"orrery/internal/control"
 	"orrery/internal/control/lab"
 )
 
-func labRunVerb(call *verb.Call) *cobra.Command {
+func run(call *verb.Call) *cobra.Command {
 	var to, on string
-	var flags *labgoal.Flags
+	var flags *goalFlags
 	var fresh, show bool
 	var only []string
 	c := &cobra.Command{
@@ -26,7 +25,7 @@ If a run was interrupted or killed, run the same command to resume.`,
 		Example: "  orrery lab run\n  orrery lab run lab/disk.toml --until 10% --time 30m\n  orrery lab run --repeat 3",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			e, err := labgoal.Experiment(args, on)
+			e, err := readExperiment(args, on)
 			if err != nil {
 				return err
 			}
@@ -37,11 +36,11 @@ If a run was interrupted or killed, run the same command to resume.`,
 			if e, err = e.Of(only); err != nil {
 				return err
 			}
-			goal, err := flags.Goal()
+			goal, err := flags.asked()
 			if err != nil {
 				return err
 			}
-			return flags.Run(call.Out, lab.Options{Experiment: e, To: to, Goal: goal, Fresh: fresh, Orrery: call.Session.Version}, func(o lab.Options) (*lab.Written, error) {
+			return flags.repeated(call.Out, lab.Options{Experiment: e, To: to, Goal: goal, Fresh: fresh, Orrery: call.Session.Version}, func(o lab.Options) (*lab.Written, error) {
 				made, err := lab.RunOn(c.Context(), call.Session, labWatch{screen.NewExperiment(call.Err), call.Output}, on, o)
 				return made, errors.Join(err, printWritten(call.Out, made))
 			})
@@ -50,7 +49,7 @@ If a run was interrupted or killed, run the same command to resume.`,
 	c.Flags().StringVar(&to, "to", "", "the `directory` of the bundle (default: one of its own where orrery lab ls looks)")
 	c.Flags().StringVar(&on, "host", "", "run it on this `host` of the site; the bundle comes here")
 	c.Flags().StringSliceVar(&only, "only", nil, "run only these `tests` of the experiment")
-	flags = labgoal.Add(c)
+	flags = addGoal(c)
 	c.Flags().BoolVar(&fresh, "fresh", false, "start again, even if a run of this experiment was interrupted")
 	c.Flags().BoolVar(&show, "show", false, "print the experiment instead of running it")
 	return c

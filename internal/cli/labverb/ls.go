@@ -1,4 +1,4 @@
-package cli
+package labverb
 
 import (
 	"errors"
@@ -14,7 +14,7 @@ import (
 	"orrery/internal/lab/bundle"
 )
 
-func labListVerb(call *verb.Call) *cobra.Command {
+func list(call *verb.Call) *cobra.Command {
 	return verb.WithJSON(&cobra.Command{
 		Use:   "ls [DIR]",
 		Short: "List the bundles of this host",

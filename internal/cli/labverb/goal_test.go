@@ -1,4 +1,4 @@
-package labgoal
+package labverb
 
 import (
 	"bytes"
@@ -22,13 +22,13 @@ func TestGoal(t *testing.T) {
 		"--rounds=0": nil, "--rounds=4": nil, "--until=5%": nil, "--until=x": nil, "--until=NaN": nil, "--until=-10%": nil, "--until=200%": nil, "--time=-1s": nil, "--repeat=0": nil,
 	} {
 		c := &cobra.Command{}
-		f := Add(c)
+		f := addGoal(c)
 		if line != "" {
 			if err := c.ParseFlags([]string{line}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		got, err := f.Goal()
+		got, err := f.asked()
 		switch {
 		case want == nil && problem.Exit(err) != int(problem.Usage):
 			t.Errorf("%s: %+v, %v", line, got, err)
@@ -41,7 +41,7 @@ func TestGoal(t *testing.T) {
 // TestRun: each run has a bundle of its own and the experiment as it was asked for; one that fails is the last.
 func TestRun(t *testing.T) {
 	c := &cobra.Command{}
-	f := Add(c)
+	f := addGoal(c)
 	if err := c.ParseFlags([]string{"--repeat=3"}); err != nil {
 		t.Fatal(err)
 	}
@@ -58,10 +58,10 @@ func TestRun(t *testing.T) {
 	}
 	o := lab.Options{Experiment: &experiment.Experiment{Rounds: 10}, To: "/srv/x"}
 	var out bytes.Buffer
-	if err := f.Run(&out, o, run); err != nil || !strings.Contains(out.String(), "orrery lab compare /srv/x-1 /srv/x-2 /srv/x-3 -- ") || !slices.Equal(to, []string{"/srv/x-1", "/srv/x-2", "/srv/x-3"}) {
+	if err := f.repeated(&out, o, run); err != nil || !strings.Contains(out.String(), "orrery lab compare /srv/x-1 /srv/x-2 /srv/x-3 -- ") || !slices.Equal(to, []string{"/srv/x-1", "/srv/x-2", "/srv/x-3"}) {
 		t.Errorf("%v, %q, %v", to, out.String(), err)
 	}
-	if err := f.Run(&out, o, run); err == nil || len(to) != 5 {
+	if err := f.repeated(&out, o, run); err == nil || len(to) != 5 {
 		t.Errorf("%v, %v", to, err)
 	}
 }

@@ -1,4 +1,4 @@
-package cli
+package hostverb
 
 import (
 	"cmp"
@@ -11,7 +11,7 @@ import (
 	"orrery/internal/control/sites"
 )
 
-func lsVerb(call *verb.Call) *cobra.Command {
+func Ls(call *verb.Call) *cobra.Command {
 	return verb.WithJSON(&cobra.Command{
 		Use: "ls", Short: "List the sites on this host, and the directories that they came from", Args: cobra.NoArgs,
 		Long: `Lists the sites and twins on this host, up or down, with the directory that each came from. You need no site directory for this.
