@@ -1,8 +1,3 @@
-// Package cli is the command line: one file for each verb.
-//
-// Each verb parses its flags, makes one call to package control or a package below it, and prints the typed result for people or, with --json, for
-// programs. This package is also the Asker and the Watcher of those calls: it asks for consent on the terminal and shows progress and events. It decides
-// nothing about a site. Run is the whole program, from arguments to exit status.
 package cli
 
 import (

@@ -1,5 +1,5 @@
-// Package labverb has the verbs of `orrery lab`, which measure what virtualization costs, and `orrery spead`, which the
-// lab measures capture with.
+// Package labverb has the verbs of `orrery lab`, which measure what virtualization costs, and a sender and a receiver of
+// SPEAD heaps, by which the lab measures capture.
 package labverb
 
 import (
