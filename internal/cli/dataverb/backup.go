@@ -18,6 +18,7 @@ import (
 	"orrery/internal/problem"
 )
 
+// Backup is `orrery backup`.
 func Backup(call *verb.Call) *cobra.Command {
 	o := backups.Options{By: call.Session.Version}
 	c := &cobra.Command{

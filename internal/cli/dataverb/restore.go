@@ -22,6 +22,7 @@ type restoreOptions struct {
 	files []string // NODE:PATH, which alone are
 }
 
+// Restore is `orrery restore`.
 func Restore(call *verb.Call) *cobra.Command {
 	var o restoreOptions
 	c := &cobra.Command{
@@ -85,10 +86,9 @@ func pick(session *control.Session, to verb.Output, c *cobra.Command, text strin
 	if o.node != "" && len(o.files) > 0 {
 		return problem.New(problem.Usage, "--file and --node cannot be used together").Try("leave one of them out")
 	}
-	for _, flag := range []string{"to", "replace", "trust-layers", "yes-paths", "yes-replace", "yes-production", "secrets-identity", "secrets-passphrase-file", "parallel", "without"} {
-		if c.Flags().Changed(flag) {
-			return problem.New(problem.Usage, "--%s applies to a whole site, not to --file and --node", flag).Try("leave it out")
-		}
+	if err := refuse(c, "applies to a whole site, not to --file and --node", "to", "replace", "trust-layers", "yes-paths", "yes-replace", "yes-production",
+		"secrets-identity", "secrets-passphrase-file", "parallel", "without"); err != nil {
+		return err
 	}
 	done, err := backups.Pick(c.Context(), session, text, backups.PickOptions{Node: o.node, Files: o.files, Dir: o.Dir})
 	if done == nil {
@@ -106,10 +106,9 @@ func pick(session *control.Session, to verb.Output, c *cobra.Command, text strin
 
 // replaceNode puts one node of the site back as it was backed up, in the place of what it is now.
 func replaceNode(session *control.Session, to verb.Output, c *cobra.Command, text string, o restoreOptions) error {
-	for _, flag := range []string{"dir", "file", "to", "trust-layers", "yes-paths", "secrets-identity", "secrets-passphrase-file", "parallel"} {
-		if c.Flags().Changed(flag) {
-			return problem.New(problem.Usage, "--%s does not go with --node and --replace, which put one node back in its place", flag).Try("leave it out")
-		}
+	if err := refuse(c, "does not go with --node and --replace, which put one node back in its place",
+		"dir", "file", "to", "trust-layers", "yes-paths", "secrets-identity", "secrets-passphrase-file", "parallel"); err != nil {
+		return err
 	}
 	done, err := backups.ReplaceNode(c.Context(), session, text, o.node)
 	if done == nil {
@@ -120,6 +119,16 @@ func replaceNode(session *control.Session, to verb.Output, c *cobra.Command, tex
 		printPutBack(to.Out, done.Site, done.Restored)
 	}
 	return err
+}
+
+// refuse returns an error that says why, if one of these flags is given.
+func refuse(c *cobra.Command, why string, flags ...string) error {
+	for _, flag := range flags {
+		if c.Flags().Changed(flag) {
+			return problem.New(problem.Usage, "--%s %s", flag, why).Try("leave it out")
+		}
+	}
+	return nil
 }
 
 // printLacked says what does not come back because of where it goes.

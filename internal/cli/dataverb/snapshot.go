@@ -18,6 +18,7 @@ import (
 	"orrery/internal/site"
 )
 
+// Snapshot is `orrery snapshot`.
 func Snapshot(call *verb.Call) *cobra.Command {
 	var with snapshots.Part
 	c := &cobra.Command{

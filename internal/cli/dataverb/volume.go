@@ -20,6 +20,7 @@ import (
 	"orrery/internal/visible"
 )
 
+// Volume is `orrery volume`.
 func Volume(call *verb.Call) *cobra.Command {
 	c := verb.Group("volume", "Manage persistent data of nodes, and its mirrors", volumeList(call), volumeMirror(call), volumeVerify(call), volumeAdopt(call))
 	call.WithoutFlag(c)

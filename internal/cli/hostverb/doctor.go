@@ -12,6 +12,7 @@ import (
 	"orrery/internal/problem"
 )
 
+// Doctor is `orrery doctor`.
 func Doctor(call *verb.Call) *cobra.Command {
 	return verb.WithJSON(&cobra.Command{
 		Use:   "doctor",

@@ -1,6 +1,7 @@
 package hostverb
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -32,9 +33,7 @@ named, with the cure; the exit status is 4 then. The mark is on the host itself,
 			if m == nil {
 				return err
 			}
-			if bad := reply.Answer(call.Out, m, func() { printDrained(call.Out, m, s, d.Stay, err) }); err == nil {
-				err = bad
-			}
+			err = cmp.Or(err, reply.Answer(call.Out, m, func() { printDrained(call.Out, m, s, d.Stay, err) }))
 			if err == nil && len(m.Stuck) > 0 && !d.Stay {
 				return problem.Status(problem.Unable)
 			}
@@ -55,10 +54,9 @@ func printDrained(out io.Writer, m *roster.Moved, s *site.Site, stay bool, faile
 		return
 	}
 	fmt.Fprintf(out, "%s is drained: no node of the site comes to it any more.\n", m.Host)
-	if stay {
-		return
+	if !stay {
+		table.Moves(out, place.Moves{Stuck: m.Stuck})
 	}
-	table.Moves(out, place.Moves{Stuck: m.Stuck})
 }
 
 func hostUndrain(call *verb.Call) *cobra.Command {
@@ -66,14 +64,14 @@ func hostUndrain(call *verb.Call) *cobra.Command {
 		Use: "undrain HOST", Short: "Let nodes come to a host again that was drained", Args: cobra.ExactArgs(1),
 		RunE: call.OnHosts(func(ctx context.Context, s *site.Site, args []string) error {
 			was, err := roster.Undrain(ctx, call.Session, s, args[0])
-			if err != nil {
+			switch {
+			case err != nil:
 				return err
-			}
-			if !was {
+			case was:
+				fmt.Fprintf(call.Out, "Nodes may come to %s again; orrery rebalance moves some there.\n", args[0])
+			default:
 				fmt.Fprintf(call.Out, "%s was not drained.\n", args[0])
-				return nil
 			}
-			fmt.Fprintf(call.Out, "Nodes may come to %s again; orrery rebalance moves some there.\n", args[0])
 			return nil
 		}),
 	}

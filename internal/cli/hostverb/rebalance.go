@@ -1,6 +1,7 @@
 package hostverb
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -16,6 +17,7 @@ import (
 	"orrery/internal/site"
 )
 
+// Rebalance is `orrery rebalance`.
 func Rebalance(call *verb.Call) *cobra.Command {
 	dry := false
 	c := &cobra.Command{
@@ -31,16 +33,13 @@ With --dry-run, nothing is; the exit status is 0 then if there is nothing to mov
 			if m == nil {
 				return err
 			}
-			if bad := reply.Answer(call.Out, m, func() {
+			return cmp.Or(err, reply.Answer(call.Out, m, func() {
 				if err == nil && len(m.Moves.Moves) == 0 {
 					fmt.Fprintf(call.Out, "%s: nothing to move.\n", s.Key())
 				} else if len(m.Moved) > 0 {
 					table.Moved(call.Out, s.Name, m.Moved, err)
 				}
-			}); err == nil {
-				err = bad
-			}
-			return err
+			}))
 		}),
 	}
 	c.Flags().BoolVar(&dry, "dry-run", false, "only show what would be moved, and why")

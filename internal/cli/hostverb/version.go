@@ -12,6 +12,7 @@ import (
 	"orrery/internal/cli/verb"
 )
 
+// Version is `orrery version`.
 func Version(call *verb.Call) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",

@@ -19,6 +19,7 @@ import (
 	"orrery/internal/site"
 )
 
+// Down is `orrery down`.
 func Down(call *verb.Call) *cobra.Command {
 	var volumes bool
 	var name string

@@ -1,6 +1,7 @@
 package lifeverb
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/spf13/cobra"
@@ -13,6 +14,7 @@ import (
 	"orrery/internal/site"
 )
 
+// Move is `orrery move`.
 func Move(call *verb.Call) *cobra.Command {
 	to, preview := "", false
 	c := &cobra.Command{
@@ -29,10 +31,7 @@ If that fails before a node was given away, it goes on where it was. What was cu
 				return reply.Answer(call.Out, screen.PlanJSON(p), func() { screen.Plan(call.Out, p) })
 			}
 			all, err := nodes.Move(ctx, call.Session, s, selectors, to)
-			if bad := reply.Answer(call.Out, all, func() { table.Moved(call.Out, s.Name, all, err) }); err == nil {
-				err = bad
-			}
-			return err
+			return cmp.Or(err, reply.Answer(call.Out, all, func() { table.Moved(call.Out, s.Name, all, err) }))
 		}),
 	}
 	c.Flags().StringVar(&to, "to", "", "the `HOST` to which they go")

@@ -14,6 +14,7 @@ import (
 	"orrery/internal/problem"
 )
 
+// Plan is `orrery plan`.
 func Plan(call *verb.Call) *cobra.Command {
 	var o sites.PreviewOptions
 	c := &cobra.Command{

@@ -7,6 +7,7 @@ import (
 	"orrery/internal/control/sites"
 )
 
+// Renew is `orrery renew`.
 func Renew(call *verb.Call) *cobra.Command {
 	c := stateVerb(call, "renew", "Let virtual machines go on in the QEMU that is installed now, without booting", "up to date", sites.Renew)
 	c.Long = `Lets virtual machines that run go on in the QEMU and with the virtiofsd that are installed now: without SELECTOR, those whose programs were replaced, as orrery status tells.

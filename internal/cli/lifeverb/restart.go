@@ -8,6 +8,7 @@ import (
 	"orrery/internal/control/nodes"
 )
 
+// Restart is `orrery restart`.
 func Restart(call *verb.Call) *cobra.Command {
 	c := stateVerb(call, "restart", "Stop nodes and start them again, as they are", "gone", nodes.Restart)
 	return value.Ending(c, &call.Session.Ending)

@@ -12,6 +12,7 @@ import (
 	"orrery/internal/control/sites"
 )
 
+// Resume is `orrery resume`.
 func Resume(call *verb.Call) *cobra.Command {
 	return &cobra.Command{
 		Use:   "resume",

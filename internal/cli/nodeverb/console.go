@@ -16,6 +16,7 @@ import (
 	"orrery/internal/site"
 )
 
+// Console is `orrery console`.
 func Console(call *verb.Call) *cobra.Command {
 	var log, raw bool
 	var lines int

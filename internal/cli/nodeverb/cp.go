@@ -8,11 +8,13 @@ import (
 
 	"orrery/internal/cli/reply"
 	"orrery/internal/cli/screen"
+	"orrery/internal/cli/speech"
 	"orrery/internal/cli/verb"
 	"orrery/internal/control/nodes"
 	"orrery/internal/site"
 )
 
+// Cp is `orrery cp`.
 func Cp(call *verb.Call) *cobra.Command {
 	var parallel int
 	var timeout time.Duration
@@ -47,6 +49,6 @@ func copyAll(ctx context.Context, to verb.Output, c *nodes.Copying) error {
 	if c.Nodes == nil || !reply.Wanted(to.Out) && !c.Several() {
 		return c.Once(ctx, show.Add)
 	}
-	endings, err := c.Each(ctx, speechOn(to, c.Nodes, false), show.Add)
-	return tally(to.Err, endings, err)
+	endings, err := c.Each(ctx, speech.Of(to.Out, to.Err, c.Nodes, false), show.Add)
+	return speech.Tally(to.Err, endings, err)
 }

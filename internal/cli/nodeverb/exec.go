@@ -5,12 +5,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"orrery/internal/cli/speech"
 	"orrery/internal/cli/verb"
 	"orrery/internal/control/nodes"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 )
 
+// Exec is `orrery exec`.
 func Exec(call *verb.Call) *cobra.Command {
 	var o nodes.ExecOptions
 	var raw, grouped bool
@@ -31,8 +33,8 @@ and "error" says why) and the first MiB of its output.`,
 			o.Command, o.Stdin, o.Fixed = args[dash:], call.In, c.Flags().Changed("parallel")
 			to := call.Raw(raw)
 			return call.OnHosts(func(ctx context.Context, s *site.Site, selectors []string) error {
-				endings, err := nodes.Exec(ctx, call.Session, s, selectors, o, func(of []*site.Node) nodes.Speech { return speechOn(to, of, grouped) })
-				return tally(to.Err, endings, err)
+				endings, err := nodes.Exec(ctx, call.Session, s, selectors, o, func(of []*site.Node) nodes.Speech { return speech.Of(to.Out, to.Err, of, grouped) })
+				return speech.Tally(to.Err, endings, err)
 			})(c, args[:dash])
 		},
 	}
@@ -45,4 +47,8 @@ and "error" says why) and the first MiB of its output.`,
 	call.ReleaseFlag(c)
 	call.WithoutFlag(c)
 	return verb.WithJSON(c, "print a list in JSON")
+}
+
+func rawFlag(c *cobra.Command, raw *bool) {
+	c.Flags().BoolVar(raw, "raw", false, "pass on terminal escape sequences, such as colours (default: show them as \\x1b)")
 }

@@ -13,6 +13,7 @@ import (
 	"orrery/internal/site"
 )
 
+// Forward is `orrery forward`.
 func Forward(call *verb.Call) *cobra.Command {
 	var listen string
 	c := &cobra.Command{

@@ -17,6 +17,7 @@ import (
 	"orrery/internal/site"
 )
 
+// Journal is `orrery journal`.
 func Journal(call *verb.Call) *cobra.Command {
 	var steps bool
 	var runs int

@@ -15,6 +15,7 @@ import (
 	"orrery/internal/site"
 )
 
+// Logs is `orrery logs`.
 func Logs(call *verb.Call) *cobra.Command {
 	var o logs.Options
 	var layer string
@@ -65,5 +66,5 @@ func printLogs(ctx context.Context, session *control.Session, s *site.Site, to v
 	if err != nil || len(nodes.Failed(endings)) == 0 {
 		return err
 	}
-	return tally(to.Err, endings, nil)
+	return speech.Tally(to.Err, endings, nil)
 }

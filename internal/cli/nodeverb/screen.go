@@ -15,6 +15,7 @@ import (
 	"orrery/internal/site"
 )
 
+// Screen is `orrery screen`.
 func Screen(call *verb.Call) *cobra.Command {
 	var file string
 	c := &cobra.Command{

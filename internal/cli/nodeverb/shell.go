@@ -12,6 +12,7 @@ import (
 	"orrery/internal/site"
 )
 
+// Shell is `orrery shell`.
 func Shell(call *verb.Call) *cobra.Command {
 	var user string
 	c := &cobra.Command{

@@ -26,6 +26,7 @@ import (
 	"orrery/internal/visible"
 )
 
+// Status is `orrery status`.
 func Status(call *verb.Call) *cobra.Command {
 	how := survey{session: call.Session, Output: call.Output}
 	c := &cobra.Command{

@@ -3,6 +3,7 @@
 package rehearse
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -17,6 +18,7 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/rehearsal"
+	"orrery/internal/site"
 	"orrery/internal/strict"
 )
 
@@ -36,16 +38,12 @@ The verbs below do to hosts what befalls hosts. They work in that shell, and in 
 			}
 			return nil
 		},
-		RunE: call.AsRoot(func(c *cobra.Command, args []string) error {
-			s, err := call.Session.Load()
-			if err != nil {
-				return err
-			}
+		RunE: call.AsRoot(call.OnSite(func(ctx context.Context, s *site.Site, args []string) error {
 			if len(args) == 0 {
 				args = []string{"/bin/bash"}
 			}
-			return screen.Ended(rehearsals.Rehearse(c.Context(), call.Session, s, screen.Command(call.In, call.Out, call.Err, args)))
-		}),
+			return screen.Ended(rehearsals.Rehearse(ctx, call.Session, s, screen.Command(call.In, call.Out, call.Err, args)))
+		})),
 	}
 	c.AddCommand(cut(call), gaps(call), slow(call),
 		befall(call, "join", "Join a host to the others again, after cut", rehearsal.Host.Join),
@@ -63,16 +61,7 @@ func befall(call *verb.Call, use, short string, do func(rehearsal.Host) error) *
 
 // onHost does something with the host that the first argument names.
 func onHost(call *verb.Call, do func(h rehearsal.Host, args []string) error) func(*cobra.Command, []string) error {
-	return call.AsRoot(func(_ *cobra.Command, args []string) error {
-		s, err := call.Session.Load()
-		if err != nil {
-			return err
-		}
-		all, err := rehearsals.Under(call.Session, s)
-		if err != nil {
-			return err
-		}
-		defer all.Close() //nolint:errcheck // others keep them up
+	return played(call, func(_ context.Context, _ *site.Site, all *rehearsal.Hosts, args []string) error {
 		h, err := rehearsals.On(all, args[0])
 		if err != nil {
 			return err
@@ -82,6 +71,18 @@ func onHost(call *verb.Call, do func(h rehearsal.Host, args []string) error) fun
 		}
 		return nil
 	})
+}
+
+// played does something with the hosts that are played for the site.
+func played(call *verb.Call, do func(context.Context, *site.Site, *rehearsal.Hosts, []string) error) func(*cobra.Command, []string) error {
+	return call.AsRoot(call.OnSite(func(ctx context.Context, s *site.Site, args []string) error {
+		all, err := rehearsals.Under(call.Session, s)
+		if err != nil {
+			return err
+		}
+		defer all.Close() //nolint:errcheck // others keep them up
+		return do(ctx, s, all, args)
+	}))
 }
 
 func cut(call *verb.Call) *cobra.Command {
@@ -118,32 +119,17 @@ func gaps(call *verb.Call) *cobra.Command {
 		Use: "gaps -- COMMAND...", Short: "Run a command, and tell how long nodes did not answer those on other hosts meanwhile", Args: cobra.MinimumNArgs(1),
 		Long: fmt.Sprintf(`Runs a command, and tells how long each address of a node answered nobody on other hosts meanwhile. Two nodes of each host ask all others every %s;
 less than %s without an answer is no gap. A node that goes with its host asks no more, and counts no more.`, rehearsal.Often, rehearsal.Long),
-		RunE: call.AsRoot(func(c *cobra.Command, args []string) error { return measure(c.Context(), call, args) }),
+		RunE: played(call, func(ctx context.Context, s *site.Site, all *rehearsal.Hosts, args []string) error {
+			gaps, err := rehearsals.Gaps(all, s, func() error {
+				return host.Local{}.Run(ctx, host.Command{Args: args, Stdin: call.In, Stdout: call.Err, Stderr: call.Err})
+			})
+			if gaps == nil {
+				return err
+			}
+			return cmp.Or(printGaps(call.Out, gaps), screen.Ended(err))
+		}),
 	}
-	c.Flags().Bool("json", false, "print JSON")
-	return c
-}
-
-func measure(ctx context.Context, call *verb.Call, args []string) error {
-	s, err := call.Session.Load()
-	if err != nil {
-		return err
-	}
-	all, err := rehearsals.Under(call.Session, s)
-	if err != nil {
-		return err
-	}
-	defer all.Close() //nolint:errcheck // others keep them up
-	gaps, err := rehearsals.Gaps(all, s, func() error {
-		return host.Local{}.Run(ctx, host.Command{Args: args, Stdin: call.In, Stdout: call.Err, Stderr: call.Err})
-	})
-	if gaps == nil {
-		return err
-	}
-	if shown := printGaps(call.Out, gaps); shown != nil {
-		return shown
-	}
-	return screen.Ended(err)
+	return verb.WithJSON(c, "print JSON")
 }
 
 // printGaps shows how long nodes did not answer.

@@ -15,6 +15,7 @@ import (
 	"orrery/internal/problem"
 )
 
+// CI is `orrery ci`.
 func CI(call *verb.Call) *cobra.Command {
 	o := proof.Options{Timeout: 30 * time.Minute, Orrery: call.Session.Version}
 	c := &cobra.Command{

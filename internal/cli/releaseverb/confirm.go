@@ -13,6 +13,7 @@ import (
 	"orrery/internal/site"
 )
 
+// Confirm is `orrery confirm`.
 func Confirm(call *verb.Call) *cobra.Command {
 	return &cobra.Command{
 		Use:   "confirm",

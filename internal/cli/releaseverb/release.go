@@ -23,6 +23,7 @@ import (
 	"orrery/internal/site"
 )
 
+// Release is `orrery release`.
 func Release(call *verb.Call) *cobra.Command {
 	return verb.Group("release", "List releases, show what is in them, and how they differ", releaseList(call), releaseShow(call), releaseDiff(call), releaseTrust(call), releasePrune(call))
 }

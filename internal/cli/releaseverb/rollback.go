@@ -10,6 +10,7 @@ import (
 	"orrery/internal/site"
 )
 
+// Rollback is `orrery rollback`.
 func Rollback(call *verb.Call) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rollback [SELECTOR...]",

@@ -16,6 +16,7 @@ import (
 	"orrery/internal/site"
 )
 
+// Stage is `orrery stage`.
 func Stage(call *verb.Call) *cobra.Command {
 	var text string
 	var how releases.StageOptions

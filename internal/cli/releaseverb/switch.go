@@ -16,6 +16,7 @@ import (
 	"orrery/internal/site"
 )
 
+// Switch is `orrery switch`.
 func Switch(call *verb.Call) *cobra.Command {
 	var text, by string
 	var within time.Duration

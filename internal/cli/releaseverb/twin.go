@@ -23,6 +23,7 @@ import (
 	"orrery/internal/site/twin"
 )
 
+// Twin is `orrery twin`.
 func Twin(call *verb.Call) *cobra.Command {
 	c := verb.Group("twin", "Manage twins: isolated copies of a site at its own names and addresses", twinCreate(call), twinList(call), twinDestroy(call))
 	c.Long = `Twins are copies of a site with the same names, addresses, MACs and roles, on isolated networks of their own. They share all layers with the

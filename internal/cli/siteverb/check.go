@@ -20,6 +20,7 @@ import (
 	"orrery/internal/site"
 )
 
+// Check is `orrery check`.
 func Check(call *verb.Call) *cobra.Command {
 	survive := 0
 	c := &cobra.Command{

@@ -13,6 +13,7 @@ import (
 	"orrery/internal/site/graph"
 )
 
+// Graph is `orrery graph`.
 func Graph(call *verb.Call) *cobra.Command {
 	var declared bool
 	var file string

@@ -12,6 +12,7 @@ import (
 	"orrery/internal/site/sitefile"
 )
 
+// Import is `orrery import`.
 func Import(call *verb.Call) *cobra.Command {
 	var name string
 	c := &cobra.Command{

@@ -10,6 +10,7 @@ import (
 	"orrery/internal/phrase"
 )
 
+// Init is `orrery init`.
 func Init(call *verb.Call) *cobra.Command {
 	var from, name string
 	c := &cobra.Command{

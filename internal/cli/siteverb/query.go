@@ -13,6 +13,7 @@ import (
 	"orrery/internal/site/selector"
 )
 
+// Query is `orrery query`.
 func Query(call *verb.Call) *cobra.Command {
 	return verb.WithJSON(&cobra.Command{
 		Use:     "query [SELECTOR...]",

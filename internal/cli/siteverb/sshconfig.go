@@ -11,6 +11,7 @@ import (
 	"orrery/internal/site/inventory"
 )
 
+// SSHConfig is `orrery ssh-config`.
 func SSHConfig(call *verb.Call) *cobra.Command {
 	return &cobra.Command{
 		Use:     "ssh-config",
