@@ -34,13 +34,13 @@ original. Every command works on a twin with --twin NAME.`
 		{"exec", "exec TWIN SELECTOR... -- COMMAND...", "Run a command on many nodes of a twin at once"},
 		{"forward", "forward TWIN NODE:PORT", "Publish a port of a twin on loopback"},
 	} {
-		c.AddCommand(twinAlso(call, verb.name, verb.use, verb.short))
+		c.AddCommand(twinAlso(verb.name, verb.use, verb.short))
 	}
 	return c
 }
 
 // twinAlso is a verb for a twin that is named first instead of by --twin.
-func twinAlso(call *verb.Call, name, use, short string) *cobra.Command {
+func twinAlso(name, use, short string) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Args: cobra.MinimumNArgs(1), DisableFlagParsing: true,
 		RunE: func(c *cobra.Command, args []string) error {
