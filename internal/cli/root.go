@@ -50,7 +50,7 @@ func newCall(in io.Reader, out, errs io.Writer, args []string) *verb.Call {
 // commandLine returns a command line as the journal and locks name it.
 func commandLine(args []string) string { return "orrery " + strings.Join(args, " ") }
 
-// Run runs the command line and gives the exit status.
+// Run runs the command line and returns the exit status.
 func Run(args []string, in io.Reader, out, errs io.Writer) int {
 	if len(args) > 1 && args[0] == asMember {
 		return relayed(args[1:], errs)
@@ -156,19 +156,23 @@ Start with "orrery init", or with one of the examples.`,
 			root.AddCommand(c)
 		}
 	}
-	reading := []*cobra.Command{siteverb.Check(call), siteverb.Query(call), siteverb.Inventory(call), siteverb.SSHConfig(call), siteverb.Graph(call), siteverb.Import(call)}
+	reading := []*cobra.Command{siteverb.Check(call), siteverb.Query(call), siteverb.Inventory(call), siteverb.SSHConfig(call),
+		siteverb.Graph(call), siteverb.Import(call)}
 	for _, c := range reading {
 		c.RunE = bounded.Reading(c.RunE)
 	}
-	add("site", append([]*cobra.Command{siteverb.Init(call)}, reading...)...)
-	add("life", lifeverb.Up(call), lifeverb.Plan(call), lifeverb.Down(call), lifeverb.Start(call), lifeverb.Stop(call), lifeverb.Restart(call),
-		lifeverb.Renew(call), lifeverb.Move(call), hostverb.Rebalance(call), lifeverb.Resume(call), dataverb.Backup(call), dataverb.Restore(call))
+	add("site", siteverb.Init(call))
+	add("site", reading...)
+	add("life", lifeverb.Up(call), lifeverb.Plan(call), lifeverb.Down(call), lifeverb.Start(call), lifeverb.Stop(call),
+		lifeverb.Restart(call), lifeverb.Renew(call), lifeverb.Move(call), hostverb.Rebalance(call), lifeverb.Resume(call),
+		dataverb.Backup(call), dataverb.Restore(call))
 	add("releases", releaseverb.Stage(call), releaseverb.Switch(call), releaseverb.Confirm(call), releaseverb.Rollback(call),
 		releaseverb.Release(call), releaseverb.Twin(call), releaseverb.CI(call))
-	add("nodes", nodeverb.Status(call), nodeverb.Shell(call), nodeverb.Console(call), nodeverb.Screen(call), nodeverb.Exec(call), nodeverb.Cp(call),
-		nodeverb.Forward(call), nodeverb.Logs(call), nodeverb.Journal(call), dataverb.Snapshot(call), dataverb.Volume(call))
-	add("host", hostverb.Host(call), hostverb.Image(call), hostverb.Mirror(call), hostverb.Doctor(call), hostverb.Ls(call), hostverb.Version(call),
-		labverb.Lab(call), labverb.Spead(call), rehearse.Rehearse(call), rehearse.Witness(call))
+	add("nodes", nodeverb.Status(call), nodeverb.Shell(call), nodeverb.Console(call), nodeverb.Screen(call), nodeverb.Exec(call),
+		nodeverb.Cp(call), nodeverb.Forward(call), nodeverb.Logs(call), nodeverb.Journal(call), dataverb.Snapshot(call),
+		dataverb.Volume(call))
+	add("host", hostverb.Host(call), hostverb.Image(call), hostverb.Mirror(call), hostverb.Doctor(call), hostverb.Ls(call),
+		hostverb.Version(call), labverb.Lab(call), labverb.Spead(call), rehearse.Rehearse(call), rehearse.Witness(call))
 	add("host", hostverb.Inner(call)...)
 	return root
 }

@@ -59,11 +59,44 @@ func twinAlso(name, use, short string) *cobra.Command {
 	}
 }
 
+// A creation is a new twin as flags describe it.
+type creation struct {
+	twin.Options
+	only                    []string
+	scale, volumes, release string
+	expires                 time.Duration
+}
+
+// record returns the record of the twin, which is to be of a site in a directory.
+func (n *creation) record(original *site.Site, dir string) (r twin.Record, err error) {
+	if n.Owner == "" {
+		n.Owner = control.Who()
+	}
+	if err := value.Scale(&n.Options, n.scale); err != nil {
+		return r, err
+	}
+	if n.release != "" {
+		if n.Release, err = register.ReleaseNumber(original, n.release); err != nil {
+			return r, err
+		}
+	}
+	if n.Only, err = control.ChosenNames(original, n.only); err != nil {
+		return r, err
+	}
+	if n.volumes != site.Empty && n.volumes != site.Snapshot {
+		if n.volumes, err = filepath.Abs(n.volumes); err != nil { // whoever fills them may be elsewhere
+			return r, err
+		}
+	}
+	r = twin.Record{Site: original.Name, Dir: dir, Options: n.Options, Volumes: n.volumes, Created: time.Now().UTC().Truncate(time.Second)}
+	if n.expires > 0 {
+		r.Expires = r.Created.Add(n.expires)
+	}
+	return r, nil
+}
+
 func twinCreate(call *verb.Call) *cobra.Command {
-	var only []string
-	var scale, volumes, release string
-	var expires time.Duration
-	var o twin.Options
+	var n creation
 	c := &cobra.Command{
 		Use:   "create SITE TWIN",
 		Short: "Make a twin of a site and bring it up",
@@ -76,47 +109,28 @@ simulator ("simulated_by") are replaced by it. A twin has no way out unless you 
 			if err != nil {
 				return err
 			}
-			o.Name = args[1]
-			if o.Owner == "" {
-				o.Owner = control.Who()
-			}
-			if err := value.Scale(&o, scale); err != nil {
+			n.Name = args[1]
+			r, err := n.record(original, dir)
+			if err != nil {
 				return err
-			}
-			if release != "" {
-				if o.Release, err = register.ReleaseNumber(original, release); err != nil {
-					return err
-				}
-			}
-			if o.Only, err = control.ChosenNames(original, only); err != nil {
-				return err
-			}
-			if volumes != site.Empty && volumes != site.Snapshot {
-				if volumes, err = filepath.Abs(volumes); err != nil { // whoever fills them may be elsewhere
-					return err
-				}
-			}
-			r := twin.Record{Site: original.Name, Dir: dir, Options: o, Volumes: volumes, Created: time.Now().UTC().Truncate(time.Second)}
-			if expires > 0 {
-				r.Expires = r.Created.Add(expires)
 			}
 			if err := twins.Grant(call.Session, original, &r); err != nil {
 				return err
 			}
 			s, result, err := twins.Create(c.Context(), call.Session, r)
-			call.Session.SiteDir, call.Session.Twin = r.Dir, o.Name
+			call.Session.SiteDir, call.Session.Twin = r.Dir, n.Name
 			return verb.PrintUp(c.Context(), call.Session, call.Out, s, nil, result, err)
 		}),
 	}
 	f := c.Flags()
-	f.StringArrayVar(&only, "only", nil, "only the nodes that this `selector` means; may be repeated")
-	f.StringVar(&scale, "scale", "", "share of the limits of nodes, as in cpus=0.5,memory=0.5")
-	f.StringVar(&volumes, "volumes", site.Empty, `what volumes begin with: "empty", "snapshot" of the original's, or the path of a script, called with volume, node and directory`)
-	f.StringVar(&release, "release", "", `the site as this release makes it; "next": the highest`)
-	f.StringVar(&o.Owner, "owner", "", "who owns it (default: you)")
-	f.DurationVar(&expires, "expires", 0, "destroy it after this time")
-	f.BoolVar(&o.Collapse, "collapse", false, "put all roles on one node")
-	f.BoolVar(&o.NAT, "nat", false, "let its nodes reach the outside")
+	f.StringArrayVar(&n.only, "only", nil, "only the nodes that this `selector` means; may be repeated")
+	f.StringVar(&n.scale, "scale", "", "share of the limits of nodes, as in cpus=0.5,memory=0.5")
+	f.StringVar(&n.volumes, "volumes", site.Empty, `what volumes begin with: "empty", "snapshot" of the original's, or the path of a script, called with volume, node and directory`)
+	f.StringVar(&n.release, "release", "", `the site as this release makes it; "next": the highest`)
+	f.StringVar(&n.Owner, "owner", "", "who owns it (default: you)")
+	f.DurationVar(&n.expires, "expires", 0, "destroy it after this time")
+	f.BoolVar(&n.Collapse, "collapse", false, "put all roles on one node")
+	f.BoolVar(&n.NAT, "nat", false, "let its nodes reach the outside")
 	return c
 }
 
