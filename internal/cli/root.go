@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"orrery/internal/cli/backlog"
-	"orrery/internal/cli/bounded"
 	"orrery/internal/cli/completion"
 	"orrery/internal/cli/dataverb"
 	"orrery/internal/cli/hostverb"
@@ -23,7 +22,6 @@ import (
 	"orrery/internal/cli/reply"
 	"orrery/internal/cli/screen"
 	"orrery/internal/cli/siteverb"
-	"orrery/internal/cli/trace"
 	"orrery/internal/cli/value"
 	"orrery/internal/cli/verb"
 	"orrery/internal/control"
@@ -125,7 +123,7 @@ Start with "orrery init", or with one of the examples.`,
 	}
 	verbose := false
 	root.PersistentPreRunE = func(c *cobra.Command, args []string) error {
-		if err := trace.Start(call.Err, verbose, os.Getenv("ORRERY_LOG"), Version); err != nil {
+		if err := startLog(call.Err, verbose, os.Getenv("ORRERY_LOG"), Version); err != nil {
 			return err
 		}
 		if err := value.Exclusive(c); err != nil {
@@ -159,7 +157,7 @@ Start with "orrery init", or with one of the examples.`,
 	reading := []*cobra.Command{siteverb.Check(call), siteverb.Query(call), siteverb.Inventory(call), siteverb.SSHConfig(call),
 		siteverb.Graph(call), siteverb.Import(call)}
 	for _, c := range reading {
-		c.RunE = bounded.Reading(c.RunE)
+		c.RunE = ample.around(c.RunE)
 	}
 	add("site", siteverb.Init(call))
 	add("site", reading...)

@@ -1,5 +1,4 @@
-// Package trace logs which programs a call of Orrery runs, where and for how long.
-package trace
+package cli
 
 import (
 	"io"
@@ -10,8 +9,8 @@ import (
 	"orrery/internal/visible"
 )
 
-// Start lets this process say on standard error which programs it runs, where and how long, if --verbose or ORRERY_LOG asks for that.
-func Start(to io.Writer, verbose bool, wanted, version string) error {
+// startLog lets this process say on standard error which programs it runs, where and how long, if --verbose or ORRERY_LOG asks for that.
+func startLog(to io.Writer, verbose bool, wanted, version string) error {
 	options := &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey || a.Value.Kind() == slog.KindDuration || a.Value.Kind() == slog.KindInt64 {
 			return a

@@ -1,4 +1,4 @@
-package trace
+package cli
 
 import (
 	"bytes"
@@ -35,7 +35,7 @@ func TestLog(t *testing.T) {
 	}
 	for _, wanted := range []string{"text", "json"} {
 		var log bytes.Buffer
-		must(t, Start(&log, false, wanted, ""))
+		must(t, startLog(&log, false, wanted, ""))
 		c := host.Command{Args: []string{"true", value, "\x1b[31m"}, Env: []string{"HIDDEN=" + value}, Stdout: io.Discard}
 		must(t, host.Exec(context.Background(), "portal", c.Args, c, nil))
 		for _, want := range []string{"portal", "<secret key>", `x1b[31m`} {
@@ -49,7 +49,7 @@ func TestLog(t *testing.T) {
 			}
 		}
 	}
-	if err := Start(io.Discard, false, "loud", ""); err == nil {
+	if err := startLog(io.Discard, false, "loud", ""); err == nil {
 		t.Error("ORRERY_LOG=loud is no error")
 	}
 }

@@ -1,5 +1,4 @@
-// Package bounded limits the time and memory of verbs that only read a site directory.
-package bounded
+package cli
 
 import (
 	"runtime/metrics"
@@ -19,11 +18,6 @@ type bound struct {
 
 // ample is far more than the largest site takes.
 var ample = bound{2 * time.Minute, 3 << 30}
-
-// Reading returns a verb that only reads a site directory, as one that ends.
-func Reading(run func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
-	return ample.around(run)
-}
 
 // around returns a verb that ends with an error when it takes more. It may have begun to print by then, and goes on until the program ends.
 func (b bound) around(run func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
