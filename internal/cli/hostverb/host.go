@@ -44,7 +44,7 @@ are not more than two seconds apart; and that packets arrive from host to host a
 func hostsVerb(call *verb.Call, use, short string, look func(*hosts.Call, context.Context) []hosts.State, show func(io.Writer, []hosts.State) error) *cobra.Command {
 	return verb.WithJSON(&cobra.Command{Use: use, Short: short, Args: cobra.NoArgs, RunE: call.OnHosts(func(ctx context.Context, s *site.Site, _ []string) error {
 		all := look(call.Session.Call(s), ctx)
-		if err := reply.Answer(call.Out, all, func() { _ = show(call.Out, all) }); err != nil {
+		if err := show(call.Out, all); err != nil {
 			return err
 		}
 		if !table.HostsWrong(call.Err, all) {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"orrery/internal/cli/reply"
 	"orrery/internal/cli/table"
 	"orrery/internal/cli/verb"
 	"orrery/internal/control/layers"
@@ -34,14 +33,11 @@ func imageList(call *verb.Call) *cobra.Command {
 			if err != nil && len(all) == 0 {
 				return err
 			}
-			if reply.Wanted(call.Out) {
-				return cmp.Or(err, reply.JSON(call.Out, all))
-			}
 			heading := "DIGEST\tSIZE\tBUILT\tUSED\tWHAT"
 			if len(names) > 0 {
 				heading = "HOST\t" + heading
 			}
-			bad := table.Print(call.Out, heading, all, func(l layers.Row) []any {
+			return cmp.Or(err, table.List(call.Out, all, heading, func(l layers.Row) []any {
 				used := "no"
 				if l.Used {
 					used = "yes"
@@ -51,8 +47,7 @@ func imageList(call *verb.Call) *cobra.Command {
 					cells = append([]any{l.Host}, cells...)
 				}
 				return cells
-			})
-			return cmp.Or(err, bad)
+			}))
 		},
 	}
 	hostsFlag(c, &names)

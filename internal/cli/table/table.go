@@ -14,10 +14,14 @@ import (
 
 const gap = 2 // between two columns
 
-// Print shows a list below a heading of words with tabs between, a line for each.
-func Print[T any](w io.Writer, heading string, list []T, cells func(T) []any) error {
+// List prints the result of a verb that lists something: to programs as JSON, otherwise as a table below a heading of
+// words with tabs between.
+func List[T any](w io.Writer, all []T, heading string, cells func(T) []any) error {
+	if reply.Wanted(w) {
+		return reply.JSON(w, all)
+	}
 	rows := [][]string{strings.Split(heading, "\t")}
-	for _, each := range list {
+	for _, each := range all {
 		var row []string
 		for _, cell := range cells(each) {
 			row = append(row, fmt.Sprint(cell))
@@ -26,14 +30,6 @@ func Print[T any](w io.Writer, heading string, list []T, cells func(T) []any) er
 	}
 	_, err := io.WriteString(w, strings.Join(fit(rows, 0), "\n")+"\n")
 	return err
-}
-
-// List prints the result of a verb that lists something: to programs as JSON, otherwise as a table.
-func List[T any](w io.Writer, all []T, heading string, cells func(T) []any) error {
-	if reply.Wanted(w) {
-		return reply.JSON(w, all)
-	}
-	return Print(w, heading, all, cells)
 }
 
 // Minute writes a time in a cell.
