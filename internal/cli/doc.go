@@ -14,10 +14,11 @@
 //   - labverb: measure
 //   - rehearse: play all hosts of a site
 //
-// What is below a verb is in its file, as far as that stays short. The function gets a *verb.Call and returns a cobra command whose flags are its variables. If the flags have work of their own, they are
-// the fields of a type, as those of status. The command's run makes one call to package control or a package below it,
-// and prints the typed result for people or, with --json, for programs: reply.Answer, or table.List. A function that
-// prints takes a writer and the result, so a test needs no call. A verb decides nothing about a site.
+// What is below a verb is in its file, as far as that stays short. The function takes a *verb.Call and returns a cobra
+// command whose flags are its variables. If the flags have work of their own, they are the fields of a type, as those
+// of status. The command's run makes one call to package control or a package below it, and prints the typed result
+// for people or, with --json, for programs: reply.Answer, or table.List. A function that prints takes a writer and the
+// result, so a test needs no call. A verb decides nothing about a site.
 //
 // What several verbs share is in package verb. No verb has a struct of closures handed to it, and no watcher more than
 // the streams that it writes to.
