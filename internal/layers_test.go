@@ -69,9 +69,10 @@ var layers = [][]string{
 	{"control/ci", "control/lab", "control/nodes", "control/members", "control/draft", "control/picture"},
 	{"control/roster", "control/volumes", "control/layers", "control/snapshots", "control/logs"},
 	{"control/backups", "control/rehearsals"},
-	{"cli/backlog", "cli/screen", "cli/reply", "cli/value", "cli/bounded", "cli/trace", "cli/heaps"},
+	{"cli/backlog", "cli/screen", "cli/reply", "cli/value"},
 	{"cli/table", "cli/speech", "cli/completion"},
-	{"cli/rehearse", "cli/hostverb", "cli/imageverb", "cli/labgoal", "cli/labverb"},
+	{"cli/verb"},
+	{"cli/siteverb", "cli/lifeverb", "cli/dataverb", "cli/releaseverb", "cli/nodeverb", "cli/hostverb", "cli/labverb", "cli/rehearse"},
 	{"cli"},
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"orrery/internal/cli/completion"
+	"orrery/internal/cli/verb"
 	"orrery/internal/control"
 	"orrery/internal/host"
 	"orrery/internal/site/twin"
@@ -30,19 +31,19 @@ func TestComplete(t *testing.T) {
 	state := t.TempDir()
 	t.Setenv("ORRERY_STATE", state)
 	t.Setenv("ORRERY_RUN", t.TempDir())
-	a := &app{Session: control.Session{Dirs: host.DefaultDirs(), SiteDir: "../../examples/toykat"}}
-	dir, err := filepath.Abs(a.SiteDir)
+	call := &verb.Call{Session: &control.Session{Dirs: host.DefaultDirs(), SiteDir: "../../examples/toykat"}}
+	dir, err := filepath.Abs(call.Session.SiteDir)
 	mustDo(t, err)
-	s, err := a.Load()
+	s, err := call.Session.Load()
 	mustDo(t, err)
-	mustDo(t, os.MkdirAll(a.Dirs.Site("toykat"), 0o700))
-	mustDo(t, a.Register().MarkUp(s, a.SiteDir))
-	mustDo(t, a.Register().WriteTwin(twin.Record{Site: "toykat", Dir: dir, Options: twin.Options{Name: "dev1", Owner: "ada"}}))
-	mustDo(t, a.Register().WriteTwin(twin.Record{Site: "other", Dir: "/srv/other", Options: twin.Options{Name: "dev2"}}))
+	mustDo(t, os.MkdirAll(call.Session.Dirs.Site("toykat"), 0o700))
+	mustDo(t, call.Session.Register().MarkUp(s, call.Session.SiteDir))
+	mustDo(t, call.Session.Register().WriteTwin(twin.Record{Site: "toykat", Dir: dir, Options: twin.Options{Name: "dev1", Owner: "ada"}}))
+	mustDo(t, call.Session.Register().WriteTwin(twin.Record{Site: "other", Dir: "/srv/other", Options: twin.Options{Name: "dev2"}}))
 	const id = "20260730-120000"
-	mustDo(t, os.MkdirAll(filepath.Join(a.Dirs.Snapshots("toykat"), id), 0o700))
-	mustDo(t, os.WriteFile(filepath.Join(a.Dirs.Snapshots("toykat"), id, "snapshot.json"), []byte(`{"id": "`+id+`"}`), 0o600))
-	mustDo(t, os.MkdirAll(filepath.Join(a.Dirs.Volumes("toykat"), "pgdata", "db0"), 0o700))
+	mustDo(t, os.MkdirAll(filepath.Join(call.Session.Dirs.Snapshots("toykat"), id), 0o700))
+	mustDo(t, os.WriteFile(filepath.Join(call.Session.Dirs.Snapshots("toykat"), id, "snapshot.json"), []byte(`{"id": "`+id+`"}`), 0o600))
+	mustDo(t, os.MkdirAll(filepath.Join(call.Session.Dirs.Volumes("toykat"), "pgdata", "db0"), 0o700))
 	for line, want := range map[string]string{ // it is the shell that drops what does not begin as has been typed
 		"exec":                   "portal group=system role=db network=cam all",
 		"exec portal --":         "",
@@ -84,7 +85,7 @@ func TestComplete(t *testing.T) {
 
 // TestPlaces: for each verb with arguments it is said what they may be.
 func TestPlaces(t *testing.T) {
-	root := (&app{Session: control.Session{Release: control.Live}}).root()
+	root := Verbs()
 	seen := map[string]bool{}
 	var each func(c *cobra.Command)
 	each = func(c *cobra.Command) {

@@ -33,11 +33,3 @@ func unforeseen(ctx context.Context, err error) error {
 	}
 	return err
 }
-
-// said keeps the exit status of an error that has been printed already.
-func said(err error) error {
-	if err == nil {
-		return nil
-	}
-	return problem.Status(problem.Exit(err))
-}

@@ -6,14 +6,12 @@ import (
 	"strings"
 	"testing"
 
-	"orrery/internal/control"
-
 	"github.com/spf13/cobra"
 )
 
 // TestEmptyDefaults: no help text names a default that says nothing. (For manual pages: packaging/man.)
 func TestEmptyDefaults(t *testing.T) {
-	root := (&app{Session: control.Session{Release: control.Live}}).root()
+	root := Verbs()
 	empty := regexp.MustCompile(`\(default(:? *| "")\)|\(default \[?\]?\)`)
 	var each func(c *cobra.Command)
 	each = func(c *cobra.Command) {

@@ -62,26 +62,3 @@ func TestInitFrom(t *testing.T) {
 		t.Errorf("init --from a file that is not there: %d", status)
 	}
 }
-
-// TestImportStatus: whoever reads only the exit status knows whether all of a database is in the site file.
-func TestImportStatus(t *testing.T) {
-	for text, want := range map[string]int{
-		"[a]\nctid = 700101\nip = 10.0.0.1\nroles = web\n":                0, // a role to write is no loss
-		"[a]\nctid = 700101\n[b]\nctid = 701101\n":                        int(problem.Left),
-		"[a]\nserial = CZ3340ABCD\n":                                      int(problem.Left),
-		"[a]\nos/template = ubuntu-10.04\n":                               int(problem.Left),
-		"[a]\nhost_server = somewhere.example.org\n":                      0,
-		"[a]\nip = 10.0.0.1\n[b]\nip = 10.0.0.1\n":                        int(problem.Left),
-		"[a]\nproduction = yes\nctid = 1\n[b]\nproduction = no\nctid=2\n": int(problem.Left),
-	} {
-		var out, errs bytes.Buffer
-		a := &app{in: strings.NewReader(text), out: &out, err: &errs}
-		err := a.importVerb().RunE(nil, []string{"-"})
-		if problem.Exit(err) != want || !strings.Contains(out.String(), "[node.a]") {
-			t.Errorf("%q: %v\n%s%s", text, err, errs.String(), out.String())
-		}
-		if lost := strings.Count(errs.String(), "orrery: not recognised: "); (lost > 0) != (want != 0) || want != 0 && !strings.Contains(err.Error(), "not recognised") {
-			t.Errorf("%q: %d lost: %s, %v", text, lost, errs.String(), err)
-		}
-	}
-}

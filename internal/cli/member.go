@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"orrery/internal/cli/verb"
+	"orrery/internal/control"
 	"orrery/internal/control/members"
 	"orrery/internal/host"
 	"orrery/internal/problem"
@@ -24,7 +26,7 @@ const (
 func relayed(args []string, errs io.Writer) int {
 	status, err := members.Relay(append([]string{ofMember}, args...))
 	if err != nil {
-		printError(errs, err)
+		verb.PrintError(errs, err)
 		return problem.Exit(err)
 	}
 	return status
@@ -41,12 +43,12 @@ func unshared(in io.Reader) io.Reader {
 }
 
 // mayCall refuses a member what is not for members. It is run before every verb.
-func (a *app) mayCall(c *cobra.Command, args []string) error {
-	if a.Member == nil {
+func mayCall(session *control.Session, c *cobra.Command, args []string) error {
+	if session.Member == nil {
 		return nil
 	}
 	_, verb, _ := strings.Cut(c.CommandPath(), " ")
 	var flags []string
 	c.Flags().Visit(func(f *pflag.Flag) { flags = append(flags, f.Name) })
-	return members.MayCall(c.Context(), &a.Session, verb, flags, args)
+	return members.MayCall(c.Context(), session, verb, flags, args)
 }

@@ -1,8 +1,3 @@
-// Package cli is the command line: one file for each verb.
-//
-// Each verb parses its flags, makes one call to package control or a package below it, and prints the typed result for people or, with --json, for
-// programs. This package is also the Asker and the Watcher of those calls: it asks for consent on the terminal and shows progress and events. It decides
-// nothing about a site. Run is the whole program, from arguments to exit status.
 package cli
 
 import (
@@ -16,14 +11,19 @@ import (
 	"github.com/spf13/cobra"
 
 	"orrery/internal/cli/backlog"
-	"orrery/internal/cli/bounded"
 	"orrery/internal/cli/completion"
+	"orrery/internal/cli/dataverb"
 	"orrery/internal/cli/hostverb"
+	"orrery/internal/cli/labverb"
+	"orrery/internal/cli/lifeverb"
+	"orrery/internal/cli/nodeverb"
 	"orrery/internal/cli/rehearse"
+	"orrery/internal/cli/releaseverb"
 	"orrery/internal/cli/reply"
 	"orrery/internal/cli/screen"
-	"orrery/internal/cli/trace"
+	"orrery/internal/cli/siteverb"
 	"orrery/internal/cli/value"
+	"orrery/internal/cli/verb"
 	"orrery/internal/control"
 	"orrery/internal/control/hosts"
 	"orrery/internal/control/members"
@@ -35,33 +35,20 @@ import (
 	"orrery/internal/waits"
 )
 
-// An app is one call of the program: its streams and the options that all verbs share.
-type app struct {
-	control.Session
-	in       io.Reader
-	out, err io.Writer
-	consent  consent
+// Version is that of the program; the Makefile sets it (-ldflags -X).
+var Version = "development"
+
+// newCall returns a call of the program by a command line.
+func newCall(in io.Reader, out, errs io.Writer, args []string) *verb.Call {
+	session := &control.Session{Dirs: host.DefaultDirs(), Known: &register.Known{}, Release: control.Live, Version: Version,
+		Links: &hosts.Links{}, Overdue: overdue.Work{}, Command: commandLine(args)}
+	return verb.New(session, in, out, errs)
 }
 
-// newApp returns a call of the program by a command line.
-func newApp(in io.Reader, out, errs io.Writer, args []string) *app {
-	a := &app{Session: control.Session{Dirs: host.DefaultDirs(), Known: &register.Known{}, Release: control.Live, Version: Version, Links: &hosts.Links{}, Overdue: overdue.Work{}}, in: in, out: out, err: errs}
-	a.Asker, a.Watcher = &asker{a}, &watcher{a}
-	a.said(args)
-	return a
-}
+// commandLine returns a command line as the journal and locks name it.
+func commandLine(args []string) string { return "orrery " + strings.Join(args, " ") }
 
-// another returns another call by the same caller, which may be about another site or print elsewhere.
-func (a *app) another() *app {
-	b := *a
-	b.Asker, b.Watcher = &asker{&b}, &watcher{&b}
-	return &b
-}
-
-// said notes the command line, as the journal and locks name it.
-func (a *app) said(args []string) { a.Command = "orrery " + strings.Join(args, " ") }
-
-// Run runs the command line and gives the exit status.
+// Run runs the command line and returns the exit status.
 func Run(args []string, in io.Reader, out, errs io.Writer) int {
 	if len(args) > 1 && args[0] == asMember {
 		return relayed(args[1:], errs)
@@ -85,22 +72,22 @@ func Run(args []string, in io.Reader, out, errs io.Writer) int {
 		r = reply.To(out, errs)
 		out = r
 	}
-	a := newApp(in, out, errs, args)
-	defer a.Links.Close()
+	call := newCall(in, out, errs, args)
+	defer call.Session.Links.Close()
 	ctx = waits.Telling(ctx, func(text string) { fmt.Fprintf(errs, "orrery: %s\n", visible.Line(text)) })
 	if member {
 		file := args[1]
 		args = args[2:]
-		a.said(args)
-		if err := members.Enter(ctx, &a.Session, file); err != nil {
-			printError(errs, err)
+		call.Session.Command = commandLine(args)
+		if err := members.Enter(ctx, call.Session, file); err != nil {
+			verb.PrintError(errs, err)
 			r.Finish(err)
 			return problem.Exit(err)
 		}
 	}
-	root := a.root()
+	root := newRoot(call)
 	if completion.Asked(args) { // it takes longer than all else that comes before a verb
-		completion.Add(root, &a.Session)
+		completion.Add(root, call.Session)
 	}
 	root.SetArgs(args)
 	root.SetIn(in)
@@ -109,55 +96,45 @@ func Run(args []string, in io.Reader, out, errs io.Writer) int {
 	err := unforeseen(ctx, screen.OrLost(root.ExecuteContext(ctx), output))
 	var said problem.Status
 	if err != nil && !errors.As(err, &said) {
-		printError(errs, err)
+		verb.PrintError(errs, err)
 	}
 	r.Finish(err)
 	if lost := screen.Lost(output); lost != nil && err == nil { // of the reply itself
-		printError(errs, lost)
+		verb.PrintError(errs, lost)
 		err = lost
 	}
 	return problem.Exit(err)
 }
 
-// printError prints every problem on lines of its own.
-func printError(w io.Writer, err error) {
-	var list problem.List
-	if errors.As(err, &list) {
-		for _, p := range list {
-			fmt.Fprintf(w, "orrery: %v\n", p)
-		}
-		return
-	}
-	fmt.Fprintf(w, "orrery: %v\n", err)
+// Verbs returns the root of all verbs, for programs that describe them.
+func Verbs() *cobra.Command {
+	return newRoot(newCall(strings.NewReader(""), io.Discard, io.Discard, nil))
 }
 
-// Verbs returns the root of all verbs, for programs that describe them.
-func Verbs() *cobra.Command { return newApp(strings.NewReader(""), io.Discard, io.Discard, nil).root() }
-
-func (a *app) root() *cobra.Command {
+func newRoot(call *verb.Call) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "orrery",
 		Short: "From one site file to running virtual clusters",
 		Long: `Orrery turns one version-controlled site file into running virtual clusters of system containers.
 Start with "orrery init", or with one of the examples.`,
 		SilenceUsage: true, SilenceErrors: true,
-		Args: someVerb,
+		Args: verb.SomeVerb,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	verbose := false
 	root.PersistentPreRunE = func(c *cobra.Command, args []string) error {
-		if err := trace.Start(a.err, verbose, os.Getenv("ORRERY_LOG"), Version); err != nil {
+		if err := startLog(call.Err, verbose, os.Getenv("ORRERY_LOG"), Version); err != nil {
 			return err
 		}
 		if err := value.Exclusive(c); err != nil {
 			return err
 		}
-		return a.mayCall(c, args)
+		return mayCall(call.Session, c, args)
 	}
 	root.PersistentFlags().BoolVar(&verbose, "verbose", false, "log on standard error which programs are run, where, and how long that takes")
-	root.PersistentFlags().StringVarP(&a.SiteDir, "site", "C", "", "site `directory` (default: the current one, else the only site that is up here)")
-	root.PersistentFlags().StringVar(&a.Twin, "twin", "", "the twin of that `name` instead of the site itself")
-	root.PersistentFlags().BoolVar(&a.Force, "force", false, "also change a twin that is somebody else's")
+	root.PersistentFlags().StringVarP(&call.Session.SiteDir, "site", "C", "", "site `directory` (default: the current one, else the only site that is up here)")
+	root.PersistentFlags().StringVar(&call.Session.Twin, "twin", "", "the twin of that `name` instead of the site itself")
+	root.PersistentFlags().BoolVar(&call.Session.Force, "force", false, "also change a twin that is somebody else's")
 	root.PersistentFlags().Bool("json", false, "print one JSON object with the result, the errors and the exit status")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		what, _, _ := strings.Cut(err.Error(), ": strconv.") // which says no more
@@ -177,16 +154,24 @@ Start with "orrery init", or with one of the examples.`,
 			root.AddCommand(c)
 		}
 	}
-	reading := []*cobra.Command{a.checkVerb(), a.queryVerb(), a.inventoryVerb(), a.sshConfigVerb(), a.graphVerb(), a.importVerb()}
+	reading := []*cobra.Command{siteverb.Check(call), siteverb.Query(call), siteverb.Inventory(call), siteverb.SSHConfig(call),
+		siteverb.Graph(call), siteverb.Import(call)}
 	for _, c := range reading {
-		c.RunE = bounded.Reading(c.RunE)
+		c.RunE = ample.around(c.RunE)
 	}
-	add("site", append([]*cobra.Command{a.initVerb()}, reading...)...)
-	add("life", append(a.stateVerbs(), a.planVerb(), a.upVerb(), a.downVerb(), a.resumeVerb(), a.hostFace().Rebalance(), a.backupVerb(), a.restoreVerb(), a.thawVerb())...)
-	add("releases", a.stageVerb(), a.switchVerb(), a.confirmVerb(), a.rollbackVerb(), a.releaseVerb(), a.twinVerb(), a.ciVerb(), a.hostRunVerb())
-	add("nodes", a.snapshotVerb(), a.volumeVerb(), a.statusVerb(), a.shellVerb(), a.consoleVerb(), a.screenVerb(), a.execVerb(), a.cpVerb(), a.forwardVerb(), a.logsVerb(), a.journalVerb())
-	add("host", a.hostVerb(), rehearse.Verb(&a.Session, a.in, a.out, a.err), rehearse.Witness(&a.Session, a.in, a.out), a.labVerb(), a.imageFace().Image(), a.imageFace().Mirror(), a.doctorVerb(), a.lsVerb(), a.versionVerb(), a.speadVerb(), a.hookVerb())
-	add("host", hostverb.Inner(&a.Session)...)
+	add("site", siteverb.Init(call))
+	add("site", reading...)
+	add("life", lifeverb.Up(call), lifeverb.Plan(call), lifeverb.Down(call), lifeverb.Start(call), lifeverb.Stop(call),
+		lifeverb.Restart(call), lifeverb.Renew(call), lifeverb.Move(call), hostverb.Rebalance(call), lifeverb.Resume(call),
+		dataverb.Backup(call), dataverb.Restore(call))
+	add("releases", releaseverb.Stage(call), releaseverb.Switch(call), releaseverb.Confirm(call), releaseverb.Rollback(call),
+		releaseverb.Release(call), releaseverb.Twin(call), releaseverb.CI(call))
+	add("nodes", nodeverb.Status(call), nodeverb.Shell(call), nodeverb.Console(call), nodeverb.Screen(call), nodeverb.Exec(call),
+		nodeverb.Cp(call), nodeverb.Forward(call), nodeverb.Logs(call), nodeverb.Journal(call), dataverb.Snapshot(call),
+		dataverb.Volume(call))
+	add("host", hostverb.Host(call), hostverb.Image(call), hostverb.Mirror(call), hostverb.Doctor(call), hostverb.Ls(call),
+		hostverb.Version(call), labverb.Lab(call), labverb.Spead(call), rehearse.Rehearse(call), rehearse.Witness(call))
+	add("host", hostverb.Inner(call)...)
 	return root
 }
 

@@ -2,19 +2,13 @@ package cli
 
 import (
 	"bytes"
-	"context"
 	"errors"
-	"io"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 
 	"orrery/internal/cli/screen"
-	"orrery/internal/cli/speech"
-	"orrery/internal/control/nodes"
-	"orrery/internal/host"
-	"orrery/internal/site"
+	"orrery/internal/cli/verb"
 	"orrery/internal/visible"
 	"orrery/test/need"
 )
@@ -42,125 +36,8 @@ func TestErrorsOnScreen(t *testing.T) {
 		t.Errorf("the terminal is sent %q", sent)
 	}
 	var out bytes.Buffer
-	printError(screen.Shown(&out), errors.New(hostile))
+	verb.PrintError(screen.Shown(&out), errors.New(hostile))
 	if !strings.Contains(out.String(), hostile) {
 		t.Errorf("a pipe is sent %q", out.String())
-	}
-}
-
-// talker is a node that prints.
-type talker struct {
-	host.Runner
-	text string
-}
-
-func (p talker) Run(_ context.Context, c host.Command) error {
-	_, err := io.WriteString(c.Stdout, p.text)
-	if err == nil && c.Args != nil {
-		err = &host.RunError{Place: "n", Command: c.Args, Status: -1, Err: errors.New(hostile), Output: p.text}
-	}
-	return err
-}
-
-// sayAll lets nodes print as exec does.
-func sayAll(t *testing.T, a *app, of []*site.Node, runners map[string]host.Runner) {
-	c := &nodes.Crowd{Nodes: of, Runners: runners, Parallel: 1}
-	_, _ = c.Speak(t.Context(), speech.Prefixed(a.out, a.err, of, false),
-		func(ctx context.Context, _ int, in host.Runner, to nodes.Speaker) error {
-			return in.Run(ctx, host.Command{Args: []string{"say"}, Stdout: to.Out()})
-		})
-}
-
-// paper is a console on which something was printed.
-type paper struct{ host.Console }
-
-func (paper) Printed() ([]byte, error) { return []byte("\x1b[1mKernel panic\r\n" + hostile), nil }
-
-// What was printed on a console before somebody comes to it reaches a terminal as text, unless he wants it raw, and a pipe as it is.
-func TestConsoleOnScreen(t *testing.T) {
-	at := &nodes.Console{Console: paper{}, Node: "db"}
-	print := func(a *app) { _ = a.printed(at, 10) }
-	sent := need.OnScreen(t, func(terminal *os.File) { print(&app{out: screen.Shown(terminal)}) })
-	wantPlain(t, strings.ReplaceAll(sent, "\r\n", "\n"))
-	if !strings.Contains(sent, `\x1b[1mKernel panic`) {
-		t.Errorf("the terminal is sent %q", sent)
-	}
-	sent = need.OnScreen(t, func(terminal *os.File) {
-		a := &app{out: screen.Shown(terminal), err: screen.Shown(terminal)}
-		a.passOn(true)
-		print(a)
-	})
-	if !strings.Contains(sent, "\x1b[1mKernel panic") {
-		t.Errorf("raw, the terminal is sent %q", sent)
-	}
-	var out bytes.Buffer
-	if print(&app{out: screen.Shown(&out)}); out.String() != "\x1b[1mKernel panic\n"+hostile+"\n" {
-		t.Errorf("a pipe is sent %q", out.String())
-	}
-}
-
-// What nodes print in exec reaches a terminal as text, and a pipe as it is.
-func TestExecOnScreen(t *testing.T) {
-	node := []*site.Node{{Name: "n"}}
-	runners := map[string]host.Runner{"n": talker{text: hostile + "\nwhole\n"}}
-	print := func(a *app) { sayAll(t, a, node, runners) }
-	sent := need.OnScreen(t, func(terminal *os.File) { print(&app{out: screen.Shown(terminal), err: screen.Shown(terminal)}) })
-	wantPlain(t, sent)
-	if !strings.HasPrefix(sent, "n | "+visible.Text(hostile)+"\nn | whole\n") {
-		t.Errorf("the terminal is sent %q", sent)
-	}
-	sent = need.OnScreen(t, func(terminal *os.File) {
-		a := &app{out: screen.Shown(terminal), err: screen.Shown(terminal)}
-		a.passOn(true)
-		print(a)
-	})
-	if !strings.Contains(sent, hostile) {
-		t.Errorf("with --raw the terminal is sent %q", sent)
-	}
-	var out bytes.Buffer
-	print(&app{out: screen.Shown(&out), err: io.Discard})
-	if out.String() != "n | "+hostile+"\nn | whole\n" {
-		t.Errorf("a pipe is sent %q", out.String())
-	}
-}
-
-// gush is a node that prints without end, and never a whole line.
-type gush struct {
-	host.Runner
-	size int
-}
-
-func (g gush) Run(_ context.Context, c host.Command) error {
-	block := bytes.Repeat([]byte{'x'}, 32<<10)
-	for range g.size / len(block) {
-		if _, err := c.Stdout.Write(block); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// widest counts what is written to it, and keeps the size of the largest write.
-type widest struct {
-	sync.Mutex
-	all, most int
-	end       []byte
-}
-
-func (w *widest) Write(p []byte) (int, error) {
-	w.Lock()
-	defer w.Unlock()
-	w.all, w.most, w.end = w.all+len(p), max(w.most, len(p)), append(w.end[:0], p[max(0, len(p)-30):]...)
-	return len(p), nil
-}
-
-// A line that never ends is printed in pieces, and not kept.
-func TestExecEndlessLine(t *testing.T) {
-	w := &widest{}
-	a := &app{out: w, err: io.Discard}
-	size := need.Times(64<<20, 1<<30)
-	sayAll(t, a, []*site.Node{{Name: "n"}}, map[string]host.Runner{"n": gush{size: size}})
-	if w.all < size || w.most > 256<<10+100 {
-		t.Errorf("%d bytes were printed, at most %d at once", w.all, w.most)
 	}
 }

@@ -15,7 +15,7 @@ func Count(n int, noun string) string {
 }
 
 // List joins at most so many words, and says how many more there are.
-func List(words []string, most int) string {
+func List[T string | int](words []T, most int) string {
 	text := ""
 	for i, w := range words {
 		if i == most {
@@ -24,7 +24,7 @@ func List(words []string, most int) string {
 		if i > 0 {
 			text += ", "
 		}
-		text += w
+		text += fmt.Sprint(w)
 	}
 	return text
 }

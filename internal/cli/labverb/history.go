@@ -1,20 +1,17 @@
-// Package labverb has the verbs of `orrery lab` that read bundles: many at once, or one to verify
-// that it follows from its samples.
 package labverb
 
 import (
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
 	"orrery/internal/cli/reply"
-	"orrery/internal/control"
+	"orrery/internal/cli/verb"
 	"orrery/internal/control/lab"
 )
 
-// History is `lab history`, on behalf of a session; it prints to out.
-func History(session *control.Session, out io.Writer) *cobra.Command {
+// history is `lab history`.
+func history(call *verb.Call) *cobra.Command {
 	var html, experiment string
 	c := &cobra.Command{
 		Use:   "history [BUNDLE…]",
@@ -23,7 +20,7 @@ func History(session *control.Session, out io.Writer) *cobra.Command {
 the last runs of one experiment on this host.`,
 		Example: "  orrery lab history --html history.html\n  orrery lab history before-1 before-2 after-1 after-2",
 		RunE: func(_ *cobra.Command, args []string) error {
-			h, err := lab.History(session, args, experiment)
+			h, err := lab.History(call.Session, args, experiment)
 			if err != nil {
 				return err
 			}
@@ -32,12 +29,12 @@ the last runs of one experiment on this host.`,
 					return err
 				}
 			}
-			if reply.Wanted(out) {
-				return h.JSON(reply.Result(out))
+			if reply.Wanted(call.Out) {
+				return h.JSON(reply.Result(call.Out))
 			}
-			err = h.Text(out)
+			err = h.Text(call.Out)
 			if html != "" {
-				fmt.Fprintf(out, "\n  %s\n", html)
+				fmt.Fprintf(call.Out, "\n  %s\n", html)
 			}
 			return err
 		},

@@ -128,3 +128,12 @@ func JSON(w io.Writer, x any) error {
 	e.SetEscapeHTML(false)
 	return e.Encode(x)
 }
+
+// Answer prints the result of a verb: to programs as JSON, otherwise as tell does.
+func Answer(w io.Writer, result any, tell func()) error {
+	if Wanted(w) {
+		return JSON(w, result)
+	}
+	tell()
+	return nil
+}

@@ -15,6 +15,7 @@ import (
 	"orrery/internal/control/nodes"
 	"orrery/internal/host"
 	"orrery/internal/phrase"
+	"orrery/internal/problem"
 	"orrery/internal/site"
 )
 
@@ -31,6 +32,14 @@ type prefixed struct {
 	names      []string
 	width      int
 	grouped    bool // the lines of a node stand together, when it has ended
+}
+
+// Of returns what shows the output of nodes: to programs Reported, otherwise Prefixed.
+func Of(out, errs io.Writer, of []*site.Node, grouped bool) nodes.Speech {
+	if reply.Wanted(out) {
+		return Reported(out)
+	}
+	return Prefixed(out, errs, of, grouped)
 }
 
 // Prefixed shows lines of nodes as they come or, if they are to be grouped, when their node has ended. How that was goes to own.
@@ -174,8 +183,13 @@ func brief(err error) string {
 	return err.Error()
 }
 
-// Tally says on how many nodes it succeeded, and gives the exit status of what is done on many.
-func Tally(w io.Writer, endings []nodes.Ending) error {
+// Tally says on how many nodes something succeeded, and returns the exit status of what is done on many. If err says
+// more than a status, it was not done, and Tally returns err.
+func Tally(w io.Writer, endings []nodes.Ending, err error) error {
+	var status problem.Status
+	if err != nil && !errors.As(err, &status) {
+		return err
+	}
 	wrong := nodes.Failed(endings)
 	fmt.Fprintf(w, "%d of %d nodes succeeded", len(endings)-len(wrong), len(endings))
 	if len(wrong) == 0 {

@@ -79,7 +79,7 @@ func TestReported(t *testing.T) {
 	if one := of["d"]; one.Status != -1 || !strings.Contains(one.Error, "does not run") {
 		t.Errorf("d: %+v", one)
 	}
-	if err := Tally(&errs, endings); problem.Exit(err) != 103 || !strings.Contains(errs.String(), "1 of 4 nodes succeeded; failed: b, c, d.") {
+	if err := Tally(&errs, endings, nil); problem.Exit(err) != 103 || !strings.Contains(errs.String(), "1 of 4 nodes succeeded; failed: b, c, d.") {
 		t.Errorf("status %d: %s", problem.Exit(err), errs.String())
 	}
 	out.Reset()

@@ -10,7 +10,7 @@ import (
 
 // Hosts shows which hosts answer, and what they have.
 func Hosts(w io.Writer, all []hosts.State) error {
-	return Print(w, "HOST\tADDRESS\tNAME\tANSWERS\tNODES", all, func(h hosts.State) []any {
+	return List(w, all, "HOST\tADDRESS\tNAME\tANSWERS\tNODES", func(h hosts.State) []any {
 		if !h.Answers {
 			return []any{h.Host, h.Address, "-", "no", "unknown"}
 		}
@@ -28,7 +28,7 @@ func Hosts(w io.Writer, all []hosts.State) error {
 
 // HostsFit shows which hosts are fit for nodes.
 func HostsFit(w io.Writer, all []hosts.State) error {
-	return Print(w, "HOST\tADDRESS\tSTATE", all, func(h hosts.State) []any {
+	return List(w, all, "HOST\tADDRESS\tSTATE", func(h hosts.State) []any {
 		switch {
 		case h.Well():
 			return []any{h.Host, h.Address, "well"}

@@ -9,14 +9,19 @@ import (
 	"time"
 
 	"orrery/internal/apply"
+	"orrery/internal/cli/reply"
 	"orrery/internal/cli/screen"
 	"orrery/internal/control/status"
 	"orrery/internal/phrase"
 	"orrery/internal/visible"
 )
 
-// Nodes shows how nodes are, or with usage what they use. No line is wider than so many columns; 0: any number.
+// Nodes shows how nodes are, or with usage what they use: to programs as JSON, otherwise in lines of at most width
+// columns, or of any width if it is 0.
 func Nodes(w io.Writer, rows []status.Node, usage bool, width int) error {
+	if reply.Wanted(w) {
+		return reply.JSON(w, rows)
+	}
 	_, err := io.WriteString(w, strings.Join(lines(rows, usage, width, time.Now()), "\n")+"\n")
 	return err
 }

@@ -5,17 +5,23 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 	"unicode/utf8"
 
+	"orrery/internal/cli/reply"
 	"orrery/internal/cli/screen"
 )
 
 const gap = 2 // between two columns
 
-// Print shows a list below a heading of words with tabs between, a line for each.
-func Print[T any](w io.Writer, heading string, list []T, cells func(T) []any) error {
+// List prints the result of a verb that lists something: to programs as JSON, otherwise as a table below a heading of
+// words with tabs between.
+func List[T any](w io.Writer, all []T, heading string, cells func(T) []any) error {
+	if reply.Wanted(w) {
+		return reply.JSON(w, all)
+	}
 	rows := [][]string{strings.Split(heading, "\t")}
-	for _, each := range list {
+	for _, each := range all {
 		var row []string
 		for _, cell := range cells(each) {
 			row = append(row, fmt.Sprint(cell))
@@ -25,6 +31,9 @@ func Print[T any](w io.Writer, heading string, list []T, cells func(T) []any) er
 	_, err := io.WriteString(w, strings.Join(fit(rows, 0), "\n")+"\n")
 	return err
 }
+
+// Minute writes a time in a cell.
+func Minute(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }
 
 // fit sets rows of cells in columns. Where they are wider than a width, the last columns are made narrower first, none to less than its heading.
 func fit(cells [][]string, width int) []string {

@@ -1,0 +1,139 @@
+package dataverb
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"orrery/internal/cli/verb"
+	"orrery/internal/control"
+	"orrery/internal/control/backups"
+	"orrery/internal/phrase"
+	"orrery/internal/problem"
+	"orrery/internal/visible"
+)
+
+// restoreOptions are those of `orrery restore`.
+type restoreOptions struct {
+	control.RestoreOptions
+	node  string   // which alone is laid down
+	files []string // NODE:PATH, which alone are
+}
+
+// Restore is `orrery restore`.
+func Restore(call *verb.Call) *cobra.Command {
+	var o restoreOptions
+	c := &cobra.Command{
+		Use:   "restore FILE|DIR[@ID]",
+		Short: "Restore a site from a backup, on any host",
+		Long: `Reads the whole backup and compares it with its digests before it touches anything. Then it restores the site directory, the volumes and what the
+nodes had written, builds missing layers, brings the nodes up and waits until they are healthy.
+
+Orrery does not trust a backup: names in it are checked, and nothing is written except where this command says. But the site in it is brought up,
+and whoever wrote a site file decides what root does on this host. If you did not write it, look at it first. Layers in the backup are used only with
+--trust-layers, because other sites on this host would use them too.
+
+With --file or --node, single files or what one node has are laid down in a directory, and nothing of the site is touched. With --node and --replace, what
+the node has here is replaced by what it had then, its own volumes included; it is kept until the node has been proven healthy, and put back if it is not.
+
+Secrets that the backup does not hold, or for which no key is given, are made anew. A site that is on this host already is not touched, unless --replace
+is given, or --to, which restores a twin beside it.
+
+Over several hosts, all of them must answer. Without one of them (--without), only nodes come back that are on the others now.`,
+		Example: "  orrery restore /srv/backups --dir /srv/karoo\n  orrery restore karoo.orrery --to yesterday\n  orrery restore /srv/backups --file db:/srv/data/ledger --dir /root/found\n  orrery restore /srv/backups --node db --replace",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if o.node != "" && o.Replace {
+				return replaceNode(call.Session, call.Output, c, args[0], o)
+			}
+			if o.node != "" || len(o.files) > 0 {
+				return pick(call.Session, call.Output, c, args[0], o)
+			}
+			return restoreSite(c.Context(), call.Session, call.Out, args[0], o.RestoreOptions)
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&o.Dir, "dir", "", "where the site `directory` goes (default: one with the site's name; of a twin: with its state)")
+	f.StringArrayVar(&o.files, "file", nil, "only this file or directory, as `NODE:PATH`, into the current directory or --dir; may be repeated")
+	f.StringVar(&o.node, "node", "", "only what the node of this `name` has, into a new directory (./NAME or --dir) or, with --replace, into the node")
+	f.StringVar(&o.To, "to", "", "restore a twin of that `name`")
+	f.BoolVar(&o.Replace, "replace", false, "replace the site on this host and its data, or with --node what that node has (asks for the site's name)")
+	f.BoolVar(&o.TrustLayers, "trust-layers", false, "use the layers in the backup instead of building them (only if you made it)")
+	call.AgreeFlag(c, control.Paths, "the `name` of the site whose volumes are restored to directories that its site file names, so that you are not asked for it")
+	call.AgreeFlag(c, control.Replace, "the `name` of the site whose data is deleted, so that you are not asked for it")
+	f.StringVar(&o.Identity, "secrets-identity", "", "decrypt the secrets with the secret key of age in this `file`")
+	f.StringVar(&o.Passphrase, "secrets-passphrase-file", "", "decrypt the secrets with the passphrase in this `file`")
+	verb.ParallelFlag(c, &o.Parallel)
+	call.WithoutFlag(c)
+	call.ProductionFlag(c)
+	return c
+}
+
+func restoreSite(ctx context.Context, session *control.Session, out io.Writer, text string, o control.RestoreOptions) error {
+	r, err := backups.Restore(ctx, session, text, o)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%s: restored from %s, into %s.\n\n", r.Site.Key(), r.Title, r.Dir)
+	session.SiteDir, session.Twin = r.Dir, r.Site.Twin
+	return verb.ShowNodes(ctx, session, out, r.Site, r.Nodes)
+}
+
+// pick takes single files, or what one node has, out of a backup.
+func pick(session *control.Session, to verb.Output, c *cobra.Command, text string, o restoreOptions) error {
+	if o.node != "" && len(o.files) > 0 {
+		return problem.New(problem.Usage, "--file and --node cannot be used together").Try("leave one of them out")
+	}
+	if err := refuse(c, "applies to a whole site, not to --file and --node", "to", "replace", "trust-layers", "yes-paths", "yes-replace", "yes-production",
+		"secrets-identity", "secrets-passphrase-file", "parallel", "without"); err != nil {
+		return err
+	}
+	done, err := backups.Pick(c.Context(), session, text, backups.PickOptions{Node: o.node, Files: o.files, Dir: o.Dir})
+	if done == nil {
+		return err
+	}
+	for _, at := range done.Paths {
+		fmt.Fprintf(to.Out, "%s\n", visible.Line(at))
+	}
+	if len(done.Without) > 0 {
+		fmt.Fprintf(to.Err, "orrery: not in the backup: volume %s\n", phrase.List(done.Without, 8))
+	}
+	printLacked(to.Err, done.Lacked)
+	return err
+}
+
+// replaceNode puts one node of the site back as it was backed up, in the place of what it is now.
+func replaceNode(session *control.Session, to verb.Output, c *cobra.Command, text string, o restoreOptions) error {
+	if err := refuse(c, "does not go with --node and --replace, which put one node back in its place",
+		"dir", "file", "to", "trust-layers", "yes-paths", "secrets-identity", "secrets-passphrase-file", "parallel"); err != nil {
+		return err
+	}
+	done, err := backups.ReplaceNode(c.Context(), session, text, o.node)
+	if done == nil {
+		return err
+	}
+	printLacked(to.Err, done.Lacked)
+	if err == nil {
+		printPutBack(to.Out, done.Site, done.Restored)
+	}
+	return err
+}
+
+// refuse returns an error that says why, if one of these flags is given.
+func refuse(c *cobra.Command, why string, flags ...string) error {
+	for _, flag := range flags {
+		if c.Flags().Changed(flag) {
+			return problem.New(problem.Usage, "--%s %s", flag, why).Try("leave it out")
+		}
+	}
+	return nil
+}
+
+// printLacked says what does not come back because of where it goes.
+func printLacked(errs io.Writer, lacked map[string]int) {
+	for what, n := range lacked {
+		fmt.Fprintf(errs, "orrery: not restored, because this host does not accept them: %s (%s)\n", visible.Line(what), phrase.Count(n, "file"))
+	}
+}

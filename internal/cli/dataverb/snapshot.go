@@ -1,0 +1,141 @@
+package dataverb
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"orrery/internal/cli/reply"
+	"orrery/internal/cli/table"
+	"orrery/internal/cli/verb"
+	"orrery/internal/control"
+	"orrery/internal/control/snapshots"
+	"orrery/internal/phrase"
+	"orrery/internal/site"
+)
+
+// Snapshot is `orrery snapshot`.
+func Snapshot(call *verb.Call) *cobra.Command {
+	var with snapshots.Part
+	c := &cobra.Command{
+		Use:   "snapshot [SELECTOR...]",
+		Short: "Take a snapshot of nodes at one moment",
+		Long: `Pauses all nodes at once, keeps what each has written and the volumes that it uses, and resumes them. On a file system that cannot share blocks, most
+data is copied beforehand to keep the pause short. The length of the pause is printed, and so is the skew: the time between the first node that paused
+and the last. On several hosts, nodes pause at one moment by the hosts' clocks, and all hosts have their part of the snapshot or none has. Volumes on NFS
+are not included. Snapshots are kept with the state of the site, on each host that of its own nodes.`,
+		Example: "  orrery snapshot group=system\n  orrery snapshot ls\n  orrery snapshot restore 20260730-120000",
+		RunE: call.OnSite(func(ctx context.Context, s *site.Site, selectors []string) error {
+			taken, err := snapshots.Take(ctx, call.Session, s, selectors, with)
+			if err != nil {
+				return err
+			}
+			return reply.Answer(call.Out, taken, func() { printSnapshot(call.Out, s, taken) })
+		}),
+	}
+	call.ReleaseFlag(c)
+	call.WithoutFlag(c)
+	c.PersistentFlags().AddFlag(c.Flags().Lookup("without")) // what is beneath it has it, too
+	c.Flags().BoolVar(&with.Memory, "memory", false, "also keep the memory of virtual machines, which go on from there when they are restored")
+	c.AddCommand(snapshotList(call), snapshotRemove(call), snapshotRestore(call))
+	return verb.WithJSON(c, "print JSON")
+}
+
+func printSnapshot(out io.Writer, s *site.Site, t *snapshots.Snapshot) {
+	fmt.Fprintf(out, "%s: snapshot %s of %s and %s in %.2f s.\n", s.Name, t.ID, phrase.Count(len(t.Nodes), "node"), phrase.Count(len(t.Volumes), "volume"), t.Seconds)
+	if t.Pause > 0 {
+		fmt.Fprintf(out, "Pause: %s. Skew between nodes: %s.\n", milliseconds(t.Pause), milliseconds(t.Skew))
+	}
+	for _, why := range t.Omitted {
+		fmt.Fprintf(out, "Not in it: volume %s.\n", why)
+	}
+	for _, what := range t.Left {
+		fmt.Fprintf(out, "Not in it: %s.\n", what)
+	}
+	fmt.Fprintf(out, "\n  orrery snapshot restore %s   put it all back as it was then\n", t.ID)
+}
+
+func milliseconds(seconds float64) string { return fmt.Sprintf("%.1f ms", seconds*1000) }
+
+func snapshotList(call *verb.Call) *cobra.Command {
+	return verb.WithJSON(&cobra.Command{
+		Use:   "ls",
+		Short: "List the snapshots of the site",
+		Args:  cobra.NoArgs,
+		RunE: call.OnHosts(func(ctx context.Context, s *site.Site, _ []string) error {
+			all, err := snapshots.List(ctx, call.Session, s)
+			if err != nil {
+				return err
+			}
+			var unread error
+			size := func(taken *snapshots.Snapshot) string {
+				size, err := snapshots.Size(ctx, taken)
+				unread = cmp.Or(unread, err)
+				return atLeast(size.Disk, size.Partial)
+			}
+			err = table.List(call.Out, all, "ID\tTIME\tWHO\tNODES\tVOLUMES\tPAUSE\tSKEW\tSIZE", func(taken *snapshots.Snapshot) []any {
+				return []any{taken.ID, taken.Time.Local().Format(time.DateTime), taken.Who, len(taken.Nodes), len(taken.Volumes),
+					milliseconds(taken.Pause), milliseconds(taken.Skew), size(taken)}
+			})
+			return cmp.Or(err, unread)
+		}),
+	}, "print JSON")
+}
+
+// atLeast writes a size; partial: it is only known to be more than that.
+func atLeast(n int64, partial bool) string {
+	if partial {
+		return ">" + phrase.Bytes(n)
+	}
+	return phrase.Bytes(n)
+}
+
+func snapshotRemove(call *verb.Call) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "rm ID...",
+		Short: "Delete snapshots",
+		Args:  cobra.MinimumNArgs(1),
+		RunE: call.OnSite(func(ctx context.Context, s *site.Site, ids []string) error {
+			return snapshots.Remove(ctx, call.Session, s, ids)
+		}),
+	}
+	call.ProductionFlag(c)
+	return c
+}
+
+func snapshotRestore(call *verb.Call) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "restore ID [SELECTOR...]",
+		Short: "Restore nodes and their volumes from a snapshot",
+		Long: `Stops the nodes, restores what they had written and their volumes from the snapshot, starts those that were running then and waits until they are
+healthy. What they have written since is lost, but only once all of this has succeeded; otherwise it is put back.
+You are asked for the site's name.`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: call.OnSite(func(ctx context.Context, s *site.Site, args []string) error {
+			done, err := snapshots.Restore(ctx, call.Session, s, args[0], args[1:])
+			if err != nil {
+				return err
+			}
+			printPutBack(call.Out, s.Name, done)
+			return nil
+		}),
+	}
+	call.ProductionFlag(c)
+	call.AgreeFlag(c, control.Restore, "the `name` of the site whose data is replaced, so that you are not asked for it")
+	return c
+}
+
+// printPutBack says what has been put back.
+func printPutBack(out io.Writer, name string, r *snapshots.Restored) {
+	for _, why := range r.Left {
+		fmt.Fprintf(out, "Left as it is: volume %s.\n", why)
+	}
+	for _, what := range r.Lost {
+		fmt.Fprintf(out, "Not put back: %s.\n", what)
+	}
+	fmt.Fprintf(out, "%s: %s as in %s.\n", name, phrase.Count(r.Nodes, "node"), r.What)
+}

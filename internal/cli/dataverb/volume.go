@@ -1,0 +1,183 @@
+package dataverb
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"orrery/internal/apply"
+	"orrery/internal/cli/reply"
+	"orrery/internal/cli/screen"
+	"orrery/internal/cli/table"
+	"orrery/internal/cli/verb"
+	"orrery/internal/control"
+	"orrery/internal/control/volumes"
+	"orrery/internal/problem"
+	"orrery/internal/visible"
+)
+
+// Volume is `orrery volume`.
+func Volume(call *verb.Call) *cobra.Command {
+	c := verb.Group("volume", "Manage persistent data of nodes, and its mirrors", volumeList(call), volumeMirror(call), volumeVerify(call), volumeAdopt(call))
+	call.WithoutFlag(c)
+	c.PersistentFlags().AddFlag(c.Flags().Lookup("without")) // what is beneath it has it, too
+	return c
+}
+
+func volumeList(call *verb.Call) *cobra.Command {
+	return verb.WithJSON(&cobra.Command{
+		Use:   "ls",
+		Short: "List the volumes, their sizes and the state of their mirrors",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			all, orphans, err := volumes.List(c.Context(), call.Session)
+			if err != nil {
+				return err
+			}
+			err = table.List(call.Out, all, "VOLUME\tNODE\tSIZE\tON DISK\tPATH\tMIRROR\tLAST\tRESULT\tNEXT", func(r volumes.Row) []any {
+				size, disk := "-", "-"
+				if r.There {
+					size, disk = atLeast(r.Size.Apparent, r.Size.Partial), atLeast(r.Size.Disk, r.Size.Partial)
+				}
+				last, result, next := lastMirrored(&r)
+				node := r.Node
+				if r.Orphan {
+					node += " (unused)"
+				}
+				return []any{r.Volume, node, size, disk, r.Path, cmp.Or(r.Mirror, "-"), last, result, next}
+			})
+			if err == nil && !reply.Wanted(call.Out) {
+				screen.Orphans(call.Out, orphans)
+			}
+			return err
+		},
+	}, "print JSON")
+}
+
+// lastMirrored says when the mirror was made last, how that went, and when it is due again.
+func lastMirrored(r *volumes.Row) (last, result, next string) {
+	last, result, next = "-", "-", "-"
+	if r.Mirror != "" {
+		last = "never"
+	}
+	if r.Last != nil {
+		last, result = time.Since(r.Last.At).Round(time.Second).String()+" ago", "done"
+		if r.Last.Problem != "" {
+			result = "failed"
+			if !r.Last.Good.IsZero() {
+				result += ", last good " + time.Since(r.Last.Good).Round(time.Second).String() + " ago"
+			}
+		}
+	}
+	switch {
+	case r.Idle != "":
+		next = r.Idle
+	case r.Next.IsZero():
+	case time.Now().After(r.Next):
+		next = "overdue"
+	default:
+		next = "in " + time.Until(r.Next).Round(time.Second).String()
+	}
+	return last, result, next
+}
+
+func volumeMirror(call *verb.Call) *cobra.Command {
+	var o volumes.MirrorOptions
+	key := ""
+	c := &cobra.Command{
+		Use:   "mirror [NAME]",
+		Short: "Copy volumes to their mirrors now",
+		Long: `Copies what is new in volumes to the targets that the site file names, by rsync(1) over SSH, with a directory for each node. Nothing is ever removed
+from a mirror, so data survives even if the original is lost. SSH must not ask for anything: root on this host needs a key for the target, and the
+target's host key must be known. If you log in there as another user than root, owners are recorded beside the files (rsync --fake-super).
+Mirroring on a schedule (every = "1h") is set up by "orrery up"; with several hosts, each mirrors what it has itself.
+
+New files are recognised by size and time. That misses files that have rotted in the mirror; "orrery volume verify" finds them. --contents reads and
+compares everything on both sides and takes what differs from the volume. Make sure first that the volume is the side that is intact.`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, names []string) error {
+			o.Names = names
+			if key != "" { // a former version has scheduled it so
+				return control.Unattended(call.Session, key).Run(c.Context(), apply.OnMirror, strings.Join(names, ""))
+			}
+			return volumes.Mirror(c.Context(), call.Session, o, func(m volumes.Mirrored) { fmt.Fprintln(call.Out, m) })
+		},
+	}
+	c.Flags().StringVar(&key, "key", "", "on this host of several: what it has of the site that is known by this")
+	_ = c.Flags().MarkHidden("key")
+	c.Flags().BoolVar(&o.Contents, "contents", false, "compare contents instead of sizes and times, which repairs files that rotted in the mirror")
+	return c
+}
+
+func volumeVerify(call *verb.Call) *cobra.Command {
+	return verb.WithJSON(&cobra.Command{
+		Use:   "verify [NAME]",
+		Short: "Compare all files of volumes with their mirrors",
+		Long: `Reads every file of a volume and of its mirror and lists the differences. Files that exist only in the mirror are ignored: mirrors keep them.
+The exit status is 11 if anything differs. In a volume that is in use, whatever was written since the last mirroring differs.`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, names []string) error {
+			differs := map[string]any{}
+			err := volumes.Verify(c.Context(), call.Session, names, func(v volumes.Compared) {
+				if len(v.Deviations) > 0 {
+					differs[v.Volume+"/"+v.Node] = v.Deviations
+				}
+				if !reply.Wanted(call.Out) {
+					printCompared(call.Out, v)
+				}
+			})
+			if err != nil {
+				return err
+			}
+			if err = reply.Answer(call.Out, differs, func() {}); err == nil && len(differs) > 0 {
+				err = problem.Status(problem.Unhealthy)
+			}
+			return err
+		},
+	}, "print JSON")
+}
+
+// printCompared says what of a volume is not as in its mirror.
+func printCompared(out io.Writer, v volumes.Compared) {
+	if len(v.Deviations) == 0 {
+		fmt.Fprintf(out, "%s of %s: %s is the same\n", v.Volume, v.Node, v.To)
+		return
+	}
+	fmt.Fprintf(out, "%s of %s: %s differs from %s\n", v.Volume, v.Node, v.To, v.From)
+	for _, d := range v.Deviations {
+		fmt.Fprintf(out, "  %s: %s\n", visible.Line(d.Path), d.What) // nodes name their files
+	}
+}
+
+func volumeAdopt(call *verb.Call) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "adopt FORMER NODE [VOLUME...]",
+		Short: "Give a node the data of a node that was renamed",
+		Long: `Gives NODE the volumes of FORMER, a node that was renamed and is no longer declared, or that no longer uses them. Without VOLUME, it takes all volumes
+that NODE uses and FORMER had. WAS=IS names a volume that was renamed as well. FORMER itself is destroyed, as up would do. If NODE has data of its own, it
+is kept as NODE.before. NODE must not be running; the next up applies its roles to the data.`,
+		Example: "  orrery volume adopt db0 db",
+		Args:    cobra.MinimumNArgs(2),
+		RunE: func(c *cobra.Command, args []string) error {
+			former, heir := args[0], args[1]
+			done, err := volumes.Adopt(c.Context(), call.Session, former, heir, args[2:])
+			for _, v := range done {
+				fmt.Fprintf(call.Out, "%s has the data of %s's volume %s, at %s.\n", heir, former, v.Volume, v.To)
+				if v.Kept != "" {
+					fmt.Fprintf(call.Out, "Its own former data is kept at %s.\n", v.Kept)
+				}
+			}
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(call.Out, "orrery up brings %s up with it.\n", heir)
+			return nil
+		},
+	}
+	call.ProductionFlag(c)
+	return c
+}

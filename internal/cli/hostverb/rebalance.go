@@ -1,0 +1,66 @@
+package hostverb
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"orrery/internal/cli/reply"
+	"orrery/internal/cli/table"
+	"orrery/internal/cli/verb"
+	"orrery/internal/control"
+	"orrery/internal/control/roster"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+// Rebalance is `orrery rebalance`.
+func Rebalance(call *verb.Call) *cobra.Command {
+	dry := false
+	c := &cobra.Command{
+		Use: "rebalance", Short: "Move nodes so that groups are spread and hosts are about as full as one another", Args: cobra.NoArgs,
+		Long: `Proposes which nodes of the site to move to other hosts, and why: first those of groups with spread = "host" that are too many on one host, then those that make one host fuller than others. They are as few as may
+be, since each node that moves stands still for a moment. Nodes with host = in the site file, and those that a device of their host ties to it, are left where they are. You are asked before anything is done.
+With --dry-run, nothing is; the exit status is 0 then if there is nothing to move and 10 if there is.`,
+		RunE: call.OnHosts(func(ctx context.Context, s *site.Site, _ []string) error {
+			if dry {
+				return propose(ctx, call.Session, call.Out, s)
+			}
+			m, err := roster.Rebalance(ctx, call.Session, s, showMoves(call.Output))
+			if m == nil {
+				return err
+			}
+			return cmp.Or(err, reply.Answer(call.Out, m, func() {
+				if err == nil && len(m.Moves.Moves) == 0 {
+					fmt.Fprintf(call.Out, "%s: nothing to move.\n", s.Key())
+				} else if len(m.Moved) > 0 {
+					table.Moved(call.Out, s.Name, m.Moved, err)
+				}
+			}))
+		}),
+	}
+	c.Flags().BoolVar(&dry, "dry-run", false, "only show what would be moved, and why")
+	call.AgreeFlag(c, control.Moves, "the `name` of the site, so that you are not asked before nodes move")
+	call.WithoutFlag(c)
+	return verb.WithJSON(c, "print JSON")
+}
+
+// propose shows what would be moved.
+func propose(ctx context.Context, session *control.Session, out io.Writer, s *site.Site) error {
+	moves, err := roster.Propose(ctx, session, s)
+	if err != nil {
+		return err
+	}
+	if err := reply.Answer(out, moves, func() {
+		if len(moves.Moves) == 0 {
+			fmt.Fprintf(out, "%s: nothing to move.\n", s.Key())
+		}
+		table.Moves(out, moves)
+	}); err != nil || len(moves.Moves) == 0 {
+		return err
+	}
+	return problem.Status(problem.Changes)
+}

@@ -1,0 +1,122 @@
+// Package labverb has the verbs of `orrery lab`, which measure what virtualization costs, and a sender and a receiver of
+// SPEAD heaps, by which the lab measures capture.
+package labverb
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"orrery/internal/cli/reply"
+	"orrery/internal/cli/table"
+	"orrery/internal/cli/verb"
+	"orrery/internal/control/lab"
+	"orrery/internal/lab/bundle"
+	"orrery/internal/phrase"
+)
+
+// Lab is `orrery lab`.
+func Lab(call *verb.Call) *cobra.Command {
+	c := verb.Group("lab", "Measure what virtualization costs on this host",
+		run(call), list(call), report(call), compare(call), history(call), check(call), doctor(call))
+	c.Long = `Runs the same tests in several settings in turn: on the bare host, and in containers on each kind of network, with and without limits. It reports
+what differs, by how much, and how far you can trust that. Each run makes a bundle: a directory with the raw samples and a report.`
+	return c
+}
+
+func list(call *verb.Call) *cobra.Command {
+	return verb.WithJSON(&cobra.Command{
+		Use:   "ls [DIR]",
+		Short: "List the bundles of this host",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			dir := lab.Bundles(call.Session)
+			if len(args) == 1 {
+				dir = args[0]
+			}
+			heads, err := bundle.List(dir)
+			if heads == nil {
+				heads = []bundle.Head{}
+			}
+			if len(heads) == 0 && !reply.Wanted(call.Out) {
+				fmt.Fprintf(call.Out, "No bundles in %s. orrery lab run makes one.\n", dir)
+				return err
+			}
+			return errors.Join(table.List(call.Out, heads, "BUNDLE\tBEGAN\tWHO\tROUNDS\tSTATE\tTITLE", func(h bundle.Head) []any {
+				return []any{h.ID, table.Minute(h.Began), h.Who, max(0, h.Rounds-1), lab.State(h, filepath.Join(dir, h.ID)), h.Title}
+			}), err)
+		},
+	}, "print JSON")
+}
+
+func report(call *verb.Call) *cobra.Command {
+	return &cobra.Command{
+		Use:   "report BUNDLE",
+		Short: "Rewrite the report of a bundle, and print the answer",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			dir, err := lab.Find(call.Session, args[0])
+			if err != nil {
+				return err
+			}
+			made, err := lab.WriteReport(dir)
+			return errors.Join(err, printWritten(call.Out, made))
+		},
+	}
+}
+
+// printWritten prints the answer of a report, if there is one, and where the rest of it is.
+func printWritten(out io.Writer, made *lab.Written) error {
+	if made == nil {
+		return nil
+	}
+	err := made.Report.Text(out)
+	fmt.Fprintf(out, "\n  %s\n", filepath.Join(made.Dir, "report.html"))
+	return err
+}
+
+// check is `lab check`.
+func check(call *verb.Call) *cobra.Command {
+	return &cobra.Command{
+		Use:   "check BUNDLE",
+		Short: "Recompute every figure of a report from the raw samples",
+		Long:  "Recomputes every figure of a bundle's report from its raw samples. The exit status is 1 if a figure differs or the bundle is damaged.",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			dir, err := lab.Find(call.Session, args[0])
+			if err != nil {
+				return err
+			}
+			c, err := lab.Check(dir)
+			if c != nil {
+				for _, d := range c.Differences {
+					fmt.Fprintln(call.Out, d)
+				}
+			}
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(call.Out, "%s: %s computed again, all the same.\n", dir, phrase.Count(c.Figures, "figure"))
+			return nil
+		},
+	}
+}
+
+func doctor(call *verb.Call) *cobra.Command {
+	return verb.WithJSON(&cobra.Command{
+		Use:   "doctor",
+		Short: "Check whether this host is fit for measuring, and how to fix what is not",
+		Long:  "Reports what makes figures from this host suspect. None of it stops you from running an experiment; it becomes a label in the report.",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			findings, err := lab.Doctor(c.Context(), call.Session)
+			if err != nil {
+				return err
+			}
+			return table.Facts(call.Out, findings)
+		},
+	}, "print JSON")
+}

@@ -1,0 +1,68 @@
+package labverb
+
+import (
+	"bytes"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"orrery/internal/cli/screen"
+	"orrery/internal/cli/verb"
+	"orrery/internal/control"
+	"orrery/internal/control/lab"
+)
+
+func run(call *verb.Call) *cobra.Command {
+	var to, on string
+	var flags *goalFlags
+	var fresh, show bool
+	var only []string
+	c := &cobra.Command{
+		Use:   "run [EXPERIMENT]",
+		Short: "Run an experiment; without a file, compare a container with the bare host",
+		Long: `Makes the settings of an experiment, runs its tests in all of them in turn, removes the settings and writes a report.
+If a run was interrupted or killed, run the same command to resume.`,
+		Example: "  orrery lab run\n  orrery lab run lab/disk.toml --until 10% --time 30m\n  orrery lab run --repeat 3",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			e, err := readExperiment(args, on)
+			if err != nil {
+				return err
+			}
+			if show {
+				_, err := call.Out.Write(e.Text)
+				return err
+			}
+			if e, err = e.Of(only); err != nil {
+				return err
+			}
+			goal, err := flags.asked()
+			if err != nil {
+				return err
+			}
+			return flags.repeated(call.Out, lab.Options{Experiment: e, To: to, Goal: goal, Fresh: fresh, Orrery: call.Session.Version}, func(o lab.Options) (*lab.Written, error) {
+				made, err := lab.RunOn(c.Context(), call.Session, labWatch{screen.NewExperiment(call.Err), call.Output}, on, o)
+				return made, errors.Join(err, printWritten(call.Out, made))
+			})
+		},
+	}
+	c.Flags().StringVar(&to, "to", "", "the `directory` of the bundle (default: one of its own where orrery lab ls looks)")
+	c.Flags().StringVar(&on, "host", "", "run it on this `host` of the site; the bundle comes here")
+	c.Flags().StringSliceVar(&only, "only", nil, "run only these `tests` of the experiment")
+	flags = addGoal(c)
+	c.Flags().BoolVar(&fresh, "fresh", false, "start again, even if a run of this experiment was interrupted")
+	c.Flags().BoolVar(&show, "show", false, "print the experiment instead of running it")
+	return c
+}
+
+// A labWatch shows how an experiment gets on, and how its nodes are made.
+type labWatch struct {
+	*screen.Experiment
+	verb.Output
+}
+
+// Aside keeps what is shown of nodes that are made anew.
+func (l labWatch) Aside() (w control.Watcher, show func()) {
+	var said bytes.Buffer
+	return verb.Watcher{Output: verb.Output{Out: l.Out, Err: &said}}, func() { _, _ = l.Err.Write(said.Bytes()) }
+}

@@ -1,0 +1,81 @@
+package lifeverb
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"orrery/internal/apply"
+	"orrery/internal/cli/value"
+	"orrery/internal/cli/verb"
+	"orrery/internal/control"
+	"orrery/internal/control/sites"
+	"orrery/internal/phrase"
+	"orrery/internal/plan"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+// Down is `orrery down`.
+func Down(call *verb.Call) *cobra.Command {
+	var volumes bool
+	var name string
+	c := &cobra.Command{
+		Use:   "down [SELECTOR...]",
+		Short: "Take down nodes or, without a selector, the whole site",
+		Long: `Destroys nodes and what they wrote outside volumes. Without a selector, it also removes the site's networks, firewall rules and kernel settings.
+Volumes, SSH host keys, the journal and layers in the store are kept; --volumes deletes the volumes for good.
+With --name you need no site directory: the host knows what belongs to the site. "orrery ls" lists the sites.`,
+		RunE: func(c *cobra.Command, args []string) error {
+			if name != "" {
+				return downNamed(c.Context(), call.Session, call.Out, name, args, volumes)
+			}
+			return call.OnSite(func(ctx context.Context, s *site.Site, selectors []string) error {
+				result, err := sites.Down(ctx, call.Session, s, selectors, volumes)
+				return printDown(call.Out, s.Name, result, err)
+			})(c, args)
+		},
+	}
+	call.WithoutFlag(c)
+	call.ProductionFlag(c)
+	c.Flags().StringVar(&name, "name", "", "the `site` of that name, wherever its directory is")
+	c.Flags().BoolVar(&volumes, "volumes", false, "also delete persistent data for good (always asks)")
+	call.AgreeFlag(c, control.Volumes, "the `name` of the site whose data is deleted, so that you are not asked for it")
+	return value.Ending(c, &call.Session.Ending)
+}
+
+// downNamed takes down a site by what is known of it on this host.
+func downNamed(ctx context.Context, session *control.Session, out io.Writer, name string, selectors []string, volumes bool) error {
+	if len(selectors) > 0 || session.SiteDir != "" {
+		return problem.New(problem.Usage, "--name takes down all of a site, from what this host knows of it").Try("leave out selectors and -C, or leave out --name")
+	}
+	result, err := sites.DownNamed(ctx, session, name, volumes)
+	return printDown(out, name, result, err)
+}
+
+func printDown(out io.Writer, name string, r *apply.Result, err error) error {
+	switch {
+	case err != nil:
+		return err
+	case r == nil:
+		fmt.Fprintf(out, "%s: nothing to take down.\n", name)
+	default:
+		fmt.Fprintf(out, "%s: %s taken down.%s\n", name, phrase.Count(done(r.Done, plan.DestroyNode), "node"), kept(done(r.Done, plan.RemoveVolume)))
+	}
+	return nil
+}
+
+// done counts the steps of a kind.
+func done(steps []*plan.Step, kind plan.Kind) int {
+	return len(slices.DeleteFunc(slices.Clone(steps), func(s *plan.Step) bool { return s.Kind != kind }))
+}
+
+func kept(removed int) string {
+	if removed > 0 {
+		return fmt.Sprintf(" %s deleted permanently. Layers, host keys and the journal are kept.", phrase.Count(removed, "volume"))
+	}
+	return " Volumes, layers, host keys and the journal are kept."
+}

@@ -1,0 +1,54 @@
+package lifeverb
+
+import (
+	"context"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"orrery/internal/cli/reply"
+	"orrery/internal/cli/screen"
+	"orrery/internal/cli/verb"
+	"orrery/internal/control"
+	"orrery/internal/control/sites"
+	"orrery/internal/problem"
+)
+
+// Plan is `orrery plan`.
+func Plan(call *verb.Call) *cobra.Command {
+	var o sites.PreviewOptions
+	c := &cobra.Command{
+		Use:   "plan [SELECTOR...]",
+		Short: "Show what up would do, and why, without doing it",
+		Long: `Shows what "orrery up" would do: every step in order, with its reason, the nodes that it disturbs and how it is undone.
+With --probe it also looks into the running nodes and reports drift: services that do not run, files that are gone or changed, health checks
+that fail now.
+The exit status is 0 if there is nothing to do and 10 if there is.`,
+		RunE: func(c *cobra.Command, args []string) error {
+			return preview(c.Context(), call.Session, call.Out, args, o)
+		},
+	}
+	c.Flags().BoolVar(&o.Probe, "probe", false, "look for drift in the running nodes")
+	c.Flags().BoolVar(&o.Down, "down", false, "show what down would do instead")
+	c.Flags().BoolVar(&o.Volumes, "volumes", false, "with --down: also delete persistent data")
+	c.MarkFlagsMutuallyExclusive("probe", "down")
+	verb.BatchFlag(c, &o.Batch)
+	call.WithoutFlag(c)
+	return verb.WithJSON(c, "print JSON")
+}
+
+// preview shows what up or down would do.
+func preview(ctx context.Context, session *control.Session, out io.Writer, selectors []string, o sites.PreviewOptions) error {
+	p, err := sites.Preview(ctx, session, selectors, o)
+	if err != nil {
+		return err
+	}
+	err = reply.Answer(out, screen.PlanJSON(p), func() {
+		screen.Plan(out, p)
+		screen.Orphans(out, p.Orphans)
+	})
+	if err == nil && !p.Empty() {
+		err = problem.Status(problem.Changes)
+	}
+	return err
+}

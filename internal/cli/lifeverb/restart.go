@@ -1,0 +1,15 @@
+package lifeverb
+
+import (
+	"github.com/spf13/cobra"
+
+	"orrery/internal/cli/value"
+	"orrery/internal/cli/verb"
+	"orrery/internal/control/nodes"
+)
+
+// Restart is `orrery restart`.
+func Restart(call *verb.Call) *cobra.Command {
+	c := stateVerb(call, "restart", "Stop nodes and start them again, as they are", "gone", nodes.Restart)
+	return value.Ending(c, &call.Session.Ending)
+}

@@ -1,0 +1,13 @@
+package lifeverb
+
+import (
+	"github.com/spf13/cobra"
+
+	"orrery/internal/cli/verb"
+	"orrery/internal/control/sites"
+)
+
+// Start is `orrery start`.
+func Start(call *verb.Call) *cobra.Command {
+	return stateVerb(call, "start", "Start nodes that are there, as they are", "running", sites.Start)
+}

@@ -1,0 +1,15 @@
+package lifeverb
+
+import (
+	"github.com/spf13/cobra"
+
+	"orrery/internal/cli/value"
+	"orrery/internal/cli/verb"
+	"orrery/internal/control/sites"
+)
+
+// Stop is `orrery stop`.
+func Stop(call *verb.Call) *cobra.Command {
+	c := stateVerb(call, "stop", "Shut nodes down and keep all that is theirs", "stopped", sites.Stop)
+	return value.Ending(c, &call.Session.Ending)
+}

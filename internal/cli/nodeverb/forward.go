@@ -1,0 +1,61 @@
+package nodeverb
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"orrery/internal/cli/verb"
+	"orrery/internal/control/nodes"
+	"orrery/internal/site"
+)
+
+// Forward is `orrery forward`.
+func Forward(call *verb.Call) *cobra.Command {
+	var listen string
+	c := &cobra.Command{
+		Use:     "forward NODE:PORT",
+		Short:   "Forward a port on this host's loopback to a TCP port of a node, until Ctrl-C",
+		Long:    `Forwards a port on this host's loopback to a TCP port of a node until you press Ctrl-C, so that a browser on this host, or one behind "ssh -L", can reach the node. Connections are made inside the node: to its loopback or, if nothing listens there, to its address. After a switch, new connections go to the release that is then live.`,
+		Example: "  orrery forward portal:80 --listen 127.0.0.1:8080",
+		Args:    cobra.ExactArgs(1),
+		RunE: call.OnHosts(func(ctx context.Context, s *site.Site, args []string) error {
+			w, err := nodes.WayTo(call.Session, s, args[0])
+			if err != nil {
+				return err
+			}
+			if _, err := w.In(ctx); err != nil {
+				return err
+			}
+			l, err := nodes.ListenOnLoopback(listen, w.Port)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(call.Out, "http://%s/ -> %s\n", l.Addr(), args[0])
+			nodes.Relay(ctx, l, w.Dial, complainer(call.Err))
+			return nil
+		}),
+	}
+	c.Flags().StringVar(&listen, "listen", "", "loopback `ADDRESS:PORT` (default: 127.0.0.1 and the node's port; port 0: any that is free)")
+	call.ReleaseFlag(c)
+	return c
+}
+
+// complainer returns a function that says what is wrong, and the same thing only once.
+func complainer(errs io.Writer) func(error) {
+	var mu sync.Mutex
+	last := ""
+	return func(err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if err == nil {
+			last = ""
+		} else if text := err.Error(); text != last {
+			last = text
+			verb.PrintError(errs, err)
+		}
+	}
+}

@@ -1,0 +1,44 @@
+package nodeverb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"orrery/internal/cli/reply"
+	"orrery/internal/cli/table"
+	"orrery/internal/cli/verb"
+	"orrery/internal/control/logs"
+	"orrery/internal/phrase"
+	"orrery/internal/site"
+)
+
+// Journal is `orrery journal`.
+func Journal(call *verb.Call) *cobra.Command {
+	var steps bool
+	var runs int
+	c := &cobra.Command{
+		Use:   "journal",
+		Short: "Show who did what to this site on its hosts, when, and how it ended",
+		Args:  cobra.NoArgs,
+		RunE: call.OnHosts(func(ctx context.Context, s *site.Site, _ []string) error {
+			h, err := logs.Read(ctx, call.Session, s, runs)
+			if err != nil {
+				return err
+			}
+			for _, name := range slices.Sorted(maps.Keys(h.Damaged)) {
+				bad := h.Damaged[name]
+				fmt.Fprintf(call.Err, "orrery: host %s: %s of its journal cannot be read and are left out: %s.\n", name, phrase.Count(len(bad), "line"), phrase.List(bad, 8))
+			}
+			return errors.Join(reply.Answer(call.Out, h.Entries, func() { table.Journal(call.Out, h.Entries, steps) }), h.Silent)
+		}),
+	}
+	c.Flags().BoolVar(&steps, "steps", false, "every step, not only those that failed")
+	c.Flags().IntVarP(&runs, "runs", "n", 20, "how many runs to show; 0: all")
+	call.WithoutFlag(c)
+	return verb.WithJSON(c, "print JSON")
+}

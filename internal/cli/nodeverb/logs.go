@@ -1,0 +1,70 @@
+package nodeverb
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"orrery/internal/cli/speech"
+	"orrery/internal/cli/verb"
+	"orrery/internal/control"
+	"orrery/internal/control/logs"
+	"orrery/internal/control/nodes"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+// Logs is `orrery logs`.
+func Logs(call *verb.Call) *cobra.Command {
+	var o logs.Options
+	var layer string
+	var raw bool
+	c := &cobra.Command{
+		Use:   "logs [SELECTOR] [UNIT...]",
+		Short: "Show what roles and services printed on nodes",
+		Long: `Prints what the roles printed when they were applied to a node, then the end of its systemd journal (only of the units that you name, if any). With
+several nodes, each line is prefixed with the name of its node. --follow follows all of them at once, and goes on with the
+release of a node that goes live. --layer DIGEST prints the build log of a
+layer instead.`,
+		Example: "  orrery logs portal nginx.service\n  orrery logs role=receptor -f",
+		RunE: func(c *cobra.Command, args []string) error {
+			to := call.Raw(raw)
+			if layer != "" {
+				return call.AsRoot(func(*cobra.Command, []string) error { return logs.OfLayer(call.Session, layer, to.Out) })(c, args)
+			}
+			o.Moved = func(node string, release int) {
+				fmt.Fprintf(to.Err, "orrery: release %s is live on node %s now; its journal continues from there.\n", site.ReleaseName(release), node)
+			}
+			return call.OnHosts(func(ctx context.Context, s *site.Site, args []string) error {
+				if len(args) == 0 {
+					return problem.New(problem.Usage, "which node?").Try("orrery logs NODE")
+				}
+				o.Units = args[1:]
+				return printLogs(ctx, call.Session, s, to, args[0], o)
+			})(c, args)
+		},
+	}
+	c.Flags().StringVar(&layer, "layer", "", "print the building of the layer with this `digest`")
+	c.Flags().BoolVarP(&o.Follow, "follow", "f", false, "keep printing the journal as it is written")
+	rawFlag(c, &raw)
+	c.Flags().IntVarP(&o.Lines, "lines", "n", 200, "lines of the journal")
+	call.ReleaseFlag(c)
+	call.WithoutFlag(c)
+	return c
+}
+
+func printLogs(ctx context.Context, session *control.Session, s *site.Site, to verb.Output, of string, o logs.Options) error {
+	if _, one := s.Node(of); one {
+		absent, err := logs.OfNode(ctx, session, s, of, o, to.Out, to.Err)
+		if err == nil && absent != nil {
+			fmt.Fprintf(to.Err, "orrery: %v\n", absent)
+		}
+		return err
+	}
+	endings, err := logs.Of(ctx, session, s, of, o, func(of []*site.Node) nodes.Speech { return speech.Prefixed(to.Out, to.Err, of, false) })
+	if err != nil || len(nodes.Failed(endings)) == 0 {
+		return err
+	}
+	return speech.Tally(to.Err, endings, nil)
+}

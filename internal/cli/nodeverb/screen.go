@@ -1,0 +1,74 @@
+package nodeverb
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"orrery/internal/cli/screen"
+	"orrery/internal/cli/verb"
+	"orrery/internal/control"
+	"orrery/internal/control/nodes"
+	"orrery/internal/host"
+	"orrery/internal/site"
+)
+
+// Screen is `orrery screen`.
+func Screen(call *verb.Call) *cobra.Command {
+	var file string
+	c := &cobra.Command{
+		Use:   "screen NODE",
+		Short: "Work at the screen of a node that boots a disk image, or take a picture of it",
+		Long: `Opens the screen, keyboard and pointer of a node that boots a disk image to viewers of VNC, at a socket that it prints. Only you can connect to it, and only until you
+press Ctrl-C. Give it to a viewer on this host, as in "vncviewer SOCKET", or take it to yours by "ssh -L 5901:SOCKET HOST" and "vncviewer localhost:1".
+
+With --png, it writes a picture of what is on the screen now, and ends.`,
+		Example: "  orrery screen desktop\n  orrery screen desktop --png desktop.png",
+		Args:    cobra.ExactArgs(1),
+		RunE: call.AsRoot(call.OnSite(func(ctx context.Context, s *site.Site, args []string) error {
+			of, err := nodes.ScreenOf(ctx, call.Session, s, args[0])
+			if err != nil {
+				return err
+			}
+			if file != "" {
+				return paint(ctx, call.Out, of, file)
+			}
+			return control.Noted(call.Session, s, func() error { return serveScreen(ctx, call.Output, args[0], of) })
+		})),
+	}
+	c.Flags().StringVar(&file, "png", "", "write a picture of it to this `file`, or to standard output (-), and end")
+	call.ReleaseFlag(c)
+	return c
+}
+
+// serveScreen lets viewers connect, until it is interrupted.
+func serveScreen(ctx context.Context, to verb.Output, name string, of host.Screen) error {
+	first, err := of.Open(ctx) // what goes wrong, the caller hears, and not his viewer
+	if err != nil {
+		return err
+	}
+	_ = first.Close()
+	l, err := nodes.ListenForCaller(name)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(to.Out, l.Addr())
+	fmt.Fprintf(to.Err, "orrery: this is the screen of node %s, for viewers of VNC, until Ctrl-C.\n", name)
+	nodes.Relay(ctx, l, of.Open, complainer(to.Err))
+	return nil
+}
+
+// paint writes a picture of a screen.
+func paint(ctx context.Context, out io.Writer, of host.Screen, file string) error {
+	picture, err := of.Picture(ctx)
+	if err != nil {
+		return err
+	}
+	if file == "-" {
+		_, err = screen.Unshown(out).Write(picture)
+		return err
+	}
+	return host.WriteNamed(file, picture, 0o600)
+}

@@ -1,0 +1,41 @@
+package nodeverb
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"orrery/internal/cli/screen"
+	"orrery/internal/cli/verb"
+	"orrery/internal/control"
+	"orrery/internal/control/way"
+	"orrery/internal/site"
+)
+
+// Shell is `orrery shell`.
+func Shell(call *verb.Call) *cobra.Command {
+	var user string
+	c := &cobra.Command{
+		Use:   "shell NODE [-- COMMAND...]",
+		Short: "Open a terminal in a node, or run one command there",
+		Args:  cobra.MinimumNArgs(1),
+		RunE: call.OnHosts(func(ctx context.Context, s *site.Site, args []string) error {
+			if _, err := control.Declared(s, args[0]); err != nil {
+				return err
+			}
+			in, err := way.Into(ctx, call.Session, s, args[0])
+			if err != nil {
+				return err
+			}
+			command := screen.Command(call.In, call.Out, call.Err, args[1:])
+			command.User = user
+			if len(command.Args) == 0 {
+				command.Args = []string{"/bin/sh", "-c", "cd; exec $(command -v bash || echo sh) -l"}
+			}
+			return screen.Ended(control.Noted(call.Session, s, func() error { return in.Run(ctx, command) }))
+		}),
+	}
+	c.Flags().StringVarP(&user, "user", "u", "", "run as this `user` in the node")
+	call.ReleaseFlag(c)
+	return c
+}

@@ -1,0 +1,144 @@
+// Package nodeverb has the verbs that work with nodes: status, shell, exec, cp, forward, logs and their like.
+package nodeverb
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"orrery/internal/cli/reply"
+	"orrery/internal/cli/screen"
+	"orrery/internal/cli/table"
+	"orrery/internal/cli/verb"
+	"orrery/internal/control"
+	"orrery/internal/control/overdue"
+	"orrery/internal/control/status"
+	"orrery/internal/host"
+	"orrery/internal/problem"
+	"orrery/internal/visible"
+)
+
+// Status is `orrery status`.
+func Status(call *verb.Call) *cobra.Command {
+	how := survey{session: call.Session, Output: call.Output}
+	c := &cobra.Command{
+		Use:   "status [SELECTOR...]",
+		Short: "Show how the nodes are",
+		Long: `Shows every node with its addresses, state and health; nodes that are not as declared come first. Health is what the last check found, and how long
+ago that was. --probe runs the checks now and looks for drift. On a terminal the columns are cut to fit.
+With --watch on a terminal, scroll with the arrow keys, PgUp and PgDn, and press q to quit.
+The exit status is 11 if a node is not as declared.`,
+		RunE: func(c *cobra.Command, args []string) error {
+			how.selectors = args
+			if how.watch {
+				return how.again(c.Context(), call.In)
+			}
+			return how.show(c.Context(), screen.Width(call.Out))
+		},
+	}
+	c.Flags().BoolVarP(&how.watch, "watch", "w", false, "show it again every second")
+	c.Flags().BoolVar(&how.probe, "probe", false, "run the health checks now, and look for drift")
+	c.Flags().BoolVar(&how.usage, "usage", false, "show the processors, memory and disk that each node uses now, instead of addresses and roles")
+	call.WithoutFlag(c)
+	return verb.WithJSON(c, "print JSON")
+}
+
+// A survey is what status is asked for.
+type survey struct {
+	session *control.Session
+	verb.Output
+	selectors           []string
+	watch, probe, usage bool
+	before              map[int]host.Sample // by id, of the round before
+}
+
+// show shows how the nodes are, once.
+func (v *survey) show(ctx context.Context, width int) error {
+	s, err := v.session.Load()
+	if err != nil {
+		return err
+	}
+	r, err := status.Read(ctx, v.session, s, v.selectors)
+	if err != nil {
+		return err
+	}
+	if v.probe {
+		if err := r.Probe(ctx); err != nil {
+			return err
+		}
+	}
+	if v.usage {
+		if v.before, err = r.Measure(ctx, v.before); err != nil {
+			return err
+		}
+	}
+	if r.Silent != nil {
+		v.session.Trouble(s.Key(), r.Silent)
+	}
+	r.SickFirst()
+	if err = table.Nodes(v.Out, r.Nodes, v.usage, width); err == nil {
+		if !reply.Wanted(v.Out) {
+			table.Emulated(v.Out, r.Nodes)
+		}
+		err = overdue.UnderWayOn(ctx, v.session, s, r.Fleet)
+	}
+	return cmp.Or(err, verdict(r.Nodes))
+}
+
+func verdict(rows []status.Node) error {
+	if slices.ContainsFunc(rows, func(r status.Node) bool { return !r.Quarantine && !r.Good() }) {
+		return problem.Status(problem.Unhealthy)
+	}
+	return nil
+}
+
+// everySecond is how often status --watch looks.
+const everySecond = time.Second
+
+// again shows how the nodes are again and again, until it is interrupted: on a terminal in place, else one below the other.
+func (v *survey) again(ctx context.Context, in io.Reader) error {
+	if terminal, ok := screen.Of(v.Out); ok {
+		return screen.Watch(ctx, in, terminal, everySecond, func(width int) ([]string, error) { return v.frame(ctx, width) })
+	}
+	for {
+		err := v.show(ctx, 0)
+		var status problem.Status
+		if err != nil && !errors.As(err, &status) {
+			return err
+		}
+		if r, ok := v.Out.(*reply.Reply); ok {
+			r.Finish(err)
+		} else {
+			fmt.Fprintln(v.Out)
+		}
+		if host.Pause(ctx, everySecond) != nil {
+			return nil
+		}
+	}
+}
+
+// frame returns how the nodes are; what goes wrong is shown in its place.
+func (v *survey) frame(ctx context.Context, width int) ([]string, error) {
+	var text bytes.Buffer
+	session, now := *v.session, *v
+	now.session, now.Output = &session, verb.Output{Out: &text, Err: &text}
+	session.Watcher = verb.Watcher{Output: now.Output}
+	err := now.show(ctx, width)
+	v.before = now.before
+	var status problem.Status
+	if errors.As(err, &status) {
+		err = nil
+	}
+	if err != nil {
+		verb.PrintError(&text, err)
+	}
+	return strings.Split(strings.TrimSuffix(visible.Text(text.String()), "\n"), "\n"), err
+}

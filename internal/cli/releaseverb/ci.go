@@ -1,0 +1,82 @@
+package releaseverb
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"orrery/internal/ci"
+	"orrery/internal/cli/verb"
+	"orrery/internal/control"
+	proof "orrery/internal/control/ci"
+	"orrery/internal/problem"
+)
+
+// CI is `orrery ci`.
+func CI(call *verb.Call) *cobra.Command {
+	o := proof.Options{Timeout: 30 * time.Minute, Orrery: call.Session.Version}
+	c := &cobra.Command{
+		Use:   "ci [SITE]",
+		Short: "Test a site or a release: make a fresh twin, run its tests, write a report",
+		Long: `Makes a fresh twin of a site, waits until it is healthy, runs the commands of [test.*] inside its nodes in the order of the site file, and destroys
+the twin, whatever happens. Name the site by its directory or, if it is up on this host, by its name. The exit status is 0 if all tests passed and
+11 if one failed. Use it in nightly jobs and continuous integration.`,
+		Example: "  orrery ci examples/toykat --release next --junit build/toykat.xml",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				o.Site = args[0]
+			}
+			p, err := proof.New(call.Session, watchProof(call.Output), o)
+			if err != nil {
+				return err
+			}
+			err = p.Run(c.Context())
+			if p.Report.Took == 0 { // it was not begun
+				return err
+			}
+			if p.Kept {
+				fmt.Fprintf(call.Err, "The twin was kept: orrery -C %s --twin %s status\n", p.Twin.Dir, p.Twin.Options.Name)
+			}
+			fmt.Fprintln(call.Out, p.Report.Summary())
+			if err == nil && !p.Report.OK() {
+				return problem.Status(problem.Unhealthy)
+			}
+			return err
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&o.Release, "release", "", `the site as this release makes it; "next": the highest (default: the site as declared)`)
+	f.StringVar(&o.JUnit, "junit", "", "write the report to this `file` as JUnit's XML")
+	f.StringArrayVar(&o.Only, "only", nil, "only the nodes that this `selector` means, and their tests; may be repeated")
+	f.BoolVar(&o.Keep, "keep", false, "keep the twin, so that you can see what went wrong")
+	f.DurationVar(&o.Timeout, "timeout", o.Timeout, "time limit of the whole run, without destroying the twin")
+	return c
+}
+
+// A proofWatcher shows how a proof goes: nothing but results on standard output, and what is shown meanwhile is kept for the report.
+type proofWatcher struct {
+	control.Watcher
+	verb.Output
+	kept *bytes.Buffer
+}
+
+func watchProof(o verb.Output) proofWatcher {
+	kept := &bytes.Buffer{}
+	both := io.MultiWriter(o.Err, kept)
+	return proofWatcher{verb.Watcher{Output: verb.Output{Out: both, Err: both}}, o, kept}
+}
+
+// Shown returns what was shown of the twin.
+func (w proofWatcher) Shown() string { return w.kept.String() }
+
+// Tested shows how a test ended.
+func (w proofWatcher) Tested(result ci.Result) { ci.Tell(w.Out, result) }
+
+// Swept tells of a twin that is ended.
+func (w proofWatcher) Swept(twin string) {
+	fmt.Fprintf(w.Err, "ends twin %s, left by a run that was killed\n", twin)
+}

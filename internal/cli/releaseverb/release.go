@@ -1,0 +1,154 @@
+// Package releaseverb has the verbs for what a site has several of: releases and twins.
+package releaseverb
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"orrery/internal/cli/reply"
+	"orrery/internal/cli/table"
+	"orrery/internal/cli/verb"
+	"orrery/internal/control"
+	"orrery/internal/control/overdue"
+	"orrery/internal/control/register"
+	"orrery/internal/control/releases"
+	"orrery/internal/phrase"
+	"orrery/internal/site"
+)
+
+// Release is `orrery release`.
+func Release(call *verb.Call) *cobra.Command {
+	return verb.Group("release", "List releases, show what is in them, and how they differ", releaseList(call), releaseShow(call), releaseDiff(call), releaseTrust(call), releasePrune(call))
+}
+
+func releaseList(call *verb.Call) *cobra.Command {
+	return verb.WithJSON(&cobra.Command{
+		Use: "ls", Short: "List the releases", Args: cobra.NoArgs,
+		RunE: call.OnSite(func(ctx context.Context, s *site.Site, _ []string) error {
+			all, err := releases.List(ctx, call.Session, s)
+			if err != nil {
+				return err
+			}
+			err = table.List(call.Out, all, "RELEASE\tSTATE\tLIVE\tQUARANTINE\tSTAGED\tBY\tNOTES", func(i releases.Info) []any {
+				staged := "-"
+				if !i.Staged.IsZero() {
+					staged = table.Minute(i.Staged)
+				}
+				return []any{site.ReleaseName(i.Number), i.State(), len(i.Live), len(i.Quarantine), staged, cmp.Or(i.Who, "-"), i.Notes}
+			})
+			if err != nil || reply.Wanted(call.Out) {
+				return err
+			}
+			return overdue.UnderWay(ctx, call.Session, s)
+		}),
+	}, "print JSON")
+}
+
+func releaseShow(call *verb.Call) *cobra.Command {
+	return verb.WithJSON(&cobra.Command{
+		Use: "show NUMBER [SELECTOR...]", Short: "What a release consists of: layers and package versions, node by node", Args: cobra.MinimumNArgs(1),
+		RunE: call.OnSite(func(ctx context.Context, s *site.Site, args []string) error {
+			all, err := contents(ctx, call.Session, s, args[0], args[1:])
+			if err != nil {
+				return err
+			}
+			return reply.Answer(call.Out, all, func() { printContents(call.Out, all) })
+		}),
+	}, "print JSON, with all packages")
+}
+
+// contents returns what the nodes of a release consist of.
+func contents(ctx context.Context, session *control.Session, s *site.Site, release string, selectors []string) ([]releases.Contents, error) {
+	number, err := register.ReleaseNumber(s, release)
+	if err != nil {
+		return nil, err
+	}
+	return releases.Show(ctx, session, s, number, selectors)
+}
+
+// printContents prints once what several nodes consist of.
+func printContents(out io.Writer, all []releases.Contents) {
+	var t table.Told
+	for _, n := range all {
+		var b strings.Builder
+		fmt.Fprintf(&b, "  roles %s\n  layers %s\n  content %s\n  %s, %s\n", strings.Join(n.Roles, ", "), strings.TrimSpace(n.Base+" "+n.Layer),
+			strings.Join(n.Content, " "), phrase.Count(len(n.Packages), "Debian package"), phrase.Count(len(n.Python), "Python package"))
+		for _, name := range slices.Sorted(maps.Keys(n.Python)) {
+			fmt.Fprintf(&b, "    %s==%s\n", name, n.Python[name])
+		}
+		t.Add(fmt.Sprintf("%s (%d)", n.Node, n.ID), b.String())
+	}
+	t.Print(out)
+}
+
+func releaseDiff(call *verb.Call) *cobra.Command {
+	return &cobra.Command{
+		Use: "diff A B [SELECTOR...]", Short: "How two releases differ, node by node", Args: cobra.MinimumNArgs(2),
+		RunE: call.OnSite(func(ctx context.Context, s *site.Site, args []string) error {
+			was, err := contents(ctx, call.Session, s, args[0], args[2:])
+			if err != nil {
+				return err
+			}
+			is, err := contents(ctx, call.Session, s, args[1], args[2:])
+			if err != nil {
+				return err
+			}
+			var t table.Told // once what differs in the same way on several nodes
+			for _, d := range releases.Differences(was, is) {
+				t.Add(d.Node, differenceText(&d))
+			}
+			t.Print(call.Out)
+			return nil
+		}),
+	}
+}
+
+func differenceText(d *releases.Difference) string {
+	switch {
+	case d.Added:
+		return "  added\n"
+	case d.Removed:
+		return "  removed\n"
+	case d.Same():
+		return "  the same\n"
+	}
+	var b strings.Builder
+	if d.Was != nil || d.Is != nil {
+		fmt.Fprintf(&b, "  layers differ: %s, then %s\n", strings.Join(d.Was, " "), strings.Join(d.Is, " "))
+	}
+	for _, p := range d.Packages {
+		fmt.Fprintf(&b, "  %s package %s: %s -> %s\n", p.Kind, p.Name, cmp.Or(p.Was, "none"), cmp.Or(p.Is, "none"))
+	}
+	return b.String()
+}
+
+func releasePrune(call *verb.Call) *cobra.Command {
+	keep := 2
+	c := &cobra.Command{
+		Use: "prune", Short: "Remove old releases", Args: cobra.NoArgs,
+		Long: `Removes all releases but those that are live, to which a rollback or the end of a trial returns, the one that was confirmed last, and
+the newest of the others.`,
+		RunE: call.OnSite(func(ctx context.Context, s *site.Site, _ []string) error {
+			gone, err := releases.Prune(ctx, call.Session, s, keep)
+			if err != nil {
+				return err
+			}
+			if gone == nil {
+				fmt.Fprintf(call.Out, "%s: nothing to prune.\n", s.Key())
+				return nil
+			}
+			fmt.Fprintf(call.Out, "%s: %s of releases removed (%s).\n", s.Key(), phrase.Count(gone.Nodes, "node"), phrase.List(gone.Releases, len(gone.Releases)))
+			return nil
+		}),
+	}
+	call.ProductionFlag(c)
+	c.Flags().IntVar(&keep, "keep", keep, "how many releases to keep that could be removed, newest first")
+	return c
+}

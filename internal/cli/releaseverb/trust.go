@@ -1,0 +1,76 @@
+package releaseverb
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"orrery/internal/cli/verb"
+	"orrery/internal/control/register"
+	"orrery/internal/control/releases"
+	"orrery/internal/site"
+	"orrery/internal/visible"
+)
+
+func releaseTrust(call *verb.Call) *cobra.Command {
+	var o releases.TrustOptions
+	c := &cobra.Command{
+		Use: "trust NUMBER", Short: "Accept what hosts keep of a release", Args: cobra.ExactArgs(1),
+		Long: `Hosts keep the copy of the site directory from which a release was staged, and Orrery uses that copy only if releases.lock has its digest.
+"orrery stage" writes it. This command shows how the copy differs from the site directory, asks you, and writes its digest: for releases that
+were staged by an Orrery without releases.lock, or whose line is lost. Whoever wrote the copy becomes root on the hosts of its nodes.`,
+		Example: "  orrery release trust 701 --into review\n  orrery release trust 701",
+		RunE: call.OnSite(func(ctx context.Context, s *site.Site, args []string) (err error) {
+			if o.Release, err = register.ReleaseNumber(s, args[0]); err != nil {
+				return err
+			}
+			o.Show = func(kept *releases.Copy) { showCopy(call.Out, kept) }
+			kept, err := releases.Trust(ctx, call.Session, s, o)
+			if err != nil {
+				return err
+			}
+			switch {
+			case o.Into != "":
+				fmt.Fprintf(call.Out, "%s has what %s of release %d.\nTo accept it: orrery release trust %[3]d --digest %s\n", o.Into, keepers(kept), kept.Release, kept.Digest)
+			case kept.Locked == kept.Digest:
+				fmt.Fprintf(call.Out, "releases.lock has the digest of release %d already.\n", kept.Release)
+			}
+			return nil
+		}),
+	}
+	c.Flags().StringVar(&o.Host, "host", "", "the host whose copy is meant, if they differ")
+	c.Flags().StringVar(&o.Into, "into", "", "store the copy in this new directory, and accept nothing")
+	c.Flags().StringVar(&o.Digest, "digest", "", "accept the copy with this digest without being asked")
+	return c
+}
+
+// keepers says who keeps a copy.
+func keepers(c *releases.Copy) string {
+	if len(c.Hosts) == 1 {
+		return "host " + c.Hosts[0] + " keeps"
+	}
+	return "hosts " + strings.Join(c.Hosts, " and ") + " keep"
+}
+
+// showCopy prints how what hosts keep of a release differs from the site directory.
+func showCopy(out io.Writer, c *releases.Copy) {
+	fmt.Fprintf(out, "What %s of release %d has the digest %s.\n", keepers(c), c.Release, c.Digest)
+	if len(c.Files) == 0 {
+		fmt.Fprintln(out, "It is the same as the site directory.")
+		return
+	}
+	fmt.Fprintln(out, "How it differs from the site directory (-: only there, +: only in the copy):")
+	for _, f := range c.Files {
+		fmt.Fprintf(out, "\n%s\n", visible.Line(f.Path))
+		if f.Lines == nil {
+			fmt.Fprintln(out, "  differs, and is not text")
+		}
+		for _, line := range f.Lines {
+			fmt.Fprintf(out, "  %s\n", visible.Line(line))
+		}
+	}
+	fmt.Fprintln(out)
+}

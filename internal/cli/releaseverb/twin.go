@@ -1,0 +1,179 @@
+package releaseverb
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"orrery/internal/cli/completion"
+	"orrery/internal/cli/table"
+	"orrery/internal/cli/value"
+	"orrery/internal/cli/verb"
+	"orrery/internal/control"
+	"orrery/internal/control/hosts"
+	"orrery/internal/control/overdue"
+	"orrery/internal/control/register"
+	"orrery/internal/control/twins"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/twin"
+)
+
+// Twin is `orrery twin`.
+func Twin(call *verb.Call) *cobra.Command {
+	c := verb.Group("twin", "Manage twins: isolated copies of a site at its own names and addresses", twinCreate(call), twinList(call), twinDestroy(call))
+	c.Long = `Twins are copies of a site with the same names, addresses, MACs and roles, on isolated networks of their own. They share all layers with the
+original. Every command works on a twin with --twin NAME.`
+	for _, verb := range []struct{ name, use, short string }{
+		{"status", "status TWIN [SELECTOR...]", "How the nodes of a twin are"},
+		{"shell", "shell TWIN NODE [-- COMMAND...]", "A terminal in a node of a twin, or one command there"},
+		{"exec", "exec TWIN SELECTOR... -- COMMAND...", "Run a command on many nodes of a twin at once"},
+		{"forward", "forward TWIN NODE:PORT", "Publish a port of a twin on loopback"},
+	} {
+		c.AddCommand(twinAlso(verb.name, verb.use, verb.short))
+	}
+	return c
+}
+
+// twinAlso is a verb for a twin that is named first instead of by --twin.
+func twinAlso(name, use, short string) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: short, Args: cobra.MinimumNArgs(1), DisableFlagParsing: true,
+		RunE: func(c *cobra.Command, args []string) error {
+			if args[0] == "--help" || args[0] == "-h" {
+				return c.Help()
+			}
+			shared, rest := completion.SharedFlags(args)
+			if len(rest) == 0 {
+				return problem.New(problem.Usage, "which twin?").Try("orrery twin %s", use)
+			}
+			line := append(shared, "--twin", rest[0], name)
+			root := c.Root() // of which no flag was parsed yet
+			root.SetArgs(append(line, rest[1:]...))
+			return root.ExecuteContext(c.Context())
+		},
+	}
+}
+
+// A creation is a new twin as flags describe it.
+type creation struct {
+	twin.Options
+	only                    []string
+	scale, volumes, release string
+	expires                 time.Duration
+}
+
+// record returns the record of the twin, which is to be of a site in a directory.
+func (n *creation) record(original *site.Site, dir string) (r twin.Record, err error) {
+	if n.Owner == "" {
+		n.Owner = control.Who()
+	}
+	if err := value.Scale(&n.Options, n.scale); err != nil {
+		return r, err
+	}
+	if n.release != "" {
+		if n.Release, err = register.ReleaseNumber(original, n.release); err != nil {
+			return r, err
+		}
+	}
+	if n.Only, err = control.ChosenNames(original, n.only); err != nil {
+		return r, err
+	}
+	if n.volumes != site.Empty && n.volumes != site.Snapshot {
+		if n.volumes, err = filepath.Abs(n.volumes); err != nil { // whoever fills them may be elsewhere
+			return r, err
+		}
+	}
+	r = twin.Record{Site: original.Name, Dir: dir, Options: n.Options, Volumes: n.volumes, Created: time.Now().UTC().Truncate(time.Second)}
+	if n.expires > 0 {
+		r.Expires = r.Created.Add(n.expires)
+	}
+	return r, nil
+}
+
+func twinCreate(call *verb.Call) *cobra.Command {
+	var n creation
+	c := &cobra.Command{
+		Use:   "create SITE TWIN",
+		Short: "Make a twin of a site and bring it up",
+		Long: `Makes a twin of a site and brings it up. Name the site by its directory or, if it is up on this host, by its name. Roles and nodes that name a
+simulator ("simulated_by") are replaced by it. A twin has no way out unless you give --nat, and can never reach the original.`,
+		Example: "  orrery twin create karoo dev1 --scale cpus=0.5,memory=0.5 --expires 8h",
+		Args:    cobra.ExactArgs(2),
+		RunE: call.AsRoot(func(c *cobra.Command, args []string) error {
+			original, dir, err := twins.Original(call.Session, args[0])
+			if err != nil {
+				return err
+			}
+			n.Name = args[1]
+			r, err := n.record(original, dir)
+			if err != nil {
+				return err
+			}
+			if err := twins.Grant(call.Session, original, &r); err != nil {
+				return err
+			}
+			s, result, err := twins.Create(c.Context(), call.Session, r)
+			call.Session.SiteDir, call.Session.Twin = r.Dir, n.Name
+			return verb.PrintUp(c.Context(), call.Session, call.Out, s, nil, result, err)
+		}),
+	}
+	f := c.Flags()
+	f.StringArrayVar(&n.only, "only", nil, "only the nodes that this `selector` means; may be repeated")
+	f.StringVar(&n.scale, "scale", "", "share of the limits of nodes, as in cpus=0.5,memory=0.5")
+	f.StringVar(&n.volumes, "volumes", site.Empty, `what volumes begin with: "empty", "snapshot" of the original's, or the path of a script, called with volume, node and directory`)
+	f.StringVar(&n.release, "release", "", `the site as this release makes it; "next": the highest`)
+	f.StringVar(&n.Owner, "owner", "", "who owns it (default: you)")
+	f.DurationVar(&n.expires, "expires", 0, "destroy it after this time")
+	f.BoolVar(&n.Collapse, "collapse", false, "put all roles on one node")
+	f.BoolVar(&n.NAT, "nat", false, "let its nodes reach the outside")
+	return c
+}
+
+func twinList(call *verb.Call) *cobra.Command {
+	c := &cobra.Command{
+		Use: "ls", Short: "List the twins of this host, and of the hosts of the site", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			all, silent, err := twins.List(c.Context(), call.Session)
+			if err != nil {
+				return err
+			}
+			err = table.List(call.Out, all, "TWIN\tSITE\tOWNER\tNODES\tRELEASE\tCREATED\tEXPIRES\tHOSTS\tDIRECTORY", func(t *hosts.Twin) []any {
+				expires := "-"
+				if !t.Expires.IsZero() {
+					expires = table.Minute(t.Expires)
+					if _, so := overdue.Forgotten(call.Session, t.Key()); so {
+						expires += " (nobody waits for it)"
+					}
+				}
+				return []any{t.Options.Name, t.Site, t.Options.Owner, fmt.Sprintf("%d of %d run", t.Running, t.Nodes),
+					site.ReleaseName(t.Options.Release), table.Minute(t.Created), expires, cmp.Or(strings.Join(t.On, "+"), "-"), t.Dir}
+			})
+			return cmp.Or(err, silent)
+		},
+	}
+	call.WithoutFlag(c)
+	return verb.WithJSON(c, "print JSON")
+}
+
+func twinDestroy(call *verb.Call) *cobra.Command {
+	here := false
+	c := &cobra.Command{
+		Use: "destroy TWIN", Short: "End a twin, with its data and all that is known of it", Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if here {
+				return twins.EndHere(c.Context(), call.Session, args[0])
+			}
+			return twins.Destroy(c.Context(), call.Session, args[0])
+		},
+	}
+	c.Flags().BoolVar(&call.Session.Patient, "wait", false, "wait until nobody else is changing it")
+	value.Ending(c, &call.Session.Ending)
+	c.Flags().BoolVar(&here, "here", false, "only what is on this machine of a twin that is on several hosts; TWIN is SITE.TWIN then")
+	call.WithoutFlag(c)
+	return c
+}

@@ -1,0 +1,61 @@
+// Package siteverb has the verbs that make and read a site directory.
+package siteverb
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"orrery/internal/cli/reply"
+	"orrery/internal/cli/table"
+	"orrery/internal/cli/verb"
+	"orrery/internal/control"
+	"orrery/internal/control/roster"
+	"orrery/internal/phrase"
+	"orrery/internal/plan/place"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+// Check is `orrery check`.
+func Check(call *verb.Call) *cobra.Command {
+	survive := 0
+	c := &cobra.Command{
+		Use:   "check",
+		Short: "Report every mistake in the site directory: where it is and how to fix it",
+		Args:  cobra.NoArgs,
+		RunE: call.OnSite(func(ctx context.Context, s *site.Site, _ []string) error {
+			if err := roster.Check(s); err != nil {
+				return err
+			}
+			if survive != 0 {
+				return checkLosses(ctx, call.Session, call.Out, s, survive)
+			}
+			counts := map[string]any{"site": s.Name, "nodes": len(s.Nodes), "roles": len(s.Roles), "networks": len(s.Networks)}
+			return reply.Answer(call.Out, counts, func() {
+				fmt.Fprintf(call.Out, "%s: %s, %s, %s: no mistakes.\n", s.Name,
+					phrase.Count(len(s.Nodes), "node"), phrase.Count(len(s.Roles), "role"), phrase.Count(len(s.Networks), "network"))
+			})
+		}),
+	}
+	c.Flags().IntVar(&survive, "survive", 0, "ask the hosts, and prove on paper that the others have room for all nodes, whichever `n` of them are lost")
+	return c
+}
+
+// checkLosses proves on paper that the site fits, whichever of its hosts are lost.
+func checkLosses(ctx context.Context, session *control.Session, out io.Writer, s *site.Site, lost int) error {
+	all, err := roster.Survive(ctx, session, s, lost)
+	if err != nil {
+		return err
+	}
+	if err := reply.Answer(out, all, func() { table.Losses(out, all) }); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(all, func(l place.Loss) bool { return !l.Well() }) {
+		return problem.Status(problem.Unable)
+	}
+	return nil
+}

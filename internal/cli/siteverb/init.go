@@ -1,0 +1,46 @@
+package siteverb
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"orrery/internal/cli/verb"
+	"orrery/internal/control/draft"
+	"orrery/internal/phrase"
+)
+
+// Init is `orrery init`.
+func Init(call *verb.Call) *cobra.Command {
+	var from, name string
+	c := &cobra.Command{
+		Use:   "init [DIRECTORY]",
+		Short: "Write a small site with comments to start from",
+		Long: `Writes a small site with comments: two nodes and a role, which come up healthy as they are. With --from, the site is that of a host database in INI
+format, as "orrery import" reads it, with an empty role for each role that it names.`,
+		Example: "  orrery init mysite\n  orrery init --from kat7.ini kat7",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			dir := "."
+			if len(args) > 0 {
+				dir = args[0]
+			}
+			if from == "" {
+				files, err := draft.Small(dir, name)
+				if err == nil {
+					fmt.Fprintf(call.Out, "wrote %s and %s\n\n  orrery -C %s check\n  sudo orrery -C %s up\n", files[0], files[1], dir, dir)
+				}
+				return err
+			}
+			made, files, err := draft.Imported(dir, from, call.In, name)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(call.Out, "wrote %s, of site %s, and %s\n\n  orrery -C %[4]s check\n  orrery -C %[4]s graph > site.svg\n", files[0], made.Site, phrase.Count(len(files)-1, "empty role"), dir)
+			return printImport(call.Err, made, from)
+		},
+	}
+	c.Flags().StringVar(&from, "from", "", "make the site of this host database in INI format, a `file`")
+	c.Flags().StringVar(&name, "name", "", "what the `site` is called (default: as the directory or, with --from, as that file)")
+	return c
+}

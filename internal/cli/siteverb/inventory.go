@@ -1,0 +1,36 @@
+package siteverb
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"orrery/internal/cli/reply"
+	"orrery/internal/cli/verb"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/inventory"
+)
+
+// Inventory is `orrery inventory`.
+func Inventory(call *verb.Call) *cobra.Command {
+	var node string
+	c := &cobra.Command{
+		Use:   "inventory --list | --host NODE",
+		Short: "Print the site as an Ansible dynamic inventory",
+		Args:  cobra.NoArgs,
+		RunE: call.OnSite(func(_ context.Context, s *site.Site, _ []string) error {
+			if node == "" {
+				return reply.JSON(call.Out, inventory.Inventory(s))
+			}
+			n, ok := s.Node(node)
+			if !ok {
+				return problem.New(problem.Usage, "no node is called %q", node).Try("orrery query lists the nodes")
+			}
+			return reply.JSON(call.Out, inventory.HostVars(s, n))
+		}),
+	}
+	c.Flags().Bool("list", false, "everything (the default)")
+	c.Flags().StringVar(&node, "host", "", "only the variables of this `node`")
+	return c
+}

@@ -1,0 +1,40 @@
+package table
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/fatih/color"
+
+	"orrery/internal/cli/reply"
+	"orrery/internal/cli/screen"
+	"orrery/internal/host/doctor"
+)
+
+// Facts shows what was found of a host: to programs as JSON, otherwise with the cure for what is not well.
+func Facts(w io.Writer, facts doctor.Facts) error {
+	if reply.Wanted(w) {
+		return reply.JSON(w, facts)
+	}
+	width := 0
+	for _, f := range facts {
+		width = max(width, len(f.Name))
+	}
+	for _, f := range facts {
+		mark, as := "ok", color.FgGreen
+		if !f.OK {
+			mark, as = "--", color.FgYellow
+			if f.Level == doctor.Needed {
+				mark, as = "NO", color.FgRed
+			}
+		}
+		screen.Paint(w, mark, as)
+		if _, err := fmt.Fprintf(w, "  %-*s  %s\n", width, f.Name, f.Value); err != nil {
+			return err
+		}
+		if !f.OK && f.Fix != "" {
+			fmt.Fprintf(w, "%*s    cure: %s\n", width+4, "", f.Fix)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,62 @@
+package verb
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"orrery/internal/control"
+	"orrery/internal/problem"
+)
+
+// consent is how a script says beforehand the name of the site for which a user would be asked.
+type consent map[control.Consent]*string
+
+// AgreeFlag lets a verb be told beforehand that the user agrees.
+func (call *Call) AgreeFlag(c *cobra.Command, about control.Consent, usage string) {
+	if call.consent[about] == nil {
+		call.consent[about] = new(string)
+	}
+	c.Flags().StringVar(call.consent[about], flagOf[about], "", usage)
+}
+
+// ProductionFlag lets a verb be told beforehand that it may disturb production.
+func (call *Call) ProductionFlag(c *cobra.Command) {
+	call.AgreeFlag(c, control.Production, "the `name` of the production site, so that you are not asked for it")
+}
+
+var flagOf = map[control.Consent]string{
+	control.Production: "yes-production", control.Volumes: "yes-volumes", control.Replace: "yes-replace", control.Paths: "yes-paths", control.Restore: "yes-restore", control.Moves: "yes-moves",
+}
+
+// An asker lets the user type the name of the site, unless it was given beforehand.
+type asker struct {
+	in    io.Reader
+	err   io.Writer
+	given consent
+}
+
+// Ask asks at the terminal.
+func (a asker) Ask(q control.Question) (asked bool, err error) {
+	if given := a.given[q.About]; given != nil && *given == q.Site {
+		return false, nil
+	}
+	refused := problem.New(problem.Refused, "not confirmed; nothing was done").Try("type %s when asked, or use --%s %s", q.Site, flagOf[q.About], q.Site)
+	if f, ok := a.in.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {
+		return false, refused
+	}
+	if q.LetGo != nil {
+		q.LetGo()
+	}
+	fmt.Fprintf(a.err, "%s\nType its name to continue:  ", q.Why)
+	answer, err := bufio.NewReader(a.in).ReadString('\n')
+	if err != nil || strings.TrimSpace(answer) != q.Site {
+		return true, refused
+	}
+	return true, nil
+}

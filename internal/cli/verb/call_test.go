@@ -1,0 +1,55 @@
+package verb
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"orrery/internal/control"
+	"orrery/internal/problem"
+)
+
+// newTestCall returns a call whose standard input is not a terminal, with what it prints.
+func newTestCall() (call *Call, out, errs *bytes.Buffer) {
+	out, errs = &bytes.Buffer{}, &bytes.Buffer{}
+	return New(&control.Session{}, strings.NewReader("prod\n"), out, errs), out, errs
+}
+
+// TestAgree: the site's name agrees only to what its flag is about, and is never read from what is not a terminal.
+func TestAgree(t *testing.T) {
+	call, _, errs := newTestCall()
+	c := &cobra.Command{}
+	call.ProductionFlag(c)
+	call.AgreeFlag(c, control.Volumes, "")
+	if err := c.ParseFlags([]string{"--yes-production", "prod"}); err != nil {
+		t.Fatal(err)
+	}
+	for about, want := range map[control.Consent]bool{control.Production: true, control.Volumes: false, control.Moves: false} {
+		asked, err := call.Session.Asker.Ask(control.Question{About: about, Site: "prod"})
+		if asked || (err == nil) != want || err != nil && !problem.Is(err, problem.Refused) {
+			t.Errorf("%s: asked %t, %v", about, asked, err)
+		}
+	}
+	if _, err := call.Session.Asker.Ask(control.Question{About: control.Production, Site: "other"}); err == nil {
+		t.Error("one site's name agrees for another")
+	}
+	if errs.Len() > 0 {
+		t.Errorf("asked where nobody sits: %s", errs.String())
+	}
+}
+
+// TestTell: what was done on the way is output, everything else is not.
+func TestTell(t *testing.T) {
+	call, out, errs := newTestCall()
+	list := problem.List{problem.New(problem.Failed, "one"), problem.New(problem.Failed, "two")}
+	call.Session.Outcome("s", "done")
+	call.Session.Notice("s", "odd")
+	call.Session.Trouble("s", list)
+	call.Session.Trouble("s", errors.New("bad"))
+	if out.String() != "done.\n" || errs.String() != "orrery: odd.\norrery: one\norrery: two\norrery: bad\n" {
+		t.Errorf("%q, %q", out.String(), errs.String())
+	}
+}

@@ -1,0 +1,58 @@
+package verb
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"orrery/internal/apply"
+	"orrery/internal/cli/reply"
+	"orrery/internal/cli/screen"
+	"orrery/internal/cli/table"
+	"orrery/internal/control"
+	"orrery/internal/control/status"
+	"orrery/internal/site"
+)
+
+// ShowNodes shows how nodes are that have just been brought up.
+func ShowNodes(ctx context.Context, session *control.Session, out io.Writer, s *site.Site, selectors []string) error {
+	r, err := status.Read(ctx, session, s, selectors)
+	if err != nil {
+		return err
+	}
+	return table.Nodes(out, r.Nodes, false, screen.Width(out))
+}
+
+// PrintUp shows how the nodes of a site are that has been brought up, if so.
+func PrintUp(ctx context.Context, session *control.Session, out io.Writer, s *site.Site, selectors []string, result *apply.Result, err error) error {
+	if err != nil {
+		return err
+	}
+	if result == nil && !reply.Wanted(out) {
+		fmt.Fprintf(out, "%s is up: nothing to do.\n", s.Key())
+		return nil
+	}
+	if err := ShowNodes(ctx, session, out, s, selectors); err != nil {
+		return err
+	}
+	howToGoOn(out, s)
+	return nil
+}
+
+// howToGoOn says what a user may want to do next.
+func howToGoOn(out io.Writer, s *site.Site) {
+	first := "NODE"
+	if len(s.Nodes) > 0 {
+		first = s.Nodes[0].Name
+	}
+	orrery, down := "orrery", "orrery down"
+	end := "end it all; volumes are kept"
+	if s.Twin != "" {
+		orrery += " --twin " + s.Twin
+		down, end = "orrery twin destroy "+s.Twin, "end it all"
+	}
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "\n  %s shell %s\ta terminal in a node\n  %s status\thow the nodes are\n  %s\t%s\n", orrery, first, orrery, down, end)
+	_ = t.Flush()
+}

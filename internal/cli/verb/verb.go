@@ -1,0 +1,97 @@
+// Package verb has what the verbs of the command line share: the call that they belong to, with its session and its
+// streams; who may run them, and on which site; the flags that several have; and how they print what several print.
+package verb
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"orrery/internal/cli/value"
+	"orrery/internal/control"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+)
+
+// run is what a verb does.
+type run = func(c *cobra.Command, args []string) error
+
+// OnSite returns a run that loads the site and passes it to do.
+func (call *Call) OnSite(do func(ctx context.Context, s *site.Site, args []string) error) run {
+	return func(c *cobra.Command, args []string) error {
+		s, err := call.Session.Load()
+		if err != nil {
+			return err
+		}
+		return do(c.Context(), s, args)
+	}
+}
+
+// AsRoot returns a run for root only.
+func (call *Call) AsRoot(do run) run {
+	return func(c *cobra.Command, args []string) error {
+		if err := call.Session.Allowed(); err != nil {
+			return err
+		}
+		return do(c, args)
+	}
+}
+
+// OnHosts returns a run that loads the site, and is for root only if nodes of the site may be on this machine.
+func (call *Call) OnHosts(do func(ctx context.Context, s *site.Site, args []string) error) run {
+	return call.OnSite(func(ctx context.Context, s *site.Site, args []string) error {
+		if err := call.Session.AllowedOn(s); err != nil {
+			return err
+		}
+		return do(ctx, s, args)
+	})
+}
+
+// Group returns a verb that has only others below it.
+func Group(use, short string, verbs ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{Use: use, Short: short, Args: SomeVerb, RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
+	c.AddCommand(verbs...)
+	return c
+}
+
+// SomeVerb says, of a command that only has verbs below it, that a word is none of them.
+func SomeVerb(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var verbs []string
+	for _, verb := range c.Commands() {
+		verbs = append(verbs, verb.Name())
+	}
+	p := problem.New(problem.Usage, "%s has no verb %q", c.CommandPath(), args[0])
+	if near := problem.Nearest(args[0], verbs); near != "" {
+		return p.Try("did you mean %s?", near)
+	}
+	return p.Try("%s --help lists the verbs", c.CommandPath())
+}
+
+// WithJSON says of a verb that its result can be had as JSON.
+func WithJSON(c *cobra.Command, usage string) *cobra.Command {
+	c.Flags().Bool("json", false, usage)
+	return c
+}
+
+// ParallelFlag lets a verb be told how many steps are under way at once.
+func ParallelFlag(c *cobra.Command, parallel *int) {
+	c.Flags().IntVar(parallel, "parallel", control.DefaultParallel(), "how many steps at once, at most")
+}
+
+// BatchFlag lets a verb be told how many nodes are disturbed at once.
+func BatchFlag(c *cobra.Command, b *site.Batch) {
+	c.Flags().Var((*value.Batch)(b), "batch", "disturb this many nodes at once, or this share of them (\"25%\"), and continue only when they are healthy\n(default: as groups say, else all at once)")
+}
+
+// ReleaseFlag lets a verb work with nodes of a release that is not live.
+func (call *Call) ReleaseFlag(c *cobra.Command) {
+	c.Flags().Var((*value.Release)(&call.Session.Release), "release", "use the nodes of this release `number`, live or in quarantine (default: the live nodes)")
+}
+
+// WithoutFlag lets a verb go on without some hosts.
+func (call *Call) WithoutFlag(c *cobra.Command) {
+	c.Flags().StringSliceVar(&call.Session.Without, "without", nil, "leave this `host` out: what is there is taken for unknown, and nothing is done that it could contradict")
+}

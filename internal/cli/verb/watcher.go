@@ -1,0 +1,42 @@
+package verb
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"orrery/internal/cli/screen"
+	"orrery/internal/control"
+	"orrery/internal/plan"
+	"orrery/internal/problem"
+)
+
+// A Watcher shows how an operation goes: its steps and what is to be known at once on standard error, what was done on the way on standard output.
+type Watcher struct{ Output }
+
+// Steps shows the steps of a plan.
+func (w Watcher) Steps(p *plan.Plan, took func(*plan.Step) time.Duration) control.StepWatcher {
+	return screen.NewProgress(w.Err, p, took)
+}
+
+// Bytes shows how many bytes have been moved.
+func (w Watcher) Bytes(what string) control.ByteWatcher { return screen.NewMeter(w.Err, what) }
+
+// Tell shows an event.
+func (w Watcher) Tell(e control.Event) {
+	var list problem.List
+	switch {
+	case e.Kind == control.Outcome:
+		fmt.Fprintf(w.Out, "%s.\n", e.Text)
+	case e.Kind == control.Progress:
+		fmt.Fprintln(w.Err, e.Text)
+	case e.Kind == control.Orphan:
+		fmt.Fprintf(w.Err, "Note: %s.\n", e.Text)
+	case e.Kind == control.Notice:
+		fmt.Fprintf(w.Err, "orrery: %s.\n", e.Text)
+	case errors.As(e.Err, &list) && e.Text == e.Err.Error():
+		PrintError(w.Err, e.Err)
+	default:
+		fmt.Fprintf(w.Err, "orrery: %s\n", e.Text)
+	}
+}
