@@ -67,7 +67,7 @@ func (m machine) lend(ctx context.Context, cell *confine.Cell, n *spec.Node) (at
 	cell.Sees = append(cell.Sees, at...)
 	// All memory of the guest stays where it is, as devices reach it; with it, what the functions themselves have for memory.
 	const besides = 1 << 30
-	cell.Locked = argv.Memory(n) + besides
+	cell.Locked = n.GuestMemory() + besides
 	return at, nil
 }
 

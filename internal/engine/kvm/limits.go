@@ -3,7 +3,6 @@ package kvm
 import (
 	"context"
 
-	"orrery/internal/engine/kvm/argv"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/host/numa"
 	"orrery/internal/site"
@@ -22,7 +21,7 @@ const (
 // bounds are the limits that the host's kernel enforces on all processes of a node: those of one machine, or of two while one
 // takes the place of the other. Beside memory of one NUMA node it runs on the processors of that.
 func bounds(n *spec.Node, machines int) site.Limits {
-	memory := argv.Memory(n)
+	memory := n.GuestMemory()
 	overhead := overheadBytes + memory/overheadShare + overheadDiskBytes*int64(len(n.VM.Drives()))
 	l := site.Limits{
 		Cpus: n.Limits.Cpus, Pin: n.Limits.Pin,

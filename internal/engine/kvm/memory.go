@@ -16,18 +16,12 @@ import (
 	"orrery/internal/engine/kvm/likeness"
 	"orrery/internal/engine/kvm/qmp"
 	"orrery/internal/engine/nodedir"
+	"orrery/internal/engine/vm"
 	"orrery/internal/host"
-	"orrery/internal/problem"
 )
-
-// memory is the file with the state from which a machine goes on that is started next, instead of booting. The state is what a guest makes of it: only QEMU reads it, in its cell, where the guest is anyway.
-func (m machine) memory() string { return m.File("memory") }
 
 // halted is a file that is there while the processors of a machine stand still by QEMU's doing.
 func (m machine) halted() string { return m.File("halted") }
-
-// besides is how many bytes a state may have beside the guest's memory.
-const besides = 64 << 20
 
 // Remember writes the state of a machine that stands still. QEMU has to work for that, but not the guest: the machine comes out of the freezer, and only its processors stand still until Thaw.
 func (e *Engine) Remember(ctx context.Context, ref engine.Ref, file string) error {
@@ -40,7 +34,7 @@ func (e *Engine) Remember(ctx context.Context, ref engine.Ref, file string) erro
 		return err
 	}
 	if err := m.halt(ctx, func(q *qmp.Client) error { return remember(ctx, q, r, file) }); err != nil {
-		return problem.New(problem.Failed, "the memory of node %s cannot be kept", ref.Name).At(m.Path()).Because(err).Try("take the snapshot without --memory")
+		return m.MemoryProblem(err)
 	}
 	return nil
 }
@@ -89,7 +83,7 @@ func remember(ctx context.Context, q *qmp.Client, r *nodedir.Record, file string
 	defer from.Close()
 	copied := make(chan error, 1)
 	go func() {
-		most := argv.Memory(&r.Node)*5/4 + besides
+		most := vm.MaxStateBytes(&r.Node)
 		n, err := io.Copy(f, io.LimitReader(from, most))
 		if err == nil && n == most {
 			err = errors.New("QEMU sends more than there can be")
@@ -132,20 +126,11 @@ func (m machine) unhalt() error {
 }
 
 // Recall lets a node go on from a state when it is started next; "": it boots.
-func (e *Engine) Recall(ref engine.Ref, file string) error {
-	m := e.machine(ref)
-	if err := os.Remove(m.memory()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if file == "" {
-		return nil
-	}
-	return os.Link(file, m.memory())
-}
+func (e *Engine) Recall(ref engine.Ref, file string) error { return e.machine(ref).Recall(file) }
 
 // remembered opens the state from which the machine is to go on, and lets what is started be like the one that it is of; nil: it boots. The state is used once.
 func (m machine) remembered(line *argv.Machine) (*bufio.Reader, func(), error) {
-	f, err := os.Open(m.memory())
+	f, err := os.Open(m.Memory())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, func() {}, nil
 	}
@@ -153,7 +138,7 @@ func (m machine) remembered(line *argv.Machine) (*bufio.Reader, func(), error) {
 		return nil, nil, err
 	}
 	done := func() { f.Close() } //nolint:errcheck // it was only read
-	if err := os.Remove(m.memory()); err != nil {
+	if err := os.Remove(m.Memory()); err != nil {
 		return nil, done, err
 	}
 	in := bufio.NewReaderSize(f, 64<<10)

@@ -234,7 +234,7 @@ func (g ground) remembers(t *testing.T, ref engine.Ref, booted string, disks boo
 	if is := g.says(t, ref, "sh", "-c", alive); is != booted {
 		t.Errorf("it does not go on from its memory: %q", is)
 	}
-	if _, err := os.Lstat(m.memory()); err == nil {
+	if _, err := os.Lstat(m.Memory()); err == nil {
 		t.Error("what it went on from is left")
 	}
 	must(t, g.Freeze(t.Context(), ref)) // a machine whose memory was kept powers off as any other does

@@ -44,7 +44,7 @@ func TestRememberWhat(t *testing.T) {
 func TestRecall(t *testing.T) {
 	e, m, _ := ground(t, "")
 	must(t, e.Recall(m.Ref, aState(t, m.domain())))
-	if got, err := m.take(); err != nil || got != m.taken() || exists(m.memory()) {
+	if got, err := m.take(); err != nil || got != m.taken() || exists(m.Memory()) {
 		t.Errorf("%q, %v", got, err)
 	}
 	if got, err := m.take(); err != nil || got != "" {
