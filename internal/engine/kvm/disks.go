@@ -59,11 +59,7 @@ func (e *Engine) tellStack(ctx context.Context, r *nodedir.Record) (seen, error)
 	for _, m := range mounts {
 		s.Binds = append(s.Binds, m.Path)
 	}
-	text, err := json.Marshal(s)
-	if err != nil {
-		return nil, err
-	}
-	return now, host.WriteFile(host.File{Path: filepath.Join(e.Dirs.Etc(ref.Site, ref.ID), filepath.Base(boot.StackFile)), Content: text, Mode: 0o644}) // virtiofsd is to read it
+	return now, vm.Tell(e.Dirs, ref, boot.StackFile, s)
 }
 
 // keepSeen keeps what a guest has been shown.

@@ -2,10 +2,8 @@ package kvm
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -14,8 +12,8 @@ import (
 	"orrery/internal/engine/kvm/qmp"
 	"orrery/internal/engine/kvm/slot"
 	"orrery/internal/engine/nodedir"
+	"orrery/internal/engine/vm"
 	"orrery/internal/guest/boot"
-	"orrery/internal/host"
 	"orrery/internal/network"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
@@ -35,7 +33,7 @@ func (e *Engine) rewire(ctx context.Context, was *nodedir.Record, is *spec.Node)
 		return nil
 	case m.Group().Frozen():
 		return problem.New(problem.Failed, "node %s stands still: its networks cannot be changed", is.Name).At(is.Site).Try("orrery start %s", is.Name)
-	case !tree.Exists(e.nicsFile(m.Ref)):
+	case !tree.Exists(vm.Told(e.Dirs, m.Ref, boot.NICsFile)):
 		return problem.New(problem.Failed, "node %s was started by an earlier version of Orrery: its networks cannot be changed while it runs", is.Name).At(is.Site).Try("orrery restart %s", is.Name)
 	}
 	q, err := m.monitor(ctx)
@@ -173,18 +171,9 @@ func (e *Engine) join(ctx context.Context, m machine, nics []spec.NIC) error {
 	return nil
 }
 
-// nicsFile is where a guest finds its interfaces when it boots.
-func (e *Engine) nicsFile(ref engine.Ref) string {
-	return filepath.Join(e.Dirs.Etc(ref.Site, ref.ID), filepath.Base(boot.NICsFile))
-}
-
 // tell writes which interfaces a guest is to find when it boots: with QEMU that goes on, it may do so at any time.
 func (e *Engine) tell(ref engine.Ref, nics []spec.NIC) error {
-	text, err := json.Marshal(argv.Told(nics))
-	if err != nil {
-		return err
-	}
-	return host.WriteFile(host.File{Path: e.nicsFile(ref), Content: text, Mode: 0o644}) // virtiofsd is to read it
+	return vm.Tell(e.Dirs, ref, boot.NICsFile, argv.Told(nics))
 }
 
 // tellAll does so for a machine that is started, which has all interfaces that are on record: none is in doubt.

@@ -19,6 +19,7 @@ import (
 	"orrery/internal/engine/kvm/qmp"
 	"orrery/internal/engine/kvm/slot"
 	"orrery/internal/engine/nodedir"
+	"orrery/internal/engine/vm"
 	"orrery/internal/guest/boot"
 	"orrery/internal/host"
 	"orrery/internal/image"
@@ -214,7 +215,7 @@ func TestRewireKilled(t *testing.T) {
 		r, err := e.Record(ref)
 		must(t, err)
 		var tells []boot.NIC
-		text, err := os.ReadFile(e.nicsFile(ref))
+		text, err := os.ReadFile(vm.Told(e.Dirs, ref, boot.NICsFile))
 		must(t, err)
 		must(t, json.Unmarshal(text, &tells))
 		for _, nic := range tells {
@@ -290,7 +291,7 @@ func TestRewireKilled(t *testing.T) {
 	}
 	c.occupy(false, "a", "b", "d")
 	whole(less)
-	must(t, os.Remove(e.nicsFile(ref)))
+	must(t, os.Remove(vm.Told(e.Dirs, ref, boot.NICsFile)))
 	if err := change(&more); err == nil || !strings.Contains(err.Error(), "started by an earlier version") {
 		t.Error(err)
 	}

@@ -2,11 +2,8 @@ package xen
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 
 	"orrery/internal/engine/confine"
@@ -14,7 +11,6 @@ import (
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/engine/vm"
 	"orrery/internal/guest/boot"
-	"orrery/internal/host"
 	"orrery/internal/host/xl"
 	"orrery/internal/image/foreign"
 	"orrery/internal/image/rootfs"
@@ -98,22 +94,14 @@ func (m machine) cover(root string) (bind rootfs.Bind, err error) {
 
 // tellDisks tells the guest how its disks are called: they have no serial numbers.
 func (e *Engine) tellDisks(m machine, r *nodedir.Record) error {
-	file := filepath.Join(e.Dirs.Etc(m.Ref.Site, m.Ref.ID), filepath.Base(boot.DrivesFile))
 	var all []boot.Drive
 	for i, d := range r.VM.Drives() {
 		all = append(all, boot.Drive{Device: deviceOf(i), Name: d.Name})
 	}
 	if len(all) == 0 {
-		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		return nil
+		return remove(vm.Told(e.Dirs, m.Ref, boot.DrivesFile))
 	}
-	text, err := json.Marshal(all)
-	if err != nil {
-		return err
-	}
-	return host.WriteFile(host.File{Path: file, Content: text, Mode: 0o644})
+	return vm.Tell(e.Dirs, m.Ref, boot.DrivesFile, all)
 }
 
 // growImages grows images to their declared size; raw files have it already. QEMU names what is behind a disk
