@@ -127,8 +127,8 @@ func (m machine) running() bool { return m.backend() != 0 }
 
 // Runner runs commands in a running node by its agent. In one that boots a disk there is none.
 func (e *Engine) Runner(ref engine.Ref) host.Runner {
-	if m := e.machine(ref); m.HasDisk() {
-		return stranger{m}
+	if e.machine(ref).HasDisk() {
+		return stranger(ref, e.Running)
 	}
 	return e.agents.Runner(ref)
 }
