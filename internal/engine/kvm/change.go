@@ -5,9 +5,7 @@ import (
 
 	"orrery/internal/engine"
 	"orrery/internal/engine/vm"
-	"orrery/internal/network"
 	"orrery/internal/problem"
-	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
 
@@ -31,13 +29,5 @@ func (e *Engine) changeRunning(ctx context.Context, is *spec.Node) error {
 	if err := e.rewire(ctx, was, is); err != nil {
 		return err
 	}
-	if moves := network.MovesOf(is); len(moves) > 0 {
-		if err := network.MoveLinks(ctx, moves); err != nil {
-			return err
-		}
-	}
-	if !is.Staged && is.Disk.Guest != site.NoGuest { // its links may have been moved out of quarantine, in one batch with others
-		vm.ForgetNeighbours(ctx, e.Runner(engine.RefOf(is)))
-	}
-	return nil
+	return vm.MoveLinks(ctx, is, e.Runner(engine.RefOf(is)))
 }
