@@ -44,7 +44,6 @@ func (e *Engine) sweep(ctx context.Context, m machine) error {
 		if err := e.powerOff(ctx, m); err != nil {
 			return err
 		}
-		_ = os.Remove(m.Stopping())
 		return e.tidy(ctx, m)
 	case len(m.Group().Processes()) == 0: // it has stopped, or its QEMU was killed: nobody would give back what that had, as to all others the node is stopped
 		return pci.Here.Return(ctx, m.holder())

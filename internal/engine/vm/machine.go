@@ -3,8 +3,10 @@
 package vm
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -51,6 +53,30 @@ func (m Machine) WhileStarting(start func() error) error {
 	}
 	defer os.Remove(m.Starting()) //nolint:errcheck // what is left of it ends the node at the next sweep
 	return start()
+}
+
+// ShutDown lets the machine shut down, if it runs, for as long as ctx has time, and then ends what is left of it. As one
+// that shuts down looks as if it ran, a file tells Sweep of it.
+func (m Machine) ShutDown(ctx context.Context, off, end func() error) error {
+	if len(m.Group().Processes()) > 0 {
+		if err := os.WriteFile(m.Stopping(), nil, 0o600); err != nil {
+			return err
+		}
+		err := ctx.Err()
+		if err == nil {
+			err = off()
+		}
+		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			return err
+		}
+	}
+	if err := end(); err != nil {
+		return err
+	}
+	if err := os.Remove(m.Stopping()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // Unlink removes the links of the machine.

@@ -90,6 +90,23 @@ func TestWhileStarting(t *testing.T) {
 	}
 }
 
+// TestShutDown: of a machine that does not run, nobody is asked to shut down, what is left is ended, and the mark goes
+// once it is.
+func TestShutDown(t *testing.T) {
+	m := Of(nodes(t, false), db)
+	must(t, os.WriteFile(m.Stopping(), nil, 0o600))
+	off := func() error { t.Error("it was asked to shut down"); return nil }
+	failed := errors.New("it has failed")
+	for _, want := range []error{failed, nil} {
+		if err := m.ShutDown(t.Context(), off, func() error { return want }); !errors.Is(err, want) {
+			t.Error(err)
+		}
+		if _, gone := os.Lstat(m.Stopping()); (gone == nil) != (want != nil) {
+			t.Errorf("after %v the mark is there: %v", want, gone)
+		}
+	}
+}
+
 // TestRemoveRun: what is empty above a machine goes with it, and others stay.
 func TestRemoveRun(t *testing.T) {
 	n := nodes(t, false)

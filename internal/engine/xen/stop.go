@@ -28,30 +28,22 @@ func (e *Engine) Stop(ctx context.Context, ref engine.Ref) error {
 	return nil
 }
 
-// powerOff lets the guest shut down. A domain that does so looks as if it ran, so a file tells Sweep of it.
+// powerOff lets the guest shut down.
 func (e *Engine) powerOff(ctx context.Context, m machine) error {
-	if len(m.Group().Processes()) > 0 {
-		if err := os.WriteFile(m.Stopping(), nil, 0o600); err != nil {
-			return err
-		}
-		err := ctx.Err()
-		if err == nil && m.running() {
-			err = e.askOff(ctx, m)
-		}
-		if err == nil && m.running() {
-			err = m.awaitOff(ctx)
-		}
-		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+	return m.ShutDown(ctx, func() error { return e.letOff(ctx, m) }, func() error { return e.end(ctx, m) })
+}
+
+// letOff asks a domain that runs to shut down, and waits until it has ended.
+func (e *Engine) letOff(ctx context.Context, m machine) error {
+	if m.running() {
+		if err := e.askOff(ctx, m); err != nil {
 			return err
 		}
 	}
-	if err := e.end(ctx, m); err != nil {
-		return err
+	if !m.running() {
+		return nil
 	}
-	if err := os.Remove(m.Stopping()); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	return nil
+	return m.awaitOff(ctx)
 }
 
 // askOff asks the agent, for as long as the domain runs; and if that does not answer, the kernel of the guest, by Xen. A guest that does neither is waited for all the
