@@ -17,9 +17,9 @@ import (
 	"orrery/internal/engine/kvm/likeness"
 	"orrery/internal/engine/kvm/qmp"
 	"orrery/internal/engine/nodedir"
+	"orrery/internal/engine/vm"
 	"orrery/internal/host/process"
 	"orrery/internal/host/qemu"
-	"orrery/internal/image/kernel"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 )
@@ -161,13 +161,11 @@ func (e *Engine) likeness(ctx context.Context, old *qmp.Client, r *nodedir.Recor
 	accel, _ := e.accel()
 	line := &argv.Machine{Node: &r.Node, Accel: accel}
 	if !r.Imported() {
-		guest, err := qemu.Guest()
+		boot, err := vm.BootFiles(ctx, e.Nodes, r)
 		if err != nil {
 			return nil, err
 		}
-		if line.Boot, err = kernel.Files(ctx, e.Store, r.Kernel, guest); err != nil {
-			return nil, err
-		}
+		line.Boot = boot
 	}
 	is, err := likeness.Of(ctx, old)
 	if err != nil {

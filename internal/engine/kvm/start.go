@@ -67,11 +67,7 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 
 // start makes what the machine stands on, the outermost first, then lets it boot.
 func (e *Engine) start(ctx context.Context, m machine, r *nodedir.Record) (err error) {
-	guest, err := qemu.Guest()
-	if err != nil {
-		return err
-	}
-	from, err := kernel.Files(ctx, e.Store, r.Kernel, guest)
+	from, err := vm.BootFiles(ctx, e.Nodes, r)
 	if err != nil {
 		return err
 	}
