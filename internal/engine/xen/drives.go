@@ -11,6 +11,7 @@ import (
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/engine/vm"
 	"orrery/internal/guest/boot"
+	"orrery/internal/host"
 	"orrery/internal/host/xl"
 	"orrery/internal/image/foreign"
 	"orrery/internal/image/rootfs"
@@ -93,15 +94,15 @@ func (m machine) cover(root string) (bind rootfs.Bind, err error) {
 }
 
 // tellDisks tells the guest how its disks are called: they have no serial numbers.
-func (e *Engine) tellDisks(m machine, r *nodedir.Record) error {
+func tellDisks(dirs host.Dirs, m machine, r *nodedir.Record) error {
 	var all []boot.Drive
 	for i, d := range r.VM.Drives() {
 		all = append(all, boot.Drive{Device: deviceOf(i), Name: d.Name})
 	}
 	if len(all) == 0 {
-		return remove(vm.Told(e.Dirs, m.Ref, boot.DrivesFile))
+		return remove(vm.Told(dirs, m.Ref, boot.DrivesFile))
 	}
-	return vm.Tell(e.Dirs, m.Ref, boot.DrivesFile, all)
+	return vm.Tell(dirs, m.Ref, boot.DrivesFile, all)
 }
 
 // growImages grows images to their declared size; raw files have it already. QEMU names what is behind a disk

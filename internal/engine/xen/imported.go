@@ -17,8 +17,8 @@ import (
 
 // foundImported plans the foundation of a domain that boots a disk of others. In the place of a root, its QEMU gets the directory with what the node has written to that,
 // and finds the image in the store open.
-func (e *Engine) foundImported(m machine, r *nodedir.Record) (*foundation, error) {
-	base, is, err := e.Store.OpenDisk(r.Base)
+func foundImported(nodes *nodedir.Nodes, m machine, r *nodedir.Record) (*foundation, error) {
+	base, is, err := nodes.Store.OpenDisk(r.Base)
 	if err != nil {
 		return nil, err
 	}
@@ -26,7 +26,7 @@ func (e *Engine) foundImported(m machine, r *nodedir.Record) (*foundation, error
 	if err := m.CheckDisk(is.Format); err != nil {
 		return nil, err
 	}
-	f, err := e.ground(m, r, &rootfs.Overlay{Upper: m.Private(), Target: m.Root(), IDs: r.IDs()})
+	f, err := newFoundation(m, r, &rootfs.Overlay{Upper: m.Private(), Target: m.Root(), IDs: r.IDs()})
 	if err != nil {
 		return nil, err
 	}

@@ -140,7 +140,7 @@ func (m machine) saver() int {
 
 // endSaving waits until the toolstack has written a state that nobody waits for any more. A guest that it has suspended, and not let go, goes on if this version of it can let
 // it; else it is ended, as by a power cut: nobody has its state.
-func (e *Engine) endSaving(ctx context.Context, m machine) error {
+func (e *ending) endSaving(ctx context.Context, m machine) error {
 	if m.Group().Frozen() {
 		if err := m.Group().SetFrozen(false); err != nil {
 			return err

@@ -30,7 +30,7 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 		return err
 	}
 	if m.running() {
-		return e.thaw(ctx, m)
+		return m.thaw(ctx)
 	}
 	if err := e.lacks(); err != nil {
 		return err
@@ -53,7 +53,7 @@ func (e *Engine) start(ctx context.Context, m machine, r *nodedir.Record) error 
 			return err
 		}
 	}
-	f, err := e.found(ctx, m, r)
+	f, err := found(ctx, e.Nodes, m, r)
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func (e *Engine) start(ctx context.Context, m machine, r *nodedir.Record) error 
 	if err != nil {
 		return err
 	}
-	if err := e.create(ctx, m, f, state); err != nil {
+	if err := f.create(ctx, m, state); err != nil {
 		return err
 	}
 	if r.Imported() {
@@ -81,7 +81,7 @@ func (e *Engine) start(ctx context.Context, m machine, r *nodedir.Record) error 
 
 // create has the domain made, from the place where the node's root is mounted: what the toolstack starts for it is there, too, and in the node's control group. It
 // goes on from a state; "": it boots.
-func (e *Engine) create(ctx context.Context, m machine, f *foundation, state string) error {
+func (f *foundation) create(ctx context.Context, m machine, state string) error {
 	program, err := xl.Program()
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"orrery/internal/engine"
+	"orrery/internal/engine/vm"
 	"orrery/internal/host"
 	"orrery/internal/host/cgroup"
 	"orrery/internal/host/xl"
@@ -19,7 +20,7 @@ var errWaitDelay = exec.ErrWaitDelay
 // Stop lets the guest power off and, when ctx has a deadline and it passes, ends the domain.
 func (e *Engine) Stop(ctx context.Context, ref engine.Ref) error {
 	m := e.machine(ref)
-	if err := e.thaw(context.WithoutCancel(ctx), m); err != nil {
+	if err := m.thaw(context.WithoutCancel(ctx)); err != nil {
 		return err
 	}
 	if err := e.powerOff(ctx, m); err != nil {
@@ -28,13 +29,19 @@ func (e *Engine) Stop(ctx context.Context, ref engine.Ref) error {
 	return nil
 }
 
+// ending brings domains to their end: in order, if their guests hear of it.
+type ending struct {
+	agents vm.Agents
+	dom0   func() error // why this host has no domains, whether it could run them or not
+}
+
 // powerOff lets the guest shut down.
-func (e *Engine) powerOff(ctx context.Context, m machine) error {
+func (e *ending) powerOff(ctx context.Context, m machine) error {
 	return m.ShutDown(ctx, func() error { return e.letOff(ctx, m) }, func() error { return e.end(ctx, m) })
 }
 
 // letOff asks a domain that runs to shut down, and waits until it has ended.
-func (e *Engine) letOff(ctx context.Context, m machine) error {
+func (e *ending) letOff(ctx context.Context, m machine) error {
 	if m.running() {
 		if err := e.askOff(ctx, m); err != nil {
 			return err
@@ -48,7 +55,7 @@ func (e *Engine) letOff(ctx context.Context, m machine) error {
 
 // askOff asks the agent, for as long as the domain runs; and if that does not answer, the kernel of the guest, by Xen. A guest that does neither is waited for all the
 // same, then ended.
-func (e *Engine) askOff(ctx context.Context, m machine) error {
+func (e *ending) askOff(ctx context.Context, m machine) error {
 	if m.HasDisk() {
 		_ = m.press(ctx)
 		return ctx.Err()
@@ -104,7 +111,7 @@ func (e *Engine) Destroy(ctx context.Context, ref engine.Ref) error {
 
 // endDomain ends what Xen has of the node, and tells if that was nothing. A host that is no Dom0, or no longer, has no domains. On one from which xl was removed, those
 // that run are not forgotten.
-func (e *Engine) endDomain(ctx context.Context, m machine) (none bool, err error) {
+func (e *ending) endDomain(ctx context.Context, m machine) (none bool, err error) {
 	if e.dom0() != nil {
 		return true, nil
 	}
@@ -124,7 +131,7 @@ func (e *Engine) endDomain(ctx context.Context, m machine) (none bool, err error
 
 // end ends the domain, and what is left of one, and removes what it had while it ran: links, their guards, sockets, the control group. It has
 // time of its own.
-func (e *Engine) end(ctx context.Context, m machine) error {
+func (e *ending) end(ctx context.Context, m machine) error {
 	ctx, cancel := engine.Cleanup(ctx)
 	defer cancel()
 	e.agents.Leave(m.Ref)

@@ -20,9 +20,8 @@ import (
 // Engine makes nodes with xl. What is done to one that does not run, Nodes do.
 type Engine struct {
 	*nodedir.Nodes
-	agents vm.Agents
-	lacks  func() error // what this host lacks to run guests; but in tests
-	dom0   func() error // why it has none, whether they run or not
+	ending
+	lacks func() error // what this host lacks to run guests; but in tests
 }
 
 var (
@@ -44,7 +43,7 @@ var (
 
 // New returns the engine that keeps its nodes in dirs and takes layers from store.
 func New(dirs host.Dirs, store *image.Store) *Engine {
-	e := &Engine{Nodes: &nodedir.Nodes{Dirs: dirs, Store: store, Engine: Name, Slots: nodedir.Slots, ByHeader: true}, lacks: lacks, dom0: xl.Dom0}
+	e := &Engine{Nodes: &nodedir.Nodes{Dirs: dirs, Store: store, Engine: Name, Slots: nodedir.Slots, ByHeader: true}, lacks: lacks, ending: ending{dom0: xl.Dom0}}
 	e.agents.Nodes = e.Nodes
 	e.Running = func(ref engine.Ref) bool { return e.machine(ref).running() }
 	return e
