@@ -25,7 +25,7 @@ type handover struct {
 
 // handOver is what is on record when another machine is to take the place of the one that runs.
 func (m machine) handOver() (handover, error) {
-	of, err := m.headers()
+	of, err := headersOf(m.qemu())
 	return handover{Leaving: process.CrewOf(recorder.Others(m.Group())), Headers: of}, err
 }
 
@@ -50,7 +50,7 @@ func (e *Engine) stay(ctx context.Context, m machine, h handover) error {
 	if err != nil {
 		return err
 	}
-	if err := m.setHeaders(h.Headers); err != nil {
+	if err := h.Headers.restore(m.qemu()); err != nil {
 		return err
 	}
 	return e.over(ctx, m)

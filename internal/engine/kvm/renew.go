@@ -99,7 +99,7 @@ func (e *Engine) goOver(ctx context.Context, m machine, of handover, r *nodedir.
 	if err != nil {
 		return nil, err
 	}
-	end, err := of.Headers.keep(m)
+	end, err := of.Headers.keep(m.qemu())
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +181,7 @@ func (e *Engine) startNext(ctx context.Context, m, next machine, r *nodedir.Reco
 	if err := m.record(ctx, r, open); err != nil {
 		return err
 	}
-	if err := m.inherit(open, r); err != nil {
+	if err := open.inherit(m.qemu(), r); err != nil {
 		return err
 	}
 	if r.Imported() {
