@@ -62,8 +62,7 @@ func (e *Engine) take(ctx context.Context, m machine, h handover) error {
 	if err := m.note(h); err != nil {
 		return err
 	}
-	e.agents.Leave(m.Ref)
-	e.logins.Leave(m.Ref)
+	e.leave(m.Ref)
 	sockets, err := os.ReadDir(m.nextRun())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/sys/unix"
@@ -15,16 +14,10 @@ import (
 	"orrery/internal/engine/kvm/argv"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/engine/seed"
-	"orrery/internal/host"
 	"orrery/internal/host/process"
-	"orrery/internal/observe"
-	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/tree"
 )
-
-// settingUp is how long a guest that sets itself up may take until its SSH server lets us in. In emulation it may take emulated times as long.
-const settingUp = 5 * time.Minute
 
 // startDisk lets a machine boot a disk that others have made.
 func (e *Engine) startDisk(ctx context.Context, m machine, r *nodedir.Record) (err error) {
@@ -63,7 +56,7 @@ func (e *Engine) startDisk(ctx context.Context, m machine, r *nodedir.Record) (e
 	if r.Disk.Guest == site.NoGuest {
 		return ctx.Err()
 	}
-	up := func(ctx context.Context) error { return e.awaitLogin(ctx, m, accel) }
+	up := func(ctx context.Context) error { return e.logins.await(ctx, m, accel) }
 	if err := m.unlessHalted(ctx, up); err != nil {
 		return m.StartProblem(err, m.lastWords(ctx))
 	}
@@ -106,7 +99,7 @@ func (h handed) add(name string, open func() (*os.File, error)) error {
 
 // seed makes what tells a guest who it is, in memory: its keys reach no disk of the host by it.
 func (e *Engine) seed(m machine, r *nodedir.Record) (*os.File, error) {
-	keys, err := e.keys(r)
+	keys, err := keysOf(e.Dirs, r)
 	if err != nil {
 		return nil, err
 	}
@@ -143,81 +136,4 @@ func (e *Engine) seed(m machine, r *nodedir.Record) (*os.File, error) {
 
 func authorized(key ssh.PublicKey) string {
 	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))
-}
-
-// awaitLogin waits until the guest lets us in.
-func (e *Engine) awaitLogin(ctx context.Context, m machine, accel string) error {
-	patience := settingUp
-	if accel != observe.KVM {
-		patience *= emulated
-	}
-	waiting, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	waiting, fail := context.WithCancelCause(waiting)
-	defer fail(nil)
-	go func() {
-		if m.awaitOff(waiting) == nil {
-			fail(errors.New("it was switched off before its SSH server answered"))
-		}
-	}()
-	_, err := e.login(waiting, m)
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(waiting.Err(), context.DeadlineExceeded):
-		return fmt.Errorf("its SSH server has not let us in within %v: %w", patience, err)
-	case waiting.Err() != nil:
-		return context.Cause(waiting)
-	}
-	return err
-}
-
-// visited takes the seed with the guest's keys from it, once the guest has them, and records that it does.
-func (e *Engine) visited(ctx context.Context, m machine) error {
-	if m.Visited() {
-		return nil
-	}
-	if err := e.Runner(m.Ref).Run(ctx, host.Command{Args: []string{"true"}}); err != nil {
-		return err // somebody is there who cannot do anything
-	}
-	q, err := m.monitor(ctx)
-	if err != nil {
-		return err
-	}
-	defer q.Close() //nolint:errcheck // it has answered
-	for _, command := range []string{"blockdev-open-tray", "blockdev-remove-medium"} {
-		args := map[string]any{"id": argv.SeedDrive}
-		if command == "blockdev-open-tray" {
-			args["force"] = true
-		}
-		if err := q.Do(ctx, command, args, nil); err != nil {
-			return problem.New(problem.Failed, "node %s: its SSH host keys stay in its drive", m.Ref.Name).At(m.Path()).Because(err)
-		}
-	}
-	for _, name := range []string{"seed", "seed-file"} {
-		if err := q.Do(ctx, "blockdev-del", map[string]any{"node-name": name}, nil); err != nil {
-			return problem.New(problem.Failed, "node %s: its SSH host keys stay in its drive", m.Ref.Name).At(m.Path()).Because(err)
-		}
-	}
-	return m.Visit()
-}
-
-// pressing is how often the power button of a guest is pressed that does not switch itself off: one that boots does not feel it.
-const pressing = 10 * time.Second
-
-// pressButton presses the power button until the machine is off.
-func (e *Engine) pressButton(ctx context.Context, m machine) error {
-	off := make(chan error, 1)
-	go func() { off <- m.awaitOff(ctx) }()
-	for {
-		if q, err := m.monitor(ctx); err == nil {
-			_ = q.Do(ctx, "system_powerdown", nil, nil)
-			_ = q.Close()
-		}
-		select {
-		case err := <-off:
-			return err
-		case <-time.After(pressing):
-		}
-	}
 }

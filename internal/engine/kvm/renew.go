@@ -71,7 +71,7 @@ func (e *Engine) movable(ctx context.Context, r *nodedir.Record) error {
 	if r.Imported() {
 		return nil // it has no virtiofsd, and each QEMU can do all the rest
 	}
-	return e.versions().Stuck(ctx)
+	return e.versions.Stuck(ctx)
 }
 
 // next is the machine that takes the place of this one: what it has while it runs is below what this one has.
@@ -125,19 +125,6 @@ func (e *Engine) goOver(ctx context.Context, m machine, of handover, r *nodedir.
 		err = fmt.Errorf("%w\nQEMU that was to take over: %s", err, words)
 	}
 	return sent, err
-}
-
-// unburdening is how long a guest may take to forget.
-const unburdening = 20 * time.Second
-
-// unburden lets a guest forget which files it has seen and does not use. Those that the host has replaced since, such as what it shows in /etc/orrery, have no path any more by which the second virtiofsd
-// could find them. A guest that does not is not moved if it has any.
-func (e *Engine) unburden(ctx context.Context, m machine) {
-	ctx, cancel := context.WithTimeout(ctx, unburdening)
-	defer cancel()
-	if agent, err := e.agents.Of(ctx, m.Ref); err == nil {
-		_ = agent.Forget(ctx, nil)
-	}
 }
 
 // passOn lets a machine send its state to another. Nobody but the two has an end of the connection: should the other end, QEMU would wait for ever for somebody to read what it has sent, and the

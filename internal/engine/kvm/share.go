@@ -32,7 +32,7 @@ func (e *Engine) share(ctx context.Context, m machine, r *nodedir.Record, beside
 	if err != nil {
 		return nil, err
 	}
-	version, err := e.versions().Of(ctx, program)
+	version, err := e.versions.Of(ctx, program)
 	if err != nil {
 		return nil, err
 	}

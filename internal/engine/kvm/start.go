@@ -39,7 +39,7 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 		}
 		return m.feed(ctx)
 	}
-	if err := e.versions().Lacks(ctx); err != nil {
+	if err := e.versions.Lacks(ctx); err != nil {
 		return err
 	}
 	if err := m.Group().Kill(ctx); err != nil { // what is left of a machine that died

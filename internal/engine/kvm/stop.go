@@ -58,15 +58,6 @@ func (e *Engine) letOff(ctx context.Context, m machine) error {
 // in order, and mostly not at all.
 const rootlessTimeout = 10 * time.Second
 
-// askOff asks the agent, for as long as the machine runs. A guest whose agent does not answer is waited for all the same, then ended.
-func (e *Engine) askOff(ctx context.Context, m machine) error {
-	if m.HasDisk() {
-		return e.pressButton(ctx, m)
-	}
-	_ = e.agents.PowerOff(ctx, m.Ref, m.awaitOff)
-	return ctx.Err()
-}
-
 // Destroy ends the machine, if it runs: whoever wants it to shut down in order stops it first.
 func (e *Engine) Destroy(ctx context.Context, ref engine.Ref) error {
 	m := e.machine(ref)
@@ -91,8 +82,7 @@ func (e *Engine) Destroy(ctx context.Context, ref engine.Ref) error {
 func (e *Engine) tidy(ctx context.Context, m machine) error {
 	ctx, cancel := engine.Cleanup(ctx)
 	defer cancel()
-	e.agents.Leave(m.Ref)
-	e.logins.Leave(m.Ref)
+	e.leave(m.Ref)
 	_ = os.Remove(m.halted()) // the next one begins to run
 	record.Keep(m.Run, m.console())
 	err := m.Unlink()
