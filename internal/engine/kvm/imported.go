@@ -88,15 +88,6 @@ func (e *Engine) handDisk(m machine, r *nodedir.Record, line *argv.Machine, open
 	return open.add(argv.Seed, func() (*os.File, error) { return e.seed(m, r) })
 }
 
-// add opens a file that is handed over.
-func (h handed) add(name string, open func() (*os.File, error)) error {
-	f, err := open()
-	if err == nil {
-		h[name] = f
-	}
-	return err
-}
-
 // seed makes what tells a guest who it is, in memory: its keys reach no disk of the host by it.
 func (e *Engine) seed(m machine, r *nodedir.Record) (*os.File, error) {
 	keys, err := keysOf(e.Dirs, r)

@@ -2,23 +2,17 @@ package kvm
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
 
-	"golang.org/x/sys/unix"
-
 	"orrery/internal/engine/confine"
 	"orrery/internal/engine/kvm/argv"
-	"orrery/internal/engine/kvm/qmp"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/host/qemu"
-	"orrery/internal/network/ends"
 	"orrery/internal/observe"
-	"orrery/internal/site/spec"
 	"orrery/internal/wire"
 )
 
@@ -78,38 +72,6 @@ func (e *Engine) launch(ctx context.Context, m machine, r *nodedir.Record, line 
 	return m.listens(ctx, ended, said)
 }
 
-// handed are files that QEMU is to find open, by the names that its command line has for them.
-type handed map[string]*os.File
-
-// as returns the files in the order of names.
-func (h handed) as(names []string) (all []*os.File, err error) {
-	for _, name := range names {
-		if h[name] == nil {
-			return nil, fmt.Errorf("QEMU is to be handed %s, and nobody has opened it", name)
-		}
-		all = append(all, h[name])
-	}
-	if len(h) != len(all) {
-		return nil, fmt.Errorf("of %d files that were opened for QEMU, it is told of %d", len(h), len(all))
-	}
-	return all, nil
-}
-
-func (h handed) close() error {
-	var errs []error
-	for _, f := range h {
-		errs = append(errs, f.Close())
-	}
-	return errors.Join(errs...)
-}
-
-// release closes a file that QEMU alone is to have from now on.
-func (h handed) release(name string) error {
-	f := h[name]
-	delete(h, name)
-	return f.Close()
-}
-
 // handSockets opens those at which QEMU listens.
 func (m machine) handSockets(open handed) error {
 	sockets := map[string]string{argv.Console: consoleSocket, argv.Monitor: monitor}
@@ -124,41 +86,6 @@ func (m machine) handOwnSockets(open handed) error {
 	return m.handListening(open, map[string]string{argv.Console: consoleSocket, argv.Monitor: monitor})
 }
 
-// lay makes the links of a machine, and opens what QEMU is handed of them.
-func (h handed) lay(r *nodedir.Record) error {
-	for _, nic := range r.NICs {
-		queues, err := ends.OpenTap(nic, r.KindOf(nic), argv.Queues(&r.Node))
-		if err != nil {
-			return err
-		}
-		h.link(nic, queues)
-	}
-	return nil
-}
-
-// link hands over the ends of a link, one for each queue.
-func (h handed) link(nic spec.NIC, queues []*os.File) {
-	for i, f := range queues {
-		h[argv.Tap(nic, i)] = f
-	}
-}
-
-// monitor is the socket of QEMU's monitor, and consoleSocket that of the guest's serial port.
-const (
-	monitor       = "monitor.sock"
-	consoleSocket = "console.sock"
-)
-
-// copy hands over a file that stays open here.
-func (h handed) copy(name string, f *os.File) error {
-	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
-	if err != nil {
-		return os.NewSyscallError("fcntl", err)
-	}
-	h[name] = os.NewFile(uintptr(fd), f.Name())
-	return nil
-}
-
 // handListening opens sockets at which QEMU is to listen.
 func (m machine) handListening(open handed, sockets map[string]string) error {
 	for name, socket := range sockets {
@@ -170,11 +97,6 @@ func (m machine) handListening(open handed, sockets map[string]string) error {
 		open[name] = f
 	}
 	return nil
-}
-
-// monitor connects to the monitor of a machine.
-func (m machine) monitor(ctx context.Context) (*qmp.Client, error) {
-	return qmp.Dial(ctx, filepath.Join(m.Run, monitor))
 }
 
 // listens waits until QEMU has set up the machine and answers at its monitor, or has ended, and said why.

@@ -2,10 +2,12 @@ package kvm
 
 import (
 	"context"
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"orrery/internal/engine/confine"
 	"orrery/internal/engine/nodedir"
@@ -84,6 +86,36 @@ func sharing(version, root string, announce bool) []string {
 		options += ",announce_submounts"
 	}
 	return []string{"--fd=3", "-o", "source=" + strings.ReplaceAll(root, ",", `\,`), "-o", options, "--thread-pool-size=0", "--rlimit-nofile=0"}
+}
+
+// shuttingOff is how long virtiofsd may take to shut itself off from all but the root of its node.
+const shuttingOff = 30 * time.Second
+
+// bring mounts the volumes of a node that is being started. They come when virtiofsd has its own namespaces: what it takes along into them stays there for ever, because the
+// kernel lets nobody uncover in a user's namespace what was covered before.
+func (e *Engine) bring(ctx context.Context, m machine, r *nodedir.Record, ended <-chan struct{}) error {
+	volumes := e.Volumes(&r.Node, r.Mounts)
+	if len(volumes) == 0 {
+		return nil
+	}
+	for begun := time.Now(); ; time.Sleep(time.Millisecond) {
+		s := &remounting{e: e, m: m, ids: r.IDs(), sharer: m.insideSharer()}
+		if s.sharer != 0 {
+			if table, err := s.table(); err == nil && len(table) == 0 {
+				return s.mount(volumes)
+			}
+		}
+		select {
+		case <-ended:
+			return errors.New("virtiofsd has ended")
+		case <-ctx.Done():
+			return ctx.Err()
+		default:
+		}
+		if time.Since(begun) > shuttingOff {
+			return errors.New("virtiofsd does not shut itself off")
+		}
+	}
 }
 
 // listen makes a socket in the directory of what is there while the machine runs: root's, so that nobody else can be behind it.

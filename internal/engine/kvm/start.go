@@ -7,9 +7,11 @@ import (
 
 	"orrery/internal/engine"
 	"orrery/internal/engine/kvm/argv"
+	"orrery/internal/engine/kvm/qmp"
 	"orrery/internal/engine/kvm/recorder"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/engine/vm"
+	"orrery/internal/host"
 	"orrery/internal/host/qemu"
 	"orrery/internal/image/kernel"
 	"orrery/internal/observe"
@@ -160,4 +162,46 @@ func patience(accel string) vm.Patience {
 		return vm.Patience{Agent: emulated * booting, Orders: emulated * ordering}
 	}
 	return vm.Patience{Agent: booting, Orders: ordering}
+}
+
+// haltInterval is how often QEMU is asked whether a machine that boots stands still.
+const haltInterval = time.Second
+
+// errStarved is why nobody waits any longer for a machine that boots.
+var errStarved = problem.New(problem.Failed, "its host has no room for what it writes to its disks").
+	Try("make room there, then run the same command again")
+
+// errPanicked is the same.
+var errPanicked = problem.New(problem.Failed, "its kernel has panicked").
+	Try("orrery console NODE --log shows all that was recorded of its console")
+
+// errRootless is the same.
+var errRootless = problem.New(problem.Failed, "virtiofsd, which shows it its root, has ended").
+	Try("run the same command again; the host's kernel tells whether it was short of memory (dmesg)")
+
+// unlessHalted waits for the guest of a machine that boots, and ends the wait when the machine stands still for want of room
+// because its kernel has panicked, or it has no root any more.
+func (m machine) unlessHalted(ctx context.Context, wait func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		for host.Pause(ctx, haltInterval) == nil {
+			switch m.runState(ctx) {
+			case qmp.Starved:
+				cancel(errStarved)
+			case qmp.Panicked:
+				cancel(errPanicked)
+			}
+			if m.rootless() {
+				cancel(errRootless)
+			}
+		}
+	}()
+	err := wait(ctx)
+	for _, cause := range []error{errStarved, errPanicked, errRootless} {
+		if errors.Is(context.Cause(ctx), cause) {
+			return cause
+		}
+	}
+	return err
 }

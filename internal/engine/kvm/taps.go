@@ -1,7 +1,6 @@
 package kvm
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,7 +8,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"orrery/internal/engine/nodedir"
 	"orrery/internal/host/process"
 )
 
@@ -72,21 +70,4 @@ func tapOf(f *os.File) string {
 		return ""
 	}
 	return is.Name()
-}
-
-// inherit hands over the links of a node as the QEMU has them that runs its machine.
-func (h handed) inherit(qemu int, r *nodedir.Record) error {
-	rest, err := tapsOf(qemu)
-	if err != nil {
-		return err
-	}
-	defer func() { rest.close() }()
-	for _, nic := range r.NICs {
-		var its taps
-		if its, rest = rest.split(nic.HostEnd); len(its) == 0 {
-			return fmt.Errorf("it has not got the link %s", nic.HostEnd)
-		}
-		h.link(nic, its)
-	}
-	return nil
 }
