@@ -7,38 +7,25 @@ import (
 	"orrery/internal/engine"
 	"orrery/internal/engine/kvm/argv"
 	"orrery/internal/engine/kvm/qmp"
-	"orrery/internal/engine/nodedir"
 	"orrery/internal/engine/vm"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
 
-// openDisks opens the disks of a machine, which QEMU is to be handed.
-func (e *Engine) openDisks(open handed, r *nodedir.Record) error {
-	for _, drive := range r.VM.Drives() {
-		f, err := e.machine(engine.RefOf(&r.Node)).Disk(drive).Open()
-		if err != nil {
-			return err
-		}
-		open[argv.DriveFile(drive)] = f
-	}
-	return nil
-}
-
 // growImages grows images to their declared size; raw files have it already.
-func (m machine) growImages(ctx context.Context, r *nodedir.Record) error {
-	images := slices.DeleteFunc(r.VM.Drives(), func(d site.Drive) bool { return d.Disk != site.QCow2 })
+func (l *launch) growImages(ctx context.Context) error {
+	images := slices.DeleteFunc(l.r.VM.Drives(), func(d site.Drive) bool { return d.Disk != site.QCow2 })
 	if len(images) == 0 {
 		return nil
 	}
-	q, err := m.monitor(ctx)
+	q, err := l.m.monitor(ctx)
 	if err != nil {
 		return err
 	}
 	defer q.Close() //nolint:errcheck // all was answered
 	for _, d := range images {
 		if err := resize(ctx, q, d); err != nil {
-			return m.DiskProblem(d, "does not get larger", err)
+			return l.m.DiskProblem(d, "does not get larger", err)
 		}
 	}
 	return nil

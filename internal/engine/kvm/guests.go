@@ -43,6 +43,14 @@ func (g *guests) leave(ref engine.Ref) {
 	g.logins.to.Leave(ref)
 }
 
+// await waits until the guest of a machine that was started is up.
+func (g *guests) await(ctx context.Context, m machine, accel string) error {
+	if m.HasDisk() {
+		return g.logins.await(ctx, m, accel)
+	}
+	return g.agents.Await(ctx, m.Machine, patience(accel), m.awaitOff)
+}
+
 // askOff asks a guest to shut down, for as long as its machine runs. One whose agent does not answer is waited for all the same, then ended.
 func (g *guests) askOff(ctx context.Context, m machine) error {
 	if m.HasDisk() {

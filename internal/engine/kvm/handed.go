@@ -3,13 +3,13 @@ package kvm
 import (
 	"errors"
 	"fmt"
+	"os"
+
 	"orrery/internal/engine/kvm/argv"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/network/ends"
+	"orrery/internal/problem"
 	"orrery/internal/site/spec"
-	"os"
-
-	"golang.org/x/sys/unix"
 )
 
 // handed are files that QEMU is to find open, by the names that its command line has for them.
@@ -53,17 +53,7 @@ func (h handed) add(name string, open func() (*os.File, error)) error {
 	return err
 }
 
-// copy hands over a file that stays open here.
-func (h handed) copy(name string, f *os.File) error {
-	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
-	if err != nil {
-		return os.NewSyscallError("fcntl", err)
-	}
-	h[name] = os.NewFile(uintptr(fd), f.Name())
-	return nil
-}
-
-// lay makes the links of a machine, and opens what QEMU is handed of them.
+// lay makes the links of a node, and opens what QEMU is handed of them.
 func (h handed) lay(r *nodedir.Record) error {
 	for _, nic := range r.NICs {
 		queues, err := ends.OpenTap(nic, r.KindOf(nic), argv.Queues(&r.Node))
@@ -73,13 +63,6 @@ func (h handed) lay(r *nodedir.Record) error {
 		h.link(nic, queues)
 	}
 	return nil
-}
-
-// link hands over the ends of a link, one for each queue.
-func (h handed) link(nic spec.NIC, queues []*os.File) {
-	for i, f := range queues {
-		h[argv.Tap(nic, i)] = f
-	}
 }
 
 // inherit hands over the links of a node as the QEMU has them that runs its machine.
@@ -97,4 +80,38 @@ func (h handed) inherit(qemu int, r *nodedir.Record) error {
 		h.link(nic, its)
 	}
 	return nil
+}
+
+// link hands over the ends of a link, one for each queue.
+func (h handed) link(nic spec.NIC, queues []*os.File) {
+	for i, f := range queues {
+		h[argv.Tap(nic, i)] = f
+	}
+}
+
+// vhostNet is what lets the host's kernel serve network cards.
+const vhostNet = "/dev/vhost-net"
+
+// serve opens what serves the cards of a node, one for each queue, and reports whether the host's kernel is to do so. Where it cannot, QEMU does, unless the node wants it.
+func (h handed) serve(m machine, n *spec.Node) (vhost bool, err error) {
+	if !argv.Servable(n) {
+		return false, nil
+	}
+	for _, nic := range n.NICs {
+		for queue := range argv.Queues(n) {
+			f, err := os.OpenFile(vhostNet, os.O_RDWR, 0)
+			if err != nil {
+				if n.VM.VHost == nil && !vhost {
+					return false, nil
+				}
+				return false, problem.New(problem.Unable, "node %s: the host's kernel cannot serve its network cards", n.Name).Because(err).
+					Try("modprobe vhost_net, or take vm.vhost out")
+			}
+			h[argv.VHost(nic, queue)], vhost = f, true
+		}
+	}
+	if vhost {
+		err = os.WriteFile(m.served(), nil, 0o600)
+	}
+	return vhost, err
 }

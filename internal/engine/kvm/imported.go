@@ -2,7 +2,6 @@ package kvm
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,93 +13,53 @@ import (
 	"orrery/internal/engine/kvm/argv"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/engine/seed"
+	"orrery/internal/host"
 	"orrery/internal/host/process"
+	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/tree"
 )
 
-// startDisk lets a machine boot a disk that others have made.
-func (e *Engine) startDisk(ctx context.Context, m machine, r *nodedir.Record) (err error) {
-	accel, _ := e.accel()
-	open := handed{}
-	defer func() { err = errors.Join(err, open.close()) }()
-	if err := m.record(ctx, r, open); err != nil {
-		return err
-	}
-	if err := m.handOwnSockets(open); err != nil {
-		return err
-	}
-	if err := open.lay(r); err != nil {
-		return err
-	}
-	line := &argv.Machine{Node: &r.Node, Accel: accel}
-	state, used, err := m.remembered(line)
-	if err != nil {
-		return err
-	}
-	defer used()
-	if err := e.handDisk(m, r, line, open); err != nil {
-		return err
-	}
-	if err := e.launch(ctx, m, r, line, open); err != nil {
-		return err
-	}
-	if state != nil {
-		if err := m.goOnFrom(ctx, state); err != nil {
-			return m.StartProblem(err, "")
-		}
-	}
-	if err := m.pin(ctx, r); err != nil {
-		return err
-	}
-	if r.Disk.Guest == site.NoGuest {
-		return ctx.Err()
-	}
-	up := func(ctx context.Context) error { return e.logins.await(ctx, m, accel) }
-	if err := m.unlessHalted(ctx, up); err != nil {
-		return m.StartProblem(err, m.lastWords(ctx))
-	}
-	return errors.Join(ctx.Err(), e.visited(ctx, m))
-}
-
-// handDisk opens what QEMU is handed of a node's disk: the image in the store, what the node has written, what its firmware keeps, and its seed.
-func (e *Engine) handDisk(m machine, r *nodedir.Record, line *argv.Machine, open handed) error {
-	base, is, err := e.Store.OpenDisk(r.Base)
+// image opens what QEMU is handed of a disk of others: the image in the store, what the node has written, what its firmware keeps, and its seed.
+func (l *launch) image() error {
+	r, line, open := l.r, l.line, l.open
+	base, is, err := l.nodes.Store.OpenDisk(r.Base)
 	if err != nil {
 		return err
 	}
 	open[argv.Base] = base
 	line.Disk.Format, line.Disk.Seed, line.Disk.Code = is.Format, r.Disk.Guest == site.CloudInit, nodedir.FirmwareCode
-	if err := open.add(argv.Overlay, m.OpenDisk); err != nil {
+	if err := open.add(argv.Overlay, l.m.OpenDisk); err != nil {
 		return err
 	}
 	if r.Disk.Firmware == site.UEFI {
 		if !tree.Exists(nodedir.FirmwareCode) {
 			return nodedir.NoFirmware(r.Name)
 		}
-		if err := open.add(argv.Vars, m.OpenVars); err != nil {
+		if err := open.add(argv.Vars, l.m.OpenVars); err != nil {
 			return err
 		}
 	}
 	if !line.Disk.Seed || line.Disk.Empty {
 		return nil
 	}
-	return open.add(argv.Seed, func() (*os.File, error) { return e.seed(m, r) })
+	return open.add(argv.Seed, func() (*os.File, error) { return l.seed() })
 }
 
 // seed makes what tells a guest who it is, in memory: its keys reach no disk of the host by it.
-func (e *Engine) seed(m machine, r *nodedir.Record) (*os.File, error) {
-	keys, err := keysOf(e.Dirs, r)
+func (l *launch) seed() (*os.File, error) {
+	r := l.r
+	keys, err := keysOf(l.nodes.Dirs, r)
 	if err != nil {
 		return nil, err
 	}
 	s := seed.Seed{
 		Node: &r.Node, Key: authorized(keys.Key.PublicKey()), Link: seed.Link{MAC: argv.LinkMAC, Address: argv.LinkAddress},
 	}
-	if !m.Visited() {
+	if !l.m.Visited() {
 		s.Private, s.Public = keys.private, authorized(keys.Host)
 	}
-	s.Hosts, _ = os.ReadFile(filepath.Join(e.Dirs.Etc(r.Site, r.ID), "hosts")) // without, it knows itself
+	s.Hosts, _ = os.ReadFile(filepath.Join(l.nodes.Dirs.Etc(r.Site, r.ID), "hosts")) // without, it knows itself
 	for line := range strings.Lines(nodedir.Resolvers()) {
 		switch words := strings.Fields(line); words[0] {
 		case "nameserver":
@@ -127,4 +86,34 @@ func (e *Engine) seed(m machine, r *nodedir.Record) (*os.File, error) {
 
 func authorized(key ssh.PublicKey) string {
 	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))
+}
+
+// visited takes the seed with the guest's keys from it, once the guest has them, and records that it does.
+func (g *guests) visited(ctx context.Context, m machine) error {
+	if m.Visited() {
+		return nil
+	}
+	if err := g.Runner(m.Ref).Run(ctx, host.Command{Args: []string{"true"}}); err != nil {
+		return err // somebody is there who cannot do anything
+	}
+	q, err := m.monitor(ctx)
+	if err != nil {
+		return err
+	}
+	defer q.Close() //nolint:errcheck // it has answered
+	for _, command := range []string{"blockdev-open-tray", "blockdev-remove-medium"} {
+		args := map[string]any{"id": argv.SeedDrive}
+		if command == "blockdev-open-tray" {
+			args["force"] = true
+		}
+		if err := q.Do(ctx, command, args, nil); err != nil {
+			return problem.New(problem.Failed, "node %s: its SSH host keys stay in its drive", m.Ref.Name).At(m.Path()).Because(err)
+		}
+	}
+	for _, name := range []string{"seed", "seed-file"} {
+		if err := q.Do(ctx, "blockdev-del", map[string]any{"node-name": name}, nil); err != nil {
+			return problem.New(problem.Failed, "node %s: its SSH host keys stay in its drive", m.Ref.Name).At(m.Path()).Because(err)
+		}
+	}
+	return m.Visit()
 }

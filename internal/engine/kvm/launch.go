@@ -3,22 +3,155 @@ package kvm
 import (
 	"context"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 
 	"orrery/internal/engine/confine"
 	"orrery/internal/engine/kvm/argv"
+	"orrery/internal/engine/kvm/recorder"
 	"orrery/internal/engine/nodedir"
+	"orrery/internal/engine/vm"
 	"orrery/internal/host"
 	"orrery/internal/host/qemu"
 	"orrery/internal/observe"
 	"orrery/internal/wire"
 )
 
-// launch starts QEMU, as a user that nobody else is on this host and that no file of the node belongs to. It sees what it boots from, and is handed open what else
+// A launch starts the programs of a machine: it opens what QEMU is handed, one thing after the other, and runs it. Close closes all that.
+type launch struct {
+	m        machine
+	r        *nodedir.Record
+	nodes    *nodedir.Nodes
+	programs *programs
+	line     *argv.Machine
+	open     handed
+}
+
+func newLaunch(nodes *nodedir.Nodes, programs *programs, m machine, r *nodedir.Record) *launch {
+	accel, _ := programs.accel()
+	return &launch{m, r, nodes, programs, &argv.Machine{Node: &r.Node, Accel: accel}, handed{}}
+}
+
+func (l *launch) close() error { return l.open.close() }
+
+// boot makes what the machine stands on, the outermost first, and starts it. It returns what the guest is shown.
+func (l *launch) boot(ctx context.Context) (shown seen, err error) {
+	if !l.r.Imported() {
+		if shown, err = l.provide(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if err := l.record(ctx, l.m); err != nil {
+		return nil, err
+	}
+	if err := l.sockets(); err != nil {
+		return nil, err
+	}
+	if err := l.open.lay(l.r); err != nil {
+		return nil, err
+	}
+	state, err := l.recall()
+	if err != nil {
+		return nil, err
+	}
+	defer state.close()
+	if l.r.Imported() {
+		if err := l.image(); err != nil {
+			return nil, err
+		}
+	}
+	if err := l.run(ctx); err != nil {
+		return nil, err
+	}
+	if err := state.into(ctx, l.m); err != nil {
+		return nil, l.m.StartProblem(err, "")
+	}
+	if err := l.growImages(ctx); err != nil { // those of a state are the machine's once it has that
+		return nil, err
+	}
+	if err := l.pin(ctx); err != nil {
+		return nil, l.m.StartProblem(err, "")
+	}
+	return shown, nil
+}
+
+// provide makes the root of a machine that boots a kernel of ours, and its disks.
+func (l *launch) provide(ctx context.Context) (shown seen, err error) {
+	if l.line.Boot, err = vm.BootFiles(ctx, l.nodes, l.r); err != nil {
+		return nil, err
+	}
+	if err := drives(&l.r.Node, l.line.Boot); err != nil {
+		return nil, err
+	}
+	if err := l.m.ProvideDisks(ctx, l.r); err != nil {
+		return nil, err
+	}
+	if l.r.VM.Disk != "" {
+		if shown, err = l.tellStack(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return shown, l.root(ctx, 0)
+}
+
+// root opens what QEMU is handed of a root that is shared, beside another virtiofsd or 0, and of disks.
+func (l *launch) root(ctx context.Context, beside int) (err error) {
+	if err := l.disks(); err != nil {
+		return err
+	}
+	if err := tellAll(l.nodes.Dirs, l.m, l.r); err != nil { // also if it was started by a version that told its guest by the kernel's command line
+		return err
+	}
+	return l.open.add(argv.Share, func() (*os.File, error) { return l.share(ctx, beside) })
+}
+
+// record opens what QEMU writes to of all that the guest prints, in the directory of the first machine.
+func (l *launch) record(ctx context.Context, m machine) error {
+	cell, err := m.Cell(l.r)
+	if err != nil {
+		return err
+	}
+	return l.open.add(argv.Record, func() (*os.File, error) {
+		to, err := recorder.Open(ctx, m.Run, cell, m.Group())
+		if err != nil {
+			return nil, m.StartProblem(err, "")
+		}
+		return to, nil
+	})
+}
+
+// sockets opens those at which QEMU listens: a guest of ours has an agent behind some.
+func (l *launch) sockets() error {
+	names := map[string]string{argv.Console: consoleSocket, argv.Monitor: monitor}
+	if !l.r.Imported() {
+		for port := range wire.Ports {
+			names[argv.Agent(port)] = wire.Socket(port)
+		}
+	}
+	for name, socket := range names {
+		listener, f, err := l.listen(socket)
+		if err != nil {
+			return err
+		}
+		listener.Close() //nolint:errcheck // QEMU listens
+		l.open[name] = f
+	}
+	return nil
+}
+
+// disks opens those of the machine. An image is locked by the one QEMU that writes to it.
+func (l *launch) disks() error {
+	for _, drive := range l.r.VM.Drives() {
+		if err := l.open.add(argv.DriveFile(drive), l.m.Disk(drive).Open); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// run starts QEMU, as a user that nobody else is on this host and that no file of the node belongs to. It sees what it boots from, and is handed open what else
 // it may have of the host.
-func (e *Engine) launch(ctx context.Context, m machine, r *nodedir.Record, line *argv.Machine, open handed) error {
+func (l *launch) run(ctx context.Context) error {
 	program, err := qemu.System()
 	if err == nil {
 		program, err = filepath.EvalSymlinks(program)
@@ -26,31 +159,18 @@ func (e *Engine) launch(ctx context.Context, m machine, r *nodedir.Record, line 
 	if err != nil {
 		return err
 	}
-	cell, err := m.Cell(r)
+	cell, err := l.cell(ctx, program)
 	if err != nil {
 		return err
 	}
-	cell.Sees = append(append(confine.QEMU(program), program), line.Boots()...)
-	if line.Accel == observe.KVM {
-		cell.Devices = []string{"kvm"}
-	}
-	if line.PCI, err = m.lend(ctx, &cell, &r.Node); err != nil {
+	if l.line.VHost, err = l.open.serve(l.m, &l.r.Node); err != nil {
 		return err
 	}
-	if err := confine.Allow(m.Group(), cell.Devices...); err != nil { // of virtiofsd, too, which has no guest yet
-		return err
-	}
-	served := handed{}
-	line.VHost, err = m.serve(served, &r.Node)
-	maps.Copy(open, served)
+	args, told, err := l.line.Line()
 	if err != nil {
 		return err
 	}
-	args, told, err := line.Line()
-	if err != nil {
-		return err
-	}
-	files, err := open.as(told.Names())
+	files, err := l.open.as(told.Names())
 	if err != nil {
 		return err
 	}
@@ -61,51 +181,40 @@ func (e *Engine) launch(ctx context.Context, m machine, r *nodedir.Record, line 
 	defer said.Close()
 	cmd := host.Program(context.WithoutCancel(ctx), program, args...)
 	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = said, said, files
-	if err := host.Apart(func() error { return cell.Start(cmd, m.Group()) }); err != nil {
-		return m.StartProblem(err, "")
+	if err := host.Apart(func() error { return cell.Start(cmd, l.m.Group()) }); err != nil {
+		return l.m.StartProblem(err, "")
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	if err := open.release(argv.Record); err != nil {
+	if err := l.open.release(argv.Record); err != nil {
 		return err
 	}
-	return m.listens(ctx, ended, said)
+	return l.listens(ctx, ended, said)
 }
 
-// handSockets opens those at which QEMU listens.
-func (m machine) handSockets(open handed) error {
-	sockets := map[string]string{argv.Console: consoleSocket, argv.Monitor: monitor}
-	for port := range wire.Ports {
-		sockets[argv.Agent(port)] = wire.Socket(port)
+// cell is where QEMU is: with the devices of the host that it may have, which are those of virtiofsd, too, as that has no guest yet.
+func (l *launch) cell(ctx context.Context, program string) (confine.Cell, error) {
+	cell, err := l.m.Cell(l.r)
+	if err != nil {
+		return cell, err
 	}
-	return m.handListening(open, sockets)
-}
-
-// handOwnSockets opens those that each machine has.
-func (m machine) handOwnSockets(open handed) error {
-	return m.handListening(open, map[string]string{argv.Console: consoleSocket, argv.Monitor: monitor})
-}
-
-// handListening opens sockets at which QEMU is to listen.
-func (m machine) handListening(open handed, sockets map[string]string) error {
-	for name, socket := range sockets {
-		l, f, err := m.listen(socket)
-		if err != nil {
-			return err
-		}
-		l.Close() //nolint:errcheck // QEMU listens
-		open[name] = f
+	cell.Sees = append(append(confine.QEMU(program), program), l.line.Boots()...)
+	if l.line.Accel == observe.KVM {
+		cell.Devices = []string{"kvm"}
 	}
-	return nil
+	if l.line.PCI, err = l.lend(ctx, &cell); err != nil {
+		return cell, err
+	}
+	return cell, confine.Allow(l.m.Group(), cell.Devices...)
 }
 
 // listens waits until QEMU has set up the machine and answers at its monitor, or has ended, and said why.
-func (m machine) listens(ctx context.Context, ended <-chan error, said *os.File) error {
+func (l *launch) listens(ctx context.Context, ended <-chan error, said *os.File) error {
 	ready := make(chan error, 1)
 	asking, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
-		q, err := m.monitor(asking)
+		q, err := l.m.monitor(asking)
 		if err == nil {
 			err = q.Close()
 		}
@@ -113,10 +222,10 @@ func (m machine) listens(ctx context.Context, ended <-chan error, said *os.File)
 	}()
 	select {
 	case err := <-ended:
-		return m.StartProblem(fmt.Errorf("QEMU has ended: %w", err), confine.SaidOn(said))
+		return l.m.StartProblem(fmt.Errorf("QEMU has ended: %w", err), confine.SaidOn(said))
 	case err := <-ready:
 		if err != nil {
-			return m.StartProblem(err, confine.SaidOn(said))
+			return l.m.StartProblem(err, confine.SaidOn(said))
 		}
 		return nil
 	}

@@ -1,9 +1,6 @@
 package kvm
 
 import (
-	"context"
-
-	"orrery/internal/engine/nodedir"
 	"orrery/internal/host/numa"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
@@ -45,12 +42,4 @@ func (m machine) limit(n *spec.Node, machines int) error {
 		return err
 	}
 	return m.Group().Limit(n.Name, bounds(n, machines))
-}
-
-// pin pins each processor of a machine that was started.
-func (m machine) pin(ctx context.Context, r *nodedir.Record) error {
-	if err := m.pinEach(ctx, &r.Node); err != nil {
-		return m.StartProblem(err, "")
-	}
-	return nil
 }

@@ -36,7 +36,7 @@ func (e *Engine) Glance(n *observe.Node) {
 	case qmp.Starved:
 		n.State, n.Starved = observe.Frozen, true
 	case qmp.Panicked:
-		n.State, n.Panic = observe.Frozen, m.panic()
+		n.State, n.Panic = observe.Frozen, serial{m}.panic()
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"orrery/internal/engine"
-	"orrery/internal/engine/kvm/argv"
 	"orrery/internal/engine/kvm/likeness"
 	"orrery/internal/engine/kvm/qmp"
 	"orrery/internal/engine/nodedir"
@@ -128,33 +127,53 @@ func (m machine) unhalt() error {
 // Recall lets a node go on from a state when it is started next; "": it boots.
 func (e *Engine) Recall(ref engine.Ref, file string) error { return e.machine(ref).Recall(file) }
 
-// remembered opens the state from which the machine is to go on, and lets what is started be like the one that it is of; nil: it boots. The state is used once.
-func (m machine) remembered(line *argv.Machine) (*bufio.Reader, func(), error) {
-	f, err := os.Open(m.Memory())
+// A state is what a machine had in memory, from which another goes on.
+type state struct {
+	in   *bufio.Reader
+	file *os.File
+}
+
+// recall opens the state from which the machine is to go on, and lets what is started be like the one that it is of. If there is none, the
+// machine boots, and the state is nil. It is used once.
+func (l *launch) recall() (s *state, err error) {
+	f, err := os.Open(l.m.Memory())
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, func() {}, nil
+		return nil, nil
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	done := func() { f.Close() } //nolint:errcheck // it was only read
-	if err := os.Remove(m.Memory()); err != nil {
-		return nil, done, err
+	s = &state{bufio.NewReaderSize(f, 64<<10), f}
+	defer func() {
+		if err != nil {
+			s.close()
+		}
+	}()
+	if err := os.Remove(l.m.Memory()); err != nil {
+		return nil, err
 	}
-	in := bufio.NewReaderSize(f, 64<<10)
-	first, err := in.ReadSlice('\n')
+	first, err := s.in.ReadSlice('\n')
 	if err != nil {
-		return nil, done, err
+		return nil, err
 	}
 	var is likeness.Likeness
 	if err := json.Unmarshal(first, &is); err != nil {
-		return nil, done, err
+		return nil, err
 	}
-	return in, done, is.Take(line)
+	return s, is.Take(l.line)
 }
 
-// goOnFrom lets a machine that was started for it go on from a state.
-func (m machine) goOnFrom(ctx context.Context, state io.Reader) error {
+func (s *state) close() {
+	if s != nil {
+		s.file.Close() //nolint:errcheck // it was only read
+	}
+}
+
+// into lets a machine that was started for it go on from the state.
+func (s *state) into(ctx context.Context, m machine) error {
+	if s == nil {
+		return nil
+	}
 	q, err := m.monitor(ctx)
 	if err != nil {
 		return err
@@ -171,8 +190,8 @@ func (m machine) goOnFrom(ctx context.Context, state io.Reader) error {
 		return err
 	}
 	go func() {
-		_, _ = io.Copy(to, state) // that QEMU takes no more of it, QEMU says
-		to.Close()                //nolint:errcheck // nobody reads it any more
+		_, _ = io.Copy(to, s.in) // that QEMU takes no more of it, QEMU says
+		to.Close()               //nolint:errcheck // nobody reads it any more
 	}()
 	for {
 		is, err := q.Status(ctx)

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"orrery/internal/engine/kvm/qmp"
-	"orrery/internal/site/spec"
 )
 
 // monitor is the socket of QEMU's monitor, and consoleSocket that of the guest's serial port.
@@ -39,15 +38,9 @@ func (m machine) runState(ctx context.Context) string {
 	return state
 }
 
-// starved reports whether a machine stands still because the host had no room for what its guest wrote.
-func (m machine) starved(ctx context.Context) bool { return m.runState(ctx) == qmp.Starved }
-
-// writes reports whether a machine writes to disks of which the host may have no room for more.
-func writes(n *spec.Node) bool { return len(n.VM.Drives()) > 0 || n.Imported() }
-
-// feed lets such a machine go on: what its guest wrote then, it writes once more.
+// feed lets a machine go on that stands still because the host had no room: what its guest wrote then, it writes once more.
 func (m machine) feed(ctx context.Context) error {
-	if !m.starved(ctx) {
+	if m.runState(ctx) != qmp.Starved {
 		return nil
 	}
 	q, err := m.monitor(ctx)

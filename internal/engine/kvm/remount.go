@@ -34,7 +34,7 @@ func (e *Engine) Remount(ctx context.Context, n *spec.Node) error {
 	if r.VM.Disk != "" {
 		return stays(r, n)
 	}
-	s := &remounting{e: e, m: m, agent: e.minder(m), ids: r.IDs(), sharer: m.sharer()}
+	s := &remounting{nodes: e.Nodes, m: m, agent: e.minder(m), ids: r.IDs(), sharer: m.sharer()}
 	if s.sharer == 0 {
 		return engine.NotRunning(m.Ref)
 	}
@@ -74,7 +74,7 @@ func stays(r *nodedir.Record, n *spec.Node) error {
 
 // remounting is the volumes of a running node while they change.
 type remounting struct {
-	e      *Engine
+	nodes  *nodedir.Nodes
 	m      machine
 	agent  func(ctx context.Context) (minder, error) // of the guest
 	ids    rootfs.IDs
@@ -88,7 +88,7 @@ func (s *remounting) standing(r *nodedir.Record) (all []nodedir.Mount, err error
 		return nil, err
 	}
 	for _, m := range r.Mounts { // one by one: a path may be on record twice
-		for _, v := range s.e.Volumes(&r.Node, []spec.Mount{m}) {
+		for _, v := range s.nodes.Volumes(&r.Node, []spec.Mount{m}) {
 			shown, err := shows(table, v)
 			if err != nil {
 				return nil, err

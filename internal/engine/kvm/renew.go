@@ -13,7 +13,6 @@ import (
 
 	"orrery/internal/engine"
 	"orrery/internal/engine/confine"
-	"orrery/internal/engine/kvm/argv"
 	"orrery/internal/engine/kvm/likeness"
 	"orrery/internal/engine/kvm/qmp"
 	"orrery/internal/engine/nodedir"
@@ -86,7 +85,7 @@ func (e *Engine) goOver(ctx context.Context, m machine, of handover, r *nodedir.
 	if err := m.limit(&r.Node, 2); err != nil {
 		return nil, err
 	}
-	next := m.next(of.Leaving)
+	next := newLaunch(e.Nodes, e.programs, m.next(of.Leaving), r)
 	old, err := m.monitor(ctx)
 	if err != nil {
 		return nil, err
@@ -95,8 +94,7 @@ func (e *Engine) goOver(ctx context.Context, m machine, of handover, r *nodedir.
 	if is, err := old.Status(ctx); err != nil || is != qmp.Running {
 		return nil, errors.Join(fmt.Errorf("its machine is %s", is), err)
 	}
-	line, err := e.likeness(ctx, old, r)
-	if err != nil {
+	if err := next.resemble(ctx, old); err != nil {
 		return nil, err
 	}
 	end, err := of.Headers.keep(m.qemu())
@@ -104,10 +102,11 @@ func (e *Engine) goOver(ctx context.Context, m machine, of handover, r *nodedir.
 		return nil, err
 	}
 	defer end()
-	if err := e.startNext(ctx, m, next, r, line); err != nil {
+	err = next.succeed(ctx, m)
+	if err = errors.Join(err, next.close()); err != nil {
 		return nil, err
 	}
-	heir, err := next.monitor(ctx)
+	heir, err := next.m.monitor(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +114,7 @@ func (e *Engine) goOver(ctx context.Context, m machine, of handover, r *nodedir.
 	if !r.Imported() {
 		e.unburden(ctx, m)
 	}
-	said, err := os.Open(process.Host.File(next.qemu(), "fd/2"))
+	said, err := os.Open(process.Host.File(next.m.qemu(), "fd/2"))
 	if err != nil {
 		return nil, err
 	}
@@ -143,70 +142,42 @@ func passOn(ctx context.Context, old, heir *qmp.Client) (*qmp.Migration, error) 
 	return old.Send(ctx, ours)
 }
 
-// likeness is the machine that can take the state of one that runs: of the same type, with devices in the same places.
-func (e *Engine) likeness(ctx context.Context, old *qmp.Client, r *nodedir.Record) (*argv.Machine, error) {
-	accel, _ := e.accel()
-	line := &argv.Machine{Node: &r.Node, Accel: accel}
-	if !r.Imported() {
-		boot, err := vm.BootFiles(ctx, e.Nodes, r)
-		if err != nil {
-			return nil, err
+// resemble lets the machine that is started be one that can take the state of another that runs: of the same type, with devices in the same places.
+func (l *launch) resemble(ctx context.Context, old *qmp.Client) (err error) {
+	if !l.r.Imported() {
+		if l.line.Boot, err = vm.BootFiles(ctx, l.nodes, l.r); err != nil {
+			return err
 		}
-		line.Boot = boot
 	}
 	is, err := likeness.Of(ctx, old)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return line, is.Take(line)
+	return is.Take(l.line)
 }
 
-// startNext starts virtiofsd and QEMU of the machine that takes over. It has the same record of the console, and the same links.
-func (e *Engine) startNext(ctx context.Context, m, next machine, r *nodedir.Record, line *argv.Machine) (err error) {
-	open := handed{}
-	defer func() { err = errors.Join(err, open.close()) }()
-	if err := m.record(ctx, r, open); err != nil {
+// succeed starts virtiofsd and QEMU of a machine that takes over from another. It has the same record of the console, and the same links.
+func (l *launch) succeed(ctx context.Context, m machine) error {
+	if err := l.record(ctx, m); err != nil {
 		return err
 	}
-	if err := open.inherit(m.qemu(), r); err != nil {
+	if err := l.open.inherit(m.qemu(), l.r); err != nil {
 		return err
 	}
-	if r.Imported() {
-		err = e.handNextDisk(m, next, r, line, open)
-	} else {
-		err = e.handNext(ctx, m, next, r, open)
+	root := l.image
+	if !l.r.Imported() {
+		root = func() error { return l.root(ctx, m.sharer()) }
 	}
-	if err != nil {
+	if err := root(); err != nil {
 		return err
 	}
-	if err := e.launch(ctx, next, r, line, open); err != nil {
+	if err := l.sockets(); err != nil {
 		return err
 	}
-	return next.pinEach(ctx, &r.Node)
-}
-
-// handNextDisk opens what the second QEMU is handed of a disk of others.
-func (e *Engine) handNextDisk(m, next machine, r *nodedir.Record, line *argv.Machine, open handed) error {
-	if err := e.handDisk(m, r, line, open); err != nil {
+	if err := l.run(ctx); err != nil {
 		return err
 	}
-	return next.handOwnSockets(open)
-}
-
-// handNext opens what the second QEMU is handed of a root that is shared, and disks. An image is locked by the one QEMU that writes to it.
-func (e *Engine) handNext(ctx context.Context, m, next machine, r *nodedir.Record, open handed) error {
-	if err := e.openDisks(open, r); err != nil {
-		return err
-	}
-	if err := e.tellAll(r); err != nil { // should it have been started by a version that told its guest by the kernel's command line
-		return err
-	}
-	root, err := e.share(ctx, next, r, m.sharer())
-	if err != nil {
-		return err
-	}
-	open[argv.Share] = root
-	return next.handSockets(open)
+	return l.pin(ctx)
 }
 
 // pair is a connection with both its ends.

@@ -108,7 +108,7 @@ func renews(t *testing.T, vm site.VM, data string) {
 	c.goOn(t, &last)
 
 	g.says(t, ref, "cat", "/etc/orrery/.nics.json")
-	must(t, g.tell(ref, n.NICs)) // puts another file in its place: the guest remembers one that has no path any more
+	must(t, tell(g.Dirs, ref, n.NICs)) // puts another file in its place: the guest remembers one that has no path any more
 
 	was := m.qemu()
 	how, err := g.Renew(t.Context(), ref)
@@ -145,10 +145,11 @@ func renews(t *testing.T, vm site.VM, data string) {
 	must(t, m.note(of))
 	old, err := m.monitor(t.Context())
 	must(t, err)
-	line, err := g.likeness(t.Context(), old, r)
-	must(t, err)
+	next := newLaunch(g.Nodes, g.programs, m.next(of.Leaving), r)
+	must(t, next.resemble(t.Context(), old))
 	must(t, old.Close())
-	must(t, g.startNext(t.Context(), m, m.next(of.Leaving), r, line))
+	must(t, next.succeed(t.Context(), m))
+	must(t, next.close())
 	if len(recorder.Others(m.Group())) != 6 {
 		t.Errorf("its processes are %v", m.Group().Processes())
 	}

@@ -14,6 +14,7 @@ import (
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/engine/vm"
 	"orrery/internal/guest/boot"
+	"orrery/internal/host"
 	"orrery/internal/network"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
@@ -66,7 +67,7 @@ func (e *Engine) takeCards(ctx context.Context, q *qmp.Client, r *nodedir.Record
 	if err := m.doubt(r, r.NICs, nics); err != nil {
 		return err
 	}
-	if err := e.tell(m.Ref, rest); err != nil {
+	if err := tell(e.Dirs, m.Ref, rest); err != nil {
 		return err
 	}
 	for _, nic := range nics {
@@ -95,7 +96,7 @@ func (e *Engine) giveCards(ctx context.Context, q *qmp.Client, r *nodedir.Record
 		if err := m.giveCard(ctx, q, r, nic, served); err != nil {
 			return err
 		}
-		if err := e.tell(m.Ref, slices.Concat(has, nics[:i+1])); err != nil {
+		if err := tell(e.Dirs, m.Ref, slices.Concat(has, nics[:i+1])); err != nil {
 			return err
 		}
 	}
@@ -123,24 +124,19 @@ func (m machine) giveCard(ctx context.Context, q *qmp.Client, r *nodedir.Record,
 
 // plugCard plugs in the card of a node's only interface.
 func (m machine) plugCard(ctx context.Context, q *qmp.Client, alone *nodedir.Record, at string, served bool) (err error) {
-	links, vhosts := handed{}, handed{}
-	defer func() {
-		closed, too := links.close(), vhosts.close()
-		err = errors.Join(err, closed, too)
-	}()
-	if err := links.lay(alone); err != nil {
+	open := handed{}
+	defer func() { err = errors.Join(err, open.close()) }()
+	if err := open.lay(alone); err != nil {
 		return err
 	}
 	if served {
-		if served, err = m.serve(vhosts, &alone.Node); err != nil {
+		if served, err = open.serve(m, &alone.Node); err != nil {
 			return err
 		}
 	}
-	for _, files := range []handed{links, vhosts} {
-		for name, f := range files {
-			if err := q.Hand(ctx, name, f); err != nil {
-				return err
-			}
+	for name, f := range open {
+		if err := q.Hand(ctx, name, f); err != nil {
+			return err
 		}
 	}
 	return slot.PlugCard(ctx, q, argv.CardOf(&alone.Node, alone.NICs[0], at, served))
@@ -172,19 +168,18 @@ func (e *Engine) join(ctx context.Context, m machine, nics []spec.NIC) error {
 }
 
 // tell writes which interfaces a guest is to find when it boots: with QEMU that goes on, it may do so at any time.
-func (e *Engine) tell(ref engine.Ref, nics []spec.NIC) error {
-	return vm.Tell(e.Dirs, ref, boot.NICsFile, argv.Told(nics))
+func tell(dirs host.Dirs, ref engine.Ref, nics []spec.NIC) error {
+	return vm.Tell(dirs, ref, boot.NICsFile, argv.Told(nics))
 }
 
 // tellAll does so for a machine that is started, which has all interfaces that are on record: none is in doubt.
-func (e *Engine) tellAll(r *nodedir.Record) error {
-	ref := engine.RefOf(&r.Node)
+func tellAll(dirs host.Dirs, m machine, r *nodedir.Record) error {
 	if len(r.Doubt) > 0 {
-		if err := e.machine(ref).doubt(r, r.NICs, nil); err != nil {
+		if err := m.doubt(r, r.NICs, nil); err != nil {
 			return err
 		}
 	}
-	return e.tell(ref, r.NICs)
+	return tell(dirs, m.Ref, r.NICs)
 }
 
 // nicProblem says what went wrong with an interface.

@@ -195,7 +195,7 @@ func TestRewireKilled(t *testing.T) {
 	m := e.machine(ref)
 	must(t, os.MkdirAll(m.Path(), 0o700))
 	must(t, m.Write(&nodedir.Record{Node: *less}))
-	must(t, e.tell(ref, less.NICs))
+	must(t, tell(e.Dirs, ref, less.NICs))
 	c := newCards(t, m.Run)
 	c.netdevs["card-lan"], c.slots["card-lan"] = "tap lan 0", "slot0"
 
@@ -298,7 +298,7 @@ func TestRewireKilled(t *testing.T) {
 	r, err := e.Record(ref)
 	must(t, err)
 	must(t, m.doubt(r, more.NICs, []spec.NIC{data}))
-	must(t, e.tellAll(r)) // as when it is started
+	must(t, tellAll(e.Dirs, m, r)) // as when it is started
 	if r, err := e.Record(ref); err != nil || len(r.Doubt) > 0 {
 		t.Errorf("%+v, %v", r, err)
 	}

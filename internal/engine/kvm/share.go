@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"orrery/internal/engine/confine"
-	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/host/qemu"
 	"orrery/internal/problem"
@@ -19,13 +18,13 @@ import (
 // share mounts the root of a node where nobody else sees it, starts virtiofsd on it, and mounts the volumes. QEMU is to be handed the connection.
 //
 // Virtiofsd has the ids of the node and no others, so that a guest which breaks out into it is what a container's root is. Another one beside it shares what that has mounted.
-func (e *Engine) share(ctx context.Context, m machine, r *nodedir.Record, beside int) (root *os.File, err error) {
-	mounts, err := e.Mounts(r)
+func (l *launch) share(ctx context.Context, beside int) (root *os.File, err error) {
+	mounts, err := l.nodes.Mounts(l.r)
 	if err != nil {
 		return nil, err
 	}
-	o := m.Overlay(e.Store, r)
-	cover, err := m.Cover()
+	o := l.m.Overlay(l.nodes.Store, l.r)
+	cover, err := l.m.Cover()
 	if err != nil {
 		return nil, err
 	}
@@ -34,11 +33,11 @@ func (e *Engine) share(ctx context.Context, m machine, r *nodedir.Record, beside
 	if err != nil {
 		return nil, err
 	}
-	version, err := e.versions.Of(ctx, program)
+	version, err := l.programs.versions.Of(ctx, program)
 	if err != nil {
 		return nil, err
 	}
-	listener, socket, err := m.listen("share.sock")
+	listener, socket, err := l.listen("share.sock")
 	if err != nil {
 		return nil, err
 	}
@@ -49,10 +48,10 @@ func (e *Engine) share(ctx context.Context, m machine, r *nodedir.Record, beside
 		return nil, err
 	}
 	defer said.Close()
-	cmd := host.Program(context.WithoutCancel(ctx), program, sharing(version, o.Target, r.VM.Disk == "")...)
+	cmd := host.Program(context.WithoutCancel(ctx), program, sharing(version, o.Target, l.r.VM.Disk == "")...)
 	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = said, said, []*os.File{socket}
-	if err := (confine.Share{Overlay: o, Other: beside}).Start(cmd, m.Group()); err != nil {
-		return nil, m.StartProblem(err, "")
+	if err := (confine.Share{Overlay: o, Other: beside}).Start(cmd, l.m.Group()); err != nil {
+		return nil, l.m.StartProblem(err, "")
 	}
 	ended := make(chan struct{})
 	go func() {
@@ -64,8 +63,8 @@ func (e *Engine) share(ctx context.Context, m machine, r *nodedir.Record, beside
 		return nil, err
 	}
 	defer conn.Close() //nolint:errcheck // what is given is a copy
-	if err := e.bring(ctx, m, r, ended); err != nil {
-		return nil, m.StartProblem(err, confine.SaidOn(said))
+	if err := l.bring(ctx, ended); err != nil {
+		return nil, l.m.StartProblem(err, confine.SaidOn(said))
 	}
 	return conn.(*net.UnixConn).File()
 }
@@ -93,13 +92,13 @@ const shuttingOff = 30 * time.Second
 
 // bring mounts the volumes of a node that is being started. They come when virtiofsd has its own namespaces: what it takes along into them stays there for ever, because the
 // kernel lets nobody uncover in a user's namespace what was covered before.
-func (e *Engine) bring(ctx context.Context, m machine, r *nodedir.Record, ended <-chan struct{}) error {
-	volumes := e.Volumes(&r.Node, r.Mounts)
+func (l *launch) bring(ctx context.Context, ended <-chan struct{}) error {
+	volumes := l.nodes.Volumes(&l.r.Node, l.r.Mounts)
 	if len(volumes) == 0 {
 		return nil
 	}
 	for begun := time.Now(); ; time.Sleep(time.Millisecond) {
-		s := &remounting{e: e, m: m, ids: r.IDs(), sharer: m.insideSharer()}
+		s := &remounting{m: l.m, ids: l.r.IDs(), sharer: l.m.insideSharer()}
 		if s.sharer != 0 {
 			if table, err := s.table(); err == nil && len(table) == 0 {
 				return s.mount(volumes)
@@ -119,26 +118,26 @@ func (e *Engine) bring(ctx context.Context, m machine, r *nodedir.Record, ended 
 }
 
 // listen makes a socket in the directory of what is there while the machine runs: root's, so that nobody else can be behind it.
-func (m machine) listen(name string) (*net.UnixListener, *os.File, error) {
-	if err := os.MkdirAll(m.Run, 0o700); err != nil {
+func (l *launch) listen(name string) (*net.UnixListener, *os.File, error) {
+	if err := os.MkdirAll(l.m.Run, 0o700); err != nil {
 		return nil, nil, err
 	}
-	path := filepath.Join(m.Run, name)
+	path := filepath.Join(l.m.Run, name)
 	if len(path) >= 108 { // sun_path of unix(7)
-		return nil, nil, problem.New(problem.Unable, "node %s: the path of its sockets is too long", m.Ref.Name).At(path).Try("set ORRERY_RUN to a shorter one")
+		return nil, nil, problem.New(problem.Unable, "node %s: the path of its sockets is too long", l.m.Ref.Name).At(path).Try("set ORRERY_RUN to a shorter one")
 	}
 	if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
 		return nil, nil, err
 	}
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
 		return nil, nil, err
 	}
-	l.SetUnlinkOnClose(false)
-	f, err := l.File()
+	listener.SetUnlinkOnClose(false)
+	f, err := listener.File()
 	if err != nil {
-		l.Close() //nolint:errcheck // nobody has called
+		listener.Close() //nolint:errcheck // nobody has called
 		return nil, nil, err
 	}
-	return l, f, nil
+	return listener, f, nil
 }

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"orrery/internal/engine"
-	"orrery/internal/engine/nodedir"
 	"orrery/internal/engine/vm"
 	"orrery/internal/guest/boot"
 	"orrery/internal/host"
@@ -24,34 +22,33 @@ type seen map[string]string
 const mostSeen = 1 << 14
 
 // tellStack tells such a guest what is newer in its root than on its disk, and what is mounted there. What it is shown now is to be kept when it has started.
-func (e *Engine) tellStack(ctx context.Context, r *nodedir.Record) (seen, error) {
-	ref := engine.RefOf(&r.Node)
-	now, err := survey(ctx, e.Private(ref))
+func (l *launch) tellStack(ctx context.Context) (seen, error) {
+	now, err := survey(ctx, l.m.Private())
 	if err != nil {
 		return nil, err
 	}
-	was, err := host.ReadJSON[seen](filepath.Join(e.machine(ref).Disks(), vm.SeenFile))
+	was, err := host.ReadJSON[seen](filepath.Join(l.m.Disks(), vm.SeenFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	s := boot.Stack{Start: rand.Text(), Fresh: now.after(was)}
-	mounts, err := e.Mounts(r)
+	mounts, err := l.nodes.Mounts(l.r)
 	if err != nil {
 		return nil, err
 	}
 	for _, m := range mounts {
 		s.Binds = append(s.Binds, m.Path)
 	}
-	return now, vm.Tell(e.Dirs, ref, boot.StackFile, s)
+	return now, vm.Tell(l.nodes.Dirs, l.m.Ref, boot.StackFile, s)
 }
 
-// keepSeen keeps what a guest has been shown.
-func (e *Engine) keepSeen(ref engine.Ref, now seen) error {
-	text, err := json.Marshal(now)
+// keep keeps what the guest of a machine has been shown.
+func (s seen) keep(m machine) error {
+	text, err := json.Marshal(s)
 	if err != nil {
 		return err
 	}
-	return host.WriteFile(host.File{Path: filepath.Join(e.machine(ref).Disks(), vm.SeenFile), Content: text, Mode: 0o600})
+	return host.WriteFile(host.File{Path: filepath.Join(m.Disks(), vm.SeenFile), Content: text, Mode: 0o600})
 }
 
 // survey looks through a private layer.

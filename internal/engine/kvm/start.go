@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"orrery/internal/engine"
-	"orrery/internal/engine/kvm/argv"
 	"orrery/internal/engine/kvm/qmp"
 	"orrery/internal/engine/kvm/recorder"
 	"orrery/internal/engine/nodedir"
@@ -36,7 +35,7 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 		return err
 	}
 	if m.running() && !m.rootless() {
-		if err := e.thaw(ctx, m); err != nil || !writes(&r.Node) {
+		if err := e.thaw(ctx, m); err != nil || !r.WritesDisks() {
 			return err
 		}
 		return m.feed(ctx)
@@ -50,14 +49,10 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 	if err := e.tidy(ctx, m); err != nil {
 		return err
 	}
-	start := e.start
-	if r.Imported() {
-		start = e.startDisk
-	}
 	return m.WhileStarting(func() error {
 		err := m.limit(&r.Node, 1)
 		if err == nil {
-			err = start(ctx, m, r)
+			err = e.start(ctx, m, r)
 		}
 		if err != nil {
 			err = errors.Join(err, recorder.End(ctx, m.Group()))
@@ -67,79 +62,28 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 	})
 }
 
-// start makes what the machine stands on, the outermost first, then lets it boot.
+// start lets a machine boot, or go on from what it had in memory, and waits until its guest is up.
 func (e *Engine) start(ctx context.Context, m machine, r *nodedir.Record) (err error) {
-	from, err := vm.BootFiles(ctx, e.Nodes, r)
+	l := newLaunch(e.Nodes, e.programs, m, r)
+	defer func() { err = errors.Join(err, l.close()) }()
+	shown, err := l.boot(ctx)
 	if err != nil {
 		return err
 	}
-	if err := drives(&r.Node, from); err != nil {
-		return err
+	if r.Disk.Guest == site.NoGuest {
+		return ctx.Err()
 	}
-	accel, _ := e.accel()
-	if err := m.ProvideDisks(ctx, r); err != nil {
-		return err
+	if err := unlessHalted(ctx, m, func(ctx context.Context) error { return e.await(ctx, m, l.line.Accel) }); err != nil {
+		return m.StartProblem(err, serial{m}.lastWords(ctx))
 	}
-	if err := e.tellAll(r); err != nil {
-		return err
-	}
-	shown := seen(nil)
-	if r.VM.Disk != "" {
-		if shown, err = e.tellStack(ctx, r); err != nil {
-			return err
-		}
-	}
-	root, err := e.share(ctx, m, r, 0)
-	if err != nil {
-		return err
-	}
-	defer root.Close() //nolint:errcheck // QEMU has its own
-	open := handed{}
-	defer func() { err = errors.Join(err, open.close()) }()
-	if err := m.record(ctx, r, open); err != nil {
-		return err
-	}
-	if err := open.copy(argv.Share, root); err != nil {
-		return err
-	}
-	if err := m.handSockets(open); err != nil {
-		return err
-	}
-	if err := open.lay(r); err != nil {
-		return err
-	}
-	if err := e.openDisks(open, r); err != nil {
-		return err
-	}
-	line := &argv.Machine{Node: &r.Node, Boot: from, Accel: accel}
-	state, used, err := m.remembered(line)
-	if err != nil {
-		return err
-	}
-	defer used()
-	if err := e.launch(ctx, m, r, line, open); err != nil {
-		return err
-	}
-	if state != nil {
-		if err := m.goOnFrom(ctx, state); err != nil {
-			return m.StartProblem(err, "")
-		}
-	}
-	if err := m.growImages(ctx, r); err != nil { // those of a state are the machine's once it has that
-		return err
-	}
-	if err := m.pin(ctx, r); err != nil {
-		return err
-	}
-	up := func(ctx context.Context) error { return e.agents.Await(ctx, m.Machine, patience(accel), m.awaitOff) }
-	if err := m.unlessHalted(ctx, up); err != nil {
-		return m.StartProblem(err, m.lastWords(ctx))
-	}
-	if state != nil {
+	if l.line.Incoming {
 		e.stir(ctx, m)
 	}
+	if r.Imported() {
+		return errors.Join(ctx.Err(), e.visited(ctx, m))
+	}
 	if r.VM.Disk != "" {
-		if err := e.keepSeen(m.Ref, shown); err != nil {
+		if err := shown.keep(m); err != nil {
 			return err
 		}
 	}
@@ -181,7 +125,7 @@ var errRootless = problem.New(problem.Failed, "virtiofsd, which shows it its roo
 
 // unlessHalted waits for the guest of a machine that boots, and ends the wait when the machine stands still for want of room
 // because its kernel has panicked, or it has no root any more.
-func (m machine) unlessHalted(ctx context.Context, wait func(context.Context) error) error {
+func unlessHalted(ctx context.Context, m machine, wait func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go func() {

@@ -128,36 +128,6 @@ func (l *logins) await(ctx context.Context, m machine, accel string) error {
 	return err
 }
 
-// visited takes the seed with the guest's keys from it, once the guest has them, and records that it does.
-func (g *guests) visited(ctx context.Context, m machine) error {
-	if m.Visited() {
-		return nil
-	}
-	if err := g.Runner(m.Ref).Run(ctx, host.Command{Args: []string{"true"}}); err != nil {
-		return err // somebody is there who cannot do anything
-	}
-	q, err := m.monitor(ctx)
-	if err != nil {
-		return err
-	}
-	defer q.Close() //nolint:errcheck // it has answered
-	for _, command := range []string{"blockdev-open-tray", "blockdev-remove-medium"} {
-		args := map[string]any{"id": argv.SeedDrive}
-		if command == "blockdev-open-tray" {
-			args["force"] = true
-		}
-		if err := q.Do(ctx, command, args, nil); err != nil {
-			return problem.New(problem.Failed, "node %s: its SSH host keys stay in its drive", m.Ref.Name).At(m.Path()).Because(err)
-		}
-	}
-	for _, name := range []string{"seed", "seed-file"} {
-		if err := q.Do(ctx, "blockdev-del", map[string]any{"node-name": name}, nil); err != nil {
-			return problem.New(problem.Failed, "node %s: its SSH host keys stay in its drive", m.Ref.Name).At(m.Path()).Because(err)
-		}
-	}
-	return m.Visit()
-}
-
 // keyring are the keys by which a guest and the host know one another.
 type keyring struct {
 	Key     ssh.Signer    // lets the host in
