@@ -204,7 +204,7 @@ func TestRewireKilled(t *testing.T) {
 		t.Helper()
 		was, err := e.Record(ref)
 		must(t, err)
-		err = e.rewire(t.Context(), was, is)
+		err = rewire(t.Context(), e.guests, was, is)
 		if err != nil && !strings.Contains(err.Error(), "its guest does not take it") {
 			return err
 		}
@@ -297,7 +297,7 @@ func TestRewireKilled(t *testing.T) {
 	}
 	r, err := e.Record(ref)
 	must(t, err)
-	must(t, m.doubt(r, more.NICs, []spec.NIC{data}))
+	must(t, doubt(m.Dir, r, more.NICs, []spec.NIC{data}))
 	must(t, tellAll(e.Dirs, m, r)) // as when it is started
 	if r, err := e.Record(ref); err != nil || len(r.Doubt) > 0 {
 		t.Errorf("%+v, %v", r, err)
