@@ -44,7 +44,7 @@ func (e *Engine) Receive(ctx context.Context, n *spec.Node, layer string, m engi
 }
 
 // leaveDevices lets others have the device on which a node that goes has kept what it wrote. Its other devices keep what they have.
-func (e *Engine) leaveDevices(ctx context.Context, m machine) error {
+func leaveDevices(ctx context.Context, m machine) error {
 	r, err := m.Read()
 	if err != nil {
 		return nil // it is half made, or not there

@@ -23,10 +23,28 @@ type handover struct {
 	Headers headers      `json:"headers,omitempty"`
 }
 
-// handOver is what is on record when another machine is to take the place of the one that runs.
-func (m machine) handOver() (handover, error) {
+// A takeover is a machine that takes the place of another of its node.
+type takeover struct {
+	handover
+	m      machine // the other
+	guests *guests
+}
+
+// takeOver puts on record that a machine is to take the place of the one that runs.
+func takeOver(g *guests, m machine) (*takeover, error) {
 	of, err := headersOf(m.qemu())
-	return handover{Leaving: process.CrewOf(recorder.Others(m.Group())), Headers: of}, err
+	if err != nil {
+		return nil, err
+	}
+	t := &takeover{handover{Leaving: process.CrewOf(recorder.Others(m.Group())), Headers: of}, m, g}
+	return t, t.note()
+}
+
+// next is the machine that takes over: what it has while it runs is below what the other has.
+func (t *takeover) next() machine {
+	n := t.m
+	n.Run, n.former = t.m.nextRun(), t.Leaving
+	return n
 }
 
 // moving is the file with it.
@@ -35,34 +53,35 @@ func (m machine) moving() string { return m.File("moving") }
 // nextRun is the directory of what the machine has that takes over, until it has.
 func (m machine) nextRun() string { return filepath.Join(m.Run, "next") }
 
-func (m machine) note(h handover) error {
-	text, err := json.Marshal(h)
+func (t *takeover) note() error {
+	text, err := json.Marshal(t.handover)
 	if err != nil {
 		return err
 	}
-	return host.WriteFile(host.File{Path: m.moving(), Content: text, Mode: 0o600})
+	return host.WriteFile(host.File{Path: t.m.moving(), Content: text, Mode: 0o600})
 }
 
 // stay ends the machine that was to take over, and lets the other have its links as they were.
-func (e *Engine) stay(ctx context.Context, m machine, h handover) error {
-	records := recorder.Of(m.Group())
-	err := m.Group().KillThose(ctx, func(pid int) bool { return !h.Leaving.Has(pid) && pid != records })
+func (t *takeover) stay(ctx context.Context) error {
+	records := recorder.Of(t.m.Group())
+	err := t.m.Group().KillThose(ctx, func(pid int) bool { return !t.Leaving.Has(pid) && pid != records })
 	if err != nil {
 		return err
 	}
-	if err := h.Headers.restore(m.qemu()); err != nil {
+	if err := t.Headers.restore(t.m.qemu()); err != nil {
 		return err
 	}
-	return e.over(ctx, m)
+	return t.over(ctx)
 }
 
 // take puts the machine that has taken over in the place of the one before, and ends that one.
-func (e *Engine) take(ctx context.Context, m machine, h handover) error {
-	h.Taken = true
-	if err := m.note(h); err != nil {
+func (t *takeover) take(ctx context.Context) error {
+	m := t.m
+	t.Taken = true
+	if err := t.note(); err != nil {
 		return err
 	}
-	e.leave(m.Ref)
+	t.guests.leave(m.Ref)
 	sockets, err := os.ReadDir(m.nextRun())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -72,15 +91,16 @@ func (e *Engine) take(ctx context.Context, m machine, h handover) error {
 			return err
 		}
 	}
-	if err := m.Group().KillThose(ctx, h.Leaving.Has); err != nil {
+	if err := m.Group().KillThose(ctx, t.Leaving.Has); err != nil {
 		return err
 	}
-	return e.over(ctx, m)
+	return t.over(ctx)
 }
 
 // over forgets that there were two, and limits the node to one again.
-func (e *Engine) over(ctx context.Context, m machine) error {
-	r, err := e.Record(m.Ref)
+func (t *takeover) over(ctx context.Context) error {
+	m := t.m
+	r, err := t.guests.nodes.Record(m.Ref)
 	if err != nil {
 		return err
 	}
@@ -93,23 +113,21 @@ func (e *Engine) over(ctx context.Context, m machine) error {
 	if err := os.Remove(m.moving()); err != nil {
 		return err
 	}
-	e.stir(ctx, m)
+	t.guests.stir(ctx, m)
 	return nil
 }
 
 // resolve completes what a run that was killed has begun, or takes it back: whichever of two machines has the state goes on.
-func (e *Engine) resolve(ctx context.Context, m machine) error {
+func resolve(ctx context.Context, g *guests, m machine) error {
 	h, err := host.ReadJSON[handover](m.moving())
 	if err != nil {
 		return err
 	}
-	if !h.Taken {
-		h.Taken = m.sent(ctx)
+	t := &takeover{h, m, g}
+	if h.Taken || m.sent(ctx) {
+		return t.take(ctx)
 	}
-	if h.Taken {
-		return e.take(ctx, m, h)
-	}
-	return e.stay(ctx, m, h)
+	return t.stay(ctx)
 }
 
 // answering is how long the monitor of a machine may take that a killed run has left.

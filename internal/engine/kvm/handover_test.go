@@ -125,7 +125,7 @@ func TestCrew(t *testing.T) {
 	leaving := process.CrewOf([]int{cmd.Process.Pid})
 	leaving[os.Getpid()] = "1"
 	m := machine{Machine: vm.Machine{Dir: dirOf(t)}}
-	must(t, m.note(handover{Leaving: leaving}))
+	must(t, (&takeover{handover: handover{Leaving: leaving}, m: m}).note())
 	text, err := os.ReadFile(m.moving())
 	must(t, err)
 	var h handover

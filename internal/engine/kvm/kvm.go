@@ -9,11 +9,14 @@ import (
 	"orrery/internal/image"
 )
 
-// Engine makes nodes with QEMU. What is done to one that does not run, Nodes do.
+// Engine makes nodes with QEMU: it lets machines start, change, stop and go. What else is asked of it, others do.
 type Engine struct {
-	*nodedir.Nodes
-	*programs
-	*guests
+	*nodedir.Nodes // what is done to one that does not run
+	*programs      // engine.Trier
+	*guests        // host.Runner
+	views          // engine.Viewer, Consoled, Screened and Grouped
+	freezer        // engine.Freezer and Flusher
+	states         // engine.Renewer and Rememberer
 }
 
 var (
@@ -42,7 +45,8 @@ var (
 func New(dirs host.Dirs, store *image.Store) *Engine {
 	nodes := &nodedir.Nodes{Dirs: dirs, Store: store, Engine: Name, Slots: nodedir.Slots, PlugsNIC: true}
 	nodes.Running = func(ref engine.Ref) bool { return machineOf(nodes, ref).running() }
-	return &Engine{Nodes: nodes, programs: programsOf(dirs), guests: guestsOf(nodes)}
+	p, g := programsOf(dirs), guestsOf(nodes)
+	return &Engine{nodes, p, g, views{nodes}, freezer{g}, states{p, g}}
 }
 
 // Name is what site files call this engine.
@@ -62,6 +66,3 @@ func (e *Engine) machine(ref engine.Ref) machine { return machineOf(e.Nodes, ref
 
 // console is what the guest printed on its serial port when it last ran.
 func (m machine) console() string { return m.File("console.log") }
-
-// Cgroup returns the node's control group.
-func (e *Engine) Cgroup(ref engine.Ref) string { return e.machine(ref).Group().Name() }

@@ -19,42 +19,26 @@ import (
 	"orrery/internal/host"
 )
 
-// halted is a file that is there while the processors of a machine stand still by QEMU's doing.
-func (m machine) halted() string { return m.File("halted") }
+// states are what machines have in memory, with which they go on in another QEMU, or from a file.
+type states struct {
+	programs *programs
+	guests   *guests
+}
 
 // Remember writes the state of a machine that stands still. QEMU has to work for that, but not the guest: the machine comes out of the freezer, and only its processors stand still until Thaw.
-func (e *Engine) Remember(ctx context.Context, ref engine.Ref, file string) error {
-	m := e.machine(ref)
-	r, err := e.Record(ref)
+func (s states) Remember(ctx context.Context, ref engine.Ref, file string) error {
+	m := machineOf(s.guests.nodes, ref)
+	r, err := s.guests.nodes.Record(ref)
 	if err != nil {
 		return err
 	}
-	if err := e.movable(ctx, r); err != nil {
+	if err := s.movable(ctx, r); err != nil {
 		return err
 	}
 	if err := m.halt(ctx, func(q *qmp.Client) error { return remember(ctx, q, r, file) }); err != nil {
 		return m.MemoryProblem(err)
 	}
 	return nil
-}
-
-// halt does some work while only the processors of a machine stand still that was frozen.
-func (m machine) halt(ctx context.Context, work func(*qmp.Client) error) error {
-	if err := os.WriteFile(m.halted(), nil, 0o600); err != nil {
-		return err
-	}
-	if err := m.Group().SetFrozen(false); err != nil {
-		return err
-	}
-	q, err := m.monitor(ctx)
-	if err != nil {
-		return err
-	}
-	defer q.Close() //nolint:errcheck // it has answered
-	if err := q.Do(ctx, "stop", nil, nil); err != nil {
-		return err
-	}
-	return work(q)
 }
 
 // remember writes the state that QEMU sends: no more than there can be of it.
@@ -95,37 +79,10 @@ func remember(ctx context.Context, q *qmp.Client, r *nodedir.Record, file string
 	return errors.Join(err, <-copied)
 }
 
-// goOn lets a machine go on whose processors were halted, whoever did that.
-func (e *Engine) goOn(ctx context.Context, m machine) error {
-	if _, err := os.Lstat(m.halted()); err != nil {
-		return nil
-	}
-	if err := m.unhalt(); err != nil {
-		return err
-	}
-	e.stir(ctx, m)
-	return nil
-}
-
-// unhalt lets the processors of a machine go on.
-func (m machine) unhalt() error {
-	if m.running() {
-		ctx, cancel := context.WithTimeoutCause(context.Background(), answering, errors.New("its monitor does not answer"))
-		defer cancel()
-		q, err := m.monitor(ctx)
-		if err != nil {
-			return err
-		}
-		defer q.Close() //nolint:errcheck // it has answered
-		if err := q.Do(ctx, "cont", nil, nil); err != nil {
-			return err
-		}
-	}
-	return os.Remove(m.halted())
-}
-
 // Recall lets a node go on from a state when it is started next; "": it boots.
-func (e *Engine) Recall(ref engine.Ref, file string) error { return e.machine(ref).Recall(file) }
+func (s states) Recall(ref engine.Ref, file string) error {
+	return machineOf(s.guests.nodes, ref).Recall(file)
+}
 
 // A state is what a machine had in memory, from which another goes on.
 type state struct {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -18,16 +17,15 @@ import (
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/engine/vm"
 	"orrery/internal/host/process"
-	"orrery/internal/host/qemu"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 )
 
 // Renew lets a running machine go on in another QEMU and with another virtiofsd: those that this host has now. Both machines are in the node's control group, and see the
 // same root, which is mounted once. The second has the links of the first; it takes them up when it goes on, and the first stands still then, for good.
-func (e *Engine) Renew(ctx context.Context, ref engine.Ref) (*engine.Renewal, error) {
-	m := e.machine(ref)
-	r, err := e.Record(ref)
+func (s states) Renew(ctx context.Context, ref engine.Ref) (*engine.Renewal, error) {
+	m := machineOf(s.guests.nodes, ref)
+	r, err := s.guests.nodes.Record(ref)
 	if err != nil {
 		return nil, err
 	}
@@ -37,30 +35,27 @@ func (e *Engine) Renew(ctx context.Context, ref engine.Ref) (*engine.Renewal, er
 	if m.still() {
 		return nil, problem.New(problem.Failed, "node %s stands still: it cannot go on elsewhere", ref.Name).At(ref.Site).Try("orrery start %s", ref.Name)
 	}
-	if err := e.movable(ctx, r); err != nil {
+	if err := s.movable(ctx, r); err != nil {
 		return nil, err
 	}
-	of, err := m.handOver()
+	over, err := takeOver(s.guests, m)
 	if err != nil {
 		return nil, err
 	}
-	if err := m.note(of); err != nil {
-		return nil, err
-	}
-	sent, err := e.goOver(ctx, m, of, r)
+	sent, err := s.goOver(ctx, over, r)
 	back := context.WithoutCancel(ctx)
 	if err != nil {
 		err = problem.New(problem.Failed, "node %s does not go on in another QEMU, and stays where it was", ref.Name).At(m.Path()).Because(err).Try("orrery stop %[1]s, then orrery start %[1]s", ref.Name)
-		return nil, errors.Join(err, e.stay(back, m, of))
+		return nil, errors.Join(err, over.stay(back))
 	}
-	if err := e.take(back, m, of); err != nil {
+	if err := over.take(back); err != nil {
 		return nil, err
 	}
 	return &engine.Renewal{Downtime: time.Duration(sent.Downtime) * time.Millisecond, Took: time.Duration(sent.Total) * time.Millisecond, Bytes: sent.RAM.Transferred}, nil
 }
 
 // movable wants that the state of a machine can be taken out of it.
-func (e *Engine) movable(ctx context.Context, r *nodedir.Record) error {
+func (s states) movable(ctx context.Context, r *nodedir.Record) error {
 	if len(r.VM.PCI) > 0 || slices.ContainsFunc(r.VM.Drives(), func(d site.Drive) bool { return d.IsDevice() }) {
 		return problem.New(problem.Unable, "node %s has devices of the host to itself, which nobody else can take over", r.Name).At(r.Site).Try("stop it and start it again")
 	}
@@ -70,22 +65,16 @@ func (e *Engine) movable(ctx context.Context, r *nodedir.Record) error {
 	if r.Imported() {
 		return nil // it has no virtiofsd, and each QEMU can do all the rest
 	}
-	return e.versions.Stuck(ctx)
-}
-
-// next is the machine that takes the place of this one: what it has while it runs is below what this one has.
-func (m machine) next(leaving process.Crew) machine {
-	n := m
-	n.Run, n.former = m.nextRun(), leaving
-	return n
+	return s.programs.versions.Stuck(ctx)
 }
 
 // goOver starts the machine that takes over, and sends it the state of the one that runs.
-func (e *Engine) goOver(ctx context.Context, m machine, of handover, r *nodedir.Record) (*qmp.Migration, error) {
+func (s states) goOver(ctx context.Context, over *takeover, r *nodedir.Record) (*qmp.Migration, error) {
+	m := over.m
 	if err := m.limit(&r.Node, 2); err != nil {
 		return nil, err
 	}
-	next := newLaunch(e.Nodes, e.programs, m.next(of.Leaving), r)
+	next := newLaunch(s.guests.nodes, s.programs, over.next(), r)
 	old, err := m.monitor(ctx)
 	if err != nil {
 		return nil, err
@@ -97,7 +86,7 @@ func (e *Engine) goOver(ctx context.Context, m machine, of handover, r *nodedir.
 	if err := next.resemble(ctx, old); err != nil {
 		return nil, err
 	}
-	end, err := of.Headers.keep(m.qemu())
+	end, err := over.Headers.keep(m.qemu())
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +101,7 @@ func (e *Engine) goOver(ctx context.Context, m machine, of handover, r *nodedir.
 	}
 	defer heir.Close() //nolint:errcheck // it has answered
 	if !r.Imported() {
-		e.unburden(ctx, m)
+		s.guests.unburden(ctx, m)
 	}
 	said, err := os.Open(process.Host.File(next.m.qemu(), "fd/2"))
 	if err != nil {
@@ -187,17 +176,4 @@ func pair() (one, other *os.File, err error) {
 		return nil, nil, os.NewSyscallError("socketpair", err)
 	}
 	return os.NewFile(uintptr(fds[0]), "state"), os.NewFile(uintptr(fds[1]), "state"), nil
-}
-
-// outdated returns the programs of a running machine that this host has others of by now.
-func (m machine) outdated() (names []string) {
-	for _, p := range []struct {
-		comm string
-		find func() (string, error)
-	}{{qemuComm, qemu.System}, {shareComm, qemu.Virtiofsd}} {
-		if path, err := p.find(); err == nil && !m.runs(p.comm, path) {
-			names = append(names, filepath.Base(path))
-		}
-	}
-	return names
 }

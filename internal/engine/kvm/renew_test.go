@@ -139,13 +139,12 @@ func renews(t *testing.T, vm site.VM, data string) {
 	// Whoever is killed before the state has gone over leaves the machine where it was; whoever is killed after it has, where it went.
 	r, err := g.Record(ref)
 	must(t, err)
-	of, err := m.handOver()
-	must(t, err)
 	was = m.qemu()
-	must(t, m.note(of))
+	over, err := takeOver(g.guests, m)
+	must(t, err)
 	old, err := m.monitor(t.Context())
 	must(t, err)
-	next := newLaunch(g.Nodes, g.programs, m.next(of.Leaving), r)
+	next := newLaunch(g.Nodes, g.programs, over.next(), r)
 	must(t, next.resemble(t.Context(), old))
 	must(t, old.Close())
 	must(t, next.succeed(t.Context(), m))
@@ -161,8 +160,8 @@ func renews(t *testing.T, vm site.VM, data string) {
 		t.Errorf("it is %s", is)
 	}
 	c.goOn(t, &last)
-	must(t, m.note(of))
-	_, err = g.goOver(t.Context(), m, of, r)
+	must(t, over.note())
+	_, err = g.goOver(t.Context(), over, r)
 	must(t, err)
 	must(t, g.Sweep(t.Context(), testSite))
 	if m.qemu() == was || len(recorder.Others(m.Group())) != 3 {

@@ -12,7 +12,7 @@ import (
 )
 
 // Screen returns the screen of a machine, which one has that boots a disk of others.
-func (e *Engine) Screen(ref engine.Ref) host.Screen { return screen{e.machine(ref)} }
+func (v views) Screen(ref engine.Ref) host.Screen { return screen{machineOf(v.nodes, ref)} }
 
 type screen struct{ m machine }
 

@@ -17,7 +17,7 @@ import (
 )
 
 // Console returns the serial port of a machine.
-func (e *Engine) Console(ref engine.Ref) host.Console { return serial{e.machine(ref)} }
+func (v views) Console(ref engine.Ref) host.Console { return serial{machineOf(v.nodes, ref)} }
 
 type serial struct{ m machine }
 

@@ -71,7 +71,7 @@ func (e *Engine) Destroy(ctx context.Context, ref engine.Ref) error {
 		return err
 	}
 	cgroup.RemoveEmpty(ref.Site)
-	if err := e.leaveDevices(ctx, m); err != nil {
+	if err := leaveDevices(ctx, m); err != nil {
 		return err
 	}
 	return e.Remove(ref)

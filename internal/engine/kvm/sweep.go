@@ -27,7 +27,7 @@ func (e *Engine) sweep(ctx context.Context, m machine) error {
 		_ = e.goOn(ctx, m) // one whose QEMU does not answer stays marked, so that it is seen to stand still: whoever starts it learns why, and whoever ends it can
 	}
 	if tree.Exists(m.moving()) {
-		if err := e.resolve(ctx, m); err != nil {
+		if err := resolve(ctx, e.guests, m); err != nil {
 			return err
 		}
 	}
