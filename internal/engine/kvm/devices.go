@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/engine/confine"
+	"orrery/internal/engine/kvm/qmp"
 	"orrery/internal/host/pci"
 	"orrery/internal/host/process"
 	"orrery/internal/site"
@@ -49,16 +50,12 @@ func (l *launch) pin(ctx context.Context) error {
 	if l.r.VM.Pin != site.PinEach {
 		return nil
 	}
-	q, err := l.m.monitor(ctx)
-	if err != nil {
-		return err
-	}
-	defer q.Close() //nolint:errcheck // it was asked
 	var vcpus []struct {
 		Index  int `json:"cpu-index"`
 		Thread int `json:"thread-id"` // as QEMU sees it, in a namespace of its own
 	}
-	if err := q.Do(ctx, "query-cpus-fast", nil, &vcpus); err != nil {
+	err := l.m.ask(ctx, func(q *qmp.Client) error { return q.Do(ctx, "query-cpus-fast", nil, &vcpus) })
+	if err != nil {
 		return err
 	}
 	threads, err := process.Host.Threads(l.m.qemu())

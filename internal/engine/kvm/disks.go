@@ -18,21 +18,16 @@ func (l *launch) growImages(ctx context.Context) error {
 	if len(images) == 0 {
 		return nil
 	}
-	q, err := l.m.monitor(ctx)
-	if err != nil {
-		return err
-	}
-	defer q.Close() //nolint:errcheck // all was answered
-	for _, d := range images {
-		if err := resize(ctx, q, d); err != nil {
-			return l.m.DiskProblem(d, "does not get larger", err)
+	return l.m.ask(ctx, func(q *qmp.Client) error { return resize(ctx, q, l.m, images) })
+}
+
+func resize(ctx context.Context, q *qmp.Client, m machine, larger []site.Drive) error {
+	for _, d := range larger {
+		if err := q.Do(ctx, "block_resize", map[string]any{"node-name": argv.BlockID(d), "size": d.Size}, nil); err != nil {
+			return m.DiskProblem(d, "does not get larger", err)
 		}
 	}
 	return nil
-}
-
-func resize(ctx context.Context, q *qmp.Client, d site.Drive) error {
-	return q.Do(ctx, "block_resize", map[string]any{"node-name": argv.BlockID(d), "size": d.Size}, nil)
 }
 
 // Receive makes a machine, stopped, of what has come of it from another host.

@@ -61,22 +61,19 @@ const pausing = 3 * time.Second
 func (m machine) pause(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, pausing, errors.New("its monitor does not answer"))
 	defer cancel()
-	q, err := m.monitor(ctx)
-	if err != nil {
+	return m.ask(ctx, func(q *qmp.Client) error {
+		if err := os.WriteFile(m.halted(), nil, 0o600); err != nil {
+			return err
+		}
+		if err := q.Do(ctx, "stop", nil, nil); err != nil {
+			return err // it may do it yet
+		}
+		is, err := q.Status(ctx)
+		if err == nil && is != qmp.Paused {
+			return os.Remove(m.halted())
+		}
 		return err
-	}
-	defer q.Close() //nolint:errcheck // it has answered
-	if err := os.WriteFile(m.halted(), nil, 0o600); err != nil {
-		return err
-	}
-	if err := q.Do(ctx, "stop", nil, nil); err != nil {
-		return err // it may do it yet
-	}
-	is, err := q.Status(ctx)
-	if err == nil && is != qmp.Paused {
-		return os.Remove(m.halted())
-	}
-	return err
+	})
 }
 
 // still reports whether a machine stands still by somebody's doing.
@@ -110,12 +107,7 @@ func (m machine) unhalt() error {
 	if m.running() {
 		ctx, cancel := context.WithTimeoutCause(context.Background(), answering, errors.New("its monitor does not answer"))
 		defer cancel()
-		q, err := m.monitor(ctx)
-		if err != nil {
-			return err
-		}
-		defer q.Close() //nolint:errcheck // it has answered
-		if err := q.Do(ctx, "cont", nil, nil); err != nil {
+		if err := m.order(ctx, "cont"); err != nil {
 			return err
 		}
 	}
@@ -133,13 +125,10 @@ func (m machine) halt(ctx context.Context, work func(*qmp.Client) error) error {
 	if err := m.Group().SetFrozen(false); err != nil {
 		return err
 	}
-	q, err := m.monitor(ctx)
-	if err != nil {
-		return err
-	}
-	defer q.Close() //nolint:errcheck // it has answered
-	if err := q.Do(ctx, "stop", nil, nil); err != nil {
-		return err
-	}
-	return work(q)
+	return m.ask(ctx, func(q *qmp.Client) error {
+		if err := q.Do(ctx, "stop", nil, nil); err != nil {
+			return err
+		}
+		return work(q)
+	})
 }

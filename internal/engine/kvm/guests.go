@@ -68,10 +68,7 @@ func pressButton(ctx context.Context, m machine) error {
 	off := make(chan error, 1)
 	go func() { off <- m.awaitOff(ctx) }()
 	for {
-		if q, err := m.monitor(ctx); err == nil {
-			_ = q.Do(ctx, "system_powerdown", nil, nil)
-			_ = q.Close()
-		}
+		_ = m.order(ctx, "system_powerdown")
 		select {
 		case err := <-off:
 			return err

@@ -104,7 +104,7 @@ func (t *takeover) over(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := m.limit(&r.Node, 1); err != nil {
+	if err := limit(m, &r.Node, 1); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(m.nextRun()); err != nil {
@@ -124,7 +124,7 @@ func resolve(ctx context.Context, g *guests, m machine) error {
 		return err
 	}
 	t := &takeover{h, m, g}
-	if h.Taken || m.sent(ctx) {
+	if h.Taken || t.sent(ctx) {
 		return t.take(ctx)
 	}
 	return t.stay(ctx)
@@ -134,13 +134,13 @@ func resolve(ctx context.Context, g *guests, m machine) error {
 const answering = 10 * time.Second
 
 // sent reports whether the machine has sent its state away, and will not go on. If it has not, it is told to keep it. Of one that has ended, the other knows.
-func (m machine) sent(ctx context.Context) bool {
-	if old, err := asked(ctx, m.Run); err == nil {
+func (t *takeover) sent(ctx context.Context) bool {
+	if old, err := asked(ctx, t.m.Run); err == nil {
 		defer old.Close() //nolint:errcheck // it has answered
 		sent, err := old.Recall(ctx)
 		return err == nil && sent != nil
 	}
-	heir, err := asked(ctx, m.nextRun())
+	heir, err := asked(ctx, t.m.nextRun())
 	if err != nil {
 		return false
 	}

@@ -54,7 +54,7 @@ func TestSent(t *testing.T) {
 				monitorOf(t, dir, state, c.migration)
 			}
 		}
-		if got := m.sent(t.Context()); got != c.want {
+		if got := (&takeover{m: m}).sent(t.Context()); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/engine/kvm/argv"
+	"orrery/internal/engine/kvm/qmp"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/engine/seed"
 	"orrery/internal/host"
@@ -96,24 +97,20 @@ func (g *guests) visited(ctx context.Context, m machine) error {
 	if err := g.Runner(m.Ref).Run(ctx, host.Command{Args: []string{"true"}}); err != nil {
 		return err // somebody is there who cannot do anything
 	}
-	q, err := m.monitor(ctx)
-	if err != nil {
-		return err
-	}
-	defer q.Close() //nolint:errcheck // it has answered
-	for _, command := range []string{"blockdev-open-tray", "blockdev-remove-medium"} {
-		args := map[string]any{"id": argv.SeedDrive}
-		if command == "blockdev-open-tray" {
-			args["force"] = true
+	return m.ask(ctx, func(q *qmp.Client) error {
+		for _, o := range []struct {
+			command string
+			of      map[string]any
+		}{
+			{"blockdev-open-tray", map[string]any{"id": argv.SeedDrive, "force": true}},
+			{"blockdev-remove-medium", map[string]any{"id": argv.SeedDrive}},
+			{"blockdev-del", map[string]any{"node-name": "seed"}},
+			{"blockdev-del", map[string]any{"node-name": "seed-file"}},
+		} {
+			if err := q.Do(ctx, o.command, o.of, nil); err != nil {
+				return problem.New(problem.Failed, "node %s: its SSH host keys stay in its drive", m.Ref.Name).At(m.Path()).Because(err)
+			}
 		}
-		if err := q.Do(ctx, command, args, nil); err != nil {
-			return problem.New(problem.Failed, "node %s: its SSH host keys stay in its drive", m.Ref.Name).At(m.Path()).Because(err)
-		}
-	}
-	for _, name := range []string{"seed", "seed-file"} {
-		if err := q.Do(ctx, "blockdev-del", map[string]any{"node-name": name}, nil); err != nil {
-			return problem.New(problem.Failed, "node %s: its SSH host keys stay in its drive", m.Ref.Name).At(m.Path()).Because(err)
-		}
-	}
-	return m.Visit()
+		return m.Visit()
+	})
 }

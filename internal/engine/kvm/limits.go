@@ -37,7 +37,7 @@ func bounds(n *spec.Node, machines int) site.Limits {
 }
 
 // limit sets the limits of the machines that a node has, before anything of them is started.
-func (m machine) limit(n *spec.Node, machines int) error {
+func limit(m machine, n *spec.Node, machines int) error {
 	if err := m.Group().Make(); err != nil {
 		return err
 	}

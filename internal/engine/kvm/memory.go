@@ -131,36 +131,33 @@ func (s *state) into(ctx context.Context, m machine) error {
 	if s == nil {
 		return nil
 	}
-	q, err := m.monitor(ctx)
-	if err != nil {
-		return err
-	}
-	defer q.Close() //nolint:errcheck // it has answered
-	from, to, err := os.Pipe()
-	if err != nil {
-		return err
-	}
-	err = q.Receive(ctx, from)
-	from.Close() //nolint:errcheck // QEMU has another
-	if err != nil {
-		to.Close() //nolint:errcheck // nothing was written
-		return err
-	}
-	go func() {
-		_, _ = io.Copy(to, s.in) // that QEMU takes no more of it, QEMU says
-		to.Close()               //nolint:errcheck // nobody reads it any more
-	}()
-	for {
-		is, err := q.Status(ctx)
+	return m.ask(ctx, func(q *qmp.Client) error {
+		from, to, err := os.Pipe()
 		if err != nil {
-			return fmt.Errorf("QEMU does not take the state: %w", err)
-		}
-		if is != qmp.Awaits {
-			break
-		}
-		if err := host.Pause(ctx, 20*time.Millisecond); err != nil {
 			return err
 		}
-	}
-	return q.Do(ctx, "cont", nil, nil)
+		err = q.Receive(ctx, from)
+		from.Close() //nolint:errcheck // QEMU has another
+		if err != nil {
+			to.Close() //nolint:errcheck // nothing was written
+			return err
+		}
+		go func() {
+			_, _ = io.Copy(to, s.in) // that QEMU takes no more of it, QEMU says
+			to.Close()               //nolint:errcheck // nobody reads it any more
+		}()
+		for {
+			is, err := q.Status(ctx)
+			if err != nil {
+				return fmt.Errorf("QEMU does not take the state: %w", err)
+			}
+			if is != qmp.Awaits {
+				break
+			}
+			if err := host.Pause(ctx, 20*time.Millisecond); err != nil {
+				return err
+			}
+		}
+		return q.Do(ctx, "cont", nil, nil)
+	})
 }

@@ -19,22 +19,32 @@ func (m machine) monitor(ctx context.Context) (*qmp.Client, error) {
 	return qmp.Dial(ctx, filepath.Join(m.Run, monitor))
 }
 
+// ask does something with the monitor of a machine.
+func (m machine) ask(ctx context.Context, do func(*qmp.Client) error) error {
+	q, err := m.monitor(ctx)
+	if err != nil {
+		return err
+	}
+	defer q.Close() //nolint:errcheck // it has answered
+	return do(q)
+}
+
+// order does that by a command that has no arguments.
+func (m machine) order(ctx context.Context, command string) error {
+	return m.ask(ctx, func(q *qmp.Client) error { return q.Do(ctx, command, nil, nil) })
+}
+
 // glancing is how long a monitor may take to say why its machine stands still.
 const glancing = time.Second
 
 // runState returns what QEMU says of a machine (query-status); "": nothing.
-func (m machine) runState(ctx context.Context) string {
+func (m machine) runState(ctx context.Context) (state string) {
 	ctx, cancel := context.WithTimeout(ctx, glancing)
 	defer cancel()
-	q, err := m.monitor(ctx)
-	if err != nil {
-		return "" // it is busy, or has just ended
-	}
-	defer q.Close() //nolint:errcheck // it has answered
-	state, err := q.Status(ctx)
-	if err != nil {
-		return ""
-	}
+	_ = m.ask(ctx, func(q *qmp.Client) (err error) { // it may be busy, or have just ended
+		state, err = q.Status(ctx)
+		return err
+	})
 	return state
 }
 
@@ -43,10 +53,5 @@ func (m machine) feed(ctx context.Context) error {
 	if m.runState(ctx) != qmp.Starved {
 		return nil
 	}
-	q, err := m.monitor(ctx)
-	if err != nil {
-		return err
-	}
-	defer q.Close() //nolint:errcheck // it has answered
-	return q.Do(ctx, "cont", nil, nil)
+	return m.order(ctx, "cont")
 }

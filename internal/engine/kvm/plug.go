@@ -30,15 +30,15 @@ func replug(ctx context.Context, g *guests, was *nodedir.Record, is site.VM) err
 		return nil
 	}
 	m := machineOf(g.nodes, engine.RefOf(&was.Node))
-	q, err := m.monitor(ctx)
-	if err != nil {
-		return err
-	}
-	defer q.Close() //nolint:errcheck // all was answered
-	if err := g.agents.Unused(ctx, m.Machine, change.Out); err != nil {
-		return err
-	}
-	p := &replugging{m, q, was}
+	return m.ask(ctx, func(q *qmp.Client) error {
+		if err := g.agents.Unused(ctx, m.Machine, change.Out); err != nil {
+			return err
+		}
+		return (&replugging{m, q, was}).do(ctx, change)
+	})
+}
+
+func (p *replugging) do(ctx context.Context, change site.Replug) error {
 	for _, d := range change.Out {
 		if err := p.unplug(ctx, d); err != nil {
 			return err
@@ -49,14 +49,12 @@ func replug(ctx context.Context, g *guests, was *nodedir.Record, is site.VM) err
 			return err
 		}
 	}
-	for _, d := range change.Larger {
-		if err := resize(ctx, q, d); err != nil {
-			return m.DiskProblem(d, "does not get larger", err)
-		}
+	if err := resize(ctx, p.q, p.m, change.Larger); err != nil {
+		return err
 	}
 	for _, d := range change.Bound {
-		if err := q.Do(ctx, "qom-set", map[string]any{"path": "/objects/" + argv.GroupID(d), "property": "limits", "value": argv.LimitsOf(d)}, nil); err != nil {
-			return m.DiskProblem(d, "does not get other bounds", err)
+		if err := p.q.Do(ctx, "qom-set", map[string]any{"path": "/objects/" + argv.GroupID(d), "property": "limits", "value": argv.LimitsOf(d)}, nil); err != nil {
+			return p.m.DiskProblem(d, "does not get other bounds", err)
 		}
 	}
 	return nil

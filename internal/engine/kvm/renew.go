@@ -71,7 +71,7 @@ func (s states) movable(ctx context.Context, r *nodedir.Record) error {
 // goOver starts the machine that takes over, and sends it the state of the one that runs.
 func (s states) goOver(ctx context.Context, over *takeover, r *nodedir.Record) (*qmp.Migration, error) {
 	m := over.m
-	if err := m.limit(&r.Node, 2); err != nil {
+	if err := limit(m, &r.Node, 2); err != nil {
 		return nil, err
 	}
 	next := newLaunch(s.guests.nodes, s.programs, over.next(), r)

@@ -45,16 +45,13 @@ func rewire(ctx context.Context, g *guests, was *nodedir.Record, is *spec.Node) 
 	case !tree.Exists(vm.Told(g.nodes.Dirs, m.Ref, boot.NICsFile)):
 		return problem.New(problem.Failed, "node %s was started by an earlier version of Orrery: its networks cannot be changed while it runs", is.Name).At(is.Site).Try("orrery restart %s", is.Name)
 	}
-	q, err := m.monitor(ctx)
-	if err != nil {
-		return err
-	}
-	defer q.Close() //nolint:errcheck // all was answered
-	w := &rewiring{m, q, was, g}
-	if err := w.take(ctx, change.Out); err != nil {
-		return err
-	}
-	return w.give(ctx, change.In)
+	return m.ask(ctx, func(q *qmp.Client) error {
+		w := &rewiring{m, q, was, g}
+		if err := w.take(ctx, change.Out); err != nil {
+			return err
+		}
+		return w.give(ctx, change.In)
+	})
 }
 
 // doubt records what interfaces a machine has or may have, and which of them are in doubt.

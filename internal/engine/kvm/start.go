@@ -50,7 +50,7 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 		return err
 	}
 	return m.WhileStarting(func() error {
-		err := m.limit(&r.Node, 1)
+		err := limit(m, &r.Node, 1)
 		if err == nil {
 			err = e.start(ctx, m, r)
 		}
