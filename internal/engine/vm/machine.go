@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -73,10 +72,7 @@ func (m Machine) ShutDown(ctx context.Context, off, end func() error) error {
 	if err := end(); err != nil {
 		return err
 	}
-	if err := os.Remove(m.Stopping()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
+	return os.RemoveAll(m.Stopping())
 }
 
 // Unlink removes the links of the machine.

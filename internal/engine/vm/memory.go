@@ -1,8 +1,6 @@
 package vm
 
 import (
-	"errors"
-	"io/fs"
 	"os"
 
 	"orrery/internal/problem"
@@ -15,11 +13,8 @@ func (m Machine) Memory() string { return m.File("memory") }
 
 // Recall lets the machine go on from a state when it is started next, or boot if the file is "".
 func (m Machine) Recall(file string) error {
-	if err := os.Remove(m.Memory()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.RemoveAll(m.Memory()); err != nil || file == "" {
 		return err
-	}
-	if file == "" {
-		return nil
 	}
 	return os.Link(file, m.Memory())
 }

@@ -4,15 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 
 	"orrery/internal/engine/confine"
-	"orrery/internal/engine/kvm/qmp"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/engine/vm"
 	"orrery/internal/guest/boot"
 	"orrery/internal/host"
-	"orrery/internal/host/xl"
 	"orrery/internal/image/foreign"
 	"orrery/internal/image/rootfs"
 	"orrery/internal/site"
@@ -100,7 +99,7 @@ func tellDisks(dirs host.Dirs, m machine, r *nodedir.Record) error {
 		all = append(all, boot.Drive{Device: deviceOf(i), Name: d.Name})
 	}
 	if len(all) == 0 {
-		return remove(vm.Told(dirs, m.Ref, boot.DrivesFile))
+		return os.RemoveAll(vm.Told(dirs, m.Ref, boot.DrivesFile))
 	}
 	return vm.Tell(dirs, m.Ref, boot.DrivesFile, all)
 }
@@ -111,11 +110,7 @@ func (f *foundation) growImages(ctx context.Context, m machine, all []site.Drive
 	if len(f.short) == 0 {
 		return nil
 	}
-	path, err := xl.Monitor(ctx, m.domain())
-	if err != nil {
-		return err
-	}
-	q, err := qmp.Dial(ctx, path)
+	q, err := m.monitor(ctx)
 	if err != nil {
 		return err
 	}

@@ -106,14 +106,19 @@ func (m machine) save(file string, most int64) error {
 	return nil
 }
 
+// monitor connects to the monitor of a domain's QEMU.
+func (m machine) monitor(ctx context.Context) (*qmp.Client, error) {
+	path, err := xl.Monitor(ctx, m.domain())
+	if err != nil {
+		return nil, err
+	}
+	return qmp.Dial(ctx, path)
+}
+
 // drain lets the QEMU of a domain that is paused write what it keeps in memory of its disks: the guest that goes on from the state has seen it written. A QEMU whose machine stops
 // does so (vm_stop).
 func (m machine) drain(ctx context.Context) error {
-	path, err := xl.Monitor(ctx, m.domain())
-	if err != nil {
-		return err
-	}
-	q, err := qmp.Dial(ctx, path)
+	q, err := m.monitor(ctx)
 	if err != nil {
 		return err
 	}
@@ -160,7 +165,7 @@ func (e *ending) endSaving(ctx context.Context, m machine) error {
 			return e.end(ctx, m)
 		}
 	}
-	return remove(m.saving())
+	return os.RemoveAll(m.saving())
 }
 
 // Recall lets a node go on from a state when it is started next; "": it boots.
@@ -194,11 +199,4 @@ func saved(file string) (*xl.Details, error) {
 	}
 	defer f.Close()
 	return xl.ParseSaved(f)
-}
-
-func remove(file string) error {
-	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
 }

@@ -2,7 +2,6 @@ package xen
 
 import (
 	"context"
-	"errors"
 	"os"
 	"os/exec"
 	"slices"
@@ -154,7 +153,7 @@ func (e *ending) end(ctx context.Context, m machine) error {
 		}
 	}
 	for _, file := range []string{m.Freezing(), m.saving(), m.taken()} {
-		if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := os.RemoveAll(file); err != nil {
 			return err
 		}
 	}
