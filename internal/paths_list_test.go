@@ -104,7 +104,7 @@ var paths = map[string]string{
 	"internal/host/login/key.go":                ofOwn,
 	"internal/engine/kvm/imported.go":           ofOwn,
 	"internal/engine/fake/ground.go":            ofHosts,
-	"internal/engine/kvm/visit.go":              ofOwn,
+	"internal/engine/kvm/logins.go":             ofOwn,
 	"internal/engine/nodedir/disk.go":           ofOwn,
 	"internal/engine/nodedir/own.go":            ofOwn,
 	"internal/engine/nodedir/sick.go":           ofOwn,
