@@ -7,7 +7,6 @@ import (
 
 	"orrery/internal/engine"
 	"orrery/internal/engine/kvm/qmp"
-	"orrery/internal/engine/kvm/recorder"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/engine/vm"
 	"orrery/internal/host"
@@ -49,21 +48,14 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 	if err := e.tidy(ctx, m); err != nil {
 		return err
 	}
-	return m.WhileStarting(func() error {
-		err := limit(m, &r.Node, 1)
-		if err == nil {
-			err = e.start(ctx, m, r)
-		}
-		if err != nil {
-			err = errors.Join(err, recorder.End(ctx, m.Group()))
-			return errors.Join(err, e.tidy(ctx, m))
-		}
-		return nil
-	})
+	return m.Boot(func() error { return e.start(ctx, m, r) }, func() error { return e.end(ctx, m) })
 }
 
 // start lets a machine boot, or go on from what it had in memory, and waits until its guest is up.
 func (e *Engine) start(ctx context.Context, m machine, r *nodedir.Record) (err error) {
+	if err := limit(m, &r.Node, 1); err != nil {
+		return err
+	}
 	l := newLaunch(e.Nodes, e.programs, m, r)
 	defer func() { err = errors.Join(err, l.close()) }()
 	shown, err := l.boot(ctx)

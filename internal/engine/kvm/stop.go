@@ -27,6 +27,12 @@ func (e *Engine) Stop(ctx context.Context, ref engine.Ref) error {
 	return e.tidy(ctx, m)
 }
 
+// end ends all that runs of a machine, whether it has come up or not, and removes what it had.
+func (e *Engine) end(ctx context.Context, m machine) error {
+	err := recorder.End(ctx, m.Group())
+	return errors.Join(err, e.tidy(ctx, m))
+}
+
 // powerOff lets the guest shut down.
 func (e *Engine) powerOff(ctx context.Context, m machine) error {
 	return m.ShutDown(ctx, func() error { return e.letOff(ctx, m) }, func() error {

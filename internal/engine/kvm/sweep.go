@@ -5,7 +5,6 @@ import (
 	"os"
 
 	"orrery/internal/engine"
-	"orrery/internal/engine/kvm/recorder"
 	"orrery/internal/engine/vm"
 	"orrery/internal/host/pci"
 	"orrery/internal/problem"
@@ -33,10 +32,7 @@ func (e *Engine) sweep(ctx context.Context, m machine) error {
 	}
 	switch {
 	case tree.Exists(m.Starting()):
-		if err := recorder.End(ctx, m.Group()); err != nil {
-			return err
-		}
-		if err := e.tidy(ctx, m); err != nil {
+		if err := e.end(ctx, m); err != nil {
 			return err
 		}
 		return os.Remove(m.Starting())

@@ -38,12 +38,7 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 	if err := e.end(ctx, m); err != nil { // what is left of a domain that died
 		return err
 	}
-	return m.WhileStarting(func() error {
-		if err := e.start(ctx, m, r); err != nil {
-			return errors.Join(err, e.end(ctx, m))
-		}
-		return nil
-	})
+	return m.Boot(func() error { return e.start(ctx, m, r) }, func() error { return e.end(ctx, m) })
 }
 
 // start makes what the domain stands on, then lets it boot.
