@@ -1,5 +1,5 @@
 // Package vm has what engines of virtual machines share: the files of a machine beside the node's
-// record, its disks, and the connections to the agents in guests.
+// record, its disks and links, the order of its start and its end, and the connections to the agents in guests.
 package vm
 
 import (
