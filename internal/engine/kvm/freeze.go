@@ -54,6 +54,9 @@ func (f freezer) Thaw(ctx context.Context, ref engine.Ref) error {
 	return m.Group().AwaitFrost(ctx, false)
 }
 
+// halted is a file that is there while the processors of a machine stand still by QEMU's doing.
+func (m machine) halted() string { return m.File("halted") }
+
 // pausing is how long QEMU may take to let the processors stand still. All other nodes of a snapshot wait for it.
 const pausing = 3 * time.Second
 
@@ -113,9 +116,6 @@ func (m machine) unhalt() error {
 	}
 	return os.Remove(m.halted())
 }
-
-// halted is a file that is there while the processors of a machine stand still by QEMU's doing.
-func (m machine) halted() string { return m.File("halted") }
 
 // halt does some work while only the processors of a machine stand still that was frozen.
 func (m machine) halt(ctx context.Context, work func(*qmp.Client) error) error {

@@ -51,7 +51,7 @@ func (g *guests) await(ctx context.Context, m machine, accel string) error {
 	return g.agents.Await(ctx, m.Machine, patience(accel), m.awaitOff)
 }
 
-// askOff asks a guest to shut down, for as long as its machine runs. One whose agent does not answer is waited for all the same, then ended.
+// askOff asks a guest to shut down, for as long as its machine runs. It does not matter whether an agent answers.
 func (g *guests) askOff(ctx context.Context, m machine) error {
 	if m.HasDisk() {
 		return pressButton(ctx, m)

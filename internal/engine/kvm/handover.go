@@ -23,6 +23,12 @@ type handover struct {
 	Headers headers      `json:"headers,omitempty"`
 }
 
+// moving is the file with it.
+func (m machine) moving() string { return m.File("moving") }
+
+// nextRun is the directory of what the machine has that takes over, until it has.
+func (m machine) nextRun() string { return filepath.Join(m.Run, "next") }
+
 // A takeover is a machine that takes the place of another of its node.
 type takeover struct {
 	handover
@@ -47,12 +53,7 @@ func (t *takeover) next() machine {
 	return n
 }
 
-// moving is the file with it.
-func (m machine) moving() string { return m.File("moving") }
-
-// nextRun is the directory of what the machine has that takes over, until it has.
-func (m machine) nextRun() string { return filepath.Join(m.Run, "next") }
-
+// note writes what is on record.
 func (t *takeover) note() error {
 	text, err := json.Marshal(t.handover)
 	if err != nil {

@@ -21,7 +21,8 @@ import (
 	"orrery/internal/tree"
 )
 
-// image opens what QEMU is handed of a disk of others: the image in the store, what the node has written, what its firmware keeps, and its seed.
+// image opens what QEMU is handed of a foreign disk: the image in the store, what the node has written, what its
+// firmware keeps, and its seed.
 func (l *launch) image() error {
 	r, line, open := l.r, l.line, l.open
 	base, is, err := l.nodes.Store.OpenDisk(r.Base)
@@ -44,7 +45,7 @@ func (l *launch) image() error {
 	if !line.Disk.Seed || line.Disk.Empty {
 		return nil
 	}
-	return open.add(argv.Seed, func() (*os.File, error) { return l.seed() })
+	return open.add(argv.Seed, l.seed)
 }
 
 // seed makes what tells a guest who it is, in memory: its keys reach no disk of the host by it.

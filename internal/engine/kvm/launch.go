@@ -17,7 +17,7 @@ import (
 	"orrery/internal/wire"
 )
 
-// A launch starts the programs of a machine: it opens what QEMU is handed, one thing after the other, and runs it. Close closes all that.
+// A launch starts the programs of a machine: it opens what QEMU is handed, one thing after the other, and runs it.
 type launch struct {
 	m        machine
 	r        *nodedir.Record
@@ -99,7 +99,7 @@ func (l *launch) root(ctx context.Context, beside int) (err error) {
 	if err := l.disks(); err != nil {
 		return err
 	}
-	if err := tellAll(l.nodes.Dirs, l.m, l.r); err != nil { // also if it was started by a version that told its guest by the kernel's command line
+	if err := tellAll(l.nodes.Dirs, l.m, l.r); err != nil { // even if a version that used the command line started it
 		return err
 	}
 	return l.open.add(argv.Share, func() (*os.File, error) { return l.share(ctx, beside) })
@@ -149,8 +149,8 @@ func (l *launch) disks() error {
 	return nil
 }
 
-// run starts QEMU, as a user that nobody else is on this host and that no file of the node belongs to. It sees what it boots from, and is handed open what else
-// it may have of the host.
+// run starts QEMU, as a user that nobody else is on this host and that no file of the node belongs to. It sees what it
+// boots from, and is handed open what else it may have of the host.
 func (l *launch) run(ctx context.Context) error {
 	program, err := qemu.System()
 	if err == nil {
@@ -192,7 +192,8 @@ func (l *launch) run(ctx context.Context) error {
 	return l.listens(ctx, ended, said)
 }
 
-// cell is where QEMU is: with the devices of the host that it may have, which are those of virtiofsd, too, as that has no guest yet.
+// cell is where QEMU is: with the devices of the host that it may have. Virtiofsd, which has no guest yet, may have the
+// same.
 func (l *launch) cell(ctx context.Context, program string) (confine.Cell, error) {
 	cell, err := l.m.Cell(l.r)
 	if err != nil {

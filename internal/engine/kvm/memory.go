@@ -90,8 +90,8 @@ type state struct {
 	file *os.File
 }
 
-// recall opens the state from which the machine is to go on, and lets what is started be like the one that it is of. If there is none, the
-// machine boots, and the state is nil. It is used once.
+// recall opens the state from which the machine is to go on, and lets what is started be like the one that it is of.
+// If there is none, the machine boots, and the state is nil. It is used once.
 func (l *launch) recall() (s *state, err error) {
 	f, err := os.Open(l.m.Memory())
 	if errors.Is(err, fs.ErrNotExist) {

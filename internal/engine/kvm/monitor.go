@@ -48,7 +48,7 @@ func (m machine) runState(ctx context.Context) (state string) {
 	return state
 }
 
-// feed lets a machine go on that stands still because the host had no room: what its guest wrote then, it writes once more.
+// feed lets a machine go on that stands still for want of room: what its guest wrote then, it writes once more.
 func (m machine) feed(ctx context.Context) error {
 	if m.runState(ctx) != qmp.Starved {
 		return nil

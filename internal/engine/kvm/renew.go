@@ -131,7 +131,8 @@ func passOn(ctx context.Context, old, heir *qmp.Client) (*qmp.Migration, error) 
 	return old.Send(ctx, ours)
 }
 
-// resemble lets the machine that is started be one that can take the state of another that runs: of the same type, with devices in the same places.
+// resemble makes the machine that is started one that can take the state of another: of the same type, with devices
+// in the same places.
 func (l *launch) resemble(ctx context.Context, old *qmp.Client) (err error) {
 	if !l.r.Imported() {
 		if l.line.Boot, err = vm.BootFiles(ctx, l.nodes, l.r); err != nil {
@@ -145,7 +146,8 @@ func (l *launch) resemble(ctx context.Context, old *qmp.Client) (err error) {
 	return is.Take(l.line)
 }
 
-// succeed starts virtiofsd and QEMU of a machine that takes over from another. It has the same record of the console, and the same links.
+// succeed starts virtiofsd and QEMU of a machine that takes over from another. It has the same record of the console,
+// and the same links.
 func (l *launch) succeed(ctx context.Context, m machine) error {
 	if err := l.record(ctx, m); err != nil {
 		return err

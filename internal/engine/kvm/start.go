@@ -65,7 +65,8 @@ func (e *Engine) start(ctx context.Context, m machine, r *nodedir.Record) (err e
 	if r.Disk.Guest == site.NoGuest {
 		return ctx.Err()
 	}
-	if err := unlessHalted(ctx, m, func(ctx context.Context) error { return e.await(ctx, m, l.line.Accel) }); err != nil {
+	up := func(ctx context.Context) error { return e.await(ctx, m, l.line.Accel) }
+	if err := unlessHalted(ctx, m, up); err != nil {
 		return m.StartProblem(err, serial{m}.lastWords(ctx))
 	}
 	if l.line.Incoming {

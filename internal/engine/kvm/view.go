@@ -10,7 +10,7 @@ import (
 	"orrery/internal/tree"
 )
 
-// views are what the host sees of machines, and reaches in them, without their guests: roots, consoles, screens, control groups.
+// views are what the host reaches of machines without their guests: roots, consoles, screens, control groups.
 type views struct{ nodes *nodedir.Nodes }
 
 // View opens the root of a running node, as virtiofsd has it and gives it to the guest: with the node's volumes, and without what the guest itself has mounted, such as

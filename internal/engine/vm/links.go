@@ -17,7 +17,7 @@ func MoveLinks(ctx context.Context, n *spec.Node, guest host.Runner) error {
 			return err
 		}
 	}
-	if !n.Staged && n.Disk.Guest != site.NoGuest { // its links may have been moved out of quarantine, in one batch with others
+	if !n.Staged && n.Disk.Guest != site.NoGuest { // its links may have left quarantine, in one batch with others
 		forgetNeighbours(ctx, guest)
 	}
 	return nil

@@ -58,8 +58,8 @@ func (m Machine) Boot(start, end func() error) error {
 	return err
 }
 
-// ShutDown lets the machine shut down, if it runs, for as long as ctx has time, and then ends what is left of it. As one
-// that shuts down looks as if it ran, a file tells Sweep of it.
+// ShutDown lets the machine shut down, if it runs, for as long as ctx has time, and then ends what is left of it. A file
+// tells Sweep of it meanwhile: one that shuts down looks as if it ran.
 func (m Machine) ShutDown(ctx context.Context, off, end func() error) error {
 	if len(m.Group().Processes()) > 0 {
 		if err := os.WriteFile(m.Stopping(), nil, 0o600); err != nil {

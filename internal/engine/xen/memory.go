@@ -23,7 +23,8 @@ import (
 	"orrery/internal/tree"
 )
 
-// taken is vm.Machine.Memory while a domain goes on from it: a state is used once, as what is on the disk of the guest is of that moment only once.
+// taken is vm.Machine.Memory while a domain goes on from it: a state is used once, because what is on
+// the disk of the guest is of that moment only once.
 func (m machine) taken() string { return m.File("memory.taken") }
 
 // saving is a file that is there while Xen's toolstack writes the state of a domain. It goes on when we are killed.
