@@ -30,7 +30,7 @@ func (e *Engine) Stop(ctx context.Context, ref engine.Ref) error {
 
 // ending brings domains to their end: in order, if their guests hear of it.
 type ending struct {
-	agents vm.Agents
+	agents *vm.Agents
 	dom0   func() error // why this host has no domains, whether it could run them or not
 }
 

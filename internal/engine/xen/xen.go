@@ -20,6 +20,7 @@ import (
 // Engine makes nodes with xl. What is done to one that does not run, Nodes do.
 type Engine struct {
 	*nodedir.Nodes
+	agents *vm.Agents
 	ending
 	lacks func() error // what this host lacks to run guests; but in tests
 }
@@ -43,8 +44,9 @@ var (
 
 // New returns the engine that keeps its nodes in dirs and takes layers from store.
 func New(dirs host.Dirs, store *image.Store) *Engine {
-	e := &Engine{Nodes: &nodedir.Nodes{Dirs: dirs, Store: store, Engine: Name, Slots: nodedir.Slots, ByHeader: true}, lacks: lacks, ending: ending{dom0: xl.Dom0}}
-	e.agents.Nodes = e.Nodes
+	nodes := &nodedir.Nodes{Dirs: dirs, Store: store, Engine: Name, Slots: nodedir.Slots, ByHeader: true}
+	agents := &vm.Agents{Nodes: nodes}
+	e := &Engine{nodes, agents, ending{agents, xl.Dom0}, lacks}
 	e.Running = func(ref engine.Ref) bool { return e.machine(ref).running() }
 	return e
 }
