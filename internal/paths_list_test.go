@@ -364,7 +364,7 @@ var functions = map[string][]string{
 	"internal/engine/kvm/record/record.go": {"Keep"},
 	"internal/engine/kvm/recorder/run.go":  {"Of"},
 	"internal/engine/kvm/serial.go":        {"serial.Printed"},
-	"internal/engine/kvm/share.go":         {"launch.listen"},
+	"internal/engine/kvm/share.go":         {"machine.listen"},
 	"internal/engine/kvm/stop.go":          {"Engine.tidy"},
 	"internal/engine/kvm/sweep.go":         {"Engine.sweep"},
 	"internal/engine/kvm/view.go":          {"machine.insideSharer"},

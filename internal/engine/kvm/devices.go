@@ -12,6 +12,7 @@ import (
 	"orrery/internal/host/pci"
 	"orrery/internal/host/process"
 	"orrery/internal/site"
+	"orrery/internal/site/spec"
 )
 
 // served is a file that is there while the host's kernel serves the cards of a machine that runs.
@@ -46,23 +47,23 @@ func (l *launch) lend(ctx context.Context, cell *confine.Cell) (at []string, err
 func (m machine) holder() string { return fmt.Sprintf("%s/%d", m.Ref.Site, m.Ref.ID) }
 
 // pin pins each processor of a machine to one of those that the node is pinned to.
-func (l *launch) pin(ctx context.Context) error {
-	if l.r.VM.Pin != site.PinEach {
+func pin(ctx context.Context, m machine, n *spec.Node) error {
+	if n.VM.Pin != site.PinEach {
 		return nil
 	}
 	var vcpus []struct {
 		Index  int `json:"cpu-index"`
 		Thread int `json:"thread-id"` // as QEMU sees it, in a namespace of its own
 	}
-	err := l.m.ask(ctx, func(q *qmp.Client) error { return q.Do(ctx, "query-cpus-fast", nil, &vcpus) })
+	err := m.ask(ctx, func(q *qmp.Client) error { return q.Do(ctx, "query-cpus-fast", nil, &vcpus) })
 	if err != nil {
 		return err
 	}
-	threads, err := process.Host.Threads(l.m.qemu())
+	threads, err := process.Host.Threads(m.qemu())
 	if err != nil {
 		return err
 	}
-	on := site.EachOf(l.r.Limits.Pin)
+	on := site.EachOf(n.Limits.Pin)
 	for _, v := range vcpus {
 		thread, known := threads[v.Thread]
 		if !known || v.Index < 0 || v.Index >= len(on) {

@@ -13,12 +13,12 @@ import (
 )
 
 // growImages grows images to their declared size; raw files have it already.
-func (l *launch) growImages(ctx context.Context) error {
-	images := slices.DeleteFunc(l.r.VM.Drives(), func(d site.Drive) bool { return d.Disk != site.QCow2 })
+func growImages(ctx context.Context, m machine, n *spec.Node) error {
+	images := slices.DeleteFunc(n.VM.Drives(), func(d site.Drive) bool { return d.Disk != site.QCow2 })
 	if len(images) == 0 {
 		return nil
 	}
-	return l.m.ask(ctx, func(q *qmp.Client) error { return resize(ctx, q, l.m, images) })
+	return m.ask(ctx, func(q *qmp.Client) error { return resize(ctx, q, m, images) })
 }
 
 func resize(ctx context.Context, q *qmp.Client, m machine, larger []site.Drive) error {

@@ -66,10 +66,10 @@ func (l *launch) boot(ctx context.Context) (shown seen, err error) {
 	if err := state.into(ctx, l.m); err != nil {
 		return nil, l.m.StartProblem(err, "")
 	}
-	if err := l.growImages(ctx); err != nil { // those of a state are the machine's once it has that
+	if err := growImages(ctx, l.m, &l.r.Node); err != nil { // those of a state are the machine's once it has that
 		return nil, err
 	}
-	if err := l.pin(ctx); err != nil {
+	if err := pin(ctx, l.m, &l.r.Node); err != nil {
 		return nil, l.m.StartProblem(err, "")
 	}
 	return shown, nil
@@ -129,7 +129,7 @@ func (l *launch) sockets() error {
 		}
 	}
 	for name, socket := range names {
-		listener, f, err := l.listen(socket)
+		listener, f, err := l.m.listen(socket)
 		if err != nil {
 			return err
 		}

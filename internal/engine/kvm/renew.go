@@ -168,7 +168,7 @@ func (l *launch) succeed(ctx context.Context, m machine) error {
 	if err := l.run(ctx); err != nil {
 		return err
 	}
-	return l.pin(ctx)
+	return pin(ctx, l.m, &l.r.Node)
 }
 
 // pair is a connection with both its ends.

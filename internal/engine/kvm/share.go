@@ -37,7 +37,7 @@ func (l *launch) share(ctx context.Context, beside int) (root *os.File, err erro
 	if err != nil {
 		return nil, err
 	}
-	listener, socket, err := l.listen("share.sock")
+	listener, socket, err := l.m.listen("share.sock")
 	if err != nil {
 		return nil, err
 	}
@@ -118,13 +118,13 @@ func (l *launch) bring(ctx context.Context, ended <-chan struct{}) error {
 }
 
 // listen makes a socket in the directory of what is there while the machine runs: root's, so that nobody else can be behind it.
-func (l *launch) listen(name string) (*net.UnixListener, *os.File, error) {
-	if err := os.MkdirAll(l.m.Run, 0o700); err != nil {
+func (m machine) listen(name string) (*net.UnixListener, *os.File, error) {
+	if err := os.MkdirAll(m.Run, 0o700); err != nil {
 		return nil, nil, err
 	}
-	path := filepath.Join(l.m.Run, name)
+	path := filepath.Join(m.Run, name)
 	if len(path) >= 108 { // sun_path of unix(7)
-		return nil, nil, problem.New(problem.Unable, "node %s: the path of its sockets is too long", l.m.Ref.Name).At(path).Try("set ORRERY_RUN to a shorter one")
+		return nil, nil, problem.New(problem.Unable, "node %s: the path of its sockets is too long", m.Ref.Name).At(path).Try("set ORRERY_RUN to a shorter one")
 	}
 	if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
 		return nil, nil, err
