@@ -2,7 +2,6 @@ package kvm
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"net"
@@ -54,13 +53,7 @@ func (t *takeover) next() machine {
 }
 
 // note writes what is on record.
-func (t *takeover) note() error {
-	text, err := json.Marshal(t.handover)
-	if err != nil {
-		return err
-	}
-	return host.WriteFile(host.File{Path: t.m.moving(), Content: text, Mode: 0o600})
-}
+func (t *takeover) note() error { return host.WriteJSON(t.m.moving(), 0o600, t.handover) }
 
 // stay ends the machine that was to take over, and lets the other have its links as they were.
 func (t *takeover) stay(ctx context.Context) error {

@@ -3,7 +3,6 @@ package kvm
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -44,11 +43,7 @@ func (l *launch) tellStack(ctx context.Context) (seen, error) {
 
 // keep keeps what the guest of a machine has been shown.
 func (s seen) keep(m machine) error {
-	text, err := json.Marshal(s)
-	if err != nil {
-		return err
-	}
-	return host.WriteFile(host.File{Path: filepath.Join(m.Disks(), vm.SeenFile), Content: text, Mode: 0o600})
+	return host.WriteJSON(filepath.Join(m.Disks(), vm.SeenFile), 0o600, s)
 }
 
 // survey looks through a private layer.
