@@ -5,6 +5,23 @@
 // namespace of its own and shared with the guest by virtiofsd, which has the node's range of user ids and no
 // others. Nothing is converted, and everything that package nodedir does to stopped nodes works for machines.
 //
+// # Types and files
+//
+// The engine (kvm.go) creates, starts, changes, stops and destroys machines, and sweeps up what killed runs left.
+// The rest of what is asked of it is done by types of their own:
+//
+//   - nodedir.Nodes: everything about nodes that do not run
+//   - programs (programs.go): which QEMU and virtiofsd this host has, and what they can do
+//   - guests (guests.go, kicks.go): commands in guests, by the agent or by SSH (logins.go)
+//   - views (view.go): the root, the console (serial.go) and the screen (screen.go) of a running machine
+//   - freezer (freeze.go): machines that stand still and go on
+//   - states (memory.go, renew.go): saved memory, and a takeover by another QEMU (handover.go, taps.go, headers.go)
+//
+// A machine (process.go, monitor.go) is one node as QEMU runs it. A launch (launch.go) starts its programs: it
+// opens what QEMU receives (handed.go), shares the root (share.go, stack.go) or opens a foreign disk (imported.go),
+// and lends devices (devices.go). While the machine runs, a replugging (plug.go) changes its disks, a rewiring
+// (rewire.go) its interfaces, and a remounting (remount.go, submounts.go, opened.go) its volumes.
+//
 // # Boot
 //
 // The kernel is a layer of its own, just above the base (spec.KernelLayer). [image.Store.FillKernel] unpacks
@@ -32,7 +49,7 @@
 // whatever killed the last one. If QEMU or virtiofsd is missing, the node counts as stopped, and the next
 // start removes the rest.
 //
-// QEMU receives everything that it shares with the host as open descriptors (launch.go): the listening
+// QEMU receives everything that it shares with the host as open descriptors (handed.go): the listening
 // sockets of the monitor, the console and the agent's eight ports in RUN/vm/SITE/ID, which only root can
 // enter; the connection to virtiofsd; taps. The only paths it opens are its firmware, the kernel and the
 // initramfs.
@@ -51,7 +68,7 @@
 //     and the cleanup of a machine returns the functions by that record (package host/pci). QEMU sees
 //     /dev/vfio/GROUP and the functions' directories in /sys, and may lock as much memory as its guest has.
 //   - Disks (vm.disk, vm.disks): package engine/disk makes and inspects them, argv/drives.go describes them
-//     to QEMU, and disks.go changes them while the machine runs. Disk files are in the private layer, in
+//     to QEMU, and plug.go changes them while the machine runs. Disk files are in the private layer, in
 //     .orrery-disks, and so are copied, moved and removed with it. With a disk as root, orrery-guest mounts
 //     an overlay of the shared root and an ext4 on that disk before systemd starts (guest/boot/stack.go,
 //     decision 31).

@@ -11,21 +11,24 @@ import (
 	"orrery/internal/engine/vm"
 )
 
+// A freezer lets machines stand still, and go on.
+type freezer struct{ guests *guests }
+
 // Flush lets the guest write to its files what was mapped and changed in memory. All else it has written: virtiofs has no cache of what is to be written.
-func (e *Engine) Flush(ctx context.Context, ref engine.Ref) {
-	m := e.machine(ref)
+func (f freezer) Flush(ctx context.Context, ref engine.Ref) {
+	m := machineOf(f.guests.nodes, ref)
 	if !m.running() || m.still() || m.HasDisk() && !m.Visited() {
 		return
 	}
-	vm.Flush(ctx, e.Runner(ref))
+	vm.Flush(ctx, f.guests.Runner(ref))
 	if !m.HasDisk() {
-		e.unburden(ctx, m) // a state that is kept is taken from virtiofsd, too
+		f.guests.unburden(ctx, m) // a state that is kept is taken from virtiofsd, too
 	}
 }
 
 // Freeze lets a machine stand still: its processors by QEMU's doing, with the guest's clock, so that it does not find that much time has gone; then all of it.
-func (e *Engine) Freeze(ctx context.Context, ref engine.Ref) error {
-	m := e.machine(ref)
+func (f freezer) Freeze(ctx context.Context, ref engine.Ref) error {
+	m := machineOf(f.guests.nodes, ref)
 	if !m.running() {
 		return engine.NotRunning(ref)
 	}
@@ -36,20 +39,23 @@ func (e *Engine) Freeze(ctx context.Context, ref engine.Ref) error {
 		_ = m.pause(ctx) // one whose QEMU does not answer stands still all the same
 	}
 	if err := m.Frost().Freeze(ctx); err != nil {
-		err = errors.Join(err, e.goOn(ctx, m))
+		err = errors.Join(err, f.goOn(ctx, m))
 		return m.Fails("does not stand still", err)
 	}
 	return nil
 }
 
 // Thaw lets a machine go on.
-func (e *Engine) Thaw(ctx context.Context, ref engine.Ref) error {
-	m := e.machine(ref)
-	if err := e.thaw(ctx, m); err != nil {
+func (f freezer) Thaw(ctx context.Context, ref engine.Ref) error {
+	m := machineOf(f.guests.nodes, ref)
+	if err := f.thaw(ctx, m); err != nil {
 		return m.Fails("stays frozen", err)
 	}
 	return m.Group().AwaitFrost(ctx, false)
 }
+
+// halted is a file that is there while the processors of a machine stand still by QEMU's doing.
+func (m machine) halted() string { return m.File("halted") }
 
 // pausing is how long QEMU may take to let the processors stand still. All other nodes of a snapshot wait for it.
 const pausing = 3 * time.Second
@@ -58,22 +64,19 @@ const pausing = 3 * time.Second
 func (m machine) pause(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, pausing, errors.New("its monitor does not answer"))
 	defer cancel()
-	q, err := m.monitor(ctx)
-	if err != nil {
+	return m.ask(ctx, func(q *qmp.Client) error {
+		if err := os.WriteFile(m.halted(), nil, 0o600); err != nil {
+			return err
+		}
+		if err := q.Do(ctx, "stop", nil, nil); err != nil {
+			return err // it may do it yet
+		}
+		is, err := q.Status(ctx)
+		if err == nil && is != qmp.Paused {
+			return os.Remove(m.halted())
+		}
 		return err
-	}
-	defer q.Close() //nolint:errcheck // it has answered
-	if err := os.WriteFile(m.halted(), nil, 0o600); err != nil {
-		return err
-	}
-	if err := q.Do(ctx, "stop", nil, nil); err != nil {
-		return err // it may do it yet
-	}
-	is, err := q.Status(ctx)
-	if err == nil && is != qmp.Paused {
-		return os.Remove(m.halted())
-	}
-	return err
+	})
 }
 
 // still reports whether a machine stands still by somebody's doing.
@@ -83,9 +86,49 @@ func (m machine) still() bool {
 }
 
 // thaw lets a machine go on that is frozen or halted, whoever did that.
-func (e *Engine) thaw(ctx context.Context, m machine) error {
+func (f freezer) thaw(ctx context.Context, m machine) error {
 	if err := m.Frost().Thaw(); err != nil {
 		return err
 	}
-	return e.goOn(ctx, m)
+	return f.goOn(ctx, m)
+}
+
+// goOn lets a machine go on whose processors were halted, whoever did that.
+func (f freezer) goOn(ctx context.Context, m machine) error {
+	if _, err := os.Lstat(m.halted()); err != nil {
+		return nil
+	}
+	if err := m.unhalt(); err != nil {
+		return err
+	}
+	f.guests.stir(ctx, m)
+	return nil
+}
+
+// unhalt lets the processors of a machine go on.
+func (m machine) unhalt() error {
+	if m.running() {
+		ctx, cancel := context.WithTimeoutCause(context.Background(), answering, errors.New("its monitor does not answer"))
+		defer cancel()
+		if err := m.order(ctx, "cont"); err != nil {
+			return err
+		}
+	}
+	return os.Remove(m.halted())
+}
+
+// halt does some work while only the processors of a machine stand still that was frozen.
+func (m machine) halt(ctx context.Context, work func(*qmp.Client) error) error {
+	if err := os.WriteFile(m.halted(), nil, 0o600); err != nil {
+		return err
+	}
+	if err := m.Group().SetFrozen(false); err != nil {
+		return err
+	}
+	return m.ask(ctx, func(q *qmp.Client) error {
+		if err := q.Do(ctx, "stop", nil, nil); err != nil {
+			return err
+		}
+		return work(q)
+	})
 }

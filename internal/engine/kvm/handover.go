@@ -2,7 +2,6 @@ package kvm
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"net"
@@ -23,47 +22,60 @@ type handover struct {
 	Headers headers      `json:"headers,omitempty"`
 }
 
-// handOver is what is on record when another machine is to take the place of the one that runs.
-func (m machine) handOver() (handover, error) {
-	of, err := m.headers()
-	return handover{Leaving: process.CrewOf(recorder.Others(m.Group())), Headers: of}, err
-}
-
 // moving is the file with it.
 func (m machine) moving() string { return m.File("moving") }
 
 // nextRun is the directory of what the machine has that takes over, until it has.
 func (m machine) nextRun() string { return filepath.Join(m.Run, "next") }
 
-func (m machine) note(h handover) error {
-	text, err := json.Marshal(h)
-	if err != nil {
-		return err
-	}
-	return host.WriteFile(host.File{Path: m.moving(), Content: text, Mode: 0o600})
+// A takeover is a machine that takes the place of another of its node.
+type takeover struct {
+	handover
+	m      machine // the other
+	guests *guests
 }
 
+// takeOver puts on record that a machine is to take the place of the one that runs.
+func takeOver(g *guests, m machine) (*takeover, error) {
+	of, err := headersOf(m.qemu())
+	if err != nil {
+		return nil, err
+	}
+	t := &takeover{handover{Leaving: process.CrewOf(recorder.Others(m.Group())), Headers: of}, m, g}
+	return t, t.note()
+}
+
+// next is the machine that takes over: what it has while it runs is below what the other has.
+func (t *takeover) next() machine {
+	n := t.m
+	n.Run, n.former = t.m.nextRun(), t.Leaving
+	return n
+}
+
+// note writes what is on record.
+func (t *takeover) note() error { return host.WriteJSON(t.m.moving(), 0o600, t.handover) }
+
 // stay ends the machine that was to take over, and lets the other have its links as they were.
-func (e *Engine) stay(ctx context.Context, m machine, h handover) error {
-	records := recorder.Of(m.Group())
-	err := m.Group().KillThose(ctx, func(pid int) bool { return !h.Leaving.Has(pid) && pid != records })
+func (t *takeover) stay(ctx context.Context) error {
+	records := recorder.Of(t.m.Group())
+	err := t.m.Group().KillThose(ctx, func(pid int) bool { return !t.Leaving.Has(pid) && pid != records })
 	if err != nil {
 		return err
 	}
-	if err := m.setHeaders(h.Headers); err != nil {
+	if err := t.Headers.restore(t.m.qemu()); err != nil {
 		return err
 	}
-	return e.over(ctx, m)
+	return t.over(ctx)
 }
 
 // take puts the machine that has taken over in the place of the one before, and ends that one.
-func (e *Engine) take(ctx context.Context, m machine, h handover) error {
-	h.Taken = true
-	if err := m.note(h); err != nil {
+func (t *takeover) take(ctx context.Context) error {
+	m := t.m
+	t.Taken = true
+	if err := t.note(); err != nil {
 		return err
 	}
-	e.agents.Leave(m.Ref)
-	e.logins.Leave(m.Ref)
+	t.guests.leave(m.Ref)
 	sockets, err := os.ReadDir(m.nextRun())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -73,19 +85,20 @@ func (e *Engine) take(ctx context.Context, m machine, h handover) error {
 			return err
 		}
 	}
-	if err := m.Group().KillThose(ctx, h.Leaving.Has); err != nil {
+	if err := m.Group().KillThose(ctx, t.Leaving.Has); err != nil {
 		return err
 	}
-	return e.over(ctx, m)
+	return t.over(ctx)
 }
 
 // over forgets that there were two, and limits the node to one again.
-func (e *Engine) over(ctx context.Context, m machine) error {
-	r, err := e.Record(m.Ref)
+func (t *takeover) over(ctx context.Context) error {
+	m := t.m
+	r, err := t.guests.nodes.Record(m.Ref)
 	if err != nil {
 		return err
 	}
-	if err := m.limit(&r.Node, 1); err != nil {
+	if err := limit(m, &r.Node, 1); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(m.nextRun()); err != nil {
@@ -94,36 +107,34 @@ func (e *Engine) over(ctx context.Context, m machine) error {
 	if err := os.Remove(m.moving()); err != nil {
 		return err
 	}
-	e.stir(ctx, m)
+	t.guests.stir(ctx, m)
 	return nil
 }
 
 // resolve completes what a run that was killed has begun, or takes it back: whichever of two machines has the state goes on.
-func (e *Engine) resolve(ctx context.Context, m machine) error {
+func resolve(ctx context.Context, g *guests, m machine) error {
 	h, err := host.ReadJSON[handover](m.moving())
 	if err != nil {
 		return err
 	}
-	if !h.Taken {
-		h.Taken = m.sent(ctx)
+	t := &takeover{h, m, g}
+	if h.Taken || t.sent(ctx) {
+		return t.take(ctx)
 	}
-	if h.Taken {
-		return e.take(ctx, m, h)
-	}
-	return e.stay(ctx, m, h)
+	return t.stay(ctx)
 }
 
 // answering is how long the monitor of a machine may take that a killed run has left.
 const answering = 10 * time.Second
 
 // sent reports whether the machine has sent its state away, and will not go on. If it has not, it is told to keep it. Of one that has ended, the other knows.
-func (m machine) sent(ctx context.Context) bool {
-	if old, err := asked(ctx, m.Run); err == nil {
+func (t *takeover) sent(ctx context.Context) bool {
+	if old, err := asked(ctx, t.m.Run); err == nil {
 		defer old.Close() //nolint:errcheck // it has answered
 		sent, err := old.Recall(ctx)
 		return err == nil && sent != nil
 	}
-	heir, err := asked(ctx, m.nextRun())
+	heir, err := asked(ctx, t.m.nextRun())
 	if err != nil {
 		return false
 	}

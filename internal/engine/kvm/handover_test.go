@@ -54,7 +54,7 @@ func TestSent(t *testing.T) {
 				monitorOf(t, dir, state, c.migration)
 			}
 		}
-		if got := m.sent(t.Context()); got != c.want {
+		if got := (&takeover{m: m}).sent(t.Context()); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
@@ -125,7 +125,7 @@ func TestCrew(t *testing.T) {
 	leaving := process.CrewOf([]int{cmd.Process.Pid})
 	leaving[os.Getpid()] = "1"
 	m := machine{Machine: vm.Machine{Dir: dirOf(t)}}
-	must(t, m.note(handover{Leaving: leaving}))
+	must(t, (&takeover{handover: handover{Leaving: leaving}, m: m}).note())
 	text, err := os.ReadFile(m.moving())
 	must(t, err)
 	var h handover

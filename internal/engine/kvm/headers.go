@@ -6,21 +6,19 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"orrery/internal/host/process"
 )
 
 // Headers are how many bytes the header is (struct virtio_net_hdr of the kernel) that each packet of a tap begins with, by the name of the tap. A tap has one length, whoever has it open, and a QEMU that
 // gets a tap begins with that of a guest that has not started (net_tap_fd_init of QEMU's net/tap.c). From then on, the machine that runs with it sends and gets packets that begin in the wrong place.
 type headers map[string]int
 
-// headers returns those of a machine that runs.
-func (m machine) headers() (headers, error) {
-	taps, err := m.taps()
+// headersOf returns those of the links that a QEMU has.
+func headersOf(qemu int) (headers, error) {
+	taps, err := tapsOf(qemu)
 	if err != nil {
 		return nil, err
 	}
-	defer closeAll(taps)
+	defer taps.close()
 	all := headers{}
 	for _, tap := range taps {
 		if all[tapOf(tap)], err = unix.IoctlGetInt(int(tap.Fd()), unix.TUNGETVNETHDRSZ); err != nil {
@@ -30,18 +28,22 @@ func (m machine) headers() (headers, error) {
 	return all, nil
 }
 
-// taps takes those that a machine has open.
-func (m machine) taps() ([]*os.File, error) {
-	held, err := process.Hold(m.qemu())
-	if err != nil {
-		return nil, err
+// restore restores the header sizes that the links of a QEMU had before another was to take its place. One that has
+// ended needs none.
+func (h headers) restore(qemu int) error {
+	if qemu == 0 {
+		return nil
 	}
-	defer held.Close()
-	return m.openAs(held, "/dev/net/tun")
+	taps, err := tapsOf(qemu)
+	if err != nil {
+		return err
+	}
+	defer taps.close()
+	return h.set(taps)
 }
 
 // set restores the header sizes of taps.
-func (h headers) set(taps []*os.File) (err error) {
+func (h headers) set(taps taps) (err error) {
 	for _, tap := range taps {
 		was, known := h[tapOf(tap)]
 		if is, unread := unix.IoctlGetInt(int(tap.Fd()), unix.TUNGETVNETHDRSZ); known && (unread != nil || is != was) {
@@ -51,9 +53,9 @@ func (h headers) set(taps []*os.File) (err error) {
 	return err
 }
 
-// keep sets the headers of a machine's taps again as soon as the QEMU that is to take it over has changed them. To the guest, that is as if a few packets had got lost.
-func (h headers) keep(m machine) (end func(), err error) {
-	taps, err := m.taps()
+// keep sets the headers of a QEMU's taps again as soon as the one that is to take its place has changed them. To the guest, that is as if a few packets had got lost.
+func (h headers) keep(qemu int) (end func(), err error) {
+	taps, err := tapsOf(qemu)
 	if err != nil {
 		return nil, err
 	}
@@ -74,20 +76,6 @@ func (h headers) keep(m machine) (end func(), err error) {
 	return func() {
 		close(over)
 		<-ended
-		closeAll(taps)
+		taps.close()
 	}, nil
-}
-
-// setHeaders restores the header sizes that the links of a machine had before another was to take it over. A
-// machine that has ended needs none.
-func (m machine) setHeaders(h headers) error {
-	if m.qemu() == 0 {
-		return nil
-	}
-	taps, err := m.taps()
-	if err != nil {
-		return err
-	}
-	defer closeAll(taps)
-	return h.set(taps)
 }

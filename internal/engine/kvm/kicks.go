@@ -16,21 +16,21 @@ const (
 )
 
 // stir has the guest of a machine that goes on give a kick.
-func (e *Engine) stir(ctx context.Context, m machine) {
+func (g *guests) stir(ctx context.Context, m machine) {
 	if m.HasDisk() {
 		return // it has no virtiofsd
 	}
 	for range stirs {
-		if e.kick(context.WithoutCancel(ctx), m) == nil {
+		if g.kick(context.WithoutCancel(ctx), m) == nil {
 			return
 		}
 	}
 }
 
-func (e *Engine) kick(ctx context.Context, m machine) error {
+func (g *guests) kick(ctx context.Context, m machine) error {
 	ctx, cancel := context.WithTimeout(ctx, stirTimeout)
 	defer cancel()
-	agent, err := e.agents.Of(ctx, m.Ref)
+	agent, err := g.agents.Of(ctx, m.Ref)
 	if err != nil {
 		return err
 	}

@@ -124,7 +124,7 @@ func TestKilledRemount(t *testing.T) {
 		r, err := v.m.Read()
 		must(t, err)
 		must(t, v.m.WriteMounts(r, append([]spec.Mount{a}, is...))) // what goes, and what comes
-		s := &remounting{e: g.Engine, m: v.m, agent: g.minder(v.m), ids: r.IDs(), sharer: v.m.sharer()}
+		s := &remounting{nodes: g.Nodes, m: v.m, agent: g.minder(v.m), ids: r.IDs(), sharer: v.m.sharer()}
 		wanted := g.Volumes(n, is)
 		table, err := s.table()
 		must(t, err)

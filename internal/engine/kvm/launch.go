@@ -2,29 +2,156 @@ package kvm
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 
-	"golang.org/x/sys/unix"
-
 	"orrery/internal/engine/confine"
 	"orrery/internal/engine/kvm/argv"
-	"orrery/internal/engine/kvm/qmp"
+	"orrery/internal/engine/kvm/recorder"
 	"orrery/internal/engine/nodedir"
+	"orrery/internal/engine/vm"
 	"orrery/internal/host"
 	"orrery/internal/host/qemu"
-	"orrery/internal/network/ends"
 	"orrery/internal/observe"
-	"orrery/internal/site/spec"
 	"orrery/internal/wire"
 )
 
-// launch starts QEMU, as a user that nobody else is on this host and that no file of the node belongs to. It sees what it boots from, and is handed open what else
-// it may have of the host.
-func (e *Engine) launch(ctx context.Context, m machine, r *nodedir.Record, line *argv.Machine, open handed) error {
+// A launch starts the programs of a machine: it opens what QEMU is handed, one thing after the other, and runs it.
+type launch struct {
+	m        machine
+	r        *nodedir.Record
+	nodes    *nodedir.Nodes
+	programs *programs
+	line     *argv.Machine
+	open     handed
+}
+
+func newLaunch(nodes *nodedir.Nodes, programs *programs, m machine, r *nodedir.Record) *launch {
+	accel, _ := programs.accel()
+	return &launch{m, r, nodes, programs, &argv.Machine{Node: &r.Node, Accel: accel}, handed{}}
+}
+
+func (l *launch) close() error { return l.open.close() }
+
+// boot makes what the machine stands on, the outermost first, and starts it. It returns what the guest is shown.
+func (l *launch) boot(ctx context.Context) (shown seen, err error) {
+	if !l.r.Imported() {
+		if shown, err = l.provide(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if err := l.record(ctx, l.m); err != nil {
+		return nil, err
+	}
+	if err := l.sockets(); err != nil {
+		return nil, err
+	}
+	if err := l.open.lay(l.r); err != nil {
+		return nil, err
+	}
+	state, err := l.recall()
+	if err != nil {
+		return nil, err
+	}
+	defer state.close()
+	if l.r.Imported() {
+		if err := l.image(); err != nil {
+			return nil, err
+		}
+	}
+	if err := l.run(ctx); err != nil {
+		return nil, err
+	}
+	if err := state.into(ctx, l.m); err != nil {
+		return nil, l.m.StartProblem(err, "")
+	}
+	if err := growImages(ctx, l.m, &l.r.Node); err != nil { // those of a state are the machine's once it has that
+		return nil, err
+	}
+	if err := pin(ctx, l.m, &l.r.Node); err != nil {
+		return nil, l.m.StartProblem(err, "")
+	}
+	return shown, nil
+}
+
+// provide makes the root of a machine that boots a kernel of ours, and its disks.
+func (l *launch) provide(ctx context.Context) (shown seen, err error) {
+	if l.line.Boot, err = vm.BootFiles(ctx, l.nodes, l.r); err != nil {
+		return nil, err
+	}
+	if err := drives(&l.r.Node, l.line.Boot); err != nil {
+		return nil, err
+	}
+	if err := l.m.ProvideDisks(ctx, l.r); err != nil {
+		return nil, err
+	}
+	if l.r.VM.Disk != "" {
+		if shown, err = l.tellStack(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return shown, l.root(ctx, 0)
+}
+
+// root opens what QEMU is handed of a root that is shared, beside another virtiofsd or 0, and of disks.
+func (l *launch) root(ctx context.Context, beside int) (err error) {
+	if err := l.disks(); err != nil {
+		return err
+	}
+	if err := tellAll(l.nodes.Dirs, l.m, l.r); err != nil { // even if a version that used the command line started it
+		return err
+	}
+	return l.open.add(argv.Share, func() (*os.File, error) { return l.share(ctx, beside) })
+}
+
+// record opens what QEMU writes to of all that the guest prints, in the directory of the first machine.
+func (l *launch) record(ctx context.Context, m machine) error {
+	cell, err := m.Cell(l.r)
+	if err != nil {
+		return err
+	}
+	return l.open.add(argv.Record, func() (*os.File, error) {
+		to, err := recorder.Open(ctx, m.Run, cell, m.Group())
+		if err != nil {
+			return nil, m.StartProblem(err, "")
+		}
+		return to, nil
+	})
+}
+
+// sockets opens those at which QEMU listens: a guest of ours has an agent behind some.
+func (l *launch) sockets() error {
+	names := map[string]string{argv.Console: consoleSocket, argv.Monitor: monitor}
+	if !l.r.Imported() {
+		for port := range wire.Ports {
+			names[argv.Agent(port)] = wire.Socket(port)
+		}
+	}
+	for name, socket := range names {
+		listener, f, err := l.m.listen(socket)
+		if err != nil {
+			return err
+		}
+		listener.Close() //nolint:errcheck // QEMU listens
+		l.open[name] = f
+	}
+	return nil
+}
+
+// disks opens those of the machine. An image is locked by the one QEMU that writes to it.
+func (l *launch) disks() error {
+	for _, drive := range l.r.VM.Drives() {
+		if err := l.open.add(argv.DriveFile(drive), l.m.Disk(drive).Open); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// run starts QEMU, as a user that nobody else is on this host and that no file of the node belongs to. It sees what it
+// boots from, and is handed open what else it may have of the host.
+func (l *launch) run(ctx context.Context) error {
 	program, err := qemu.System()
 	if err == nil {
 		program, err = filepath.EvalSymlinks(program)
@@ -32,31 +159,18 @@ func (e *Engine) launch(ctx context.Context, m machine, r *nodedir.Record, line 
 	if err != nil {
 		return err
 	}
-	cell, err := m.Cell(r)
+	cell, err := l.cell(ctx, program)
 	if err != nil {
 		return err
 	}
-	cell.Sees = append(append(confine.QEMU(program), program), line.Boots()...)
-	if line.Accel == observe.KVM {
-		cell.Devices = []string{"kvm"}
-	}
-	if line.PCI, err = m.lend(ctx, &cell, &r.Node); err != nil {
+	if l.line.VHost, err = l.open.serve(l.m, &l.r.Node); err != nil {
 		return err
 	}
-	if err := confine.Allow(m.Group(), cell.Devices...); err != nil { // of virtiofsd, too, which has no guest yet
-		return err
-	}
-	served := handed{}
-	line.VHost, err = m.serve(served, &r.Node)
-	maps.Copy(open, served)
+	args, told, err := l.line.Line()
 	if err != nil {
 		return err
 	}
-	args, told, err := line.Line()
-	if err != nil {
-		return err
-	}
-	files, err := open.as(told.Names())
+	files, err := l.open.as(told.Names())
 	if err != nil {
 		return err
 	}
@@ -67,123 +181,41 @@ func (e *Engine) launch(ctx context.Context, m machine, r *nodedir.Record, line 
 	defer said.Close()
 	cmd := host.Program(context.WithoutCancel(ctx), program, args...)
 	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = said, said, files
-	if err := host.Apart(func() error { return cell.Start(cmd, m.Group()) }); err != nil {
-		return m.StartProblem(err, "")
+	if err := host.Apart(func() error { return cell.Start(cmd, l.m.Group()) }); err != nil {
+		return l.m.StartProblem(err, "")
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	if err := open.release(argv.Record); err != nil {
+	if err := l.open.release(argv.Record); err != nil {
 		return err
 	}
-	return m.listens(ctx, ended, said)
+	return l.listens(ctx, ended, said)
 }
 
-// handed are files that QEMU is to find open, by the names that its command line has for them.
-type handed map[string]*os.File
-
-// as returns the files in the order of names.
-func (h handed) as(names []string) (all []*os.File, err error) {
-	for _, name := range names {
-		if h[name] == nil {
-			return nil, fmt.Errorf("QEMU is to be handed %s, and nobody has opened it", name)
-		}
-		all = append(all, h[name])
-	}
-	if len(h) != len(all) {
-		return nil, fmt.Errorf("of %d files that were opened for QEMU, it is told of %d", len(h), len(all))
-	}
-	return all, nil
-}
-
-func (h handed) close() error {
-	var errs []error
-	for _, f := range h {
-		errs = append(errs, f.Close())
-	}
-	return errors.Join(errs...)
-}
-
-// release closes a file that QEMU alone is to have from now on.
-func (h handed) release(name string) error {
-	f := h[name]
-	delete(h, name)
-	return f.Close()
-}
-
-// handSockets opens those at which QEMU listens.
-func (m machine) handSockets(open handed) error {
-	sockets := map[string]string{argv.Console: consoleSocket, argv.Monitor: monitor}
-	for port := range wire.Ports {
-		sockets[argv.Agent(port)] = wire.Socket(port)
-	}
-	return m.handListening(open, sockets)
-}
-
-// handOwnSockets opens those that each machine has.
-func (m machine) handOwnSockets(open handed) error {
-	return m.handListening(open, map[string]string{argv.Console: consoleSocket, argv.Monitor: monitor})
-}
-
-// lay makes the links of a machine, and opens what QEMU is handed of them.
-func (h handed) lay(r *nodedir.Record) error {
-	for _, nic := range r.NICs {
-		queues, err := ends.OpenTap(nic, r.KindOf(nic), argv.Queues(&r.Node))
-		if err != nil {
-			return err
-		}
-		h.link(nic, queues)
-	}
-	return nil
-}
-
-// link hands over the ends of a link, one for each queue.
-func (h handed) link(nic spec.NIC, queues []*os.File) {
-	for i, f := range queues {
-		h[argv.Tap(nic, i)] = f
-	}
-}
-
-// monitor is the socket of QEMU's monitor, and consoleSocket that of the guest's serial port.
-const (
-	monitor       = "monitor.sock"
-	consoleSocket = "console.sock"
-)
-
-// copy hands over a file that stays open here.
-func (h handed) copy(name string, f *os.File) error {
-	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+// cell is where QEMU is: with the devices of the host that it may have. Virtiofsd, which has no guest yet, may have the
+// same.
+func (l *launch) cell(ctx context.Context, program string) (confine.Cell, error) {
+	cell, err := l.m.Cell(l.r)
 	if err != nil {
-		return os.NewSyscallError("fcntl", err)
+		return cell, err
 	}
-	h[name] = os.NewFile(uintptr(fd), f.Name())
-	return nil
-}
-
-// handListening opens sockets at which QEMU is to listen.
-func (m machine) handListening(open handed, sockets map[string]string) error {
-	for name, socket := range sockets {
-		l, f, err := m.listen(socket)
-		if err != nil {
-			return err
-		}
-		l.Close() //nolint:errcheck // QEMU listens
-		open[name] = f
+	cell.Sees = append(append(confine.QEMU(program), program), l.line.Boots()...)
+	if l.line.Accel == observe.KVM {
+		cell.Devices = []string{"kvm"}
 	}
-	return nil
-}
-
-// monitor connects to the monitor of a machine.
-func (m machine) monitor(ctx context.Context) (*qmp.Client, error) {
-	return qmp.Dial(ctx, filepath.Join(m.Run, monitor))
+	if l.line.PCI, err = l.lend(ctx, &cell); err != nil {
+		return cell, err
+	}
+	return cell, confine.Allow(l.m.Group(), cell.Devices...)
 }
 
 // listens waits until QEMU has set up the machine and answers at its monitor, or has ended, and said why.
-func (m machine) listens(ctx context.Context, ended <-chan error, said *os.File) error {
+func (l *launch) listens(ctx context.Context, ended <-chan error, said *os.File) error {
 	ready := make(chan error, 1)
 	asking, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
-		q, err := m.monitor(asking)
+		q, err := l.m.monitor(asking)
 		if err == nil {
 			err = q.Close()
 		}
@@ -191,10 +223,10 @@ func (m machine) listens(ctx context.Context, ended <-chan error, said *os.File)
 	}()
 	select {
 	case err := <-ended:
-		return m.StartProblem(fmt.Errorf("QEMU has ended: %w", err), confine.SaidOn(said))
+		return l.m.StartProblem(fmt.Errorf("QEMU has ended: %w", err), confine.SaidOn(said))
 	case err := <-ready:
 		if err != nil {
-			return m.StartProblem(err, confine.SaidOn(said))
+			return l.m.StartProblem(err, confine.SaidOn(said))
 		}
 		return nil
 	}

@@ -1,10 +1,6 @@
 package kvm
 
 import (
-	"context"
-
-	"orrery/internal/engine/kvm/argv"
-	"orrery/internal/engine/nodedir"
 	"orrery/internal/host/numa"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
@@ -22,7 +18,7 @@ const (
 // bounds are the limits that the host's kernel enforces on all processes of a node: those of one machine, or of two while one
 // takes the place of the other. Beside memory of one NUMA node it runs on the processors of that.
 func bounds(n *spec.Node, machines int) site.Limits {
-	memory := argv.Memory(n)
+	memory := n.GuestMemory()
 	overhead := overheadBytes + memory/overheadShare + overheadDiskBytes*int64(len(n.VM.Drives()))
 	l := site.Limits{
 		Cpus: n.Limits.Cpus, Pin: n.Limits.Pin,
@@ -41,17 +37,9 @@ func bounds(n *spec.Node, machines int) site.Limits {
 }
 
 // limit sets the limits of the machines that a node has, before anything of them is started.
-func (m machine) limit(n *spec.Node, machines int) error {
+func limit(m machine, n *spec.Node, machines int) error {
 	if err := m.Group().Make(); err != nil {
 		return err
 	}
 	return m.Group().Limit(n.Name, bounds(n, machines))
-}
-
-// pin pins each processor of a machine that was started.
-func (m machine) pin(ctx context.Context, r *nodedir.Record) error {
-	if err := m.pinEach(ctx, &r.Node); err != nil {
-		return m.StartProblem(err, "")
-	}
-	return nil
 }

@@ -36,7 +36,7 @@ func (e *Engine) Glance(n *observe.Node) {
 	case qmp.Starved:
 		n.State, n.Starved = observe.Frozen, true
 	case qmp.Panicked:
-		n.State, n.Panic = observe.Frozen, m.panic()
+		n.State, n.Panic = observe.Frozen, serial{m}.panic()
 	}
 }
 
@@ -48,7 +48,7 @@ func (e *Engine) look(n *observe.Node) {
 	m := e.machine(engine.RefOf(&n.Node))
 	_, err := os.Lstat(m.served())
 	n.VHost = err == nil
-	n.Outdated = m.outdated()
+	n.Outdated = outdated(m.processes())
 	for i := range n.NICs {
 		if slices.Contains(n.Doubt, n.NICs[i].Network) {
 			continue

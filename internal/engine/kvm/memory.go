@@ -12,56 +12,33 @@ import (
 	"time"
 
 	"orrery/internal/engine"
-	"orrery/internal/engine/kvm/argv"
 	"orrery/internal/engine/kvm/likeness"
 	"orrery/internal/engine/kvm/qmp"
 	"orrery/internal/engine/nodedir"
+	"orrery/internal/engine/vm"
 	"orrery/internal/host"
-	"orrery/internal/problem"
 )
 
-// memory is the file with the state from which a machine goes on that is started next, instead of booting. The state is what a guest makes of it: only QEMU reads it, in its cell, where the guest is anyway.
-func (m machine) memory() string { return m.File("memory") }
-
-// halted is a file that is there while the processors of a machine stand still by QEMU's doing.
-func (m machine) halted() string { return m.File("halted") }
-
-// besides is how many bytes a state may have beside the guest's memory.
-const besides = 64 << 20
+// states are what machines have in memory, with which they go on in another QEMU, or from a file.
+type states struct {
+	programs *programs
+	guests   *guests
+}
 
 // Remember writes the state of a machine that stands still. QEMU has to work for that, but not the guest: the machine comes out of the freezer, and only its processors stand still until Thaw.
-func (e *Engine) Remember(ctx context.Context, ref engine.Ref, file string) error {
-	m := e.machine(ref)
-	r, err := e.Record(ref)
+func (s states) Remember(ctx context.Context, ref engine.Ref, file string) error {
+	m := machineOf(s.guests.nodes, ref)
+	r, err := s.guests.nodes.Record(ref)
 	if err != nil {
 		return err
 	}
-	if err := e.movable(ctx, r); err != nil {
+	if err := s.movable(ctx, r); err != nil {
 		return err
 	}
 	if err := m.halt(ctx, func(q *qmp.Client) error { return remember(ctx, q, r, file) }); err != nil {
-		return problem.New(problem.Failed, "the memory of node %s cannot be kept", ref.Name).At(m.Path()).Because(err).Try("take the snapshot without --memory")
+		return m.MemoryProblem(err)
 	}
 	return nil
-}
-
-// halt does some work while only the processors of a machine stand still that was frozen.
-func (m machine) halt(ctx context.Context, work func(*qmp.Client) error) error {
-	if err := os.WriteFile(m.halted(), nil, 0o600); err != nil {
-		return err
-	}
-	if err := m.Group().SetFrozen(false); err != nil {
-		return err
-	}
-	q, err := m.monitor(ctx)
-	if err != nil {
-		return err
-	}
-	defer q.Close() //nolint:errcheck // it has answered
-	if err := q.Do(ctx, "stop", nil, nil); err != nil {
-		return err
-	}
-	return work(q)
 }
 
 // remember writes the state that QEMU sends: no more than there can be of it.
@@ -89,7 +66,7 @@ func remember(ctx context.Context, q *qmp.Client, r *nodedir.Record, file string
 	defer from.Close()
 	copied := make(chan error, 1)
 	go func() {
-		most := argv.Memory(&r.Node)*5/4 + besides
+		most := vm.MaxStateBytes(&r.Node)
 		n, err := io.Copy(f, io.LimitReader(from, most))
 		if err == nil && n == most {
 			err = errors.New("QEMU sends more than there can be")
@@ -102,104 +79,85 @@ func remember(ctx context.Context, q *qmp.Client, r *nodedir.Record, file string
 	return errors.Join(err, <-copied)
 }
 
-// goOn lets a machine go on whose processors were halted, whoever did that.
-func (e *Engine) goOn(ctx context.Context, m machine) error {
-	if _, err := os.Lstat(m.halted()); err != nil {
-		return nil
-	}
-	if err := m.unhalt(); err != nil {
-		return err
-	}
-	e.stir(ctx, m)
-	return nil
-}
-
-// unhalt lets the processors of a machine go on.
-func (m machine) unhalt() error {
-	if m.running() {
-		ctx, cancel := context.WithTimeoutCause(context.Background(), answering, errors.New("its monitor does not answer"))
-		defer cancel()
-		q, err := m.monitor(ctx)
-		if err != nil {
-			return err
-		}
-		defer q.Close() //nolint:errcheck // it has answered
-		if err := q.Do(ctx, "cont", nil, nil); err != nil {
-			return err
-		}
-	}
-	return os.Remove(m.halted())
-}
-
 // Recall lets a node go on from a state when it is started next; "": it boots.
-func (e *Engine) Recall(ref engine.Ref, file string) error {
-	m := e.machine(ref)
-	if err := os.Remove(m.memory()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if file == "" {
-		return nil
-	}
-	return os.Link(file, m.memory())
+func (s states) Recall(ref engine.Ref, file string) error {
+	return machineOf(s.guests.nodes, ref).Recall(file)
 }
 
-// remembered opens the state from which the machine is to go on, and lets what is started be like the one that it is of; nil: it boots. The state is used once.
-func (m machine) remembered(line *argv.Machine) (*bufio.Reader, func(), error) {
-	f, err := os.Open(m.memory())
+// A state is what a machine had in memory, from which another goes on.
+type state struct {
+	in   *bufio.Reader
+	file *os.File
+}
+
+// recall opens the state from which the machine is to go on, and lets what is started be like the one that it is of.
+// If there is none, the machine boots, and the state is nil. It is used once.
+func (l *launch) recall() (s *state, err error) {
+	f, err := os.Open(l.m.Memory())
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, func() {}, nil
+		return nil, nil
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	done := func() { f.Close() } //nolint:errcheck // it was only read
-	if err := os.Remove(m.memory()); err != nil {
-		return nil, done, err
+	s = &state{bufio.NewReaderSize(f, 64<<10), f}
+	defer func() {
+		if err != nil {
+			s.close()
+		}
+	}()
+	if err := os.Remove(l.m.Memory()); err != nil {
+		return nil, err
 	}
-	in := bufio.NewReaderSize(f, 64<<10)
-	first, err := in.ReadSlice('\n')
+	first, err := s.in.ReadSlice('\n')
 	if err != nil {
-		return nil, done, err
+		return nil, err
 	}
 	var is likeness.Likeness
 	if err := json.Unmarshal(first, &is); err != nil {
-		return nil, done, err
+		return nil, err
 	}
-	return in, done, is.Take(line)
+	return s, is.Take(l.line)
 }
 
-// goOnFrom lets a machine that was started for it go on from a state.
-func (m machine) goOnFrom(ctx context.Context, state io.Reader) error {
-	q, err := m.monitor(ctx)
-	if err != nil {
-		return err
+func (s *state) close() {
+	if s != nil {
+		s.file.Close() //nolint:errcheck // it was only read
 	}
-	defer q.Close() //nolint:errcheck // it has answered
-	from, to, err := os.Pipe()
-	if err != nil {
-		return err
+}
+
+// into lets a machine that was started for it go on from the state.
+func (s *state) into(ctx context.Context, m machine) error {
+	if s == nil {
+		return nil
 	}
-	err = q.Receive(ctx, from)
-	from.Close() //nolint:errcheck // QEMU has another
-	if err != nil {
-		to.Close() //nolint:errcheck // nothing was written
-		return err
-	}
-	go func() {
-		_, _ = io.Copy(to, state) // that QEMU takes no more of it, QEMU says
-		to.Close()                //nolint:errcheck // nobody reads it any more
-	}()
-	for {
-		is, err := q.Status(ctx)
+	return m.ask(ctx, func(q *qmp.Client) error {
+		from, to, err := os.Pipe()
 		if err != nil {
-			return fmt.Errorf("QEMU does not take the state: %w", err)
-		}
-		if is != qmp.Awaits {
-			break
-		}
-		if err := host.Pause(ctx, 20*time.Millisecond); err != nil {
 			return err
 		}
-	}
-	return q.Do(ctx, "cont", nil, nil)
+		err = q.Receive(ctx, from)
+		from.Close() //nolint:errcheck // QEMU has another
+		if err != nil {
+			to.Close() //nolint:errcheck // nothing was written
+			return err
+		}
+		go func() {
+			_, _ = io.Copy(to, s.in) // that QEMU takes no more of it, QEMU says
+			to.Close()               //nolint:errcheck // nobody reads it any more
+		}()
+		for {
+			is, err := q.Status(ctx)
+			if err != nil {
+				return fmt.Errorf("QEMU does not take the state: %w", err)
+			}
+			if is != qmp.Awaits {
+				break
+			}
+			if err := host.Pause(ctx, 20*time.Millisecond); err != nil {
+				return err
+			}
+		}
+		return q.Do(ctx, "cont", nil, nil)
+	})
 }

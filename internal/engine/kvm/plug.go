@@ -13,8 +13,15 @@ import (
 	"orrery/internal/site"
 )
 
+// A replugging is the disks of a running machine while they change.
+type replugging struct {
+	m machine
+	q *qmp.Client
+	r *nodedir.Record
+}
+
 // replug changes the disks of a running machine: none, if something goes wrong, but those that came before it.
-func (e *Engine) replug(ctx context.Context, was *nodedir.Record, is site.VM) error {
+func replug(ctx context.Context, g *guests, was *nodedir.Record, is site.VM) error {
 	change, live := was.VM.Replug(is)
 	if !live {
 		return problem.New(problem.Surprise, "node %s runs: its disks cannot be changed so", was.Name).At(was.Site).Try("plan again")
@@ -22,33 +29,32 @@ func (e *Engine) replug(ctx context.Context, was *nodedir.Record, is site.VM) er
 	if change.String() == "" {
 		return nil
 	}
-	m := e.machine(engine.RefOf(&was.Node))
-	q, err := m.monitor(ctx)
-	if err != nil {
-		return err
-	}
-	defer q.Close() //nolint:errcheck // all was answered
-	if err := e.agents.Unused(ctx, m.Machine, change.Out); err != nil {
-		return err
-	}
+	m := machineOf(g.nodes, engine.RefOf(&was.Node))
+	return m.ask(ctx, func(q *qmp.Client) error {
+		if err := g.agents.Unused(ctx, m.Machine, change.Out); err != nil {
+			return err
+		}
+		return (&replugging{m, q, was}).do(ctx, change)
+	})
+}
+
+func (p *replugging) do(ctx context.Context, change site.Replug) error {
 	for _, d := range change.Out {
-		if err := m.unplug(ctx, q, d); err != nil {
+		if err := p.unplug(ctx, d); err != nil {
 			return err
 		}
 	}
 	for _, d := range change.In {
-		if err := e.plug(ctx, q, was, d); err != nil {
+		if err := p.plug(ctx, d); err != nil {
 			return err
 		}
 	}
-	for _, d := range change.Larger {
-		if err := resize(ctx, q, d); err != nil {
-			return m.DiskProblem(d, "does not get larger", err)
-		}
+	if err := resize(ctx, p.q, p.m, change.Larger); err != nil {
+		return err
 	}
 	for _, d := range change.Bound {
-		if err := q.Do(ctx, "qom-set", map[string]any{"path": "/objects/" + argv.GroupID(d), "property": "limits", "value": argv.LimitsOf(d)}, nil); err != nil {
-			return m.DiskProblem(d, "does not get other bounds", err)
+		if err := p.q.Do(ctx, "qom-set", map[string]any{"path": "/objects/" + argv.GroupID(d), "property": "limits", "value": argv.LimitsOf(d)}, nil); err != nil {
+			return p.m.DiskProblem(d, "does not get other bounds", err)
 		}
 	}
 	return nil
@@ -56,19 +62,19 @@ func (e *Engine) replug(ctx context.Context, was *nodedir.Record, is site.VM) er
 
 // plug adds a disk to a running machine. One that is plugged already stays: the run that plugged it may have
 // been killed before it recorded that.
-func (e *Engine) plug(ctx context.Context, q *qmp.Client, r *nodedir.Record, drive site.Drive) error {
-	m := e.machine(engine.RefOf(&r.Node))
-	at, there, err := slot.Free(ctx, q, argv.DriveID(drive))
+func (p *replugging) plug(ctx context.Context, drive site.Drive) error {
+	m := p.m
+	at, there, err := slot.Free(ctx, p.q, argv.DriveID(drive))
 	if err != nil || there {
 		return err
 	}
 	if at == "" {
-		return m.DiskProblem(drive, "finds no free slot", errors.New("all are taken")).Try("orrery restart %s: the machine then has as many as it needs", r.Name)
+		return m.DiskProblem(drive, "finds no free slot", errors.New("all are taken")).Try("orrery restart %s: the machine then has as many as it needs", m.Ref.Name)
 	}
 	if err := m.Disk(drive).Forget(); err != nil { // the machine has no disk of that name yet, or no longer
 		return err
 	}
-	if err := m.ProvideDisk(ctx, r, drive); err != nil {
+	if err := m.ProvideDisk(ctx, p.r, drive); err != nil {
 		return err
 	}
 	f, err := m.Disk(drive).Open()
@@ -76,20 +82,20 @@ func (e *Engine) plug(ctx context.Context, q *qmp.Client, r *nodedir.Record, dri
 		return err
 	}
 	defer f.Close()
-	if err := slot.PlugDrive(ctx, q, drive, f, at); err != nil {
+	if err := slot.PlugDrive(ctx, p.q, drive, f, at); err != nil {
 		err = m.DiskProblem(drive, "cannot be plugged", err)
-		return errors.Join(err, slot.DropDrive(context.WithoutCancel(ctx), q, drive))
+		return errors.Join(err, slot.DropDrive(context.WithoutCancel(ctx), p.q, drive))
 	}
 	return nil
 }
 
 // unplug takes a disk from a running machine, whose guest is asked to let go of it.
-func (m machine) unplug(ctx context.Context, q *qmp.Client, drive site.Drive) error {
-	if err := slot.LetGo(ctx, q, argv.DriveID(drive)); err != nil {
-		return m.DiskProblem(drive, "cannot be unplugged", err).Try("let the guest unmount it and run the same command again, or orrery restart %s", m.Ref.Name)
+func (p *replugging) unplug(ctx context.Context, drive site.Drive) error {
+	if err := slot.LetGo(ctx, p.q, argv.DriveID(drive)); err != nil {
+		return p.m.DiskProblem(drive, "cannot be unplugged", err).Try("let the guest unmount it and run the same command again, or orrery restart %s", p.m.Ref.Name)
 	}
-	if err := slot.DropDrive(ctx, q, drive); err != nil {
-		return m.DiskProblem(drive, "stays with the machine", err)
+	if err := slot.DropDrive(ctx, p.q, drive); err != nil {
+		return p.m.DiskProblem(drive, "stays with the machine", err)
 	}
 	return nil
 }

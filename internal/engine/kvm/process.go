@@ -3,10 +3,12 @@ package kvm
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"orrery/internal/host/process"
+	"orrery/internal/host/qemu"
 )
 
 // The programs of a machine, as the kernel calls their processes (proc_pid_comm(5), which has 15 bytes).
@@ -64,10 +66,23 @@ func (m machine) awaitOff(ctx context.Context) error {
 	return held.UntilEnded(ctx, func(int) error { return nil })
 }
 
-// runs reports whether the processes of a machine that bear a name run a program of this host, as it is now.
-func (m machine) runs(comm, program string) bool {
+// outdated returns the programs of a running machine's processes that this host has others of by now.
+func outdated(pids []int) (names []string) {
+	for _, p := range []struct {
+		comm string
+		find func() (string, error)
+	}{{qemuComm, qemu.System}, {shareComm, qemu.Virtiofsd}} {
+		if path, err := p.find(); err == nil && !run(pids, p.comm, path) {
+			names = append(names, filepath.Base(path))
+		}
+	}
+	return names
+}
+
+// run reports whether those of some processes that bear a name run a program of this host, as it is now.
+func run(pids []int, comm, program string) bool {
 	is, err := os.Stat(program)
-	for _, pid := range m.processes() {
+	for _, pid := range pids {
 		name, _ := os.ReadFile(process.Host.File(pid, "comm"))
 		if !strings.HasPrefix(string(name), comm) {
 			continue

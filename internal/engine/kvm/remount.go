@@ -34,7 +34,7 @@ func (e *Engine) Remount(ctx context.Context, n *spec.Node) error {
 	if r.VM.Disk != "" {
 		return stays(r, n)
 	}
-	s := &remounting{e: e, m: m, agent: e.minder(m), ids: r.IDs(), sharer: m.sharer()}
+	s := &remounting{nodes: e.Nodes, m: m, agent: e.minder(m), ids: r.IDs(), sharer: m.sharer()}
 	if s.sharer == 0 {
 		return engine.NotRunning(m.Ref)
 	}
@@ -72,39 +72,9 @@ func stays(r *nodedir.Record, n *spec.Node) error {
 		Try("orrery stop %s, and run the same command again", n.Name)
 }
 
-// shuttingOff is how long virtiofsd may take to shut itself off from all but the root of its node.
-const shuttingOff = 30 * time.Second
-
-// bring mounts the volumes of a node that is being started. They come when virtiofsd has its own namespaces: what it takes along into them stays there for ever, because the
-// kernel lets nobody uncover in a user's namespace what was covered before.
-func (e *Engine) bring(ctx context.Context, m machine, r *nodedir.Record, ended <-chan struct{}) error {
-	volumes := e.Volumes(&r.Node, r.Mounts)
-	if len(volumes) == 0 {
-		return nil
-	}
-	for begun := time.Now(); ; time.Sleep(time.Millisecond) {
-		s := &remounting{e: e, m: m, ids: r.IDs(), sharer: m.insideSharer()}
-		if s.sharer != 0 {
-			if table, err := s.table(); err == nil && len(table) == 0 {
-				return s.mount(volumes)
-			}
-		}
-		select {
-		case <-ended:
-			return errors.New("virtiofsd has ended")
-		case <-ctx.Done():
-			return ctx.Err()
-		default:
-		}
-		if time.Since(begun) > shuttingOff {
-			return errors.New("virtiofsd does not shut itself off")
-		}
-	}
-}
-
 // remounting is the volumes of a running node while they change.
 type remounting struct {
-	e      *Engine
+	nodes  *nodedir.Nodes
 	m      machine
 	agent  func(ctx context.Context) (minder, error) // of the guest
 	ids    rootfs.IDs
@@ -118,7 +88,7 @@ func (s *remounting) standing(r *nodedir.Record) (all []nodedir.Mount, err error
 		return nil, err
 	}
 	for _, m := range r.Mounts { // one by one: a path may be on record twice
-		for _, v := range s.e.Volumes(&r.Node, []spec.Mount{m}) {
+		for _, v := range s.nodes.Volumes(&r.Node, []spec.Mount{m}) {
 			shown, err := shows(table, v)
 			if err != nil {
 				return nil, err

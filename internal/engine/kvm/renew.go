@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -13,22 +12,20 @@ import (
 
 	"orrery/internal/engine"
 	"orrery/internal/engine/confine"
-	"orrery/internal/engine/kvm/argv"
 	"orrery/internal/engine/kvm/likeness"
 	"orrery/internal/engine/kvm/qmp"
 	"orrery/internal/engine/nodedir"
+	"orrery/internal/engine/vm"
 	"orrery/internal/host/process"
-	"orrery/internal/host/qemu"
-	"orrery/internal/image/kernel"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 )
 
 // Renew lets a running machine go on in another QEMU and with another virtiofsd: those that this host has now. Both machines are in the node's control group, and see the
 // same root, which is mounted once. The second has the links of the first; it takes them up when it goes on, and the first stands still then, for good.
-func (e *Engine) Renew(ctx context.Context, ref engine.Ref) (*engine.Renewal, error) {
-	m := e.machine(ref)
-	r, err := e.Record(ref)
+func (s states) Renew(ctx context.Context, ref engine.Ref) (*engine.Renewal, error) {
+	m := machineOf(s.guests.nodes, ref)
+	r, err := s.guests.nodes.Record(ref)
 	if err != nil {
 		return nil, err
 	}
@@ -38,30 +35,27 @@ func (e *Engine) Renew(ctx context.Context, ref engine.Ref) (*engine.Renewal, er
 	if m.still() {
 		return nil, problem.New(problem.Failed, "node %s stands still: it cannot go on elsewhere", ref.Name).At(ref.Site).Try("orrery start %s", ref.Name)
 	}
-	if err := e.movable(ctx, r); err != nil {
+	if err := s.movable(ctx, r); err != nil {
 		return nil, err
 	}
-	of, err := m.handOver()
+	over, err := takeOver(s.guests, m)
 	if err != nil {
 		return nil, err
 	}
-	if err := m.note(of); err != nil {
-		return nil, err
-	}
-	sent, err := e.goOver(ctx, m, of, r)
+	sent, err := s.goOver(ctx, over, r)
 	back := context.WithoutCancel(ctx)
 	if err != nil {
 		err = problem.New(problem.Failed, "node %s does not go on in another QEMU, and stays where it was", ref.Name).At(m.Path()).Because(err).Try("orrery stop %[1]s, then orrery start %[1]s", ref.Name)
-		return nil, errors.Join(err, e.stay(back, m, of))
+		return nil, errors.Join(err, over.stay(back))
 	}
-	if err := e.take(back, m, of); err != nil {
+	if err := over.take(back); err != nil {
 		return nil, err
 	}
 	return &engine.Renewal{Downtime: time.Duration(sent.Downtime) * time.Millisecond, Took: time.Duration(sent.Total) * time.Millisecond, Bytes: sent.RAM.Transferred}, nil
 }
 
 // movable wants that the state of a machine can be taken out of it.
-func (e *Engine) movable(ctx context.Context, r *nodedir.Record) error {
+func (s states) movable(ctx context.Context, r *nodedir.Record) error {
 	if len(r.VM.PCI) > 0 || slices.ContainsFunc(r.VM.Drives(), func(d site.Drive) bool { return d.IsDevice() }) {
 		return problem.New(problem.Unable, "node %s has devices of the host to itself, which nobody else can take over", r.Name).At(r.Site).Try("stop it and start it again")
 	}
@@ -71,22 +65,16 @@ func (e *Engine) movable(ctx context.Context, r *nodedir.Record) error {
 	if r.Imported() {
 		return nil // it has no virtiofsd, and each QEMU can do all the rest
 	}
-	return e.versions().Stuck(ctx)
-}
-
-// next is the machine that takes the place of this one: what it has while it runs is below what this one has.
-func (m machine) next(leaving process.Crew) machine {
-	n := m
-	n.Run, n.former = m.nextRun(), leaving
-	return n
+	return s.programs.versions.Stuck(ctx)
 }
 
 // goOver starts the machine that takes over, and sends it the state of the one that runs.
-func (e *Engine) goOver(ctx context.Context, m machine, of handover, r *nodedir.Record) (*qmp.Migration, error) {
-	if err := m.limit(&r.Node, 2); err != nil {
+func (s states) goOver(ctx context.Context, over *takeover, r *nodedir.Record) (*qmp.Migration, error) {
+	m := over.m
+	if err := limit(m, &r.Node, 2); err != nil {
 		return nil, err
 	}
-	next := m.next(of.Leaving)
+	next := newLaunch(s.guests.nodes, s.programs, over.next(), r)
 	old, err := m.monitor(ctx)
 	if err != nil {
 		return nil, err
@@ -95,27 +83,27 @@ func (e *Engine) goOver(ctx context.Context, m machine, of handover, r *nodedir.
 	if is, err := old.Status(ctx); err != nil || is != qmp.Running {
 		return nil, errors.Join(fmt.Errorf("its machine is %s", is), err)
 	}
-	line, err := e.likeness(ctx, old, r)
-	if err != nil {
+	if err := next.resemble(ctx, old); err != nil {
 		return nil, err
 	}
-	end, err := of.Headers.keep(m)
+	end, err := over.Headers.keep(m.qemu())
 	if err != nil {
 		return nil, err
 	}
 	defer end()
-	if err := e.startNext(ctx, m, next, r, line); err != nil {
+	err = next.succeed(ctx, m)
+	if err = errors.Join(err, next.close()); err != nil {
 		return nil, err
 	}
-	heir, err := next.monitor(ctx)
+	heir, err := next.m.monitor(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer heir.Close() //nolint:errcheck // it has answered
 	if !r.Imported() {
-		e.unburden(ctx, m)
+		s.guests.unburden(ctx, m)
 	}
-	said, err := os.Open(process.Host.File(next.qemu(), "fd/2"))
+	said, err := os.Open(process.Host.File(next.m.qemu(), "fd/2"))
 	if err != nil {
 		return nil, err
 	}
@@ -125,19 +113,6 @@ func (e *Engine) goOver(ctx context.Context, m machine, of handover, r *nodedir.
 		err = fmt.Errorf("%w\nQEMU that was to take over: %s", err, words)
 	}
 	return sent, err
-}
-
-// unburdening is how long a guest may take to forget.
-const unburdening = 20 * time.Second
-
-// unburden lets a guest forget which files it has seen and does not use. Those that the host has replaced since, such as what it shows in /etc/orrery, have no path any more by which the second virtiofsd
-// could find them. A guest that does not is not moved if it has any.
-func (e *Engine) unburden(ctx context.Context, m machine) {
-	ctx, cancel := context.WithTimeout(ctx, unburdening)
-	defer cancel()
-	if agent, err := e.agents.Of(ctx, m.Ref); err == nil {
-		_ = agent.Forget(ctx, nil)
-	}
 }
 
 // passOn lets a machine send its state to another. Nobody but the two has an end of the connection: should the other end, QEMU would wait for ever for somebody to read what it has sent, and the
@@ -156,72 +131,44 @@ func passOn(ctx context.Context, old, heir *qmp.Client) (*qmp.Migration, error) 
 	return old.Send(ctx, ours)
 }
 
-// likeness is the machine that can take the state of one that runs: of the same type, with devices in the same places.
-func (e *Engine) likeness(ctx context.Context, old *qmp.Client, r *nodedir.Record) (*argv.Machine, error) {
-	accel, _ := e.accel()
-	line := &argv.Machine{Node: &r.Node, Accel: accel}
-	if !r.Imported() {
-		guest, err := qemu.Guest()
-		if err != nil {
-			return nil, err
-		}
-		if line.Boot, err = kernel.Files(ctx, e.Store, r.Kernel, guest); err != nil {
-			return nil, err
+// resemble makes the machine that is started one that can take the state of another: of the same type, with devices
+// in the same places.
+func (l *launch) resemble(ctx context.Context, old *qmp.Client) (err error) {
+	if !l.r.Imported() {
+		if l.line.Boot, err = vm.BootFiles(ctx, l.nodes, l.r); err != nil {
+			return err
 		}
 	}
 	is, err := likeness.Of(ctx, old)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return line, is.Take(line)
+	return is.Take(l.line)
 }
 
-// startNext starts virtiofsd and QEMU of the machine that takes over. It has the same record of the console, and the same links.
-func (e *Engine) startNext(ctx context.Context, m, next machine, r *nodedir.Record, line *argv.Machine) (err error) {
-	open := handed{}
-	defer func() { err = errors.Join(err, open.close()) }()
-	if err := m.record(ctx, r, open); err != nil {
+// succeed starts virtiofsd and QEMU of a machine that takes over from another. It has the same record of the console,
+// and the same links.
+func (l *launch) succeed(ctx context.Context, m machine) error {
+	if err := l.record(ctx, m); err != nil {
 		return err
 	}
-	if err := m.inherit(open, r); err != nil {
+	if err := l.open.inherit(m.qemu(), l.r); err != nil {
 		return err
 	}
-	if r.Imported() {
-		err = e.handNextDisk(m, next, r, line, open)
-	} else {
-		err = e.handNext(ctx, m, next, r, open)
+	root := l.image
+	if !l.r.Imported() {
+		root = func() error { return l.root(ctx, m.sharer()) }
 	}
-	if err != nil {
+	if err := root(); err != nil {
 		return err
 	}
-	if err := e.launch(ctx, next, r, line, open); err != nil {
+	if err := l.sockets(); err != nil {
 		return err
 	}
-	return next.pinEach(ctx, &r.Node)
-}
-
-// handNextDisk opens what the second QEMU is handed of a disk of others.
-func (e *Engine) handNextDisk(m, next machine, r *nodedir.Record, line *argv.Machine, open handed) error {
-	if err := e.handDisk(m, r, line, open); err != nil {
+	if err := l.run(ctx); err != nil {
 		return err
 	}
-	return next.handOwnSockets(open)
-}
-
-// handNext opens what the second QEMU is handed of a root that is shared, and disks. An image is locked by the one QEMU that writes to it.
-func (e *Engine) handNext(ctx context.Context, m, next machine, r *nodedir.Record, open handed) error {
-	if err := e.openDisks(open, r); err != nil {
-		return err
-	}
-	if err := e.tellAll(r); err != nil { // should it have been started by a version that told its guest by the kernel's command line
-		return err
-	}
-	root, err := e.share(ctx, next, r, m.sharer())
-	if err != nil {
-		return err
-	}
-	open[argv.Share] = root
-	return next.handSockets(open)
+	return pin(ctx, l.m, &l.r.Node)
 }
 
 // pair is a connection with both its ends.
@@ -231,17 +178,4 @@ func pair() (one, other *os.File, err error) {
 		return nil, nil, os.NewSyscallError("socketpair", err)
 	}
 	return os.NewFile(uintptr(fds[0]), "state"), os.NewFile(uintptr(fds[1]), "state"), nil
-}
-
-// outdated returns the programs of a running machine that this host has others of by now.
-func (m machine) outdated() (names []string) {
-	for _, p := range []struct {
-		comm string
-		find func() (string, error)
-	}{{qemuComm, qemu.System}, {shareComm, qemu.Virtiofsd}} {
-		if path, err := p.find(); err == nil && !m.runs(p.comm, path) {
-			names = append(names, filepath.Base(path))
-		}
-	}
-	return names
 }

@@ -108,7 +108,7 @@ func renews(t *testing.T, vm site.VM, data string) {
 	c.goOn(t, &last)
 
 	g.says(t, ref, "cat", "/etc/orrery/.nics.json")
-	must(t, g.tell(ref, n.NICs)) // puts another file in its place: the guest remembers one that has no path any more
+	must(t, tell(g.Dirs, ref, n.NICs)) // puts another file in its place: the guest remembers one that has no path any more
 
 	was := m.qemu()
 	how, err := g.Renew(t.Context(), ref)
@@ -139,16 +139,16 @@ func renews(t *testing.T, vm site.VM, data string) {
 	// Whoever is killed before the state has gone over leaves the machine where it was; whoever is killed after it has, where it went.
 	r, err := g.Record(ref)
 	must(t, err)
-	of, err := m.handOver()
-	must(t, err)
 	was = m.qemu()
-	must(t, m.note(of))
+	over, err := takeOver(g.guests, m)
+	must(t, err)
 	old, err := m.monitor(t.Context())
 	must(t, err)
-	line, err := g.likeness(t.Context(), old, r)
-	must(t, err)
+	next := newLaunch(g.Nodes, g.programs, over.next(), r)
+	must(t, next.resemble(t.Context(), old))
 	must(t, old.Close())
-	must(t, g.startNext(t.Context(), m, m.next(of.Leaving), r, line))
+	must(t, next.succeed(t.Context(), m))
+	must(t, next.close())
 	if len(recorder.Others(m.Group())) != 6 {
 		t.Errorf("its processes are %v", m.Group().Processes())
 	}
@@ -160,8 +160,8 @@ func renews(t *testing.T, vm site.VM, data string) {
 		t.Errorf("it is %s", is)
 	}
 	c.goOn(t, &last)
-	must(t, m.note(of))
-	_, err = g.goOver(t.Context(), m, of, r)
+	must(t, over.note())
+	_, err = g.goOver(t.Context(), over, r)
 	must(t, err)
 	must(t, g.Sweep(t.Context(), testSite))
 	if m.qemu() == was || len(recorder.Others(m.Group())) != 3 {
@@ -234,7 +234,7 @@ func (g ground) remembers(t *testing.T, ref engine.Ref, booted string, disks boo
 	if is := g.says(t, ref, "sh", "-c", alive); is != booted {
 		t.Errorf("it does not go on from its memory: %q", is)
 	}
-	if _, err := os.Lstat(m.memory()); err == nil {
+	if _, err := os.Lstat(m.Memory()); err == nil {
 		t.Error("what it went on from is left")
 	}
 	must(t, g.Freeze(t.Context(), ref)) // a machine whose memory was kept powers off as any other does

@@ -2,10 +2,8 @@ package kvm
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -14,6 +12,7 @@ import (
 	"orrery/internal/engine/kvm/qmp"
 	"orrery/internal/engine/kvm/slot"
 	"orrery/internal/engine/nodedir"
+	"orrery/internal/engine/vm"
 	"orrery/internal/guest/boot"
 	"orrery/internal/host"
 	"orrery/internal/network"
@@ -22,12 +21,20 @@ import (
 	"orrery/internal/tree"
 )
 
+// A rewiring is the interfaces of a running machine while they change.
+type rewiring struct {
+	m      machine
+	q      *qmp.Client
+	r      *nodedir.Record
+	guests *guests
+}
+
 // rewire takes interfaces from a running machine and gives it others. Those that go or come are on record as being in doubt before anything is done, with links that may be
 // there, until it is done; whatever a run that was killed has left of them, the next takes away. What the guest finds when it boots anew never names an interface that the
 // machine lacks: it would not boot.
-func (e *Engine) rewire(ctx context.Context, was *nodedir.Record, is *spec.Node) error {
+func rewire(ctx context.Context, g *guests, was *nodedir.Record, is *spec.Node) error {
 	change, live := was.Rewire(is, was.Doubt)
-	m := e.machine(engine.RefOf(is))
+	m := machineOf(g.nodes, engine.RefOf(is))
 	switch {
 	case !live:
 		return problem.New(problem.Surprise, "node %s runs: its interfaces cannot be changed so", is.Name).At(m.Path()).Try("plan again")
@@ -35,117 +42,110 @@ func (e *Engine) rewire(ctx context.Context, was *nodedir.Record, is *spec.Node)
 		return nil
 	case m.Group().Frozen():
 		return problem.New(problem.Failed, "node %s stands still: its networks cannot be changed", is.Name).At(is.Site).Try("orrery start %s", is.Name)
-	case !tree.Exists(e.nicsFile(m.Ref)):
+	case !tree.Exists(vm.Told(g.nodes.Dirs, m.Ref, boot.NICsFile)):
 		return problem.New(problem.Failed, "node %s was started by an earlier version of Orrery: its networks cannot be changed while it runs", is.Name).At(is.Site).Try("orrery restart %s", is.Name)
 	}
-	q, err := m.monitor(ctx)
-	if err != nil {
-		return err
-	}
-	defer q.Close() //nolint:errcheck // all was answered
-	if err := e.takeCards(ctx, q, was, change.Out); err != nil {
-		return err
-	}
-	return e.giveCards(ctx, q, was, change.In)
+	return m.ask(ctx, func(q *qmp.Client) error {
+		w := &rewiring{m, q, was, g}
+		if err := w.take(ctx, change.Out); err != nil {
+			return err
+		}
+		return w.give(ctx, change.In)
+	})
 }
 
 // doubt records what interfaces a machine has or may have, and which of them are in doubt.
-func (m machine) doubt(r *nodedir.Record, nics, doubtful []spec.NIC) error {
+func doubt(d nodedir.Dir, r *nodedir.Record, nics, doubtful []spec.NIC) error {
 	r.NICs, r.Doubt = nics, nil
 	for _, nic := range doubtful {
 		r.Doubt = append(r.Doubt, nic.Network)
 	}
-	return m.Write(r)
+	return d.Write(r)
 }
 
-// takeCards takes interfaces from a machine.
-func (e *Engine) takeCards(ctx context.Context, q *qmp.Client, r *nodedir.Record, nics []spec.NIC) error {
+// take takes interfaces from the machine.
+func (w *rewiring) take(ctx context.Context, nics []spec.NIC) error {
 	if len(nics) == 0 {
 		return nil
 	}
-	m := e.machine(engine.RefOf(&r.Node))
-	rest := spec.Without(r.NICs, nics)
-	if err := m.doubt(r, r.NICs, nics); err != nil {
+	m := w.m
+	rest := spec.Without(w.r.NICs, nics)
+	if err := doubt(m.Dir, w.r, w.r.NICs, nics); err != nil {
 		return err
 	}
-	if err := e.tell(m.Ref, rest); err != nil {
+	if err := tell(w.guests.nodes.Dirs, m.Ref, rest); err != nil {
 		return err
 	}
 	for _, nic := range nics {
-		if err := slot.LetGo(ctx, q, argv.CardID(nic)); err != nil {
-			return m.nicProblem(nic, "cannot be unplugged", err).Try("run the same command again, or orrery restart %s", m.Ref.Name)
+		if err := slot.LetGo(ctx, w.q, argv.CardID(nic)); err != nil {
+			return w.problem(nic, "cannot be unplugged", err).Try("run the same command again, or orrery restart %s", m.Ref.Name)
 		}
-		if err := clearCard(ctx, q, nic); err != nil {
-			return m.nicProblem(nic, "stays with the machine", err)
+		if err := clearCard(ctx, w.q, nic); err != nil {
+			return w.problem(nic, "stays with the machine", err)
 		}
 	}
-	return m.doubt(r, rest, nil)
+	return doubt(m.Dir, w.r, rest, nil)
 }
 
-// giveCards adds interfaces to a machine, and lets its guest configure them. The record says that they are in
+// give adds interfaces to the machine, and lets its guest configure them. The record says that they are in
 // doubt until all of the node is done.
-func (e *Engine) giveCards(ctx context.Context, q *qmp.Client, r *nodedir.Record, nics []spec.NIC) error {
+func (w *rewiring) give(ctx context.Context, nics []spec.NIC) error {
 	if len(nics) == 0 {
 		return nil
 	}
-	m, has := e.machine(engine.RefOf(&r.Node)), r.NICs
+	m, has := w.m, w.r.NICs
 	served := len(has) == 0 || tree.Exists(m.served())
-	if err := m.doubt(r, slices.Concat(has, nics), nics); err != nil {
+	if err := doubt(m.Dir, w.r, slices.Concat(has, nics), nics); err != nil {
 		return err
 	}
 	for i, nic := range nics {
-		if err := m.giveCard(ctx, q, r, nic, served); err != nil {
+		if err := w.giveCard(ctx, nic, served); err != nil {
 			return err
 		}
-		if err := e.tell(m.Ref, slices.Concat(has, nics[:i+1])); err != nil {
+		if err := tell(w.guests.nodes.Dirs, m.Ref, slices.Concat(has, nics[:i+1])); err != nil {
 			return err
 		}
 	}
-	return e.join(ctx, m, nics)
+	return w.join(ctx, nics)
 }
 
 // giveCard lays a link and plugs in the card at its other end. All cards of a machine are served alike: by the host's kernel, if the others are.
-func (m machine) giveCard(ctx context.Context, q *qmp.Client, r *nodedir.Record, nic spec.NIC, served bool) error {
-	at, _, err := slot.Free(ctx, q, argv.CardID(nic))
+func (w *rewiring) giveCard(ctx context.Context, nic spec.NIC, served bool) error {
+	at, _, err := slot.Free(ctx, w.q, argv.CardID(nic))
 	if err != nil {
 		return err
 	}
 	if at == "" {
-		return m.nicProblem(nic, "finds no free slot", errors.New("all are taken")).Try("orrery restart %s: the machine then has as many as it needs", r.Name)
+		return w.problem(nic, "finds no free slot", errors.New("all are taken")).Try("orrery restart %s: the machine then has as many as it needs", w.r.Name)
 	}
-	alone := &nodedir.Record{Node: r.Node}
+	alone := &nodedir.Record{Node: w.r.Node}
 	alone.NICs = []spec.NIC{nic}
-	err = m.plugCard(ctx, q, alone, at, served)
+	err = w.plugCard(ctx, alone, at, served)
 	if err != nil {
-		cleared := clearCard(context.WithoutCancel(ctx), q, nic)
-		err = errors.Join(m.nicProblem(nic, "cannot be plugged", err), cleared)
+		cleared := clearCard(context.WithoutCancel(ctx), w.q, nic)
+		err = errors.Join(w.problem(nic, "cannot be plugged", err), cleared)
 	}
 	return err
 }
 
 // plugCard plugs in the card of a node's only interface.
-func (m machine) plugCard(ctx context.Context, q *qmp.Client, alone *nodedir.Record, at string, served bool) (err error) {
-	links, vhosts := handed{}, handed{}
-	defer func() {
-		closed, too := links.close(), vhosts.close()
-		err = errors.Join(err, closed, too)
-	}()
-	if err := links.lay(alone); err != nil {
+func (w *rewiring) plugCard(ctx context.Context, alone *nodedir.Record, at string, served bool) (err error) {
+	open := handed{}
+	defer func() { err = errors.Join(err, open.close()) }()
+	if err := open.lay(alone); err != nil {
 		return err
 	}
 	if served {
-		if served, err = m.serve(vhosts, &alone.Node); err != nil {
+		if served, err = open.serve(w.m, &alone.Node); err != nil {
 			return err
 		}
 	}
-	for _, files := range []handed{links, vhosts} {
-		for name, f := range files {
-			if err := q.Hand(ctx, name, f); err != nil {
-				return err
-			}
+	for name, f := range open {
+		if err := w.q.Hand(ctx, name, f); err != nil {
+			return err
 		}
 	}
-	return slot.PlugCard(ctx, q, argv.CardOf(&alone.Node, alone.NICs[0], at, served))
+	return slot.PlugCard(ctx, w.q, argv.CardOf(&alone.Node, alone.NICs[0], at, served))
 }
 
 // clearCard takes away what is behind a card that the guest has no more, as far as it is there: in QEMU, and the link.
@@ -160,45 +160,35 @@ func clearCard(ctx context.Context, q *qmp.Client, nic spec.NIC) error {
 const joining = 90 * time.Second
 
 // join lets the agent of a guest make interfaces what they are to be.
-func (e *Engine) join(ctx context.Context, m machine, nics []spec.NIC) error {
+func (w *rewiring) join(ctx context.Context, nics []spec.NIC) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, joining, fmt.Errorf("its agent has not answered within %s", joining))
 	defer cancel()
-	agent, err := e.agents.Of(ctx, m.Ref)
+	agent, err := w.guests.agents.Of(ctx, w.m.Ref)
 	if err == nil {
 		err = agent.Join(ctx, argv.Told(nics))
 	}
 	if err != nil {
-		return m.nicProblem(nics[0], "is plugged, but its guest does not take it", err).Try("run the same command again, or orrery restart %s", m.Ref.Name)
+		return w.problem(nics[0], "is plugged, but its guest does not take it", err).Try("run the same command again, or orrery restart %s", w.m.Ref.Name)
 	}
 	return nil
 }
 
-// nicsFile is where a guest finds its interfaces when it boots.
-func (e *Engine) nicsFile(ref engine.Ref) string {
-	return filepath.Join(e.Dirs.Etc(ref.Site, ref.ID), filepath.Base(boot.NICsFile))
-}
-
 // tell writes which interfaces a guest is to find when it boots: with QEMU that goes on, it may do so at any time.
-func (e *Engine) tell(ref engine.Ref, nics []spec.NIC) error {
-	text, err := json.Marshal(argv.Told(nics))
-	if err != nil {
-		return err
-	}
-	return host.WriteFile(host.File{Path: e.nicsFile(ref), Content: text, Mode: 0o644}) // virtiofsd is to read it
+func tell(dirs host.Dirs, ref engine.Ref, nics []spec.NIC) error {
+	return vm.Tell(dirs, ref, boot.NICsFile, argv.Told(nics))
 }
 
 // tellAll does so for a machine that is started, which has all interfaces that are on record: none is in doubt.
-func (e *Engine) tellAll(r *nodedir.Record) error {
-	ref := engine.RefOf(&r.Node)
+func tellAll(dirs host.Dirs, m machine, r *nodedir.Record) error {
 	if len(r.Doubt) > 0 {
-		if err := e.machine(ref).doubt(r, r.NICs, nil); err != nil {
+		if err := doubt(m.Dir, r, r.NICs, nil); err != nil {
 			return err
 		}
 	}
-	return e.tell(ref, r.NICs)
+	return tell(dirs, m.Ref, r.NICs)
 }
 
-// nicProblem says what went wrong with an interface.
-func (m machine) nicProblem(nic spec.NIC, what string, err error) *problem.Problem {
-	return problem.New(problem.Failed, "node %s: network %s %s", m.Ref.Name, nic.Network, what).At(m.Ref.Site).Because(err)
+// problem says what went wrong with an interface.
+func (w *rewiring) problem(nic spec.NIC, what string, err error) *problem.Problem {
+	return problem.New(problem.Failed, "node %s: network %s %s", w.m.Ref.Name, nic.Network, what).At(w.m.Ref.Site).Because(err)
 }

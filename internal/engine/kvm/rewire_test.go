@@ -19,6 +19,7 @@ import (
 	"orrery/internal/engine/kvm/qmp"
 	"orrery/internal/engine/kvm/slot"
 	"orrery/internal/engine/nodedir"
+	"orrery/internal/engine/vm"
 	"orrery/internal/guest/boot"
 	"orrery/internal/host"
 	"orrery/internal/image"
@@ -194,7 +195,7 @@ func TestRewireKilled(t *testing.T) {
 	m := e.machine(ref)
 	must(t, os.MkdirAll(m.Path(), 0o700))
 	must(t, m.Write(&nodedir.Record{Node: *less}))
-	must(t, e.tell(ref, less.NICs))
+	must(t, tell(e.Dirs, ref, less.NICs))
 	c := newCards(t, m.Run)
 	c.netdevs["card-lan"], c.slots["card-lan"] = "tap lan 0", "slot0"
 
@@ -203,7 +204,7 @@ func TestRewireKilled(t *testing.T) {
 		t.Helper()
 		was, err := e.Record(ref)
 		must(t, err)
-		err = e.rewire(t.Context(), was, is)
+		err = rewire(t.Context(), e.guests, was, is)
 		if err != nil && !strings.Contains(err.Error(), "its guest does not take it") {
 			return err
 		}
@@ -214,7 +215,7 @@ func TestRewireKilled(t *testing.T) {
 		r, err := e.Record(ref)
 		must(t, err)
 		var tells []boot.NIC
-		text, err := os.ReadFile(e.nicsFile(ref))
+		text, err := os.ReadFile(vm.Told(e.Dirs, ref, boot.NICsFile))
 		must(t, err)
 		must(t, json.Unmarshal(text, &tells))
 		for _, nic := range tells {
@@ -290,14 +291,14 @@ func TestRewireKilled(t *testing.T) {
 	}
 	c.occupy(false, "a", "b", "d")
 	whole(less)
-	must(t, os.Remove(e.nicsFile(ref)))
+	must(t, os.Remove(vm.Told(e.Dirs, ref, boot.NICsFile)))
 	if err := change(&more); err == nil || !strings.Contains(err.Error(), "started by an earlier version") {
 		t.Error(err)
 	}
 	r, err := e.Record(ref)
 	must(t, err)
-	must(t, m.doubt(r, more.NICs, []spec.NIC{data}))
-	must(t, e.tellAll(r)) // as when it is started
+	must(t, doubt(m.Dir, r, more.NICs, []spec.NIC{data}))
+	must(t, tellAll(e.Dirs, m, r)) // as when it is started
 	if r, err := e.Record(ref); err != nil || len(r.Doubt) > 0 {
 		t.Errorf("%+v, %v", r, err)
 	}

@@ -54,8 +54,9 @@ func (g ground) wires(t *testing.T, n *spec.Node) {
 	must(t, err)
 	q, err := g.machine(ref).monitor(t.Context())
 	must(t, err)
-	must(t, g.machine(ref).doubt(r, is.NICs, []spec.NIC{nic}))
-	must(t, g.machine(ref).giveCard(t.Context(), q, r, nic, false))
+	w := &rewiring{g.machine(ref), q, r, g.guests}
+	must(t, doubt(w.m.Dir, r, is.NICs, []spec.NIC{nic}))
+	must(t, w.giveCard(t.Context(), nic, false))
 	must(t, q.Close())
 	nodes, err := g.List(t.Context(), testSite)
 	must(t, err)

@@ -12,7 +12,7 @@ import (
 )
 
 // Screen returns the screen of a machine, which one has that boots a disk of others.
-func (e *Engine) Screen(ref engine.Ref) host.Screen { return screen{e.machine(ref)} }
+func (v views) Screen(ref engine.Ref) host.Screen { return screen{machineOf(v.nodes, ref)} }
 
 type screen struct{ m machine }
 
@@ -36,11 +36,10 @@ func onScreen[T any](ctx context.Context, m machine, do func(context.Context, *q
 	}
 	ctx, cancel := context.WithTimeout(ctx, answering)
 	defer cancel()
-	q, err := m.monitor(ctx)
-	if err == nil {
-		defer q.Close() //nolint:errcheck // it has answered
+	err = m.ask(ctx, func(q *qmp.Client) (err error) {
 		is, err = do(ctx, q)
-	}
+		return err
+	})
 	if err != nil {
 		err = problem.New(problem.Failed, "the screen of node %s does not answer", m.Ref.Name).At(m.Ref.Site).Because(err).
 			Try("orrery status; a machine that an earlier version of Orrery has started has none until orrery restart %s", m.Ref.Name)

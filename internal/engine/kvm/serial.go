@@ -10,16 +10,14 @@ import (
 	"path/filepath"
 
 	"orrery/internal/engine"
-	"orrery/internal/engine/kvm/argv"
 	"orrery/internal/engine/kvm/record"
 	"orrery/internal/engine/kvm/recorder"
-	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/problem"
 )
 
 // Console returns the serial port of a machine.
-func (e *Engine) Console(ref engine.Ref) host.Console { return serial{e.machine(ref)} }
+func (v views) Console(ref engine.Ref) host.Console { return serial{machineOf(v.nodes, ref)} }
 
 type serial struct{ m machine }
 
@@ -39,35 +37,20 @@ func (s serial) connect(ctx context.Context, by host.Holder) (io.ReadWriteCloser
 }
 
 // panic returns what the kernel of a machine has printed at last: first the line that names the cause, if that was recorded.
-func (m machine) panic() string {
-	printed, err := serial{m}.Printed()
+func (s serial) panic() string {
+	printed, err := s.Printed()
 	if err != nil {
 		printed = nil // that it has panicked is told all the same
 	}
 	return record.Panic(printed)
 }
 
-// record opens what QEMU writes to of all that the guest prints.
-func (m machine) record(ctx context.Context, r *nodedir.Record, open handed) error {
-	cell, err := m.Cell(r)
-	if err != nil {
-		return err
-	}
-	return open.add(argv.Record, func() (*os.File, error) {
-		to, err := recorder.Open(ctx, m.Run, cell, m.Group())
-		if err != nil {
-			return nil, m.StartProblem(err, "")
-		}
-		return to, nil
-	})
-}
-
 // lastWords returns the last that the guest of a machine has printed that does not start.
-func (m machine) lastWords(ctx context.Context) string {
-	if !m.running() {
-		recorder.Await(ctx, m.Group())
+func (s serial) lastWords(ctx context.Context) string {
+	if !s.m.running() {
+		recorder.Await(ctx, s.m.Group())
 	}
-	text, _ := record.Read(m.Run) // it is only told
+	text, _ := record.Read(s.m.Run) // it is only told
 	return record.LastWords(text)
 }
 

@@ -2,13 +2,14 @@ package kvm
 
 import (
 	"context"
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"orrery/internal/engine/confine"
-	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/host/qemu"
 	"orrery/internal/problem"
@@ -17,13 +18,13 @@ import (
 // share mounts the root of a node where nobody else sees it, starts virtiofsd on it, and mounts the volumes. QEMU is to be handed the connection.
 //
 // Virtiofsd has the ids of the node and no others, so that a guest which breaks out into it is what a container's root is. Another one beside it shares what that has mounted.
-func (e *Engine) share(ctx context.Context, m machine, r *nodedir.Record, beside int) (root *os.File, err error) {
-	mounts, err := e.Mounts(r)
+func (l *launch) share(ctx context.Context, beside int) (root *os.File, err error) {
+	mounts, err := l.nodes.Mounts(l.r)
 	if err != nil {
 		return nil, err
 	}
-	o := m.Overlay(e.Store, r)
-	cover, err := m.Cover()
+	o := l.m.Overlay(l.nodes.Store, l.r)
+	cover, err := l.m.Cover()
 	if err != nil {
 		return nil, err
 	}
@@ -32,11 +33,11 @@ func (e *Engine) share(ctx context.Context, m machine, r *nodedir.Record, beside
 	if err != nil {
 		return nil, err
 	}
-	version, err := e.versions().Of(ctx, program)
+	version, err := l.programs.versions.Of(ctx, program)
 	if err != nil {
 		return nil, err
 	}
-	listener, socket, err := m.listen("share.sock")
+	listener, socket, err := l.m.listen("share.sock")
 	if err != nil {
 		return nil, err
 	}
@@ -47,10 +48,10 @@ func (e *Engine) share(ctx context.Context, m machine, r *nodedir.Record, beside
 		return nil, err
 	}
 	defer said.Close()
-	cmd := host.Program(context.WithoutCancel(ctx), program, sharing(version, o.Target, r.VM.Disk == "")...)
+	cmd := host.Program(context.WithoutCancel(ctx), program, sharing(version, o.Target, l.r.VM.Disk == "")...)
 	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = said, said, []*os.File{socket}
-	if err := (confine.Share{Overlay: o, Other: beside}).Start(cmd, m.Group()); err != nil {
-		return nil, m.StartProblem(err, "")
+	if err := (confine.Share{Overlay: o, Other: beside}).Start(cmd, l.m.Group()); err != nil {
+		return nil, l.m.StartProblem(err, "")
 	}
 	ended := make(chan struct{})
 	go func() {
@@ -62,8 +63,8 @@ func (e *Engine) share(ctx context.Context, m machine, r *nodedir.Record, beside
 		return nil, err
 	}
 	defer conn.Close() //nolint:errcheck // what is given is a copy
-	if err := e.bring(ctx, m, r, ended); err != nil {
-		return nil, m.StartProblem(err, confine.SaidOn(said))
+	if err := l.bring(ctx, ended); err != nil {
+		return nil, l.m.StartProblem(err, confine.SaidOn(said))
 	}
 	return conn.(*net.UnixConn).File()
 }
@@ -86,6 +87,36 @@ func sharing(version, root string, announce bool) []string {
 	return []string{"--fd=3", "-o", "source=" + strings.ReplaceAll(root, ",", `\,`), "-o", options, "--thread-pool-size=0", "--rlimit-nofile=0"}
 }
 
+// shuttingOff is how long virtiofsd may take to shut itself off from all but the root of its node.
+const shuttingOff = 30 * time.Second
+
+// bring mounts the volumes of a node that is being started. They come when virtiofsd has its own namespaces: what it takes along into them stays there for ever, because the
+// kernel lets nobody uncover in a user's namespace what was covered before.
+func (l *launch) bring(ctx context.Context, ended <-chan struct{}) error {
+	volumes := l.nodes.Volumes(&l.r.Node, l.r.Mounts)
+	if len(volumes) == 0 {
+		return nil
+	}
+	for begun := time.Now(); ; time.Sleep(time.Millisecond) {
+		s := &remounting{m: l.m, ids: l.r.IDs(), sharer: l.m.insideSharer()}
+		if s.sharer != 0 {
+			if table, err := s.table(); err == nil && len(table) == 0 {
+				return s.mount(volumes)
+			}
+		}
+		select {
+		case <-ended:
+			return errors.New("virtiofsd has ended")
+		case <-ctx.Done():
+			return ctx.Err()
+		default:
+		}
+		if time.Since(begun) > shuttingOff {
+			return errors.New("virtiofsd does not shut itself off")
+		}
+	}
+}
+
 // listen makes a socket in the directory of what is there while the machine runs: root's, so that nobody else can be behind it.
 func (m machine) listen(name string) (*net.UnixListener, *os.File, error) {
 	if err := os.MkdirAll(m.Run, 0o700); err != nil {
@@ -98,15 +129,15 @@ func (m machine) listen(name string) (*net.UnixListener, *os.File, error) {
 	if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
 		return nil, nil, err
 	}
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
 		return nil, nil, err
 	}
-	l.SetUnlinkOnClose(false)
-	f, err := l.File()
+	listener.SetUnlinkOnClose(false)
+	f, err := listener.File()
 	if err != nil {
-		l.Close() //nolint:errcheck // nobody has called
+		listener.Close() //nolint:errcheck // nobody has called
 		return nil, nil, err
 	}
-	return l, f, nil
+	return listener, f, nil
 }

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"orrery/internal/engine"
-	"orrery/internal/engine/kvm/argv"
-	"orrery/internal/engine/kvm/recorder"
+	"orrery/internal/engine/kvm/qmp"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/engine/vm"
+	"orrery/internal/host"
 	"orrery/internal/host/qemu"
 	"orrery/internal/image/kernel"
 	"orrery/internal/observe"
@@ -34,12 +34,12 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 		return err
 	}
 	if m.running() && !m.rootless() {
-		if err := e.thaw(ctx, m); err != nil || !writes(&r.Node) {
+		if err := e.thaw(ctx, m); err != nil || !r.WritesDisks() {
 			return err
 		}
 		return m.feed(ctx)
 	}
-	if err := e.versions().Lacks(ctx); err != nil {
+	if err := e.versions.Lacks(ctx); err != nil {
 		return err
 	}
 	if err := m.Group().Kill(ctx); err != nil { // what is left of a machine that died
@@ -48,100 +48,35 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 	if err := e.tidy(ctx, m); err != nil {
 		return err
 	}
-	start := e.start
-	if r.Imported() {
-		start = e.startDisk
-	}
-	return m.WhileStarting(func() error {
-		err := m.limit(&r.Node, 1)
-		if err == nil {
-			err = start(ctx, m, r)
-		}
-		if err != nil {
-			err = errors.Join(err, recorder.End(ctx, m.Group()))
-			return errors.Join(err, e.tidy(ctx, m))
-		}
-		return nil
-	})
+	return m.Boot(func() error { return e.start(ctx, m, r) }, func() error { return e.end(ctx, m) })
 }
 
-// start makes what the machine stands on, the outermost first, then lets it boot.
+// start lets a machine boot, or go on from what it had in memory, and waits until its guest is up.
 func (e *Engine) start(ctx context.Context, m machine, r *nodedir.Record) (err error) {
-	guest, err := qemu.Guest()
+	if err := limit(m, &r.Node, 1); err != nil {
+		return err
+	}
+	l := newLaunch(e.Nodes, e.programs, m, r)
+	defer func() { err = errors.Join(err, l.close()) }()
+	shown, err := l.boot(ctx)
 	if err != nil {
 		return err
 	}
-	from, err := kernel.Files(ctx, e.Store, r.Kernel, guest)
-	if err != nil {
-		return err
+	if r.Disk.Guest == site.NoGuest {
+		return ctx.Err()
 	}
-	if err := drives(&r.Node, from); err != nil {
-		return err
+	up := func(ctx context.Context) error { return e.await(ctx, m, l.line.Accel) }
+	if err := unlessHalted(ctx, m, up); err != nil {
+		return m.StartProblem(err, serial{m}.lastWords(ctx))
 	}
-	accel, _ := e.accel()
-	if err := m.ProvideDisks(ctx, r); err != nil {
-		return err
-	}
-	if err := e.tellAll(r); err != nil {
-		return err
-	}
-	shown := seen(nil)
-	if r.VM.Disk != "" {
-		if shown, err = e.tellStack(ctx, r); err != nil {
-			return err
-		}
-	}
-	root, err := e.share(ctx, m, r, 0)
-	if err != nil {
-		return err
-	}
-	defer root.Close() //nolint:errcheck // QEMU has its own
-	open := handed{}
-	defer func() { err = errors.Join(err, open.close()) }()
-	if err := m.record(ctx, r, open); err != nil {
-		return err
-	}
-	if err := open.copy(argv.Share, root); err != nil {
-		return err
-	}
-	if err := m.handSockets(open); err != nil {
-		return err
-	}
-	if err := open.lay(r); err != nil {
-		return err
-	}
-	if err := e.openDisks(open, r); err != nil {
-		return err
-	}
-	line := &argv.Machine{Node: &r.Node, Boot: from, Accel: accel}
-	state, used, err := m.remembered(line)
-	if err != nil {
-		return err
-	}
-	defer used()
-	if err := e.launch(ctx, m, r, line, open); err != nil {
-		return err
-	}
-	if state != nil {
-		if err := m.goOnFrom(ctx, state); err != nil {
-			return m.StartProblem(err, "")
-		}
-	}
-	if err := m.growImages(ctx, r); err != nil { // those of a state are the machine's once it has that
-		return err
-	}
-	if err := m.pin(ctx, r); err != nil {
-		return err
-	}
-	up := func(ctx context.Context) error { return e.agents.Await(ctx, m.Machine, patience(accel), m.awaitOff) }
-	if err := m.unlessHalted(ctx, up); err != nil {
-		return m.StartProblem(err, m.lastWords(ctx))
-	}
-	if state != nil {
+	if l.line.Incoming {
 		e.stir(ctx, m)
 	}
+	if r.Imported() {
+		return errors.Join(ctx.Err(), e.visited(ctx, m))
+	}
 	if r.VM.Disk != "" {
-		if err := e.keepSeen(m.Ref, shown); err != nil {
+		if err := shown.keep(m); err != nil {
 			return err
 		}
 	}
@@ -164,4 +99,46 @@ func patience(accel string) vm.Patience {
 		return vm.Patience{Agent: emulated * booting, Orders: emulated * ordering}
 	}
 	return vm.Patience{Agent: booting, Orders: ordering}
+}
+
+// haltInterval is how often QEMU is asked whether a machine that boots stands still.
+const haltInterval = time.Second
+
+// errStarved is why nobody waits any longer for a machine that boots.
+var errStarved = problem.New(problem.Failed, "its host has no room for what it writes to its disks").
+	Try("make room there, then run the same command again")
+
+// errPanicked is the same.
+var errPanicked = problem.New(problem.Failed, "its kernel has panicked").
+	Try("orrery console NODE --log shows all that was recorded of its console")
+
+// errRootless is the same.
+var errRootless = problem.New(problem.Failed, "virtiofsd, which shows it its root, has ended").
+	Try("run the same command again; the host's kernel tells whether it was short of memory (dmesg)")
+
+// unlessHalted waits for the guest of a machine that boots, and ends the wait when the machine stands still for want of room
+// because its kernel has panicked, or it has no root any more.
+func unlessHalted(ctx context.Context, m machine, wait func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		for host.Pause(ctx, haltInterval) == nil {
+			switch m.runState(ctx) {
+			case qmp.Starved:
+				cancel(errStarved)
+			case qmp.Panicked:
+				cancel(errPanicked)
+			}
+			if m.rootless() {
+				cancel(errRootless)
+			}
+		}
+	}()
+	err := wait(ctx)
+	for _, cause := range []error{errStarved, errPanicked, errRootless} {
+		if errors.Is(context.Cause(ctx), cause) {
+			return cause
+		}
+	}
+	return err
 }

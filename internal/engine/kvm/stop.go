@@ -27,35 +27,31 @@ func (e *Engine) Stop(ctx context.Context, ref engine.Ref) error {
 	return e.tidy(ctx, m)
 }
 
-// powerOff lets the guest shut down. A machine that does so looks as if it ran, so a file tells Sweep of it.
+// end ends all that runs of a machine, whether it has come up or not, and removes what it had.
+func (e *Engine) end(ctx context.Context, m machine) error {
+	err := recorder.End(ctx, m.Group())
+	return errors.Join(err, e.tidy(ctx, m))
+}
+
+// powerOff lets the guest shut down.
 func (e *Engine) powerOff(ctx context.Context, m machine) error {
-	if len(m.Group().Processes()) == 0 {
-		return nil
-	}
-	if err := os.WriteFile(m.Stopping(), nil, 0o600); err != nil {
-		return err
-	}
-	err := ctx.Err()
-	switch {
-	case err != nil:
-	case m.runState(ctx) == qmp.Panicked: // nothing in it can shut down
-	case m.rootless():
-		err = e.letOffRootless(ctx, m)
-	default:
-		_ = m.feed(ctx) // one that stands still for want of room cannot shut down before it goes on
-		err = e.letOff(ctx, m)
-	}
-	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
-		return err
-	}
-	if err := recorder.End(ctx, m.Group()); err != nil { // virtiofsd ends with QEMU, or is left of a machine that died
-		return err
-	}
-	return os.Remove(m.Stopping())
+	return m.ShutDown(ctx, func() error { return e.letOff(ctx, m) }, func() error {
+		return recorder.End(ctx, m.Group()) // virtiofsd ends with QEMU, or is left of a machine that died
+	})
 }
 
 // letOff asks a machine that runs to shut down, and waits until it has ended.
 func (e *Engine) letOff(ctx context.Context, m machine) error {
+	switch {
+	case m.runState(ctx) == qmp.Panicked:
+		return nil // nothing in it can shut down
+	case m.rootless():
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, rootlessTimeout)
+		defer cancel()
+	default:
+		_ = m.feed(ctx) // one that stands still for want of room cannot shut down before it goes on
+	}
 	if m.running() {
 		if err := e.askOff(ctx, m); err != nil {
 			return err
@@ -67,21 +63,6 @@ func (e *Engine) letOff(ctx context.Context, m machine) error {
 // rootlessTimeout is how long a machine without its root may take to write what its disks have not got yet. It cannot shut down
 // in order, and mostly not at all.
 const rootlessTimeout = 10 * time.Second
-
-func (e *Engine) letOffRootless(ctx context.Context, m machine) error {
-	ctx, cancel := context.WithTimeout(ctx, rootlessTimeout)
-	defer cancel()
-	return e.letOff(ctx, m)
-}
-
-// askOff asks the agent, for as long as the machine runs. A guest whose agent does not answer is waited for all the same, then ended.
-func (e *Engine) askOff(ctx context.Context, m machine) error {
-	if m.HasDisk() {
-		return e.pressButton(ctx, m)
-	}
-	_ = e.agents.PowerOff(ctx, m.Ref, m.awaitOff)
-	return ctx.Err()
-}
 
 // Destroy ends the machine, if it runs: whoever wants it to shut down in order stops it first.
 func (e *Engine) Destroy(ctx context.Context, ref engine.Ref) error {
@@ -96,7 +77,7 @@ func (e *Engine) Destroy(ctx context.Context, ref engine.Ref) error {
 		return err
 	}
 	cgroup.RemoveEmpty(ref.Site)
-	if err := e.leaveDevices(ctx, m); err != nil {
+	if err := leaveDevices(ctx, m); err != nil {
 		return err
 	}
 	return e.Remove(ref)
@@ -107,8 +88,7 @@ func (e *Engine) Destroy(ctx context.Context, ref engine.Ref) error {
 func (e *Engine) tidy(ctx context.Context, m machine) error {
 	ctx, cancel := engine.Cleanup(ctx)
 	defer cancel()
-	e.agents.Leave(m.Ref)
-	e.logins.Leave(m.Ref)
+	e.leave(m.Ref)
 	_ = os.Remove(m.halted()) // the next one begins to run
 	record.Keep(m.Run, m.console())
 	err := m.Unlink()

@@ -17,8 +17,8 @@ type minder interface {
 }
 
 // minder returns that of a running machine.
-func (e *Engine) minder(m machine) func(context.Context) (minder, error) {
-	return func(ctx context.Context) (minder, error) { return e.agents.Of(ctx, m.Ref) }
+func (g *guests) minder(m machine) func(context.Context) (minder, error) {
+	return func(ctx context.Context) (minder, error) { return g.agents.Of(ctx, m.Ref) }
 }
 
 // telling is how long a guest may take to do so.

@@ -5,7 +5,6 @@ import (
 	"os"
 
 	"orrery/internal/engine"
-	"orrery/internal/engine/kvm/recorder"
 	"orrery/internal/engine/vm"
 	"orrery/internal/host/pci"
 	"orrery/internal/problem"
@@ -27,16 +26,13 @@ func (e *Engine) sweep(ctx context.Context, m machine) error {
 		_ = e.goOn(ctx, m) // one whose QEMU does not answer stays marked, so that it is seen to stand still: whoever starts it learns why, and whoever ends it can
 	}
 	if tree.Exists(m.moving()) {
-		if err := e.resolve(ctx, m); err != nil {
+		if err := resolve(ctx, e.guests, m); err != nil {
 			return err
 		}
 	}
 	switch {
 	case tree.Exists(m.Starting()):
-		if err := recorder.End(ctx, m.Group()); err != nil {
-			return err
-		}
-		if err := e.tidy(ctx, m); err != nil {
+		if err := e.end(ctx, m); err != nil {
 			return err
 		}
 		return os.Remove(m.Starting())
@@ -44,7 +40,6 @@ func (e *Engine) sweep(ctx context.Context, m machine) error {
 		if err := e.powerOff(ctx, m); err != nil {
 			return err
 		}
-		_ = os.Remove(m.Stopping())
 		return e.tidy(ctx, m)
 	case len(m.Group().Processes()) == 0: // it has stopped, or its QEMU was killed: nobody would give back what that had, as to all others the node is stopped
 		return pci.Here.Return(ctx, m.holder())

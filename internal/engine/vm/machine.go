@@ -1,8 +1,9 @@
 // Package vm has what engines of virtual machines share: the files of a machine beside the node's
-// record, its disks, and the connections to the agents in guests.
+// record, its disks and links, the order of its start and its end, and the connections to the agents in guests.
 package vm
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -44,13 +45,38 @@ func (m Machine) Freezing() string { return m.File("freezing") }
 // Frost lets all that runs for the machine stand still.
 func (m Machine) Frost() cgroup.Frost { return cgroup.Frost{Group: m.Group(), Mark: m.Freezing()} }
 
-// WhileStarting does what starts the machine, and lets a file tell Sweep of it.
-func (m Machine) WhileStarting(start func() error) error {
+// Boot starts the machine, and ends what there is of it if it does not come up. Meanwhile a file tells Sweep of it.
+func (m Machine) Boot(start, end func() error) error {
 	if err := os.WriteFile(m.Starting(), nil, 0o600); err != nil {
 		return err
 	}
 	defer os.Remove(m.Starting()) //nolint:errcheck // what is left of it ends the node at the next sweep
-	return start()
+	err := start()
+	if err != nil {
+		err = errors.Join(err, end())
+	}
+	return err
+}
+
+// ShutDown lets the machine shut down, if it runs, for as long as ctx has time, and then ends what is left of it. A file
+// tells Sweep of it meanwhile: one that shuts down looks as if it ran.
+func (m Machine) ShutDown(ctx context.Context, off, end func() error) error {
+	if len(m.Group().Processes()) > 0 {
+		if err := os.WriteFile(m.Stopping(), nil, 0o600); err != nil {
+			return err
+		}
+		err := ctx.Err()
+		if err == nil {
+			err = off()
+		}
+		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			return err
+		}
+	}
+	if err := end(); err != nil {
+		return err
+	}
+	return os.RemoveAll(m.Stopping())
 }
 
 // Unlink removes the links of the machine.

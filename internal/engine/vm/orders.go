@@ -38,11 +38,3 @@ func Flush(ctx context.Context, guest host.Runner) {
 	defer cancel()
 	_ = guest.Run(ctx, host.Command{Args: []string{"sync"}})
 }
-
-// ForgetNeighbours lets a guest look for its neighbours anew: where its links are now, others have their addresses. A guest that cannot does so by itself when
-// nobody answers.
-func ForgetNeighbours(ctx context.Context, guest host.Runner) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	_ = guest.Run(ctx, host.Command{Args: []string{"ip", "neighbour", "flush", "all"}})
-}

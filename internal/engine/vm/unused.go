@@ -22,10 +22,10 @@ const unusedTimeout = time.Minute
 // Unused returns an error unless the guest of a machine says that it uses none of some disks. QEMU only asks the guest's
 // kernel to release a disk, and Linux releases one that is mounted, too: what it has not written yet is lost.
 func (a *Agents) Unused(ctx context.Context, m Machine, disks []site.Drive) error {
-	return m.unused(ctx, disks, func(ctx context.Context) (diskUser, error) { return a.Of(ctx, m.Ref) })
+	return unused(ctx, m, disks, func(ctx context.Context) (diskUser, error) { return a.Of(ctx, m.Ref) })
 }
 
-func (m Machine) unused(ctx context.Context, disks []site.Drive, agent func(context.Context) (diskUser, error)) error {
+func unused(ctx context.Context, m Machine, disks []site.Drive, agent func(context.Context) (diskUser, error)) error {
 	if len(disks) == 0 {
 		return nil
 	}
@@ -34,17 +34,17 @@ func (m Machine) unused(ctx context.Context, disks []site.Drive, agent func(cont
 	user, err := agent(ctx)
 	for i := 0; err == nil && i < len(disks); i++ {
 		if err = user.Unused(ctx, []string{disks[i].Name}); err != nil {
-			return m.stillUsed(disks[i], err)
+			return stillUsed(m, disks[i], err)
 		}
 	}
 	if err != nil {
-		return m.stillUsed(disks[0], err)
+		return stillUsed(m, disks[0], err)
 	}
 	return nil
 }
 
 // stillUsed returns the problem with a disk that is in use, or may be.
-func (m Machine) stillUsed(d site.Drive, err error) *problem.Problem {
+func stillUsed(m Machine, d site.Drive, err error) *problem.Problem {
 	const orElse = ", and run the same command again"
 	var used *wire.InUse
 	switch {

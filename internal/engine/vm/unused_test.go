@@ -35,7 +35,7 @@ func TestUnused(t *testing.T) {
 		"fails":    {disks: both, says: errors.New("no"), want: "disk b may be in use: its guest does not say: no (orrery stop db"},
 		"no agent": {disks: both, none: true, want: "disk a may be in use: its guest does not say: nobody answers"},
 	} {
-		err := m.unused(t.Context(), c.disks, func(context.Context) (diskUser, error) {
+		err := unused(t.Context(), m, c.disks, func(context.Context) (diskUser, error) {
 			if c.none {
 				return nil, errors.New("nobody answers")
 			}

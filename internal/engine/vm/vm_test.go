@@ -74,18 +74,36 @@ func TestNobody(t *testing.T) {
 	a.Leave(db)
 }
 
-// TestWhileStarting: a machine is marked for as long as it is being started, whether that goes well or not.
-func TestWhileStarting(t *testing.T) {
+// TestBoot: a machine is marked for as long as it is being started and, if that does not go well, until it is ended.
+func TestBoot(t *testing.T) {
 	m := Of(nodes(t, false), db)
 	failed := errors.New("it has failed")
 	for _, want := range []error{nil, failed} {
-		err := m.WhileStarting(func() error {
+		ended := false
+		marked := func() {
 			_, missing := os.Lstat(m.Starting())
 			must(t, missing)
-			return want
-		})
-		if _, gone := os.Lstat(m.Starting()); !errors.Is(err, want) || gone == nil {
-			t.Errorf("%v %v", err, gone)
+		}
+		err := m.Boot(func() error { marked(); return want }, func() error { marked(); ended = true; return nil })
+		if _, gone := os.Lstat(m.Starting()); !errors.Is(err, want) || gone == nil || ended != (want != nil) {
+			t.Errorf("%v %v; ended: %v", err, gone, ended)
+		}
+	}
+}
+
+// TestShutDown: of a machine that does not run, nobody is asked to shut down, what is left is ended, and the mark goes
+// once it is.
+func TestShutDown(t *testing.T) {
+	m := Of(nodes(t, false), db)
+	must(t, os.WriteFile(m.Stopping(), nil, 0o600))
+	off := func() error { t.Error("it was asked to shut down"); return nil }
+	failed := errors.New("it has failed")
+	for _, want := range []error{failed, nil} {
+		if err := m.ShutDown(t.Context(), off, func() error { return want }); !errors.Is(err, want) {
+			t.Error(err)
+		}
+		if _, gone := os.Lstat(m.Stopping()); (gone == nil) != (want != nil) {
+			t.Errorf("after %v the mark is there: %v", want, gone)
 		}
 	}
 }

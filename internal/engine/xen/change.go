@@ -5,7 +5,6 @@ import (
 
 	"orrery/internal/engine"
 	"orrery/internal/engine/vm"
-	"orrery/internal/network"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
 )
@@ -25,13 +24,5 @@ func (e *Engine) changeRunning(ctx context.Context, is *spec.Node) error {
 	if spec.Digest(was.Limits) != spec.Digest(is.Limits) || was.Xen != is.Xen || spec.Digest(was.VM) != spec.Digest(is.VM) {
 		return problem.New(problem.Surprise, "node %s runs: the type, the processors, the memory and the disks of its domain cannot be changed", is.Name).At(e.Dir(ref).Path()).Try("plan again")
 	}
-	if moves := network.MovesOf(is); len(moves) > 0 {
-		if err := network.MoveLinks(ctx, moves); err != nil {
-			return err
-		}
-	}
-	if !is.Staged { // its links may have been moved out of quarantine, in one batch with others
-		vm.ForgetNeighbours(ctx, e.Runner(ref))
-	}
-	return nil
+	return vm.MoveLinks(ctx, is, e.Runner(ref))
 }

@@ -1,7 +1,6 @@
 package xen
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -48,7 +47,7 @@ func (d *domain) config(n *spec.Node) (string, error) {
 	say("# Node %s of site %s. Orrery makes this file anew whenever the node starts.", n.Name, n.Site)
 	say("name = %s\nuuid = %s\ntype = %s", quote(d.name), quote(uuid(n.MachineID)), quote(kind))
 	say("%s", boots)
-	say("memory = %d\nmaxmem = %[1]d\nvcpus = %d", memoryOf(n)>>20, n.Limits.VCPUs())
+	say("memory = %d\nmaxmem = %[1]d\nvcpus = %d", n.GuestMemory()>>20, n.Limits.VCPUs())
 	if n.Limits.Cpus > 0 && n.Limits.Cpus < float64(n.Limits.VCPUs()) { // whole processors need no account of what of them is used
 		say("cap = %d", int(math.Ceil(n.Limits.Cpus*100)))
 	}
@@ -146,12 +145,6 @@ func (d *domain) kernelLine(n *spec.Node) (string, error) {
 			Try(`write xen.type = "pvh", or take some networks or volumes out`)
 	}
 	return line, nil
-}
-
-// memoryOf is the memory of a guest, in bytes: whole MiB.
-func memoryOf(n *spec.Node) int64 {
-	const whole = 1 << 20
-	return (cmp.Or(n.Limits.Memory, int64(site.DefaultVMMemory)) + whole - 1) / whole * whole
 }
 
 // uuid writes a machine-id as Xen wants it.

@@ -2,20 +2,16 @@ package xen
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 
 	"orrery/internal/engine/confine"
-	"orrery/internal/engine/kvm/qmp"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/engine/vm"
 	"orrery/internal/guest/boot"
 	"orrery/internal/host"
-	"orrery/internal/host/xl"
 	"orrery/internal/image/foreign"
 	"orrery/internal/image/rootfs"
 	"orrery/internal/site"
@@ -97,23 +93,15 @@ func (m machine) cover(root string) (bind rootfs.Bind, err error) {
 }
 
 // tellDisks tells the guest how its disks are called: they have no serial numbers.
-func (e *Engine) tellDisks(m machine, r *nodedir.Record) error {
-	file := filepath.Join(e.Dirs.Etc(m.Ref.Site, m.Ref.ID), filepath.Base(boot.DrivesFile))
+func tellDisks(dirs host.Dirs, m machine, r *nodedir.Record) error {
 	var all []boot.Drive
 	for i, d := range r.VM.Drives() {
 		all = append(all, boot.Drive{Device: deviceOf(i), Name: d.Name})
 	}
 	if len(all) == 0 {
-		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		return nil
+		return os.RemoveAll(vm.Told(dirs, m.Ref, boot.DrivesFile))
 	}
-	text, err := json.Marshal(all)
-	if err != nil {
-		return err
-	}
-	return host.WriteFile(host.File{Path: file, Content: text, Mode: 0o644})
+	return vm.Tell(dirs, m.Ref, boot.DrivesFile, all)
 }
 
 // growImages grows images to their declared size; raw files have it already. QEMU names what is behind a disk
@@ -122,11 +110,7 @@ func (f *foundation) growImages(ctx context.Context, m machine, all []site.Drive
 	if len(f.short) == 0 {
 		return nil
 	}
-	path, err := xl.Monitor(ctx, m.domain())
-	if err != nil {
-		return err
-	}
-	q, err := qmp.Dial(ctx, path)
+	q, err := m.monitor(ctx)
 	if err != nil {
 		return err
 	}

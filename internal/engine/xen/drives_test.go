@@ -72,7 +72,7 @@ func TestAddDisks(t *testing.T) {
 	if want := []confine.Opened{{Path: data, Set: 20, Writes: true}, {Path: log, Set: 21, Writes: true}}; !slices.Equal(f.backend.Files, want) || len(f.short) > 0 {
 		t.Errorf("QEMU finds open %v; short are %v", f.backend.Files, f.short)
 	}
-	must(t, e.tellDisks(m, r))
+	must(t, tellDisks(e.Dirs, m, r))
 	file := filepath.Join(e.Dirs.Etc(m.Ref.Site, m.Ref.ID), filepath.Base(boot.DrivesFile))
 	text, err := os.ReadFile(file)
 	must(t, err)
@@ -81,7 +81,7 @@ func TestAddDisks(t *testing.T) {
 		t.Errorf("the guest is told %s, %v", text, err)
 	}
 	r.VM.Disks = nil
-	must(t, e.tellDisks(m, r))
+	must(t, tellDisks(e.Dirs, m, r))
 	if exists(file) {
 		t.Error("a guest that has no disks any more is told of some")
 	}

@@ -11,9 +11,8 @@ import (
 
 	"orrery/internal/engine/confine"
 	"orrery/internal/engine/nodedir"
-	"orrery/internal/host/qemu"
+	"orrery/internal/engine/vm"
 	"orrery/internal/host/xl"
-	"orrery/internal/image/kernel"
 	"orrery/internal/image/rootfs"
 	"orrery/internal/site"
 )
@@ -32,34 +31,30 @@ type foundation struct {
 func (f *foundation) file(name string) string { return filepath.Join(f.run, name) }
 
 // found plans the foundation of a node's domain.
-func (e *Engine) found(ctx context.Context, m machine, r *nodedir.Record) (*foundation, error) {
+func found(ctx context.Context, nodes *nodedir.Nodes, m machine, r *nodedir.Record) (*foundation, error) {
 	if r.Imported() {
-		return e.foundImported(m, r)
+		return foundImported(nodes, m, r)
 	}
-	return e.foundLayered(ctx, m, r)
+	return foundLayered(ctx, nodes, m, r)
 }
 
 // foundLayered plans that of a domain whose root stands on layers.
-func (e *Engine) foundLayered(ctx context.Context, m machine, r *nodedir.Record) (*foundation, error) {
-	guest, err := qemu.Guest()
+func foundLayered(ctx context.Context, nodes *nodedir.Nodes, m machine, r *nodedir.Record) (*foundation, error) {
+	from, err := vm.BootFiles(ctx, nodes, r)
 	if err != nil {
 		return nil, err
 	}
-	from, err := kernel.Files(ctx, e.Store, r.Kernel, guest)
+	mounts, err := nodes.Mounts(r)
 	if err != nil {
 		return nil, err
 	}
-	mounts, err := e.Mounts(r)
-	if err != nil {
-		return nil, err
-	}
-	f, err := e.ground(m, r, m.Overlay(e.Store, r))
+	f, err := newFoundation(m, r, m.Overlay(nodes.Store, r))
 	if err != nil {
 		return nil, err
 	}
 	f.kernel, f.initramfs, f.shares = from.Kernel, from.Initramfs, []share{{"root", f.overlay.Target, "/"}}
 	if r.Xen.Kind() == site.HVM { // QEMU starts it as a machine would
-		f.kernel = filepath.Join(e.Store.Tree(r.Kernel), "boot", "vmlinuz-"+from.Release)
+		f.kernel = filepath.Join(nodes.Store.Tree(r.Kernel), "boot", "vmlinuz-"+from.Release)
 	}
 	f.backend.Sees = append(f.backend.Sees, f.kernel, f.initramfs)
 	for i, mount := range mounts {
@@ -75,11 +70,11 @@ func (e *Engine) foundLayered(ctx context.Context, m machine, r *nodedir.Record)
 	if err := f.addDisks(m, r); err != nil {
 		return nil, err
 	}
-	return f, e.tellDisks(m, r)
+	return f, tellDisks(nodes.Dirs, m, r)
 }
 
-// ground is what all domains stand on: a mount that is the node's own, and a QEMU that has it.
-func (e *Engine) ground(m machine, r *nodedir.Record, on *rootfs.Overlay) (*foundation, error) {
+// newFoundation is what all domains stand on: a mount that is the node's own, and a QEMU that has it.
+func newFoundation(m machine, r *nodedir.Record, on *rootfs.Overlay) (*foundation, error) {
 	model, err := xl.DeviceModel()
 	if err != nil {
 		return nil, err

@@ -41,14 +41,14 @@ func (e *Engine) Freeze(ctx context.Context, ref engine.Ref) error {
 	if err == nil {
 		return nil
 	}
-	err = errors.Join(err, e.goOn(context.WithoutCancel(ctx), m))
+	err = errors.Join(err, m.goOn(context.WithoutCancel(ctx)))
 	return m.Fails("does not stand still", err)
 }
 
 // Thaw lets a domain go on.
 func (e *Engine) Thaw(ctx context.Context, ref engine.Ref) error {
 	m := e.machine(ref)
-	if err := e.thaw(ctx, m); err != nil {
+	if err := m.thaw(ctx); err != nil {
 		return m.Fails("stays frozen", err)
 	}
 	return nil
@@ -61,15 +61,15 @@ func (m machine) frozen() bool {
 }
 
 // thaw lets a frozen domain go on, whoever froze it.
-func (e *Engine) thaw(ctx context.Context, m machine) error {
+func (m machine) thaw(ctx context.Context) error {
 	if !m.frozen() {
 		return nil
 	}
-	return e.goOn(ctx, m)
+	return m.goOn(ctx)
 }
 
 // goOn lets a domain go on that may stand still: its QEMU first, which Xen may ask, then the guest. The mark goes last, so that who comes after a kill does the same.
-func (e *Engine) goOn(ctx context.Context, m machine) error {
+func (m machine) goOn(ctx context.Context) error {
 	if m.Group().Frozen() {
 		if err := m.Group().SetFrozen(false); err != nil {
 			return err

@@ -2,11 +2,11 @@ package xen
 
 import (
 	"context"
-	"net"
 
 	"orrery/internal/engine"
 	"orrery/internal/engine/confine"
 	"orrery/internal/engine/nodedir"
+	"orrery/internal/engine/vm"
 	"orrery/internal/host"
 	"orrery/internal/host/xl"
 	"orrery/internal/image/foreign"
@@ -17,8 +17,8 @@ import (
 
 // foundImported plans the foundation of a domain that boots a disk of others. In the place of a root, its QEMU gets the directory with what the node has written to that,
 // and finds the image in the store open.
-func (e *Engine) foundImported(m machine, r *nodedir.Record) (*foundation, error) {
-	base, is, err := e.Store.OpenDisk(r.Base)
+func foundImported(nodes *nodedir.Nodes, m machine, r *nodedir.Record) (*foundation, error) {
+	base, is, err := nodes.Store.OpenDisk(r.Base)
 	if err != nil {
 		return nil, err
 	}
@@ -26,7 +26,7 @@ func (e *Engine) foundImported(m machine, r *nodedir.Record) (*foundation, error
 	if err := m.CheckDisk(is.Format); err != nil {
 		return nil, err
 	}
-	f, err := e.ground(m, r, &rootfs.Overlay{Upper: m.Private(), Target: m.Root(), IDs: r.IDs()})
+	f, err := newFoundation(m, r, &rootfs.Overlay{Upper: m.Private(), Target: m.Root(), IDs: r.IDs()})
 	if err != nil {
 		return nil, err
 	}
@@ -40,27 +40,16 @@ func (e *Engine) foundImported(m machine, r *nodedir.Record) (*foundation, error
 	return f, nil
 }
 
-// A stranger is a node of whose guest nothing is known.
-type stranger struct{ machine }
-
-func (s stranger) unable() error {
-	if !s.running() {
-		return engine.NotRunning(s.Ref)
-	}
-	return problem.New(problem.Unable, "node %s: nothing is known of the system on its disk, so no command can be run in it", s.Ref.Name).At(s.Ref.Site).
-		Try("use its network; or orrery console %s", s.Ref.Name)
+// stranger is the runner of a node of whose guest nothing is known: nothing can be run in it.
+func stranger(ref engine.Ref, running func(engine.Ref) bool) host.Runner {
+	return vm.By(func(context.Context) (host.Runner, error) {
+		if !running(ref) {
+			return nil, engine.NotRunning(ref)
+		}
+		return nil, problem.New(problem.Unable, "node %s: nothing is known of the system on its disk, so no command can be run in it", ref.Name).At(ref.Site).
+			Try("use its network; or orrery console %s", ref.Name)
+	})
 }
-
-// Run says that nothing can be run.
-func (s stranger) Run(context.Context, host.Command) error { return s.unable() }
-
-// Put says that nothing can be written.
-func (s stranger) Put(context.Context, ...host.File) error { return s.unable() }
-
-// Dial says that nothing can be reached from there.
-func (s stranger) Dial(context.Context, string, string) (net.Conn, error) { return nil, s.unable() }
 
 // press asks the kernel of a guest to shut down, and the firmware of one that does not know Xen.
 func (m machine) press(ctx context.Context) error { return xl.Do(ctx, "shutdown", "-F", m.domain()) }
-
-var _ host.Runner = stranger{}

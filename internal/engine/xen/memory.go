@@ -15,6 +15,7 @@ import (
 	"orrery/internal/engine"
 	"orrery/internal/engine/kvm/qmp"
 	"orrery/internal/engine/nodedir"
+	"orrery/internal/engine/vm"
 	"orrery/internal/host"
 	"orrery/internal/host/process"
 	"orrery/internal/host/xl"
@@ -22,20 +23,15 @@ import (
 	"orrery/internal/tree"
 )
 
-// memory is the file with the state from which a domain goes on that is made next, instead of booting.
-func (m machine) memory() string { return m.File("memory") }
-
-// taken is the same file while that is done: a state is used once, as what is on the disk of the guest is of that moment only once.
+// taken is vm.Machine.Memory while a domain goes on from it: a state is used once, because what is on
+// the disk of the guest is of that moment only once.
 func (m machine) taken() string { return m.File("memory.taken") }
 
 // saving is a file that is there while Xen's toolstack writes the state of a domain. It goes on when we are killed.
 func (m machine) saving() string { return m.File("saving") }
 
-// besides is how many bytes a state may have beside the guest's memory; and writing how long the toolstack may take for one.
-const (
-	besides = 64 << 20
-	writing = 15 * time.Minute
-)
+// writing is how long the toolstack may take to write a state.
+const writing = 15 * time.Minute
 
 // Remember writes the state of a domain that stands still. Its guest's kernel has to work for that, and so it goes on, for as long as that takes: then it is paused until Thaw.
 func (e *Engine) Remember(ctx context.Context, ref engine.Ref, file string) error {
@@ -50,7 +46,7 @@ func (e *Engine) Remember(ctx context.Context, ref engine.Ref, file string) erro
 	}
 	if err := m.remember(ctx, r, file); err != nil {
 		err = errors.Join(err, os.RemoveAll(file))
-		return problem.New(problem.Failed, "the memory of node %s cannot be kept", ref.Name).At(m.Path()).Because(err).Try("take the snapshot without --memory")
+		return m.MemoryProblem(err)
 	}
 	return nil
 }
@@ -71,7 +67,7 @@ func (m machine) remember(ctx context.Context, r *nodedir.Record, file string) e
 	if err := os.WriteFile(file, nil, 0o600); err != nil { // the toolstack would let others read it
 		return err
 	}
-	if err := m.save(file, memoryOf(&r.Node)*5/4+besides); err != nil {
+	if err := m.save(file, vm.MaxStateBytes(&r.Node)); err != nil {
 		return err
 	}
 	if err := m.drain(ctx); err != nil {
@@ -111,14 +107,19 @@ func (m machine) save(file string, most int64) error {
 	return nil
 }
 
+// monitor connects to the monitor of a domain's QEMU.
+func (m machine) monitor(ctx context.Context) (*qmp.Client, error) {
+	path, err := xl.Monitor(ctx, m.domain())
+	if err != nil {
+		return nil, err
+	}
+	return qmp.Dial(ctx, path)
+}
+
 // drain lets the QEMU of a domain that is paused write what it keeps in memory of its disks: the guest that goes on from the state has seen it written. A QEMU whose machine stops
 // does so (vm_stop).
 func (m machine) drain(ctx context.Context) error {
-	path, err := xl.Monitor(ctx, m.domain())
-	if err != nil {
-		return err
-	}
-	q, err := qmp.Dial(ctx, path)
+	q, err := m.monitor(ctx)
 	if err != nil {
 		return err
 	}
@@ -145,7 +146,7 @@ func (m machine) saver() int {
 
 // endSaving waits until the toolstack has written a state that nobody waits for any more. A guest that it has suspended, and not let go, goes on if this version of it can let
 // it; else it is ended, as by a power cut: nobody has its state.
-func (e *Engine) endSaving(ctx context.Context, m machine) error {
+func (e *ending) endSaving(ctx context.Context, m machine) error {
 	if m.Group().Frozen() {
 		if err := m.Group().SetFrozen(false); err != nil {
 			return err
@@ -165,21 +166,15 @@ func (e *Engine) endSaving(ctx context.Context, m machine) error {
 			return e.end(ctx, m)
 		}
 	}
-	return remove(m.saving())
+	return os.RemoveAll(m.saving())
 }
 
 // Recall lets a node go on from a state when it is started next; "": it boots.
-func (e *Engine) Recall(ref engine.Ref, file string) error {
-	m := e.machine(ref)
-	if err := remove(m.memory()); err != nil || file == "" {
-		return err
-	}
-	return os.Link(file, m.memory())
-}
+func (e *Engine) Recall(ref engine.Ref, file string) error { return e.machine(ref).Recall(file) }
 
 // take takes the state from which a domain is to go on; "": it boots. It is to be that of this very domain, whoever has put it there.
 func (m machine) take() (string, error) {
-	err := os.Rename(m.memory(), m.taken())
+	err := os.Rename(m.Memory(), m.taken())
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
@@ -205,11 +200,4 @@ func saved(file string) (*xl.Details, error) {
 	}
 	defer f.Close()
 	return xl.ParseSaved(f)
-}
-
-func remove(file string) error {
-	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
 }

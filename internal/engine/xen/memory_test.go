@@ -7,7 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"orrery/internal/engine"
 	"orrery/internal/engine/nodedir"
+	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 )
@@ -44,7 +46,7 @@ func TestRememberWhat(t *testing.T) {
 func TestRecall(t *testing.T) {
 	e, m, _ := ground(t, "")
 	must(t, e.Recall(m.Ref, aState(t, m.domain())))
-	if got, err := m.take(); err != nil || got != m.taken() || exists(m.memory()) {
+	if got, err := m.take(); err != nil || got != m.taken() || exists(m.Memory()) {
 		t.Errorf("%q, %v", got, err)
 	}
 	if got, err := m.take(); err != nil || got != "" {
@@ -99,8 +101,9 @@ func TestStranger(t *testing.T) {
 	must(t, err)
 	r.Disk = site.Disk{Firmware: site.BIOS, Guest: site.NoGuest}
 	must(t, m.Write(&nodedir.Record{Node: r.Node}))
-	if _, is := e.Runner(m.Ref).(stranger); !is {
-		t.Error("it has an agent")
+	e.Running = func(engine.Ref) bool { return true }
+	if err := e.Runner(m.Ref).Run(t.Context(), host.Command{}); problem.Exit(err) != int(problem.Unable) || !strings.Contains(err.Error(), "nothing is known") {
+		t.Errorf("it has an agent: %v", err)
 	}
 	if _, err := e.View(m.Ref); problem.Exit(err) != int(problem.Unable) {
 		t.Errorf("its root is opened: %v", err)

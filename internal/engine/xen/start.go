@@ -30,7 +30,7 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 		return err
 	}
 	if m.running() {
-		return e.thaw(ctx, m)
+		return m.thaw(ctx)
 	}
 	if err := e.lacks(); err != nil {
 		return err
@@ -38,12 +38,7 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 	if err := e.end(ctx, m); err != nil { // what is left of a domain that died
 		return err
 	}
-	return m.WhileStarting(func() error {
-		if err := e.start(ctx, m, r); err != nil {
-			return errors.Join(err, e.end(ctx, m))
-		}
-		return nil
-	})
+	return m.Boot(func() error { return e.start(ctx, m, r) }, func() error { return e.end(ctx, m) })
 }
 
 // start makes what the domain stands on, then lets it boot.
@@ -53,7 +48,7 @@ func (e *Engine) start(ctx context.Context, m machine, r *nodedir.Record) error 
 			return err
 		}
 	}
-	f, err := e.found(ctx, m, r)
+	f, err := found(ctx, e.Nodes, m, r)
 	if err != nil {
 		return err
 	}
@@ -64,7 +59,7 @@ func (e *Engine) start(ctx context.Context, m machine, r *nodedir.Record) error 
 	if err != nil {
 		return err
 	}
-	if err := e.create(ctx, m, f, state); err != nil {
+	if err := f.create(ctx, m, state); err != nil {
 		return err
 	}
 	if r.Imported() {
@@ -81,7 +76,7 @@ func (e *Engine) start(ctx context.Context, m machine, r *nodedir.Record) error 
 
 // create has the domain made, from the place where the node's root is mounted: what the toolstack starts for it is there, too, and in the node's control group. It
 // goes on from a state; "": it boots.
-func (e *Engine) create(ctx context.Context, m machine, f *foundation, state string) error {
+func (f *foundation) create(ctx context.Context, m machine, state string) error {
 	program, err := xl.Program()
 	if err != nil {
 		return err

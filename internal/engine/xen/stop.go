@@ -2,13 +2,13 @@ package xen
 
 import (
 	"context"
-	"errors"
 	"os"
 	"os/exec"
 	"slices"
 	"time"
 
 	"orrery/internal/engine"
+	"orrery/internal/engine/vm"
 	"orrery/internal/host"
 	"orrery/internal/host/cgroup"
 	"orrery/internal/host/xl"
@@ -19,7 +19,7 @@ var errWaitDelay = exec.ErrWaitDelay
 // Stop lets the guest power off and, when ctx has a deadline and it passes, ends the domain.
 func (e *Engine) Stop(ctx context.Context, ref engine.Ref) error {
 	m := e.machine(ref)
-	if err := e.thaw(context.WithoutCancel(ctx), m); err != nil {
+	if err := m.thaw(context.WithoutCancel(ctx)); err != nil {
 		return err
 	}
 	if err := e.powerOff(ctx, m); err != nil {
@@ -28,35 +28,33 @@ func (e *Engine) Stop(ctx context.Context, ref engine.Ref) error {
 	return nil
 }
 
-// powerOff lets the guest shut down. A domain that does so looks as if it ran, so a file tells Sweep of it.
-func (e *Engine) powerOff(ctx context.Context, m machine) error {
-	if len(m.Group().Processes()) > 0 {
-		if err := os.WriteFile(m.Stopping(), nil, 0o600); err != nil {
+// ending brings domains to their end: in order, if their guests hear of it.
+type ending struct {
+	agents *vm.Agents
+	dom0   func() error // why this host has no domains, whether it could run them or not
+}
+
+// powerOff lets the guest shut down.
+func (e *ending) powerOff(ctx context.Context, m machine) error {
+	return m.ShutDown(ctx, func() error { return e.letOff(ctx, m) }, func() error { return e.end(ctx, m) })
+}
+
+// letOff asks a domain that runs to shut down, and waits until it has ended.
+func (e *ending) letOff(ctx context.Context, m machine) error {
+	if m.running() {
+		if err := e.askOff(ctx, m); err != nil {
 			return err
 		}
-		err := ctx.Err()
-		if err == nil && m.running() {
-			err = e.askOff(ctx, m)
-		}
-		if err == nil && m.running() {
-			err = m.awaitOff(ctx)
-		}
-		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
-			return err
-		}
 	}
-	if err := e.end(ctx, m); err != nil {
-		return err
+	if !m.running() {
+		return nil
 	}
-	if err := os.Remove(m.Stopping()); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	return nil
+	return m.awaitOff(ctx)
 }
 
 // askOff asks the agent, for as long as the domain runs; and if that does not answer, the kernel of the guest, by Xen. A guest that does neither is waited for all the
 // same, then ended.
-func (e *Engine) askOff(ctx context.Context, m machine) error {
+func (e *ending) askOff(ctx context.Context, m machine) error {
 	if m.HasDisk() {
 		_ = m.press(ctx)
 		return ctx.Err()
@@ -112,7 +110,7 @@ func (e *Engine) Destroy(ctx context.Context, ref engine.Ref) error {
 
 // endDomain ends what Xen has of the node, and tells if that was nothing. A host that is no Dom0, or no longer, has no domains. On one from which xl was removed, those
 // that run are not forgotten.
-func (e *Engine) endDomain(ctx context.Context, m machine) (none bool, err error) {
+func (e *ending) endDomain(ctx context.Context, m machine) (none bool, err error) {
 	if e.dom0() != nil {
 		return true, nil
 	}
@@ -132,7 +130,7 @@ func (e *Engine) endDomain(ctx context.Context, m machine) (none bool, err error
 
 // end ends the domain, and what is left of one, and removes what it had while it ran: links, their guards, sockets, the control group. It has
 // time of its own.
-func (e *Engine) end(ctx context.Context, m machine) error {
+func (e *ending) end(ctx context.Context, m machine) error {
 	ctx, cancel := engine.Cleanup(ctx)
 	defer cancel()
 	e.agents.Leave(m.Ref)
@@ -155,7 +153,7 @@ func (e *Engine) end(ctx context.Context, m machine) error {
 		}
 	}
 	for _, file := range []string{m.Freezing(), m.saving(), m.taken()} {
-		if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := os.RemoveAll(file); err != nil {
 			return err
 		}
 	}

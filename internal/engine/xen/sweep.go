@@ -24,7 +24,7 @@ func (e *Engine) sweep(ctx context.Context, m machine) error {
 		}
 	}
 	if tree.Exists(m.Freezing()) { // first: what is frozen neither stops nor ends
-		if err := e.thaw(ctx, m); err != nil {
+		if err := m.thaw(ctx); err != nil {
 			return err
 		}
 	}

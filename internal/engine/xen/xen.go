@@ -20,9 +20,9 @@ import (
 // Engine makes nodes with xl. What is done to one that does not run, Nodes do.
 type Engine struct {
 	*nodedir.Nodes
-	agents vm.Agents
-	lacks  func() error // what this host lacks to run guests; but in tests
-	dom0   func() error // why it has none, whether they run or not
+	agents *vm.Agents
+	ending
+	lacks func() error // what this host lacks to run guests; but in tests
 }
 
 var (
@@ -44,8 +44,9 @@ var (
 
 // New returns the engine that keeps its nodes in dirs and takes layers from store.
 func New(dirs host.Dirs, store *image.Store) *Engine {
-	e := &Engine{Nodes: &nodedir.Nodes{Dirs: dirs, Store: store, Engine: Name, Slots: nodedir.Slots, ByHeader: true}, lacks: lacks, dom0: xl.Dom0}
-	e.agents.Nodes = e.Nodes
+	nodes := &nodedir.Nodes{Dirs: dirs, Store: store, Engine: Name, Slots: nodedir.Slots, ByHeader: true}
+	agents := &vm.Agents{Nodes: nodes}
+	e := &Engine{nodes, agents, ending{agents, xl.Dom0}, lacks}
 	e.Running = func(ref engine.Ref) bool { return e.machine(ref).running() }
 	return e
 }
@@ -127,8 +128,8 @@ func (m machine) running() bool { return m.backend() != 0 }
 
 // Runner runs commands in a running node by its agent. In one that boots a disk there is none.
 func (e *Engine) Runner(ref engine.Ref) host.Runner {
-	if m := e.machine(ref); m.HasDisk() {
-		return stranger{m}
+	if e.machine(ref).HasDisk() {
+		return stranger(ref, e.Running)
 	}
 	return e.agents.Runner(ref)
 }

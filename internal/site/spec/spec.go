@@ -5,6 +5,7 @@
 package spec
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -128,6 +129,12 @@ func (n *Node) Layers() []string {
 		all = append(all, n.Kernel)
 	}
 	return append(all, n.Base)
+}
+
+// GuestMemory is the memory of a virtual machine, in bytes: whole MiB, of which each processor has pages.
+func (n *Node) GuestMemory() int64 {
+	const whole = 1 << 20
+	return (cmp.Or(n.Limits.Memory, int64(site.DefaultVMMemory)) + whole - 1) / whole * whole
 }
 
 // Imported reports whether the node boots a disk image that others have made.

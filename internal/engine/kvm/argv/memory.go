@@ -1,17 +1,13 @@
 package argv
 
 import (
-	"cmp"
 	"fmt"
 	"strconv"
-
-	"orrery/internal/site"
-	"orrery/internal/site/spec"
 )
 
 // memory is that of the guest, which virtiofsd shares. What the guest does not use any more, it gives back by the balloon: the kernel of the guest tells, and nobody has to ask.
 func (m *Machine) memory() []string {
-	size := strconv.FormatInt(Memory(m.Node)>>10, 10) + "K"
+	size := strconv.FormatInt(m.Node.GuestMemory()>>10, 10) + "K"
 	memory := "memory-backend-memfd,id=memory,share=on,size=" + size
 	if page := m.Node.VM.Hugepages; page != 0 {
 		memory += fmt.Sprintf(",hugetlb=on,hugetlbsize=%dM,prealloc=on", page>>20) // or the guest ends when it comes to a page that its host has not
@@ -20,10 +16,4 @@ func (m *Machine) memory() []string {
 		memory += fmt.Sprintf(",host-nodes=%d,policy=bind", *numa)
 	}
 	return []string{"-m", size, "-object", memory, "-device", "virtio-balloon-pci,free-page-reporting=on"}
-}
-
-// Memory is the memory of a guest, in bytes: whole MiB, of which each processor has pages.
-func Memory(n *spec.Node) int64 {
-	const whole = 1 << 20
-	return (cmp.Or(n.Limits.Memory, int64(site.DefaultVMMemory)) + whole - 1) / whole * whole
 }

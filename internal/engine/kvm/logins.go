@@ -3,6 +3,7 @@ package kvm
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -14,22 +15,29 @@ import (
 	"orrery/internal/engine"
 	"orrery/internal/engine/kvm/argv"
 	"orrery/internal/engine/nodedir"
+	"orrery/internal/engine/vm"
 	"orrery/internal/host"
 	"orrery/internal/host/login"
 	"orrery/internal/host/process"
+	"orrery/internal/observe"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 )
 
+// logins are the ways into guests by their SSH servers.
+type logins struct {
+	nodes *nodedir.Nodes
+	to    vm.Connections[*login.Client]
+}
+
 // visit returns the way into a running node that boots a disk: by its SSH server.
-func (e *Engine) visit(ctx context.Context, ref engine.Ref) (host.Runner, error) {
-	m := e.machine(ref)
+func (l *logins) visit(ctx context.Context, m machine) (host.Runner, error) {
 	if !m.running() {
-		return nil, engine.NotRunning(ref)
+		return nil, engine.NotRunning(m.Ref)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, letting, errors.New("its SSH server does not answer"))
 	defer cancel()
-	c, err := e.login(ctx, m)
+	c, err := l.login(ctx, m)
 	if err != nil {
 		return nil, err
 	}
@@ -40,9 +48,9 @@ func (e *Engine) visit(ctx context.Context, ref engine.Ref) (host.Runner, error)
 const letting = 3 * time.Minute
 
 // login returns the connection to a machine, which may have to boot yet.
-func (e *Engine) login(ctx context.Context, m machine) (*login.Client, error) {
-	return e.logins.To(ctx, m.Ref, func(ctx context.Context) (*login.Client, error) {
-		door, err := e.door(m)
+func (l *logins) login(ctx context.Context, m machine) (*login.Client, error) {
+	return l.to.To(ctx, m.Ref, func(ctx context.Context) (*login.Client, error) {
+		door, err := l.door(m)
 		if err != nil {
 			return nil, err
 		}
@@ -51,8 +59,8 @@ func (e *Engine) login(ctx context.Context, m machine) (*login.Client, error) {
 }
 
 // door says how a machine is entered: through the network namespace of its QEMU, where nobody else is.
-func (e *Engine) door(m machine) (login.Door, error) {
-	r, err := e.Record(m.Ref)
+func (l *logins) door(m machine) (login.Door, error) {
+	r, err := l.nodes.Record(m.Ref)
 	if err != nil {
 		return login.Door{}, err
 	}
@@ -60,17 +68,17 @@ func (e *Engine) door(m machine) (login.Door, error) {
 		return login.Door{}, problem.New(problem.Unable, "node %s: nothing is known of the system on its disk, so no command can be run in it", r.Name).At(r.Site).
 			Try(`if it sets itself up by cloud-init, take guest = "none" out of its image`)
 	}
-	k, err := e.keys(r)
+	k, err := keysOf(l.nodes.Dirs, r)
 	if err != nil {
 		return login.Door{}, err
 	}
-	dial := func(ctx context.Context) (net.Conn, error) { return m.dial(ctx) }
+	dial := func(ctx context.Context) (net.Conn, error) { return dialIn(ctx, m.qemu()) }
 	return login.Door{Place: r.Name, Dial: dial, User: r.Disk.Login, Key: k.Key, Host: k.Host}, nil
 }
 
-// dial connects to the port at which QEMU passes on to the SSH server of the guest.
-func (m machine) dial(ctx context.Context) (conn net.Conn, err error) {
-	space, err := os.Open(process.Host.File(m.qemu(), "ns/net"))
+// dialIn connects to the port at which a QEMU passes on to the SSH server of the guest.
+func dialIn(ctx context.Context, qemu int) (conn net.Conn, err error) {
+	space, err := os.Open(process.Host.File(qemu, "ns/net"))
 	if err != nil {
 		return nil, err
 	}
@@ -90,6 +98,36 @@ func (m machine) dial(ctx context.Context) (conn net.Conn, err error) {
 	return conn, err
 }
 
+// settingUp is how long a guest that sets itself up may take until its SSH server lets us in. In emulation it may take emulated times as long.
+const settingUp = 5 * time.Minute
+
+// await waits until the guest lets us in.
+func (l *logins) await(ctx context.Context, m machine, accel string) error {
+	patience := settingUp
+	if accel != observe.KVM {
+		patience *= emulated
+	}
+	waiting, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	waiting, fail := context.WithCancelCause(waiting)
+	defer fail(nil)
+	go func() {
+		if m.awaitOff(waiting) == nil {
+			fail(errors.New("it was switched off before its SSH server answered"))
+		}
+	}()
+	_, err := l.login(waiting, m)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(waiting.Err(), context.DeadlineExceeded):
+		return fmt.Errorf("its SSH server has not let us in within %v: %w", patience, err)
+	case waiting.Err() != nil:
+		return context.Cause(waiting)
+	}
+	return err
+}
+
 // keyring are the keys by which a guest and the host know one another.
 type keyring struct {
 	Key     ssh.Signer    // lets the host in
@@ -97,9 +135,9 @@ type keyring struct {
 	private []byte        // half of it
 }
 
-// keys returns the keys of a node. They outlive it, so that a disk of former times lets us in, too.
-func (e *Engine) keys(r *nodedir.Record) (*keyring, error) {
-	dir := filepath.Join(e.Dirs.Keys(r.Site), r.Name)
+// keysOf returns the keys of a node. They outlive it, so that a disk of former times lets us in, too.
+func keysOf(dirs host.Dirs, r *nodedir.Record) (*keyring, error) {
+	dir := filepath.Join(dirs.Keys(r.Site), r.Name)
 	mine, _, err := login.KeyAt(filepath.Join(dir, "login_ed25519_key"), "orrery")
 	if err != nil {
 		return nil, err

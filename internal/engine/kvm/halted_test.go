@@ -29,7 +29,7 @@ func TestStartHalted(t *testing.T) {
 	} {
 		state.Store(c.state)
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-		err := m.unlessHalted(ctx, boots)
+		err := unlessHalted(ctx, m, boots)
 		cancel()
 		if text := m.StartProblem(err, "the last lines").Error(); !strings.Contains(text, c.cause) || !strings.Contains(text, c.cure) ||
 			strings.Contains(text, "doctor") || !strings.Contains(text, "the last lines") {

@@ -1,0 +1,117 @@
+package kvm
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"orrery/internal/engine/kvm/argv"
+	"orrery/internal/engine/nodedir"
+	"orrery/internal/network/ends"
+	"orrery/internal/problem"
+	"orrery/internal/site/spec"
+)
+
+// handed are files that QEMU is to find open, by the names that its command line has for them.
+type handed map[string]*os.File
+
+// as returns the files in the order of names.
+func (h handed) as(names []string) (all []*os.File, err error) {
+	for _, name := range names {
+		if h[name] == nil {
+			return nil, fmt.Errorf("QEMU is to be handed %s, and nobody has opened it", name)
+		}
+		all = append(all, h[name])
+	}
+	if len(h) != len(all) {
+		return nil, fmt.Errorf("of %d files that were opened for QEMU, it is told of %d", len(h), len(all))
+	}
+	return all, nil
+}
+
+func (h handed) close() error {
+	var errs []error
+	for _, f := range h {
+		errs = append(errs, f.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// release closes a file that QEMU alone is to have from now on.
+func (h handed) release(name string) error {
+	f := h[name]
+	delete(h, name)
+	return f.Close()
+}
+
+// add opens a file that is handed over.
+func (h handed) add(name string, open func() (*os.File, error)) error {
+	f, err := open()
+	if err == nil {
+		h[name] = f
+	}
+	return err
+}
+
+// lay makes the links of a node, and opens what QEMU is handed of them.
+func (h handed) lay(r *nodedir.Record) error {
+	for _, nic := range r.NICs {
+		queues, err := ends.OpenTap(nic, r.KindOf(nic), argv.Queues(&r.Node))
+		if err != nil {
+			return err
+		}
+		h.link(nic, queues)
+	}
+	return nil
+}
+
+// inherit hands over the links of a node as the QEMU has them that runs its machine.
+func (h handed) inherit(qemu int, r *nodedir.Record) error {
+	rest, err := tapsOf(qemu)
+	if err != nil {
+		return err
+	}
+	defer func() { rest.close() }()
+	for _, nic := range r.NICs {
+		var its taps
+		if its, rest = rest.split(nic.HostEnd); len(its) == 0 {
+			return fmt.Errorf("it has not got the link %s", nic.HostEnd)
+		}
+		h.link(nic, its)
+	}
+	return nil
+}
+
+// link hands over the ends of a link, one for each queue.
+func (h handed) link(nic spec.NIC, queues []*os.File) {
+	for i, f := range queues {
+		h[argv.Tap(nic, i)] = f
+	}
+}
+
+// vhostNet is what lets the host's kernel serve network cards.
+const vhostNet = "/dev/vhost-net"
+
+// serve opens what serves the cards of a node, one for each queue, and reports whether the host's kernel is to do so. Where it cannot, QEMU does, unless the node wants it.
+func (h handed) serve(m machine, n *spec.Node) (vhost bool, err error) {
+	if !argv.Servable(n) {
+		return false, nil
+	}
+	for _, nic := range n.NICs {
+		for queue := range argv.Queues(n) {
+			f, err := os.OpenFile(vhostNet, os.O_RDWR, 0)
+			if err != nil {
+				if n.VM.VHost == nil && !vhost {
+					return false, nil
+				}
+				return false, problem.New(problem.Unable, "node %s: the host's kernel cannot serve its network cards", n.Name).Because(err).
+					Try("modprobe vhost_net, or take vm.vhost out")
+			}
+			h[argv.VHost(nic, queue)], vhost = f, true
+		}
+	}
+	if vhost {
+		err = os.WriteFile(m.served(), nil, 0o600)
+	}
+	return vhost, err
+}

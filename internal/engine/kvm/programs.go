@@ -1,0 +1,48 @@
+package kvm
+
+import (
+	"context"
+	"path/filepath"
+	"sync"
+
+	"orrery/internal/engine/vm"
+	"orrery/internal/host"
+	"orrery/internal/host/qemu"
+	"orrery/internal/observe"
+)
+
+// programs are those of this host that run machines.
+type programs struct {
+	versions qemu.Versions // are kept: a command that looks at a host asks none again
+	accel    func() (accel string, why error)
+}
+
+func programsOf(dirs host.Dirs) *programs {
+	return &programs{qemu.Versions{File: filepath.Join(dirs.Run, "programs.json")}, sync.OnceValues(qemu.Accel)}
+}
+
+// Capabilities says what machines can do here, if they can run.
+func (p *programs) Capabilities() observe.Capabilities {
+	able := capable
+	if lack := qemu.Lacks(); lack != nil {
+		able.Unable = vm.LackOf(lack)
+	}
+	return able
+}
+
+var capable = observe.Capabilities{MoveNIC: true, Remount: true, PlugDisk: true, PlugNIC: true, Keep: true, Move: true}
+
+// Try says what runs machines here, and whether QEMU is too old for that.
+func (p *programs) Try(ctx context.Context) observe.Capabilities {
+	able := capable
+	if lack := p.versions.Lacks(ctx); lack != nil {
+		able.Unable = vm.LackOf(lack)
+		return able
+	}
+	if lack := p.versions.Stuck(ctx); lack != nil {
+		able.Stuck = vm.LackOf(lack)
+	}
+	able.Accel, _ = p.accel()
+	able.Models = p.versions.Models(ctx)
+	return able
+}

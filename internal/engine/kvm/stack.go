@@ -1,0 +1,81 @@
+package kvm
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"orrery/internal/engine/vm"
+	"orrery/internal/guest/boot"
+	"orrery/internal/host"
+	"orrery/internal/tree"
+	"path/filepath"
+	"slices"
+)
+
+// A seen is what a guest that keeps what it writes on a disk has been shown of the private layer, in which only the host writes then: by path, when and how long a file is.
+type seen map[string]string
+
+// mostSeen bounds it, in files.
+const mostSeen = 1 << 14
+
+// tellStack tells such a guest what is newer in its root than on its disk, and what is mounted there. What it is shown now is to be kept when it has started.
+func (l *launch) tellStack(ctx context.Context) (seen, error) {
+	now, err := survey(ctx, l.m.Private())
+	if err != nil {
+		return nil, err
+	}
+	was, err := host.ReadJSON[seen](filepath.Join(l.m.Disks(), vm.SeenFile))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	s := boot.Stack{Start: rand.Text(), Fresh: now.after(was)}
+	mounts, err := l.nodes.Mounts(l.r)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range mounts {
+		s.Binds = append(s.Binds, m.Path)
+	}
+	return now, vm.Tell(l.nodes.Dirs, l.m.Ref, boot.StackFile, s)
+}
+
+// keep keeps what the guest of a machine has been shown.
+func (s seen) keep(m machine) error {
+	return host.WriteJSON(filepath.Join(m.Disks(), vm.SeenFile), 0o600, s)
+}
+
+// survey looks through a private layer.
+func survey(ctx context.Context, private string) (seen, error) {
+	root, err := tree.Open(private)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	all := seen{}
+	bounds := tree.Ample
+	bounds.All = mostSeen
+	err = root.Walk(ctx, bounds, func(e *tree.Entry) error {
+		switch {
+		case e.Path == vm.Hold:
+			return tree.SkipDir
+		case !e.IsDir():
+			all[e.Path] = fmt.Sprintf("%d.%09d %d %o", e.Stat.Mtim.Sec, e.Stat.Mtim.Nsec, e.Stat.Size, e.Stat.Mode)
+		}
+		return nil
+	})
+	return all, err
+}
+
+// after returns the paths that are otherwise than they were, in order.
+func (s seen) after(was seen) []string {
+	var all []string
+	for path, how := range s {
+		if was[path] != how {
+			all = append(all, path)
+		}
+	}
+	slices.Sort(all)
+	return all
+}

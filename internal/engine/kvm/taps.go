@@ -1,0 +1,73 @@
+package kvm
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/host/process"
+)
+
+// taps are ends of links, in the order in which a QEMU has opened them.
+type taps []*os.File
+
+// tapsOf takes those of a QEMU. Should a guest have taken that over, it can give nothing but what it has.
+func tapsOf(qemu int) (all taps, err error) {
+	held, err := process.Hold(qemu)
+	if err != nil {
+		return nil, err
+	}
+	defer held.Close()
+	at := process.Host.File(qemu, "fd")
+	entries, err := os.ReadDir(at)
+	if err != nil {
+		return nil, err
+	}
+	var numbers []int
+	for _, e := range entries {
+		to, _ := os.Readlink(filepath.Join(at, e.Name()))
+		if fd, err := strconv.Atoi(e.Name()); err == nil && to == "/dev/net/tun" {
+			numbers = append(numbers, fd)
+		}
+	}
+	slices.Sort(numbers)
+	for _, fd := range numbers {
+		f, err := held.Take(fd)
+		if err != nil {
+			all.close()
+			return nil, err
+		}
+		all = append(all, f)
+	}
+	return all, nil
+}
+
+// split returns those that are ends of a link, and the others.
+func (t taps) split(link string) (its, others taps) {
+	for _, f := range t {
+		if tapOf(f) == link {
+			its = append(its, f)
+		} else {
+			others = append(others, f)
+		}
+	}
+	return its, others
+}
+
+func (t taps) close() {
+	for _, f := range t {
+		f.Close() //nolint:errcheck // another has it
+	}
+}
+
+// tapOf returns the name of the tap that a file is an end of.
+func tapOf(f *os.File) string {
+	var is unix.Ifreq
+	if err := unix.IoctlIfreq(int(f.Fd()), unix.TUNGETIFF, &is); err != nil {
+		return ""
+	}
+	return is.Name()
+}

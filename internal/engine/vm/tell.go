@@ -1,0 +1,23 @@
+package vm
+
+import (
+	"encoding/json"
+	"path/filepath"
+
+	"orrery/internal/engine"
+	"orrery/internal/host"
+)
+
+// Told is a file that a guest reads in /etc/orrery when it boots, as the host has it.
+func Told(dirs host.Dirs, ref engine.Ref, file string) string {
+	return filepath.Join(dirs.Etc(ref.Site, ref.ID), filepath.Base(file))
+}
+
+// Tell writes such a file, which what shares the root of the guest can read, too.
+func Tell(dirs host.Dirs, ref engine.Ref, file string, what any) error {
+	text, err := json.Marshal(what)
+	if err != nil {
+		return err
+	}
+	return host.WriteFile(host.File{Path: Told(dirs, ref, file), Content: text, Mode: 0o644})
+}
