@@ -38,7 +38,7 @@ var floors = []floor{
 	{"deciding", []string{"plan", "observe"}},
 	{"the site", []string{"site", "distro"}},
 	{"the ground", []string{"problem", "strict", "tree", "frame", "jsonlimit", "knot", "pattern", "phrase", "pins",
-		"rawfile", "turn", "visible", "waits", "guest/boot", "image/sums"}},
+		"rawfile", "visible", "waits", "guest/boot", "image/sums"}},
 }
 
 // withoutComment are the rooms that have packages but are none themselves, with what they are for.

@@ -56,14 +56,13 @@ func TestFleet(t *testing.T) {
 	says(1, "orrery plan", "nothing to do", "status 0")
 	says(1, "orrery exec all -- hostname", "a | a", "b | b", "status 0")
 
-	// The connection is that of the run before, unless nobody keeps any.
-	says(1, "kept() { pgrep -x ssh; }; was=$(kept); orrery plan; [ -n \"$was\" ] && [ \"$was\" = \"$(kept)\" ] && echo the same", "nothing to do", "the same", "status 0")
-	says(1, "was=$(pgrep -x ssh); ORRERY_KEEP=0 orrery plan; kill -0 $was && echo untouched", "nothing to do", "untouched", "status 0")
+	// The login is that of the run before, unless nobody keeps any.
+	const kept = "kept() { pgrep -f '/links/.*[[]mux[]]'; }; "
+	says(1, kept+"was=$(kept); orrery plan; [ -n \"$was\" ] && [ \"$was\" = \"$(kept)\" ] && echo the same", "nothing to do", "the same", "status 0")
+	says(1, kept+"was=$(kept); ORRERY_KEEP=0 orrery plan; kill -0 $was && echo untouched", "nothing to do", "untouched", "status 0")
 	says(1, "ORRERY_KEEP=soon orrery plan", "ORRERY_KEEP", "a number of seconds", "status 2")
-	says(1, "kill -9 $(pgrep -x ssh); orrery plan", "nothing to do", "status 0")
-	says(2, "pgrep -f '/orrery host-helper$' > /tmp/stands && kill -STOP $(cat /tmp/stands)", "status 0") // sshd answers, and the helper does not
-	says(1, "orrery plan", "nothing to do", "status 0")
-	says(2, "kill -9 $(cat /tmp/stands); true", "status 0")
+	says(1, kept+"kill -9 $(kept); orrery plan", "nothing to do", "status 0")
+	says(1, kept+"kept > /tmp/stands; kill -STOP $(cat /tmp/stands); orrery plan; kill -9 $(cat /tmp/stands)", "nothing to do", "status 0") // it does not answer
 	says(1, "orrery logs all", "a | ==> journal of node a", "b | ==> journal of node b", "status 0")
 	says(1, "orrery graph", "host sv1: 1 node. host sv2, ada@10.8.1.2: 1 node.", "status 0")
 	says(2, "orrery journal --steps -n 1", "sv1, sv2  root: orrery up", "sv1    node a", "sv2    node b", "sv1, sv2  ended after", "status 0")

@@ -13,12 +13,9 @@
 //     root by sudo -n and looks for the program by its digest in /var/lib/orrery/helper, to which only root
 //     can write. If it is missing, the script reads it from its standard input and verifies it. It then
 //     becomes the program (the hidden verb host-helper). The control host caches the digest of its own
-//     program (host/reach/memo.go). So there is one login for each run, or none if the last run has left its
-//     connection.
-//   - host/kept stores the connections between two runs (decision 48). The descriptors of ssh's pipes are
-//     passed on, so exactly one process has a connection, and the connection ends with it. Package turn cuts
-//     its bytes into sessions: the helper confirms that everything begun in one session is over before the
-//     next begins.
+//     program (host/reach/memo.go). Runs share one login for a while, which ssh keeps for them (decision 91,
+//     host/reach/share.go); each starts a helper of its own by it, so exactly one process has a connection,
+//     and what was begun along the connection ends with it.
 //   - wire is spoken over the standard streams, as with the agent of a virtual machine, with a stream for
 //     each call.
 //   - This package declares each method of the host's interfaces once (method[Q, A]), beside the call that

@@ -34,7 +34,6 @@ type Link struct {
 	client *wire.Client
 	notice atomic.Pointer[func(text string)] // of hosts that are waited for
 	why    func(error) error
-	part   func()
 }
 
 // Open greets the helper of a host that is called so. Why explains the end of the connection; it is given what is known of it at this end.
@@ -75,15 +74,7 @@ func other(name, has, version string) *problem.Problem {
 }
 
 // Close ends the connection, and with it all that is under way over there.
-func (l *Link) Close() {
-	if l.part != nil && l.client.Why() == nil {
-		l.part()
-	}
-	_ = l.client.Close()
-}
-
-// Parting says what is done first when a connection is closed that is well.
-func (l *Link) Parting(do func()) { l.part = do }
+func (l *Link) Close() { _ = l.client.Close() }
 
 // Inspect returns what the host has that nodes need.
 func (l *Link) Inspect(ctx context.Context) (facts doctor.Facts, err error) {

@@ -7,92 +7,35 @@ import (
 	"io"
 	"os"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/apply/remote"
 	"orrery/internal/host/doctor"
-	"orrery/internal/host/kept"
 	"orrery/internal/host/outfit"
 	"orrery/internal/host/path"
 	"orrery/internal/host/reach"
 	"orrery/internal/problem"
 	"orrery/internal/site"
-	"orrery/internal/turn"
 )
 
 // Helper is the verb by which this program is started on another host.
 const Helper = "host-helper"
 
-// Keeper is the verb by which it keeps connections for the next run: Keep does that, with a socket in a directory.
-const Keeper = kept.Verb
-
-// Keep keeps them until there are none.
-func Keep(ctx context.Context, dir string) error { return kept.Keep(ctx, dir) }
-
 // arms are this program as it is for other hosts.
 var arms reach.Arms
 
-// Reach returns a connection to this program on another host: one that another run has left, else a new one, which the system's ssh makes. Whatever is well of it is left to the next run.
+// Reach returns a connection to this program on another host, which the system's ssh makes.
 func (m This) Reach(ctx context.Context, h site.Host) (*remote.Link, error) {
-	shelf, err := kept.Open(m.Dirs)
+	share, err := reach.SharingOf(m.Dirs)
 	if err != nil {
 		return nil, err
 	}
-	far := reach.Far{Name: h.Name, Address: h.Address}
-	key, err := far.Key(&arms, Helper)
+	line, err := reach.Far{Name: h.Name, Address: h.Address}.Dial(ctx, &arms, share, Helper)
 	if err != nil {
 		return nil, err
 	}
-	if ends := shelf.Take(ctx, key); ends != nil {
-		if l, err := m.greetKept(ctx, far.Again(ends), h, shelf, key); err == nil || ctx.Err() != nil {
-			return l, err
-		}
-	}
-	line, err := far.Dial(ctx, &arms, Helper)
-	if err != nil {
-		return nil, err
-	}
-	return m.greet(ctx, line, h, shelf, key)
-}
-
-// brisk is how long a helper may take to answer on a connection that was kept, before a new one is made: with the 9 s that a login has, a host that is gone is told of within 10 s.
-const brisk = time.Second
-
-// unhurried is how long one may take to end all that a run began, before its connection is given up.
-const unhurried = 2 * time.Second
-
-func (m This) greetKept(ctx context.Context, line *reach.Line, h site.Host, shelf kept.Shelf, key string) (*remote.Link, error) {
-	ctx, cancel := context.WithTimeout(ctx, brisk)
-	defer cancel()
-	return m.greet(ctx, line, h, shelf, key)
-}
-
-// greet takes a turn on a connection.
-func (m This) greet(ctx context.Context, line *reach.Line, h site.Host, shelf kept.Shelf, key string) (*remote.Link, error) {
-	t, err := turn.Begin(line)
-	if err != nil {
-		_ = line.Close()
-		return nil, line.Why(err)
-	}
-	l, err := remote.Open(ctx, h.Name, t, m.Version, line.Why)
-	if err != nil || shelf.For == 0 {
-		return l, err
-	}
-	l.Parting(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), unhurried)
-		defer cancel()
-		if t.End(ctx) != nil {
-			return
-		}
-		if ends := line.Leave(); ends != nil {
-			_ = shelf.Give(ctx, key, ends) // else the next run logs in
-		} else {
-			_ = line.Close()
-		}
-	})
-	return l, nil
+	return remote.Open(ctx, h.Name, line, m.Version, line.Why)
 }
 
 // Self tells which machine this is: two names that lead to one boot of a kernel and one state directory lead to one host.
@@ -123,8 +66,8 @@ func (This) Outfit(ctx context.Context, engines []string, say func(string)) ([]s
 }
 
 // Help does on this machine what is asked along the standard streams, for somebody who has reached it from another one, until he has gone. Begin is called
-// before each run that asks for something. Bench does the experiments that are asked for.
-func (m This) Help(ctx context.Context, bench remote.Bench, begin func(context.Context)) error {
+// before anything is asked. Bench does the experiments that are asked for.
+func (m This) Help(ctx context.Context, bench remote.Bench) error {
 	if err := m.Allowed(); err != nil {
 		return err
 	}
@@ -137,10 +80,7 @@ func (m This) Help(ctx context.Context, bench remote.Bench, begin func(context.C
 	}
 	defer line.Close() //nolint:errcheck // it has ended
 	defer context.AfterFunc(ctx, func() { _ = line.Close() })()
-	return turn.Serve(line, func(conn io.ReadWriteCloser) error {
-		begin(ctx)
-		return remote.Serve(ctx, conn, measuring{m, bench}, m.Self())
-	})
+	return remote.Serve(ctx, line, measuring{m, bench}, m.Self())
 }
 
 // A measuring machine does experiments, too.

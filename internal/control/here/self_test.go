@@ -44,7 +44,7 @@ func TestAllowed(t *testing.T) {
 		t.Errorf("the user %d is told %v", os.Geteuid(), err)
 	}
 	if err != nil {
-		if helped := m.Help(t.Context(), nil, nil); !problem.Is(helped, problem.Unable) {
+		if helped := m.Help(t.Context(), nil); !problem.Is(helped, problem.Unable) {
 			t.Errorf("asked to help: %v", helped)
 		}
 	}

@@ -88,9 +88,6 @@ func (f Far) explain(err error, l *Line) error {
 
 // ran reports whether something was run over there that has ended, and with which status.
 func (l *Line) ran() (ran bool, status int) {
-	if l.gone == nil {
-		return false, 0
-	}
 	select {
 	case <-l.gone:
 	case <-time.After(parting):

@@ -24,7 +24,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/host"
-	"orrery/internal/host/kept"
 	"orrery/internal/problem"
 )
 
@@ -41,18 +40,22 @@ var ( // but in tests
 	sharing  = 8 * time.Second
 )
 
+// keptTimeout is how long a host may take until it says what it needs on a login that is kept, before a new one is made:
+// with the 9 s that this has, a host that is gone is told of within 10 s.
+const keptTimeout = time.Second
+
 // A Line is a connection to this program on another host.
 type Line struct {
 	far   Far
-	ends  *kept.Ends
+	ends  ends
 	from  *bufio.Reader // above that of the ends
 	errs  *host.Tail    // what is printed over there, a banner and what a jump host says
 	log   *host.Tail    // what ssh itself says
 	ended chan struct{} // closed when ssh says no more
 	kill  func()
 
-	theirs *os.File      // the end of the log that ssh opens by its path; nil: it has
-	gone   chan struct{} // closed when ssh has ended; nil: it was started by another run
+	theirs *os.File      // the end of the log that ssh opens by its path
+	gone   chan struct{} // closed when ssh has ended
 	status int           // with which it has; -1: by a signal
 	noise  string        // the last line that the login printed before it said anything
 
@@ -64,19 +67,50 @@ type Line struct {
 
 var _ io.ReadWriteCloser = (*Line)(nil)
 
-// Dial connects to a host: args are the command line with which this program is started there.
-func (f Far) Dial(ctx context.Context, a *Arms, args ...string) (*Line, error) {
+// ends are those of the pipes to ssh: to and from what was started over there, what is printed there, and what ssh itself says.
+type ends struct{ to, from, errs, log *os.File }
+
+// Dial connects to a host: args are the command line with which this program is started there. A login that is kept is used
+// unless it is of no use any more.
+func (f Far) Dial(ctx context.Context, a *Arms, share Sharing, args ...string) (*Line, error) {
 	arms, err := a.all()
 	if err != nil {
 		return nil, err
 	}
-	l, err := f.start(arms, args)
+	by := share.route(f)
+	l, err := f.dial(ctx, arms, by, args)
+	var no *refusal
+	if by.kept && err != nil && ctx.Err() == nil && !errors.As(err, &no) {
+		share.forget(f)
+		l, err = f.dial(ctx, arms, share.route(f), args)
+	}
+	switch {
+	case err == nil:
+		return l, nil
+	case l == nil:
+		return nil, err
+	case ctx.Err() != nil:
+		return nil, problem.New(problem.Failed, "host %s was not reached", f.Name).At(f.Address).Because(context.Cause(ctx))
+	case l.stalled.Load():
+		return nil, problem.New(problem.Failed, "host %s: the connection that your ssh keeps open to it stalls: nothing came along it for %v", f.Name, sharing).At(f.Address).
+			Try("end it, and run the same command again: ssh -O exit %s", strings.TrimPrefix(f.byHand(), "ssh "))
+	}
+	return nil, f.explain(err, l)
+}
+
+// dial makes a connection by a route. If there is an error, the connection has ended; it says why.
+func (f Far) dial(ctx context.Context, arms []arm, by route, args []string) (*Line, error) {
+	l, err := f.start(by, command(arms, args))
 	if err != nil {
 		return nil, err
 	}
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
-	late := time.AfterFunc(entering, func() { l.late.Store(true); _ = l.Close() })
-	stalls := l.whereShared()
+	timeout := entering
+	if by.kept {
+		timeout = keptTimeout
+	}
+	late := time.AfterFunc(timeout, func() { l.late.Store(true); _ = l.Close() })
+	stalls := l.whereShared(by)
 	err = l.enter(arms, func() { late.Stop(); stalls.Stop() })
 	_ = l.theirs.Close() // ssh has opened it, or never will
 	late.Stop()
@@ -90,22 +124,13 @@ func (f Far) Dial(ctx context.Context, a *Arms, args ...string) (*Line, error) {
 	_ = l.Close()
 	l.silent()
 	l.silent() // it is killed if it has not ended
-	if ctx.Err() != nil {
-		return nil, problem.New(problem.Failed, "host %s was not reached", f.Name).At(f.Address).Because(context.Cause(ctx))
-	}
-	if l.stalled.Load() {
-		return nil, problem.New(problem.Failed, "host %s: the connection that your ssh keeps open to it stalls: nothing came along it for %v", f.Name, sharing).At(f.Address).
-			Try("end it, and run the same command again: ssh -O exit %s", strings.TrimPrefix(f.byHand(), "ssh "))
-	}
-	return nil, f.explain(err, l)
+	return l, err
 }
 
 // whereShared returns a login up that says nothing, if it goes by a connection that the user's own ssh keeps open: ssh waits for that as long as it takes.
-func (l *Line) whereShared() *time.Timer {
+func (l *Line) whereShared(by route) *time.Timer {
 	return time.AfterFunc(sharing, func() {
-		ctx, cancel := context.WithTimeout(context.Background(), parting)
-		defer cancel()
-		if host.Program(ctx, "ssh", append([]string{"-O", "check"}, l.far.options()...)...).Run() == nil {
+		if !by.shared && l.far.keptByUser() {
 			l.stalled.Store(true)
 			_ = l.Close()
 		}
@@ -114,7 +139,7 @@ func (l *Line) whereShared() *time.Timer {
 
 // start starts ssh. What ssh says of the connection goes to a pipe of its own, which it opens by a path (-E): banners, and whatever is printed over there, come by its standard error, and could
 // say anything.
-func (f Far) start(arms []arm, args []string) (*Line, error) {
+func (f Far) start(by route, command string) (*Line, error) {
 	var near, theirs [4]*os.File
 	for i := range near {
 		r, w, err := os.Pipe()
@@ -128,7 +153,7 @@ func (f Far) start(arms []arm, args []string) (*Line, error) {
 		}
 	}
 	log := fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), theirs[3].Fd())
-	cmd := host.Program(context.Background(), "ssh", append(append([]string{"-E", log}, f.options()...), command(arms, args))...)
+	cmd := host.Program(context.Background(), "ssh", append(append([]string{"-E", log}, by.options...), command)...)
 	cmd.Env = append(os.Environ(), "LC_ALL=C")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs[0], theirs[1], theirs[2]
 	err := cmd.Start()
@@ -141,11 +166,11 @@ func (f Far) start(arms []arm, args []string) (*Line, error) {
 		}
 		return nil, err
 	}
-	l := f.line(&kept.Ends{To: near[0], From: near[1], Errs: near[2], Log: near[3], Born: time.Now()})
-	l.theirs, l.gone = theirs[3], make(chan struct{})
-	if fd, err := unix.PidfdOpen(cmd.Process.Pid, 0); err == nil {
-		l.ends.Process = os.NewFile(uintptr(fd), "ssh")
-	} else {
+	l := &Line{
+		far: f, ends: ends{near[0], near[1], near[2], near[3]}, from: bufio.NewReaderSize(near[1], 64<<10), errs: &host.Tail{}, log: &host.Tail{},
+		ended: make(chan struct{}), gone: make(chan struct{}), kill: func() { _ = cmd.Cancel() }, theirs: theirs[3],
+	}
+	if by.shared { // the login goes on, and by what it gets there (ProxyCommand), which is of the same process group
 		l.kill = func() { _ = cmd.Process.Kill() }
 	}
 	go func() {
@@ -153,7 +178,24 @@ func (f Far) start(arms []arm, args []string) (*Line, error) {
 		l.status = cmd.ProcessState.ExitCode()
 		close(l.gone)
 	}()
+	go l.listen()
 	return l, nil
+}
+
+// logGrace is how long the log is read after ssh has ended: the process that keeps its login has it open, too.
+const logGrace = 20 * time.Millisecond
+
+// listen takes down what is printed over there, and what ssh says, until it says no more.
+func (l *Line) listen() {
+	var both sync.WaitGroup
+	both.Go(func() { _, _ = io.Copy(l.log, l.ends.log) })
+	both.Go(func() {
+		_, _ = io.Copy(l.errs, l.ends.errs)
+		<-l.gone
+		_ = l.ends.log.SetReadDeadline(time.Now().Add(logGrace))
+	})
+	both.Wait()
+	close(l.ended)
 }
 
 func shut(files []*os.File) {
@@ -162,26 +204,13 @@ func shut(files []*os.File) {
 	}
 }
 
-// line returns a connection with these ends.
-func (f Far) line(e *kept.Ends) *Line {
-	l := &Line{far: f, ends: e, from: bufio.NewReaderSize(e.From, 64<<10), errs: &host.Tail{}, log: &host.Tail{}, ended: make(chan struct{}), kill: e.Kill}
-	var both sync.WaitGroup
-	both.Go(func() { _, _ = io.Copy(l.errs, e.Errs) })
-	both.Go(func() { _, _ = io.Copy(l.log, e.Log) })
-	go func() {
-		both.Wait()
-		close(l.ended)
-	}()
-	return l
-}
-
-// options are those of ssh. Nothing is asked, nothing else goes along the connection, and a network that is silent is noticed within ten seconds. A connection that the user's own ssh keeps open (ControlPath) is used, and none
-// is left behind.
+// options are those of ssh, however logins are shared. Nothing is asked, nothing else goes along the connection, and a network
+// that is silent is noticed within ten seconds.
 func (f Far) options() []string {
 	user, name, port := Parts(f.Address)
 	all := []string{"-T"}
 	for _, o := range []string{
-		"BatchMode=yes", "ControlMaster=no", "ClearAllForwardings=yes", "ForwardAgent=no", "ForwardX11=no", "PermitLocalCommand=no",
+		"BatchMode=yes", "ClearAllForwardings=yes", "ForwardAgent=no", "ForwardX11=no", "PermitLocalCommand=no",
 		"RequestTTY=no", "RemoteCommand=none", "LogLevel=INFO", "ConnectTimeout=9", "ServerAliveInterval=3", "ServerAliveCountMax=2",
 	} {
 		all = append(all, "-o", o)
@@ -245,7 +274,7 @@ func (l *Line) enter(arms []arm, heard func()) error {
 func (l *Line) push(arms []arm, of []string) error {
 	for _, a := range arms {
 		if len(of) == 1 && of[0] == a.machine {
-			n, err := a.writeTo(l.ends.To)
+			n, err := a.writeTo(l.ends.to)
 			l.Pushed += n
 			if errors.Is(err, unix.EPIPE) {
 				return nil
@@ -283,7 +312,7 @@ func (l *Line) word() ([]string, error) {
 func (l *Line) Read(p []byte) (int, error) { return l.from.Read(p) }
 
 // Write says something to it.
-func (l *Line) Write(p []byte) (int, error) { return l.ends.To.Write(p) }
+func (l *Line) Write(p []byte) (int, error) { return l.ends.to.Write(p) }
 
 // parting is how long ssh may take to end by itself once nobody says anything any more.
 const parting = time.Second
@@ -292,13 +321,13 @@ const parting = time.Second
 func (l *Line) Close() error {
 	var err error
 	l.closed.Do(func() {
-		err = l.ends.To.Close()
-		_ = l.ends.From.SetReadDeadline(time.Unix(1, 0)) // nobody waits for what ssh does not say any more
+		err = l.ends.to.Close()
+		_ = l.ends.from.SetReadDeadline(time.Unix(1, 0)) // nobody waits for what ssh does not say any more
 		go func() {
 			l.silent()
 			l.kill()
 			l.silent()
-			l.ends.Close()
+			shut([]*os.File{l.ends.from, l.ends.errs, l.ends.log})
 		}()
 	})
 	return err

@@ -11,9 +11,11 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	"orrery/internal/host"
 	"orrery/internal/host/login"
 	"orrery/internal/problem"
 	"orrery/test/need"
@@ -36,6 +38,7 @@ type bench struct {
 	*testing.T
 	bin, state string
 	arms       *Arms
+	share      Sharing
 }
 
 func newBench(t *testing.T) *bench {
@@ -59,7 +62,7 @@ func (b *bench) dial() (*Line, error) {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), limit)
 	defer cancel()
-	l, err := Far{"sv2", "ops@10.8.1.2:2222"}.Dial(ctx, b.arms, "host-helper", "--now")
+	l, err := Far{"sv2", "ops@10.8.1.2:2222"}.Dial(ctx, b.arms, b.share, "host-helper", "--now")
 	if err == nil {
 		b.Cleanup(func() { _ = l.Close() })
 	}
@@ -228,7 +231,7 @@ func TestGivenUp(t *testing.T) {
 	b.program("ssh", "exec sleep 1000")
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	_, err := Far{"sv2", "10.8.1.2"}.Dial(ctx, b.arms)
+	_, err := Far{"sv2", "10.8.1.2"}.Dial(ctx, b.arms, b.share)
 	wants(t, err, problem.Failed, "was not reached")
 }
 
@@ -246,52 +249,117 @@ func TestShared(t *testing.T) {
 	answered(t, l)
 }
 
-// TestKept: what one run leaves, another goes on with; and its kind is another one as soon as something is that decides where it leads.
-func TestKept(t *testing.T) {
-	b := newBench(t)
-	l, err := b.dial()
-	must(t, err)
-	ends := l.Leave()
-	if ends == nil {
-		t.Fatal("it cannot be kept")
-	}
-	must(t, l.Close()) // it is not the line's any more
-	again := Far{"sv2", "ops@10.8.1.2:2222"}.Again(ends)
-	answered(t, again)
-	must(t, again.Close())
-	<-again.ended
-	if again.Leave() != nil {
-		t.Error("it can be kept although it has ended")
-	}
+// TestLoginKey: a login is another one as soon as something is that decides where it leads.
+func TestLoginKey(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)
 	must(t, os.MkdirAll(filepath.Join(home, ".ssh"), 0o700))
 	seen := map[string]string{}
-	key := func(what string, f Far, args ...string) {
+	key := func(what string, f Far) {
 		t.Helper()
-		k, err := f.Key(b.arms, args...)
-		must(t, err)
+		k := f.loginKey()
 		if seen[k] != "" {
 			t.Errorf("%s: it is the same as with %s", what, seen[k])
-		}
-		if again, _ := f.Key(b.arms, args...); again != k {
-			t.Errorf("%s: it is another one each time", what)
 		}
 		seen[k] = what
 	}
 	sv2 := Far{"sv2", "ops@10.8.1.2:2222"}
-	key("one", sv2, "host-helper")
-	key("another address", Far{"sv2", "ops@10.8.1.3:2222"}, "host-helper")
-	key("another login", Far{"sv2", "root@10.8.1.2:2222"}, "host-helper")
-	key("another port", Far{"sv2", "ops@10.8.1.2"}, "host-helper")
-	key("another command", sv2, "host-helper", "--now")
+	key("one", sv2)
+	key("another address", Far{"sv2", "ops@10.8.1.3:2222"})
+	key("another login", Far{"sv2", "root@10.8.1.2:2222"})
+	key("another port", Far{"sv2", "ops@10.8.1.2"})
 	must(t, os.WriteFile(filepath.Join(home, ".ssh", "config"), []byte("Host *\n"), 0o600))
-	key("a configuration", sv2, "host-helper")
+	key("a configuration", sv2)
 	t.Setenv("SSH_AUTH_SOCK", "/tmp/agent")
-	key("an agent", sv2, "host-helper")
-	b.program("far", "echo another")
-	b.arms = &Arms{Self: b.arms.Self, Memos: b.arms.Memos}
-	key("another program", sv2, "host-helper")
+	key("an agent", sv2)
+}
+
+// TestKeep: how long a login is kept is said in seconds, and by a user other than root where nobody else can enter.
+func TestKeep(t *testing.T) {
+	for text, want := range map[string]time.Duration{"": time.Minute, "0": 0, "5": 5 * time.Second, "3600": time.Hour, "90s": 90 * time.Second} {
+		t.Setenv(KeepSetting, text)
+		if os.Geteuid() != 0 {
+			t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+			must(t, os.Chmod(os.Getenv("XDG_RUNTIME_DIR"), 0o700))
+		}
+		if s, err := SharingOf(host.Dirs{Run: t.TempDir()}); err != nil || s.Keep != want || s.Dir == "" {
+			t.Errorf("%q: %+v, %v", text, s, err)
+		}
+	}
+	for _, text := range []string{"-1", "soon", "3601", "2h"} {
+		t.Setenv(KeepSetting, text)
+		if s, err := SharingOf(host.Dirs{Run: t.TempDir()}); !problem.Is(err, problem.Usage) {
+			t.Errorf("%q: %+v, %v", text, s, err)
+		}
+	}
+	open := t.TempDir()
+	must(t, os.Chmod(open, 0o755))
+	if path := (Sharing{Dir: open, Keep: time.Minute}).socket(Far{"sv2", "sv2"}); path != "" {
+		t.Errorf("a login is kept where others can enter: %s", path)
+	}
+}
+
+// TestLoginShared: one login serves several runs, one after another and at once, until it ends, stalls, or nobody wants it shared.
+func TestLoginShared(t *testing.T) {
+	b, dir := sshd(t)
+	b.share = Sharing{Dir: filepath.Join(t.TempDir(), "links"), Keep: time.Minute}
+	serve, err := os.ReadFile(filepath.Join(b.bin, "serve"))
+	must(t, err)
+	b.program("serve", "echo login >> "+dir+"/logins\n"+strings.TrimPrefix(string(serve), "#!/bin/sh\n"))
+	logins := func() int {
+		text, _ := os.ReadFile(filepath.Join(dir, "logins"))
+		return strings.Count(string(text), "login")
+	}
+	far := Far{"sv2", "sv2"}
+	master := func() int { // the process that keeps the login
+		out, _ := exec.Command("ssh", append([]string{"-O", "check", "-o", "ControlPath=" + b.share.socket(far)}, far.options()...)...).CombinedOutput()
+		var pid int
+		_, _ = fmt.Sscanf(string(out), "Master running (pid=%d)", &pid)
+		return pid
+	}
+	wantLogins := func(want int, when string) *Line {
+		t.Helper()
+		l, err := b.enter()
+		must(t, err)
+		if got := answered(t, l); !strings.HasPrefix(got, "hello, host-helper") {
+			t.Errorf("%s: it answers %q", when, got)
+		}
+		if got := logins(); got != want {
+			t.Errorf("%s: there were %d logins, not %d", when, got, want)
+		}
+		return l
+	}
+	t.Cleanup(func() {
+		if pid := master(); pid > 0 {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	})
+	first := wantLogins(1, "the first run")
+	second := wantLogins(1, "one beside it")
+	for _, l := range []*Line{first, second} {
+		must(t, l.Close())
+		<-l.ended // although the process that keeps the login has the log open
+		<-l.gone
+	}
+	must(t, wantLogins(1, "one after it").Close())
+
+	kept := b.share
+	b.share.Keep = 0
+	must(t, wantLogins(2, "who shares none").Close())
+	b.share = kept
+
+	pid := master()
+	if pid == 0 {
+		t.Fatal("nobody keeps the login")
+	}
+	must(t, syscall.Kill(pid, syscall.SIGSTOP)) // as if the host did not answer
+	must(t, wantLogins(3, "after a login that stalls").Close())
+	must(t, syscall.Kill(pid, syscall.SIGKILL))
+	if again := master(); again == pid || again == 0 {
+		t.Errorf("the login is kept by %d, which is what stalls or nobody", again)
+	}
+	must(t, syscall.Kill(master(), syscall.SIGKILL))
+	must(t, wantLogins(4, "after a login that was killed").Close())
 }
 
 func TestParts(t *testing.T) {
@@ -339,7 +407,7 @@ func (b *bench) enter() (*Line, error) {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), limit)
 	defer cancel()
-	l, err := Far{"sv2", "sv2"}.Dial(ctx, b.arms, "host-helper")
+	l, err := Far{"sv2", "sv2"}.Dial(ctx, b.arms, b.share, "host-helper")
 	if err == nil {
 		b.Cleanup(func() { _ = l.Close() })
 	}
