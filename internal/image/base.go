@@ -29,7 +29,7 @@ func (s *Store) BuildBase(ctx context.Context, l *spec.Layer, m site.Mirror, say
 		return err
 	}
 	defer g.close()
-	if err := s.room(baseRoom); err != nil {
+	if err := s.disk.room(baseRoom); err != nil {
 		return err
 	}
 	log, err := s.OpenLog(l.Digest)
@@ -48,7 +48,7 @@ func (s *Store) BuildBase(ctx context.Context, l *spec.Layer, m site.Mirror, say
 	if errors.As(err, &p) && p.Where == "" {
 		p.Where = log.Name()
 	}
-	return s.explain(err, baseRoom)
+	return s.disk.explain(err, baseRoom)
 }
 
 func (g *staging) base(ctx context.Context, l *spec.Layer, m site.Mirror, log *host.Log, begun time.Time, say func(string)) error {
@@ -70,7 +70,7 @@ func (g *staging) base(ctx context.Context, l *spec.Layer, m site.Mirror, log *h
 		if err != nil {
 			return err
 		}
-		if err := taken(archive.Unpack(ctx, from, tree, g.dir, g.store.spare())); err != nil {
+		if err := taken(archive.Unpack(ctx, from, tree, g.dir, g.store.disk.spare())); err != nil {
 			return err
 		}
 		if err := g.complete(ctx, l, m, log, say); err != nil {

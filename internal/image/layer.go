@@ -38,7 +38,7 @@ func (s *Store) BuildLayer(ctx context.Context, l *spec.Layer, m site.Mirror, fi
 		return err
 	}
 	defer g.close()
-	err = s.room(layerRoom)
+	err = s.disk.room(layerRoom)
 	if err == nil {
 		err = g.layer(ctx, l, m, fill, begun, say)
 	}
@@ -50,7 +50,7 @@ func (s *Store) BuildLayer(ctx context.Context, l *spec.Layer, m site.Mirror, fi
 	if err != nil && !errors.As(err, &p) && !errors.As(err, &list) {
 		err = problem.New(problem.Failed, "layer %s could not be built", l.Title).Because(err)
 	}
-	return s.explain(err, layerRoom)
+	return s.disk.explain(err, layerRoom)
 }
 
 func (g *staging) layer(ctx context.Context, l *spec.Layer, m site.Mirror, fill func(ctx context.Context, in host.Runner) error,

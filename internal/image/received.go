@@ -33,15 +33,14 @@ func (s *Store) Receive(ctx context.Context, digest string, rw io.ReadWriter) er
 		return err
 	}
 	defer held.Release()
-	to := treesync.Receiver{Dir: filepath.Join(s.received(), digest+half), Free: func() (int64, error) { return s.spare(), nil }}
+	to := treesync.Receiver{Dir: filepath.Join(s.received(), digest+half), Free: func() (int64, error) { return s.disk.spare(), nil }}
 	path, came, err := imported.Receive(ctx, to, digest, rw)
 	switch {
 	case problem.Is(err, problem.Unable):
-		free, _ := s.free(s.Dir)
-		err = s.full(uint64(s.spare())+baseRoom/2, free).Because(err)
+		err = s.disk.full(uint64(s.disk.spare()) + baseRoom/2).Because(err)
 		return errors.Join(err, to.Remove())
 	case err != nil: // what has come is there for the next call, or GC removes it
-		return s.explain(problem.New(problem.Failed, "a file to import has not come").At(s.Dir).Because(err).Try("run the same command again"), baseRoom)
+		return s.disk.explain(problem.New(problem.Failed, "a file to import has not come").At(s.Dir).Because(err).Try("run the same command again"), baseRoom)
 	case came != digest:
 		changed := problem.New(problem.Surprise, "a file to import has come as something else: it changed while it was sent").Try("run the same command again once nobody writes to it")
 		return errors.Join(changed, to.Remove())

@@ -17,7 +17,7 @@ type Store struct {
 	Cache string // <state>/cache: packages that were fetched, shared by all builds
 
 	state string
-	free  func(path string) (uint64, error) // bytes free on the file system of a path
+	disk  *disk
 }
 
 // Open returns the store of a state directory; nothing is made before it is needed.
@@ -25,10 +25,8 @@ func Open(state string) *Store {
 	if state == "" {
 		state = DefaultState
 	}
-	return &Store{
-		Dir: filepath.Join(state, "store"), Cache: filepath.Join(state, "cache"),
-		state: state, free: freeBytes,
-	}
+	dir := filepath.Join(state, "store")
+	return &Store{Dir: dir, Cache: filepath.Join(state, "cache"), state: state, disk: &disk{dir, freeBytes}}
 }
 
 // Tree returns the path of a layer's tree.

@@ -223,7 +223,7 @@ func TestContentDigest(t *testing.T) {
 // TestFullDisk says what is needed and what is free, and leaves nothing.
 func TestFullDisk(t *testing.T) {
 	s, base := importedStore(t)
-	s.free = func(string) (uint64, error) { return 100 << 20, nil }
+	s.disk.free = func(string) (uint64, error) { return 100 << 20, nil }
 	l := &spec.Layer{Digest: "abc123", Title: "x", Base: base.Digest}
 	never := func(context.Context, host.Runner) error { t.Error("filled"); return nil }
 	for name, err := range map[string]error{
@@ -240,7 +240,7 @@ func TestFullDisk(t *testing.T) {
 		&host.RunError{Command: []string{"dpkg"}, Status: 2, Output: "cannot copy: No space left on device"},
 		problem.New(problem.Failed, "step failed").Because(unix.ENOSPC),
 	} {
-		if got := s.explain(err, layerRoom); problem.Exit(got) != int(problem.Unable) || !errors.Is(got, err) {
+		if got := s.disk.explain(err, layerRoom); problem.Exit(got) != int(problem.Unable) || !errors.Is(got, err) {
 			t.Errorf("%v became %v", err, got)
 		}
 	}
@@ -258,7 +258,7 @@ func TestFullDiskForReal(t *testing.T) {
 	}
 	t.Cleanup(func() { unix.Unmount(state, unix.MNT_DETACH) })
 	s := Open(state)
-	s.free = func(string) (uint64, error) { return 1 << 40, nil }
+	s.disk.free = func(string) (uint64, error) { return 1 << 40, nil }
 	big := append([]item{{name: "etc/big", text: strings.Repeat("x", 4<<20)}}, small...)
 	err := s.BuildBase(t.Context(), importOf(writeFile(t, "f", tarred(t, big...)), "1"), site.Mirror{}, sayTo(t))
 	if problem.Exit(err) != int(problem.Unable) || !strings.Contains(err.Error(), "is full") {

@@ -234,7 +234,7 @@ func (s *Store) Take(ctx context.Context, l *spec.Layer, content string, from []
 	for {
 		liar, err := t.take(ctx, from, begun)
 		if liar == "" || err == nil || ctx.Err() != nil {
-			return s.explain(err, layerRoom)
+			return s.disk.explain(err, layerRoom)
 		}
 		doubt(err.Error())
 		from = slices.DeleteFunc(slices.Clone(from), func(s chunks.Source) bool { return s.Name == liar })
@@ -268,9 +268,8 @@ func (t *taking) take(ctx context.Context, from []chunks.Source, begun time.Time
 	if err != nil {
 		return "", err
 	}
-	if err := r.CheckRoom(t.store.spare()); err != nil {
-		free, _ := t.store.free(t.store.Dir)
-		return "", t.store.full(uint64(r.Missing())+baseRoom/2, free).Because(err)
+	if err := r.CheckRoom(t.store.disk.spare()); err != nil {
+		return "", t.store.disk.full(uint64(r.Missing()) + baseRoom/2).Because(err)
 	}
 	if t.arrival.r == nil {
 		t.arrival.r = r
