@@ -26,7 +26,7 @@ func (s *Store) Aside(ctx context.Context, digest string, m site.Mirror, out str
 		return err
 	}
 	defer g.close()
-	held, err := host.WaitLock(ctx, s.lockOf(digest), host.Shared, lockNamed(digest)) // GC leaves it alone
+	held, err := s.locks.layer(ctx, digest, host.Shared) // GC leaves it alone
 	if err != nil {
 		return err
 	}

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"orrery/internal/host"
 )
 
 // cacheAge is for how long a package that was fetched is kept for the next build.
@@ -62,30 +60,24 @@ func (s *Store) GC(ctx context.Context, used map[string]bool) ([]Info, error) {
 
 // remove removes a layer, unless somebody builds on it. It is moved aside first: no half layer is ever seen.
 func (s *Store) remove(digest string) (bool, error) {
-	held, err := host.TryLock(s.lockOf(digest), host.Alone)
-	if errors.Is(err, host.ErrHeld) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	defer held.Release()
-	aside := filepath.Join(s.stagings(), digest)
-	if err := removeTree(aside); err != nil {
-		return false, err
-	}
-	if err := os.Rename(filepath.Join(s.Dir, digest), aside); err != nil {
-		return false, err
-	}
-	if err := removeTree(aside); err != nil {
-		return false, err
-	}
-	return true, s.forget(digest)
+	return s.locks.ifFree(digest, func() error {
+		aside := filepath.Join(s.stagings(), digest)
+		if err := removeTree(aside); err != nil {
+			return err
+		}
+		if err := os.Rename(filepath.Join(s.Dir, digest), aside); err != nil {
+			return err
+		}
+		if err := removeTree(aside); err != nil {
+			return err
+		}
+		return s.forget(digest)
+	})
 }
 
 // forget removes a lock that this process holds, and the log of the build.
 func (s *Store) forget(digest string) error {
-	for _, path := range []string{filepath.Join(s.state, "log", "build-"+digest+".log"), s.lockOf(digest)} {
+	for _, path := range []string{filepath.Join(s.state, "log", "build-"+digest+".log"), s.locks.of(digest)} {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -119,23 +111,9 @@ func (s *Store) Sweep() error {
 		return err
 	}
 	for digest := range left {
-		held, err := host.TryLock(s.lockOf(digest), host.Alone)
-		if errors.Is(err, host.ErrHeld) {
-			continue
-		}
-		if err != nil {
+		g := &staging{store: s, digest: digest, dir: filepath.Join(s.stagings(), digest)}
+		if _, err := s.locks.ifFree(digest, g.abandon); err != nil {
 			return err
-		}
-		g := &staging{store: s, digest: digest, dir: filepath.Join(s.stagings(), digest), lock: held}
-		err = g.clear()
-		if err == nil && !s.has(digest) {
-			if err = removeTree(filepath.Join(s.Dir, digest)); err == nil {
-				err = s.forget(digest)
-			}
-		}
-		held.Release()
-		if err != nil {
-			return fmt.Errorf("remove what a killed build of %s left: %w", digest, err)
 		}
 	}
 	return nil

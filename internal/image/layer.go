@@ -58,7 +58,7 @@ func (g *staging) layer(ctx context.Context, l *spec.Layer, m site.Mirror, fill 
 	var trees []string
 	var base, under *Record // the image, and what it stands on
 	for _, digest := range slices.Backward(l.Lower()) {
-		below, err := host.WaitLock(ctx, g.store.lockOf(digest), host.Shared, lockNamed(digest)) // GC leaves it alone while somebody builds on it
+		below, err := g.store.locks.layer(ctx, digest, host.Shared) // GC leaves it alone while somebody builds on it
 		if err != nil {
 			return err
 		}

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"orrery/internal/host"
 	"orrery/internal/image/imported"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
@@ -28,7 +27,7 @@ func (s *Store) Receive(ctx context.Context, digest string, rw io.ReadWriter) er
 	if err := os.MkdirAll(s.received(), 0o700); err != nil {
 		return err
 	}
-	held, err := host.WaitLock(ctx, s.lockOf(digest), host.Alone, "the lock of the imported file "+digest)
+	held, err := s.locks.imported(ctx, digest)
 	if err != nil {
 		return err
 	}
@@ -69,7 +68,7 @@ func (s *Store) origin(ctx context.Context, l *spec.Layer) (file string, taken f
 			return err
 		}, nil
 	}
-	held, err := host.WaitLock(ctx, s.lockOf(digest), host.Alone, "the lock of the imported file "+digest) // GC leaves it alone meanwhile
+	held, err := s.locks.imported(ctx, digest) // GC leaves it alone meanwhile
 	if err != nil {
 		return "", nil, err
 	}

@@ -52,12 +52,12 @@ func TestStage(t *testing.T) {
 	if !free() {
 		t.Error("the lock is held by a builder that failed")
 	}
-	must(t, os.RemoveAll(s.locks()))
-	must(t, os.WriteFile(s.locks(), nil, 0o600))
+	must(t, os.RemoveAll(s.locks.dir))
+	must(t, os.WriteFile(s.locks.dir, nil, 0o600))
 	if g, err := s.stage(t.Context(), l); err == nil || g != nil {
 		t.Errorf("without a lock: %v, %v", g, err)
 	}
-	must(t, os.Remove(s.locks()))
+	must(t, os.Remove(s.locks.dir))
 	must(t, os.MkdirAll(filepath.Join(s.Dir, l.Digest), 0o755)) // without a record, it is no layer
 	if !free() {
 		t.Error("half a layer is in the way")

@@ -2,6 +2,7 @@ package image
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -31,7 +32,7 @@ func (s *Store) stage(ctx context.Context, l *spec.Layer) (*staging, error) {
 	if err := s.private(); err != nil {
 		return nil, err
 	}
-	held, err := host.WaitLock(ctx, s.lockOf(l.Digest), host.Alone, lockNamed(l.Digest))
+	held, err := s.locks.layer(ctx, l.Digest, host.Alone)
 	if err != nil {
 		return nil, err
 	}
@@ -54,11 +55,6 @@ func (s *Store) stage(ctx context.Context, l *spec.Layer) (*staging, error) {
 	return g, nil
 }
 
-func (s *Store) lockOf(digest string) string { return filepath.Join(s.locks(), digest) }
-
-// lockNamed names the lock of a layer for whoever waits for it.
-func lockNamed(digest string) string { return "the lock of layer " + digest }
-
 // clear removes all that a build of the digest may have left: its processes, cgroups, mount points and files.
 func (g *staging) clear() error {
 	room := scratchDir(g.store, g.digest)
@@ -67,6 +63,20 @@ func (g *staging) clear() error {
 		if err := removeTree(dir); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// abandon removes what a killed build of the digest left.
+func (g *staging) abandon() error {
+	err := g.clear()
+	if err == nil && !g.store.has(g.digest) {
+		if err = removeTree(filepath.Join(g.store.Dir, g.digest)); err == nil {
+			err = g.store.forget(g.digest)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("remove what a killed build of %s left: %w", g.digest, err)
 	}
 	return nil
 }

@@ -18,6 +18,7 @@ type Store struct {
 
 	state string
 	disk  *disk
+	locks locks
 }
 
 // Open returns the store of a state directory; nothing is made before it is needed.
@@ -26,7 +27,7 @@ func Open(state string) *Store {
 		state = DefaultState
 	}
 	dir := filepath.Join(state, "store")
-	return &Store{Dir: dir, Cache: filepath.Join(state, "cache"), state: state, disk: &disk{dir, freeBytes}}
+	return &Store{Dir: dir, Cache: filepath.Join(state, "cache"), state: state, disk: &disk{dir, freeBytes}, locks: locks{filepath.Join(dir, ".lock")}}
 }
 
 // Tree returns the path of a layer's tree.
@@ -74,7 +75,7 @@ func (s *Store) private() error {
 	if err := os.MkdirAll(s.state, 0o711); err != nil {
 		return err
 	}
-	for _, dir := range []string{s.Dir, s.Cache, s.stagings(), s.locks()} {
+	for _, dir := range []string{s.Dir, s.Cache, s.stagings(), s.locks.dir} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return err
 		}
@@ -83,4 +84,3 @@ func (s *Store) private() error {
 }
 
 func (s *Store) stagings() string { return filepath.Join(s.Dir, ".staging") }
-func (s *Store) locks() string    { return filepath.Join(s.Dir, ".lock") }

@@ -87,12 +87,12 @@ func TestListAndGC(t *testing.T) {
 	half := mkdir(t, s.Dir, "fedcba9876543210")
 	mkdir(t, half, "tree")
 	// Somebody builds on the other base at this moment, and somebody builds a layer.
-	building, err := host.TryLock(s.lockOf(other.Digest), host.Shared)
+	building, err := host.TryLock(s.locks.of(other.Digest), host.Shared)
 	if err != nil {
 		t.Fatal(err)
 	}
 	live := mkdir(t, s.stagings(), "aaaabbbbcccc")
-	builds, err := host.TryLock(s.lockOf("aaaabbbbcccc"), host.Alone)
+	builds, err := host.TryLock(s.locks.of("aaaabbbbcccc"), host.Alone)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestListAndGC(t *testing.T) {
 	if removed, err = s.GC(t.Context(), nil); err != nil || len(removed) != 3 {
 		t.Fatalf("removed %v, %v", removed, err)
 	}
-	for _, dir := range []string{s.stagings(), s.locks()} {
+	for _, dir := range []string{s.stagings(), s.locks.dir} {
 		if left, _ := os.ReadDir(dir); len(left) > 0 {
 			t.Errorf("%s holds %v", dir, left)
 		}

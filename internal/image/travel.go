@@ -116,7 +116,7 @@ func (g *shelf) close() {
 // open opens the layer in the store.
 func (g *shelf) open(ctx context.Context) (sums map[string]string, err error) {
 	if g.held == nil {
-		if g.held, err = host.WaitLock(ctx, g.store.lockOf(g.digest), host.Shared, lockNamed(g.digest)); err != nil { // GC leaves it alone meanwhile
+		if g.held, err = g.store.locks.layer(ctx, g.digest, host.Shared); err != nil { // GC leaves it alone meanwhile
 			return nil, err
 		}
 	}
@@ -401,15 +401,7 @@ func (s *Store) sweepComing(dir string, gone func(digest string) bool, remove fu
 		if !IsDigest(digest) || !gone(digest) {
 			continue
 		}
-		held, err := host.TryLock(s.lockOf(digest), host.Alone)
-		if errors.Is(err, host.ErrHeld) {
-			continue
-		}
-		if err == nil {
-			err = remove(filepath.Join(dir, e.Name()), digest)
-			held.Release()
-		}
-		if err != nil {
+		if _, err := s.locks.ifFree(digest, func() error { return remove(filepath.Join(dir, e.Name()), digest) }); err != nil {
 			return err
 		}
 	}

@@ -17,7 +17,7 @@ func (s *Store) Verify(ctx context.Context, digest string) error {
 	if !s.has(digest) {
 		return problem.New(problem.Failed, "layer %s is not in the store", digest).At(s.Dir).Try("`orrery image ls` lists those that are")
 	}
-	held, err := host.WaitLock(ctx, s.lockOf(digest), host.Shared, lockNamed(digest)) // GC leaves it alone meanwhile
+	held, err := s.locks.layer(ctx, digest, host.Shared) // GC leaves it alone meanwhile
 	if err != nil {
 		return err
 	}

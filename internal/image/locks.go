@@ -1,0 +1,39 @@
+package image
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+
+	"orrery/internal/host"
+)
+
+// locks is a directory with a lock for each digest of a layer or an imported file. Who builds, receives or removes something
+// holds its lock alone; who reads or builds on it, with others.
+type locks struct{ dir string }
+
+// of returns the file of a lock.
+func (l locks) of(digest string) string { return filepath.Join(l.dir, digest) }
+
+// layer waits for the lock of a layer.
+func (l locks) layer(ctx context.Context, digest string, how host.Sharing) (*host.Lock, error) {
+	return host.WaitLock(ctx, l.of(digest), how, "the lock of layer "+digest)
+}
+
+// imported waits for the lock of an imported file.
+func (l locks) imported(ctx context.Context, digest string) (*host.Lock, error) {
+	return host.WaitLock(ctx, l.of(digest), host.Alone, "the lock of the imported file "+digest)
+}
+
+// ifFree does something with the lock held alone, and returns false if another process holds it.
+func (l locks) ifFree(digest string, do func() error) (bool, error) {
+	held, err := host.TryLock(l.of(digest), host.Alone)
+	if errors.Is(err, host.ErrHeld) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer held.Release()
+	return true, do()
+}
