@@ -80,9 +80,6 @@ func (s *Store) Suite(base *Record) string {
 	return distro.OsRelease(s.Tree(base.Digest))["VERSION_CODENAME"]
 }
 
-// Archive returns the path in the shared cache at which apt keeps a package that it has fetched.
-func (s *Store) Archive(file string) string { return filepath.Join(s.archives(), filepath.Base(file)) }
-
 // Python returns the version of the Python that a layer's virtual environment is for, such as "3.11"; "" if it has none.
 func (s *Store) Python(digest string) string {
 	dirs, err := filepath.Glob(filepath.Join(s.Tree(digest), "opt/orrery/venv/lib/python3*"))

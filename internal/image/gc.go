@@ -7,13 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
-	"syscall"
 	"time"
 )
-
-// cacheAge is for how long a package that was fetched is kept for the next build.
-const cacheAge = 30 * 24 * time.Hour
 
 // GC removes the layers that are not used and what killed builders left, and gives the layers that it removed. What a layer stands on stays
 // as long as it is used; what somebody builds at this moment stays.
@@ -55,7 +50,7 @@ func (s *Store) GC(ctx context.Context, used map[string]bool) ([]Info, error) {
 		err = s.sweepIncoming(whichever)
 	}
 	err = errors.Join(err, s.sweepComing(s.received(), whichever, s.dropReceived))
-	return removed, errors.Join(err, s.trimCache(time.Now()))
+	return removed, errors.Join(err, s.Cache.trim(time.Now()))
 }
 
 // remove removes a layer, unless somebody builds on it. It is moved aside first: no half layer is ever seen.
@@ -117,28 +112,4 @@ func (s *Store) Sweep() error {
 		}
 	}
 	return nil
-}
-
-// trimCache removes packages and lists that no build has fetched lately. A build that is using them fetches them again.
-func (s *Store) trimCache(now time.Time) error {
-	err := filepath.WalkDir(s.Cache, func(path string, e fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		info, err := e.Info()
-		if err != nil || e.IsDir() || strings.HasSuffix(path, "lock") || now.Sub(changed(info)) < cacheAge {
-			return nil
-		}
-		return os.Remove(path)
-	})
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
-}
-
-// changed is when a file came to be there: the time of its content is that of the archive.
-func changed(info fs.FileInfo) time.Time {
-	st := info.Sys().(*syscall.Stat_t)
-	return time.Unix(st.Ctim.Sec, st.Ctim.Nsec)
 }

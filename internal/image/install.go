@@ -23,14 +23,14 @@ const listsAge = time.Hour
 
 // Install installs packages in a scratch container, asking nothing and taking nothing that is only recommended.
 // Package lists and packages are shared with all other builds.
-func (s *Store) Install(ctx context.Context, in host.Runner, d *distro.Distribution, packages []string, log io.Writer) error {
+func (c Cache) Install(ctx context.Context, in host.Runner, d *distro.Distribution, packages []string, log io.Writer) error {
 	if len(packages) == 0 {
 		return nil
 	}
 	if log == nil {
 		log = io.Discard
 	}
-	i, err := s.installer(ctx, in, d, log)
+	i, err := c.installer(ctx, in, d, log)
 	if err != nil {
 		return err
 	}
@@ -74,14 +74,14 @@ type installer struct {
 }
 
 // installer finds the lists by what the scratch's sources say: a role may have brought some of its own.
-func (s *Store) installer(ctx context.Context, in host.Runner, d *distro.Distribution, log io.Writer) (*installer, error) {
+func (c Cache) installer(ctx context.Context, in host.Runner, d *distro.Distribution, log io.Writer) (*installer, error) {
 	said, err := host.Output(ctx, in, host.Command{Args: d.Packages.Told(access.InScratch)}, 4<<20)
 	if err != nil {
 		return nil, problem.New(problem.Failed, "the image has no %s, which its roles' packages need", d.Packages.Needs).Because(err)
 	}
 	key := spec.DigestBytes(said)
 	i := &installer{
-		Packages: d.Packages, in: in, log: log, cache: filepath.Dir(s.archives()), lists: filepath.Join(s.lists(), key),
+		Packages: d.Packages, in: in, log: log, cache: filepath.Dir(c.archives()), lists: filepath.Join(c.lists(), key),
 		program: d.Packages.Program(access.InScratch, key),
 	}
 	return i, os.MkdirAll(filepath.Join(i.lists, "partial"), 0o755)

@@ -14,7 +14,7 @@ const DefaultState = "/var/lib/orrery"
 // DIGEST/manifest.gz the digests of its files.
 type Store struct {
 	Dir   string // <state>/store
-	Cache string // <state>/cache: packages that were fetched, shared by all builds
+	Cache Cache  // <state>/cache
 
 	state string
 	disk  *disk
@@ -27,7 +27,7 @@ func Open(state string) *Store {
 		state = DefaultState
 	}
 	dir := filepath.Join(state, "store")
-	return &Store{Dir: dir, Cache: filepath.Join(state, "cache"), state: state, disk: &disk{dir, freeBytes}, locks: locks{filepath.Join(dir, ".lock")}}
+	return &Store{Dir: dir, Cache: Cache{filepath.Join(state, "cache")}, state: state, disk: &disk{dir, freeBytes}, locks: locks{filepath.Join(dir, ".lock")}}
 }
 
 // Tree returns the path of a layer's tree.
@@ -75,7 +75,7 @@ func (s *Store) private() error {
 	if err := os.MkdirAll(s.state, 0o711); err != nil {
 		return err
 	}
-	for _, dir := range []string{s.Dir, s.Cache, s.stagings(), s.locks.dir} {
+	for _, dir := range []string{s.Dir, s.Cache.dir, s.stagings(), s.locks.dir} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return err
 		}

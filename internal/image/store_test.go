@@ -122,17 +122,17 @@ func TestListAndGC(t *testing.T) {
 
 func TestGCTrimsCache(t *testing.T) {
 	s := Open(t.TempDir())
-	deb := filepath.Join(mkdir(t, s.archives()), "a.deb")
+	deb := filepath.Join(mkdir(t, s.Cache.archives()), "a.deb")
 	if err := os.WriteFile(deb, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.trimCache(time.Now()); err != nil {
+	if err := s.Cache.trim(time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(deb); err != nil {
 		t.Error("a fresh package was removed")
 	}
-	if err := s.trimCache(time.Now().Add(cacheAge + time.Hour)); err != nil {
+	if err := s.Cache.trim(time.Now().Add(cacheAge + time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(deb); err == nil {

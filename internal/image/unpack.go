@@ -21,9 +21,9 @@ import (
 // of its own needs. The packages are
 // unpacked and not installed. So nothing of theirs is run, which would make an initramfs and set up a boot loader, and what the base says of
 // its packages stays as it is: role layers, which are made without a kernel, may say something else.
-func (s *Store) FillKernel(ctx context.Context, in host.Runner, l *spec.Layer, log io.Writer) error {
+func (c Cache) FillKernel(ctx context.Context, in host.Runner, l *spec.Layer, log io.Writer) error {
 	d := distro.Of(l.Image)
-	i, err := s.installer(ctx, in, d, log)
+	i, err := c.installer(ctx, in, d, log)
 	if err != nil {
 		return err
 	}

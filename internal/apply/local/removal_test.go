@@ -13,7 +13,6 @@ import (
 	"orrery/internal/engine/fake"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
-	"orrery/internal/image"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
 	"orrery/internal/problem"
@@ -44,7 +43,7 @@ func newRemoval(t *testing.T) *removal {
 	for i := range m.on {
 		m.dirs[i] = host.Dirs{State: t.TempDir(), Run: t.TempDir()}
 		m.disk[i] = fake.OnDisk(m.dirs[i])
-		m.on[i] = New(moverNames[i], "karoo", m.dirs[i], map[string]engine.Engine{"fake": m.disk[i]}, image.Open(m.dirs[i].State), nil)
+		m.on[i] = New(moverNames[i], "karoo", m.dirs[i], map[string]engine.Engine{"fake": m.disk[i]}, nil)
 	}
 	must(t, m.disk[0].Create(t.Context(), m.node))
 	m.write(filepath.Join(m.disk[0].Private(engine.RefOf(m.node)), "f"), "written")

@@ -109,14 +109,6 @@ func (l Layers) Receive(ctx context.Context, digest string, rw io.ReadWriter) er
 	return nil
 }
 
-// Install does nothing.
-func (Layers) Install(context.Context, host.Runner, *distro.Distribution, []string, io.Writer) error {
-	return nil
-}
-
-// FillKernel does nothing.
-func (Layers) FillKernel(context.Context, host.Runner, *spec.Layer, io.Writer) error { return nil }
-
 // OpenLog opens the log of a layer's building.
 func (l Layers) OpenLog(digest string) (*host.Log, error) {
 	return host.OpenLog(filepath.Join(l.Dir, digest+".log"), 0o600)
@@ -179,6 +171,17 @@ func (l Layers) Take(ctx context.Context, layer *spec.Layer, _ string, from []ch
 
 // Sweep does nothing.
 func (Layers) Sweep() error { return nil }
+
+// Packages are those that layers in memory have: none.
+type Packages struct{}
+
+// Install does nothing.
+func (Packages) Install(context.Context, host.Runner, *distro.Distribution, []string, io.Writer) error {
+	return nil
+}
+
+// FillKernel does nothing.
+func (Packages) FillKernel(context.Context, host.Runner, *spec.Layer, io.Writer) error { return nil }
 
 // Volumes are those of the nodes of a host in memory.
 type Volumes struct{ h *Host }
