@@ -55,7 +55,7 @@ func (g *staging) base(ctx context.Context, l *spec.Layer, m site.Mirror, log *h
 	tree, d := filepath.Join(g.dir, "tree"), distro.Of(l.Image)
 	if l.IsDisk() {
 		say("takes " + filepath.Base(l.Image.Import))
-		from, taken, err := g.store.origin(ctx, l)
+		from, taken, err := g.store.imports.origin(ctx, l)
 		if err != nil {
 			return err
 		}
@@ -66,7 +66,7 @@ func (g *staging) base(ctx context.Context, l *spec.Layer, m site.Mirror, log *h
 	}
 	if l.Image.Import != "" {
 		say("imports " + filepath.Base(l.Image.Import))
-		from, taken, err := g.store.origin(ctx, l)
+		from, taken, err := g.store.imports.origin(ctx, l)
 		if err != nil {
 			return err
 		}

@@ -49,7 +49,7 @@ func (s *Store) GC(ctx context.Context, used map[string]bool) ([]Info, error) {
 	if err == nil {
 		err = s.sweepIncoming(whichever)
 	}
-	err = errors.Join(err, s.sweepComing(s.received(), whichever, s.dropReceived))
+	err = errors.Join(err, s.sweepComing(s.imports.dir, whichever, s.imports.drop))
 	return removed, errors.Join(err, s.Cache.trim(time.Now()))
 }
 
@@ -72,12 +72,10 @@ func (s *Store) remove(digest string) (bool, error) {
 
 // forget removes a lock that this process holds, and the log of the build.
 func (s *Store) forget(digest string) error {
-	for _, path := range []string{filepath.Join(s.state, "log", "build-"+digest+".log"), s.locks.of(digest)} {
-		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
+	if err := os.Remove(s.LogOf(digest)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
-	return nil
+	return s.locks.forget(digest)
 }
 
 func whichever(string) bool { return true }

@@ -3,6 +3,8 @@ package image
 import (
 	"context"
 	"errors"
+	"io/fs"
+	"os"
 	"path/filepath"
 
 	"orrery/internal/host"
@@ -23,6 +25,14 @@ func (l locks) layer(ctx context.Context, digest string, how host.Sharing) (*hos
 // imported waits for the lock of an imported file.
 func (l locks) imported(ctx context.Context, digest string) (*host.Lock, error) {
 	return host.WaitLock(ctx, l.of(digest), host.Alone, "the lock of the imported file "+digest)
+}
+
+// forget removes a lock that this process holds.
+func (l locks) forget(digest string) error {
+	if err := os.Remove(l.of(digest)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // ifFree does something with the lock held alone, and returns false if another process holds it.

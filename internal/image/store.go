@@ -16,9 +16,10 @@ type Store struct {
 	Dir   string // <state>/store
 	Cache Cache  // <state>/cache
 
-	state string
-	disk  *disk
-	locks locks
+	state   string
+	disk    *disk
+	locks   locks
+	imports imports
 }
 
 // Open returns the store of a state directory; nothing is made before it is needed.
@@ -26,8 +27,10 @@ func Open(state string) *Store {
 	if state == "" {
 		state = DefaultState
 	}
-	dir := filepath.Join(state, "store")
-	return &Store{Dir: dir, Cache: Cache{filepath.Join(state, "cache")}, state: state, disk: &disk{dir, freeBytes}, locks: locks{filepath.Join(dir, ".lock")}}
+	s := &Store{Dir: filepath.Join(state, "store"), Cache: Cache{filepath.Join(state, "cache")}, state: state}
+	s.disk, s.locks = &disk{s.Dir, freeBytes}, locks{filepath.Join(s.Dir, ".lock")}
+	s.imports = imports{filepath.Join(s.Dir, ".imports"), s.locks, s.disk}
+	return s
 }
 
 // Tree returns the path of a layer's tree.

@@ -52,7 +52,7 @@ func TestReceived(t *testing.T) {
 
 func (s *Store) wantReceived(t *testing.T, want ...string) {
 	t.Helper()
-	left, _ := os.ReadDir(s.received())
+	left, _ := os.ReadDir(s.imports.dir)
 	var names []string
 	for _, e := range left {
 		names = append(names, e.Name())
@@ -106,7 +106,7 @@ func TestNotReceived(t *testing.T) {
 	}
 	s.disk.free = func(string) (uint64, error) { return 1 << 40, nil }
 	must(t, s.receiveFile(t, digest, whole))
-	info, err := os.Stat(filepath.Join(s.received(), digest))
+	info, err := os.Stat(filepath.Join(s.imports.dir, digest))
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info, err)
 	}
@@ -139,7 +139,7 @@ func TestReceivedOn(t *testing.T) {
 		t.Errorf("%d bytes come again: %v", sent, err)
 	}
 	s.wantReceived(t, digest)
-	must(t, os.Remove(filepath.Join(s.received(), digest)))
+	must(t, os.Remove(filepath.Join(s.imports.dir, digest)))
 	if _, err := send(1 << 20); err == nil {
 		t.Error("it was not cut")
 	}
