@@ -2,11 +2,9 @@ package image
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 
-	"orrery/internal/distro"
 	"orrery/internal/host"
 	"orrery/internal/image/access"
 	"orrery/internal/image/rootfs"
@@ -70,25 +68,4 @@ func (g *staging) aside(ctx context.Context, trees []string, base *Record, m sit
 	}
 	defer c.stop()
 	return do(ctx, c)
-}
-
-// Suite returns the release of the distribution that a base image is of: of one that was imported, what it says itself; "" if that is nothing.
-func (s *Store) Suite(base *Record) string {
-	if suite := base.Parts["suite"]; suite != "" {
-		return suite
-	}
-	return distro.OsRelease(s.Tree(base.Digest))["VERSION_CODENAME"]
-}
-
-// Python returns the version of the Python that a layer's virtual environment is for, such as "3.11"; "" if it has none.
-func (s *Store) Python(digest string) string {
-	dirs, err := filepath.Glob(filepath.Join(s.Tree(digest), "opt/orrery/venv/lib/python3*"))
-	var major, minor int
-	if err != nil || len(dirs) == 0 {
-		return ""
-	}
-	if _, err := fmt.Sscanf(filepath.Base(dirs[0]), "python%d.%d", &major, &minor); err != nil {
-		return ""
-	}
-	return fmt.Sprintf("%d.%d", major, minor)
 }

@@ -140,7 +140,7 @@ func kindOf(path string) string {
 // nothingLeft checks that no build has left anything behind.
 func nothingLeft(t *testing.T, s *Store) {
 	t.Helper()
-	for _, dir := range []string{s.stagings(), filepath.Join(s.state, "build")} {
+	for _, dir := range []string{s.stagings, filepath.Join(s.state, "build")} {
 		if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
 			t.Errorf("%s holds %v", dir, entries)
 		}

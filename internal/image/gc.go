@@ -47,16 +47,16 @@ func (s *Store) GC(ctx context.Context, used map[string]bool) ([]Info, error) {
 	}
 	err = s.Sweep()
 	if err == nil {
-		err = s.sweepIncoming(whichever)
+		err = s.locks.sweep(s.incoming, whichever, dropIncoming)
 	}
-	err = errors.Join(err, s.sweepComing(s.imports.dir, whichever, s.imports.drop))
+	err = errors.Join(err, s.locks.sweep(s.imports.dir, whichever, s.imports.drop))
 	return removed, errors.Join(err, s.Cache.trim(time.Now()))
 }
 
 // remove removes a layer, unless somebody builds on it. It is moved aside first: no half layer is ever seen.
 func (s *Store) remove(digest string) (bool, error) {
 	return s.locks.ifFree(digest, func() error {
-		aside := filepath.Join(s.stagings(), digest)
+		aside := filepath.Join(s.stagings, digest)
 		if err := removeTree(aside); err != nil {
 			return err
 		}
@@ -80,10 +80,12 @@ func (s *Store) forget(digest string) error {
 
 func whichever(string) bool { return true }
 
+func dropIncoming(at, _ string) error { return removeTree(at) }
+
 // Sweep removes what killed builders left, processes and control groups too: whatever has no live lock.
 func (s *Store) Sweep() error {
 	left := map[string]bool{}
-	for _, dir := range []string{s.stagings(), filepath.Join(s.state, "build"), s.Dir} {
+	for _, dir := range []string{s.stagings, filepath.Join(s.state, "build"), s.Dir} {
 		entries, err := os.ReadDir(dir)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -94,7 +96,7 @@ func (s *Store) Sweep() error {
 			}
 		}
 	}
-	if err := s.sweepIncoming(s.has); err != nil { // it was built meanwhile
+	if err := s.locks.sweep(s.incoming, s.has, dropIncoming); err != nil { // it was built meanwhile
 		return err
 	}
 	if len(left) == 0 {
@@ -104,7 +106,7 @@ func (s *Store) Sweep() error {
 		return err
 	}
 	for digest := range left {
-		g := &staging{store: s, digest: digest, dir: filepath.Join(s.stagings(), digest)}
+		g := &staging{store: s, digest: digest, dir: filepath.Join(s.stagings, digest)}
 		if _, err := s.locks.ifFree(digest, g.abandon); err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"orrery/internal/host"
 )
@@ -31,6 +32,30 @@ func (l locks) imported(ctx context.Context, digest string) (*host.Lock, error) 
 func (l locks) forget(digest string) error {
 	if err := os.Remove(l.of(digest)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
+	}
+	return nil
+}
+
+// half ends the name of a file that has not come as a whole.
+const half = ".new"
+
+// sweep removes what is in a directory of some digests, but for what another process has locked. Remove has the lock of each.
+func (l locks) sweep(dir string, gone func(digest string) bool, remove func(at, digest string) error) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		digest := strings.TrimSuffix(e.Name(), half)
+		if !IsDigest(digest) || !gone(digest) {
+			continue
+		}
+		if _, err := l.ifFree(digest, func() error { return remove(filepath.Join(dir, e.Name()), digest) }); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -2,8 +2,10 @@ package image
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -57,6 +59,19 @@ func pythonPackages(dir string) ([]string, error) {
 	}
 	slices.Sort(all)
 	return slices.Compact(all), err
+}
+
+// PythonOf returns the version of the Python that the virtual environment in a tree is for, such as "3.11"; "" if it has none.
+func PythonOf(tree string) string {
+	dirs, err := filepath.Glob(filepath.Join(tree, venvLib, "python3*"))
+	var major, minor int
+	if err != nil || len(dirs) == 0 {
+		return ""
+	}
+	if _, err := fmt.Sscanf(filepath.Base(dirs[0]), "python%d.%d", &major, &minor); err != nil {
+		return ""
+	}
+	return fmt.Sprintf("%d.%d", major, minor)
 }
 
 func absent(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) }

@@ -25,7 +25,7 @@ func TestStage(t *testing.T) {
 		}
 		return err == nil
 	}
-	left := mkdir(t, s.stagings(), l.Digest, "tree") // of a builder that was killed
+	left := mkdir(t, s.stagings, l.Digest, "tree") // of a builder that was killed
 	g, err := s.stage(t.Context(), l)
 	must(t, err)
 	if _, err := os.Lstat(left); !errors.Is(err, os.ErrNotExist) {
@@ -43,12 +43,12 @@ func TestStage(t *testing.T) {
 	if _, err := os.Lstat(g.dir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the directory stays: %v", err)
 	}
-	must(t, os.RemoveAll(s.stagings()))
-	must(t, os.WriteFile(s.stagings(), nil, 0o600))
+	must(t, os.RemoveAll(s.stagings))
+	must(t, os.WriteFile(s.stagings, nil, 0o600))
 	if g, err := s.stage(t.Context(), l); err == nil || g != nil {
 		t.Errorf("without a place to build: %v, %v", g, err)
 	}
-	must(t, os.Remove(s.stagings()))
+	must(t, os.Remove(s.stagings))
 	if !free() {
 		t.Error("the lock is held by a builder that failed")
 	}

@@ -40,7 +40,7 @@ func (s *Store) stage(ctx context.Context, l *spec.Layer) (*staging, error) {
 		held.Release()
 		return nil, nil
 	}
-	g := &staging{store: s, digest: l.Digest, dir: filepath.Join(s.stagings(), l.Digest), lock: held}
+	g := &staging{store: s, digest: l.Digest, dir: filepath.Join(s.stagings, l.Digest), lock: held}
 	err = g.clear()
 	if err == nil {
 		err = removeTree(filepath.Join(s.Dir, l.Digest)) // without a layer.json, it is nothing

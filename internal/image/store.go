@@ -16,10 +16,14 @@ type Store struct {
 	Dir   string // <state>/store
 	Cache Cache  // <state>/cache
 
-	state   string
-	disk    *disk
-	locks   locks
-	imports imports
+	state    string
+	stagings string // where layers are built, see staging
+	// incoming is where layers are that come from other hosts. What has come stays there if the rest does not come, and is not
+	// asked for again.
+	incoming string
+	disk     *disk
+	locks    locks
+	imports  imports
 }
 
 // Open returns the store of a state directory; nothing is made before it is needed.
@@ -27,9 +31,13 @@ func Open(state string) *Store {
 	if state == "" {
 		state = DefaultState
 	}
-	s := &Store{Dir: filepath.Join(state, "store"), Cache: Cache{filepath.Join(state, "cache")}, state: state}
-	s.disk, s.locks = &disk{s.Dir, freeBytes}, locks{filepath.Join(s.Dir, ".lock")}
-	s.imports = imports{filepath.Join(s.Dir, ".imports"), s.locks, s.disk}
+	dir := filepath.Join(state, "store")
+	s := &Store{
+		Dir: dir, Cache: Cache{filepath.Join(state, "cache")}, state: state,
+		stagings: filepath.Join(dir, ".staging"), incoming: filepath.Join(dir, ".incoming"),
+		disk: &disk{dir, freeBytes}, locks: locks{filepath.Join(dir, ".lock")},
+	}
+	s.imports = imports{filepath.Join(dir, ".imports"), s.locks, s.disk}
 	return s
 }
 
@@ -78,12 +86,10 @@ func (s *Store) private() error {
 	if err := os.MkdirAll(s.state, 0o711); err != nil {
 		return err
 	}
-	for _, dir := range []string{s.Dir, s.Cache.dir, s.stagings(), s.locks.dir} {
+	for _, dir := range []string{s.Dir, s.Cache.dir, s.stagings, s.locks.dir} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return err
 		}
 	}
 	return nil
 }
-
-func (s *Store) stagings() string { return filepath.Join(s.Dir, ".staging") }

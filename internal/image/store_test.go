@@ -83,7 +83,7 @@ func TestListAndGC(t *testing.T) {
 			t.Errorf("incomplete: %+v", info)
 		}
 	}
-	stale := mkdir(t, s.stagings(), "0123456789abcdef")
+	stale := mkdir(t, s.stagings, "0123456789abcdef")
 	half := mkdir(t, s.Dir, "fedcba9876543210")
 	mkdir(t, half, "tree")
 	// Somebody builds on the other base at this moment, and somebody builds a layer.
@@ -91,7 +91,7 @@ func TestListAndGC(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	live := mkdir(t, s.stagings(), "aaaabbbbcccc")
+	live := mkdir(t, s.stagings, "aaaabbbbcccc")
 	builds, err := host.TryLock(s.locks.of("aaaabbbbcccc"), host.Alone)
 	if err != nil {
 		t.Fatal(err)
@@ -113,7 +113,7 @@ func TestListAndGC(t *testing.T) {
 	if removed, err = s.GC(t.Context(), nil); err != nil || len(removed) != 3 {
 		t.Fatalf("removed %v, %v", removed, err)
 	}
-	for _, dir := range []string{s.stagings(), s.locks.dir} {
+	for _, dir := range []string{s.stagings, s.locks.dir} {
 		if left, _ := os.ReadDir(dir); len(left) > 0 {
 			t.Errorf("%s holds %v", dir, left)
 		}
@@ -244,7 +244,7 @@ func TestFullDisk(t *testing.T) {
 			t.Errorf("%v became %v", err, got)
 		}
 	}
-	if left, _ := os.ReadDir(s.stagings()); len(left) > 0 {
+	if left, _ := os.ReadDir(s.stagings); len(left) > 0 {
 		t.Errorf("%v is left", left)
 	}
 }
@@ -264,7 +264,7 @@ func TestFullDiskForReal(t *testing.T) {
 	if problem.Exit(err) != int(problem.Unable) || !strings.Contains(err.Error(), "is full") {
 		t.Errorf("got %v", err)
 	}
-	if left, _ := os.ReadDir(s.stagings()); len(left) > 0 {
+	if left, _ := os.ReadDir(s.stagings); len(left) > 0 {
 		t.Errorf("%v is left", left)
 	}
 }
@@ -277,7 +277,7 @@ func TestHalfLayer(t *testing.T) {
 	if whole, err := s.Layers(); err != nil || len(whole) != 0 {
 		t.Fatalf("layers %v, %v", whole, err)
 	}
-	mkdir(t, s.stagings(), l.Digest, "tree", "left")
+	mkdir(t, s.stagings, l.Digest, "tree", "left")
 	if err := s.BuildBase(t.Context(), l, site.Mirror{}, sayTo(t)); err != nil {
 		t.Fatal(err)
 	}

@@ -27,9 +27,6 @@ import (
 	"orrery/internal/visible"
 )
 
-// incoming is where layers are that come from other hosts. What has come stays there if the rest does not come, and is not asked for again.
-func (s *Store) incoming() string { return filepath.Join(s.Dir, ".incoming") }
-
 // Word is what a host says of a layer in its store.
 type Word struct {
 	Content string `json:"content"` // digest of what is in it
@@ -60,10 +57,9 @@ type arrival struct {
 	over  chan struct{}
 }
 
-// expect lets others wait for a layer.
-func (s *Store) expect(digest string) (a *arrival, forget func()) {
+// expect lets others wait for a layer, which comes to a place.
+func expect(at string) (a *arrival, forget func()) {
 	a = &arrival{begun: make(chan struct{}), over: make(chan struct{})}
-	at := filepath.Join(s.Dir, digest)
 	coming.Lock()
 	defer coming.Unlock()
 	coming.all[at] = a
@@ -223,14 +219,14 @@ func (s *Store) Take(ctx context.Context, l *spec.Layer, content string, from []
 		return nil
 	}
 	begun := time.Now()
-	a, forget := s.expect(l.Digest)
+	a, forget := expect(filepath.Join(s.Dir, l.Digest))
 	defer forget()
 	g, err := s.stage(ctx, l)
 	if g == nil {
 		return err
 	}
 	defer g.close()
-	t := &taking{staging: g, arrival: a, layer: l, content: content, dir: filepath.Join(s.incoming(), l.Digest), say: say, doubt: doubt}
+	t := &taking{staging: g, arrival: a, layer: l, content: content, dir: filepath.Join(s.incoming, l.Digest), say: say, doubt: doubt}
 	for {
 		liar, err := t.take(ctx, from, begun)
 		if liar == "" || err == nil || ctx.Err() != nil {
@@ -377,33 +373,4 @@ func cameFrom(came map[string]int64, took time.Duration) string {
 	}
 	slices.Sort(all)
 	return fmt.Sprintf("%s, in %s", strings.Join(all, ", "), took.Round(time.Millisecond))
-}
-
-// sweepIncoming removes what has come of some layers.
-func (s *Store) sweepIncoming(gone func(digest string) bool) error {
-	return s.sweepComing(s.incoming(), gone, func(at, _ string) error { return removeTree(at) })
-}
-
-// half ends the name of a file that has not come as a whole.
-const half = ".new"
-
-// sweepComing removes what has come of some layers or files, called by their digests, but for what somebody is taking. Remove has the lock of each.
-func (s *Store) sweepComing(dir string, gone func(digest string) bool, remove func(at, digest string) error) error {
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		digest := strings.TrimSuffix(e.Name(), half)
-		if !IsDigest(digest) || !gone(digest) {
-			continue
-		}
-		if _, err := s.locks.ifFree(digest, func() error { return remove(filepath.Join(dir, e.Name()), digest) }); err != nil {
-			return err
-		}
-	}
-	return nil
 }
