@@ -20,9 +20,6 @@ import (
 // BuildBase makes a base image, unless the store has it: from a suite, or from a file. Say is told, in a few
 // words, what is being done. What the programs print that make it is kept in <state>/log/build-DIGEST.log.
 func (s *Store) BuildBase(ctx context.Context, l *spec.Layer, m site.Mirror, say func(string)) error {
-	if s.has(l.Digest) {
-		return nil
-	}
 	begun := time.Now()
 	g, err := s.stage(ctx, l)
 	if g == nil {

@@ -37,7 +37,7 @@ func (s *Store) GC(ctx context.Context, used map[string]bool) ([]Info, error) {
 		if keep[all[i].Digest] {
 			continue
 		}
-		gone, err := s.remove(all[i].Digest)
+		gone, err := s.locks.ifFree(all[i].Digest, newStaging(s, all[i].Digest).discard)
 		if err != nil {
 			return removed, fmt.Errorf("remove layer %s: %w", all[i].Digest, err)
 		}
@@ -51,31 +51,6 @@ func (s *Store) GC(ctx context.Context, used map[string]bool) ([]Info, error) {
 	}
 	err = errors.Join(err, s.locks.sweep(s.imports.dir, whichever, s.imports.drop))
 	return removed, errors.Join(err, s.Cache.trim(time.Now()))
-}
-
-// remove removes a layer, unless somebody builds on it. It is moved aside first: no half layer is ever seen.
-func (s *Store) remove(digest string) (bool, error) {
-	return s.locks.ifFree(digest, func() error {
-		aside := filepath.Join(s.stagings, digest)
-		if err := removeTree(aside); err != nil {
-			return err
-		}
-		if err := os.Rename(filepath.Join(s.Dir, digest), aside); err != nil {
-			return err
-		}
-		if err := removeTree(aside); err != nil {
-			return err
-		}
-		return s.forget(digest)
-	})
-}
-
-// forget removes a lock that this process holds, and the log of the build.
-func (s *Store) forget(digest string) error {
-	if err := os.Remove(s.LogOf(digest)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return s.locks.forget(digest)
 }
 
 func whichever(string) bool { return true }
@@ -106,8 +81,7 @@ func (s *Store) Sweep() error {
 		return err
 	}
 	for digest := range left {
-		g := &staging{store: s, digest: digest, dir: filepath.Join(s.stagings, digest)}
-		if _, err := s.locks.ifFree(digest, g.abandon); err != nil {
+		if _, err := s.locks.ifFree(digest, newStaging(s, digest).abandon); err != nil {
 			return err
 		}
 	}

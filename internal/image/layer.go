@@ -29,9 +29,6 @@ func guard(d *distro.Distribution) host.File {
 // the roles say, and keeps what that wrote. Two builders of one layer build it once.
 func (s *Store) BuildLayer(ctx context.Context, l *spec.Layer, m site.Mirror, fill func(ctx context.Context, in host.Runner) error,
 	say func(string)) error {
-	if s.has(l.Digest) {
-		return nil
-	}
 	begun := time.Now()
 	g, err := s.stage(ctx, l)
 	if g == nil {

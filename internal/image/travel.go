@@ -215,9 +215,6 @@ func (g *shelf) Piece(ctx context.Context, p chunks.Piece) ([]byte, error) {
 
 // Take fetches a layer from other hosts, unless the store has it. Content is the digest of what must be in it; whoever gives something else is asked no more, and doubt is told of him.
 func (s *Store) Take(ctx context.Context, l *spec.Layer, content string, from []chunks.Source, say, doubt func(string)) error {
-	if s.has(l.Digest) {
-		return nil
-	}
 	begun := time.Now()
 	a, forget := expect(filepath.Join(s.Dir, l.Digest))
 	defer forget()
