@@ -42,11 +42,11 @@ func (e *Engine) checkAlive(ctx context.Context, c container, r *nodedir.Record)
 
 // survives reports whether the node's init runs. A node that reboots has none for a moment, nor has one whose monitor is
 // about to end.
-func (c container) survives(ctx context.Context) bool {
+func (p processes) survives(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	for !c.running() {
-		if c.monitor() == 0 || host.Pause(ctx, 5*time.Millisecond) != nil {
+	for !p.running() {
+		if p.monitor() == 0 || host.Pause(ctx, 5*time.Millisecond) != nil {
 			return false
 		}
 	}

@@ -120,10 +120,10 @@ func calls(r *nodedir.Record) seccomp.Policy {
 
 // awaitOrders waits until the node's systemd listens to systemctl(1), so that nobody has to ask it again and again from
 // inside. A node that does not come so far is the business of whoever gives it orders.
-func (c container) awaitOrders(ctx context.Context, r *nodedir.Record) {
+func (p processes) awaitOrders(ctx context.Context, r *nodedir.Record) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	init, err := c.awaitInit(ctx, r)
+	init, err := p.awaitInit(ctx, r)
 	if err != nil {
 		return
 	}
@@ -141,9 +141,9 @@ func (c container) awaitOrders(ctx context.Context, r *nodedir.Record) {
 }
 
 // awaitInit holds the node's init as soon as it has the node's root: while a node reboots, it is a copy of its monitor first.
-func (c container) awaitInit(ctx context.Context, r *nodedir.Record) (*enter.Init, error) {
+func (p processes) awaitInit(ctx context.Context, r *nodedir.Record) (*enter.Init, error) {
 	for {
-		init, err := c.hold(r)
+		init, err := p.hold(r)
 		if !errors.Is(err, enter.ErrNotReady) {
 			return init, err
 		}
