@@ -374,7 +374,7 @@ var functions = map[string][]string{
 	"internal/engine/lxc/config.go":        {"Engine.writeConfig"},
 	"internal/engine/lxc/dial.go":          {"processes.networkSpace"},
 	"internal/engine/lxc/holders.go":       {"held", "holders"},
-	"internal/engine/lxc/mounts.go":        {"container.writeFstab"},
+	"internal/engine/lxc/mounts.go":        {"writeFstab"},
 	"internal/engine/lxc/nics.go":          {"interfaces", "refusesRouters"},
 	"internal/engine/lxc/remount.go":       {"remounting.to"},
 	"internal/engine/lxc/space.go":         {"command", "processes.spaces"},

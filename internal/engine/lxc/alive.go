@@ -37,7 +37,7 @@ func (e *Engine) checkAlive(ctx context.Context, c container, r *nodedir.Record)
 	if killed := c.kill(ctx); killed != nil {
 		return errors.Join(err, killed)
 	}
-	return errors.Join(err, c.giveBack(ctx, r))
+	return errors.Join(err, c.links(r).giveBack(ctx))
 }
 
 // survives reports whether the node's init runs. A node that reboots has none for a moment, nor has one whose monitor is

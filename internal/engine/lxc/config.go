@@ -48,14 +48,12 @@ func (e *Engine) writeConfig(c container, r *nodedir.Record, mounts []nodedir.Mo
 		}
 		set("lxc."+version+"."+f.Name, "%s", f.Value)
 	}
-	for i, nic := range r.NICs {
-		if err := c.writeNIC(set, i, &r.Node, nic); err != nil {
-			return err
-		}
+	if err := c.links(r).write(set); err != nil {
+		return err
 	}
 	// Volumes are in a file of their own, which LXC reads again when the node reboots: Remount changes it.
 	set("lxc.mount.fstab", "%s", c.fstab())
-	if err := c.writeFstab(mounts); err != nil {
+	if err := writeFstab(c.fstab(), mounts); err != nil {
 		return err
 	}
 	return os.WriteFile(c.config(), []byte(b.String()), 0o600)

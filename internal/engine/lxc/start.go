@@ -17,7 +17,6 @@ import (
 	"orrery/internal/host/cgroup"
 	"orrery/internal/host/enter"
 	"orrery/internal/host/seccomp"
-	"orrery/internal/network"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/tree"
@@ -50,12 +49,12 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 		return err
 	}
 	defer os.Remove(c.starting()) //nolint:errcheck // what is left of it ends the node at the next sweep
-	if err := c.passThrough(ctx, r); err != nil {
+	if err := c.links(r).passThrough(ctx); err != nil {
 		return err
 	}
 	if err := e.boot(context.WithoutCancel(ctx), c, r, mounts); err != nil {
 		err = c.startProblem(err)
-		return errors.Join(err, c.giveBack(ctx, r))
+		return errors.Join(err, c.links(r).giveBack(ctx))
 	}
 	cgroup.Weigh(c.ref.Site) // LXC made the group
 	if has, ok := c.group().Holds(r.Limits); !ok {
@@ -77,11 +76,11 @@ func (e *Engine) boot(ctx context.Context, c container, r *nodedir.Record, mount
 		return err
 	}
 	defer space.Close()
-	if err = c.makeLinks(r, space); err == nil {
+	if err = c.links(r).attach(space); err == nil {
 		err = e.launch(ctx, c, r, mounts, space)
 	}
 	if err != nil {
-		err = errors.Join(err, c.removeLinks(r, space))
+		err = errors.Join(err, c.links(r).detach(space))
 	}
 	return err
 }
@@ -157,8 +156,8 @@ func (p processes) awaitInit(ctx context.Context, r *nodedir.Record) (*enter.Ini
 // not start another node, and interfaces.
 func (c container) clear(ctx context.Context, r *nodedir.Record) error {
 	cgroup.Remove(c.groups()...)
-	err := network.RemoveLinks(hostEnds(r))
-	return errors.Join(err, c.giveBack(ctx, r))
+	err := c.links(r).remove()
+	return errors.Join(err, c.links(r).giveBack(ctx))
 }
 
 // why returns the first errors in LXC's log, which is where it says what went wrong.

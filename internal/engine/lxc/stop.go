@@ -11,7 +11,6 @@ import (
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/host/cgroup"
 	"orrery/internal/host/process"
-	"orrery/internal/network"
 	"orrery/internal/problem"
 )
 
@@ -27,7 +26,7 @@ func (e *Engine) Stop(ctx context.Context, ref engine.Ref) error {
 	}
 	cgroup.Remove(c.groups()...)
 	if r, err := c.Read(); err == nil {
-		return c.giveBack(ctx, r)
+		return c.links(r).giveBack(ctx)
 	}
 	return nil
 }
@@ -141,7 +140,7 @@ func (e *Engine) Destroy(ctx context.Context, ref engine.Ref) error {
 		// LXC takes some 16 ms to move each link out of a node that ends. One that is gone need not be moved. Init is told
 		// first: if this run is killed in between, no node goes on without its links.
 		c.tell(unix.SIGKILL)
-		if err := network.RemoveLinks(hostEnds(r)); err != nil {
+		if err := c.links(r).remove(); err != nil {
 			return err
 		}
 		if err := c.killInit(ctx); err != nil {
