@@ -17,6 +17,7 @@ import (
 	"orrery/internal/host/cgroup"
 	"orrery/internal/host/enter"
 	"orrery/internal/host/seccomp"
+	"orrery/internal/image/rootfs"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/tree"
@@ -39,30 +40,43 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 	if err != nil {
 		return err
 	}
-	if err := e.writeConfig(c, r, mounts); err != nil {
+	return start{c, r, c.links(r), c.overlay(e.Store, r, mounts), mounts}.run(ctx)
+}
+
+// A start leads a node from its configuration to its first sign of life.
+type start struct {
+	container
+	r      *nodedir.Record
+	links  links
+	root   *rootfs.Overlay
+	mounts []nodedir.Mount
+}
+
+func (s start) run(ctx context.Context) error {
+	if err := s.writeConfig(); err != nil {
 		return err
 	}
-	if err := os.Remove(c.log()); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := os.Remove(s.log()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	if err := os.WriteFile(c.starting(), nil, 0o600); err != nil {
+	if err := os.WriteFile(s.starting(), nil, 0o600); err != nil {
 		return err
 	}
-	defer os.Remove(c.starting()) //nolint:errcheck // what is left of it ends the node at the next sweep
-	if err := c.links(r).passThrough(ctx); err != nil {
+	defer os.Remove(s.starting()) //nolint:errcheck // what is left of it ends the node at the next sweep
+	if err := s.links.passThrough(ctx); err != nil {
 		return err
 	}
-	if err := e.boot(context.WithoutCancel(ctx), c, r, mounts); err != nil {
-		err = c.startProblem(err)
-		return errors.Join(err, c.links(r).giveBack(ctx))
+	if err := s.boot(context.WithoutCancel(ctx)); err != nil {
+		err = s.problem(err)
+		return errors.Join(err, s.links.giveBack(ctx))
 	}
-	cgroup.Weigh(c.ref.Site) // LXC made the group
-	if has, ok := c.group().Holds(r.Limits); !ok {
-		return problem.New(problem.Failed, "node %s: limits read back as %+v instead of %+v", r.Name, has, r.Limits).At(c.group().Name()).
+	cgroup.Weigh(s.ref.Site) // LXC made the group
+	if has, ok := s.group().Holds(s.r.Limits); !ok {
+		return problem.New(problem.Failed, "node %s: limits read back as %+v instead of %+v", s.r.Name, has, s.r.Limits).At(s.group().Name()).
 			Try("orrery doctor tells which limits this host can set")
 	}
-	c.awaitOrders(ctx, r)
-	return e.checkAlive(ctx, c, r)
+	s.awaitOrders(ctx, s.r)
+	return s.checkAlive(ctx)
 }
 
 // boot runs lxc-start, which returns when the node's init has been started.
@@ -70,32 +84,28 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 // LXC's monitor listens at a socket with an abstract name, which anybody on the host could bind first and so keep the node
 // from starting. Such names belong to a network namespace, so the monitor has one that nobody else can enter. It goes with
 // the monitor. In it are the inner ends of the node's links.
-func (e *Engine) boot(ctx context.Context, c container, r *nodedir.Record, mounts []nodedir.Mount) error {
+func (s start) boot(ctx context.Context) error {
 	space, err := host.NewNetwork()
 	if err != nil {
 		return err
 	}
 	defer space.Close()
-	if err = c.links(r).attach(space); err == nil {
-		err = e.launch(ctx, c, r, mounts, space)
+	if err = s.links.attach(space); err == nil {
+		err = s.launch(ctx, space)
 	}
 	if err != nil {
-		err = errors.Join(err, c.links(r).detach(space))
+		err = errors.Join(err, s.links.detach(space))
 	}
 	return err
 }
 
 // launch runs lxc-start where the node's root is mounted, and where its links are.
-func (e *Engine) launch(ctx context.Context, c container, r *nodedir.Record, mounts []nodedir.Mount, space *os.File) error {
-	o := e.overlay(c, r, mounts)
-	if o.IDs.Size > 0 {
-		o.Namespace = c.namespace()
-	}
-	args := []string{"lxc-start", "--daemon", "--name", c.name, "--lxcpath", c.Path(), "--rcfile", c.config(),
-		"--pidfile", c.pidfile(), "--logfile", c.log(), "--logpriority", "WARN"}
-	return host.RunOn(ctx, r.Name, args, host.Command{Args: args}, func(streams host.Streams) (started host.Underway, err error) {
-		err = o.Within(func() error {
-			if err := calls(r).Install(); err != nil {
+func (s start) launch(ctx context.Context, space *os.File) error {
+	args := []string{"lxc-start", "--daemon", "--name", s.name, "--lxcpath", s.Path(), "--rcfile", s.config(),
+		"--pidfile", s.pidfile(), "--logfile", s.log(), "--logpriority", "WARN"}
+	return host.RunOn(ctx, s.r.Name, args, host.Command{Args: args}, func(streams host.Streams) (started host.Underway, err error) {
+		err = s.root.Within(func() error {
+			if err := calls(s.r).Install(); err != nil {
 				return err
 			}
 			if err := unix.Setns(int(space.Fd()), unix.CLONE_NEWNET); err != nil {
@@ -161,8 +171,8 @@ func (c container) clear(ctx context.Context, r *nodedir.Record) error {
 }
 
 // why returns the first errors in LXC's log, which is where it says what went wrong.
-func (c container) why() string {
-	text, err := os.ReadFile(c.log())
+func (s start) why() string {
+	text, err := os.ReadFile(s.log())
 	if err != nil {
 		return ""
 	}
@@ -175,11 +185,11 @@ func (c container) why() string {
 	return strings.Join(errs[:min(3, len(errs))], "\n")
 }
 
-// startProblem says why a node does not start: what LXC's log says, or else what lxc-start printed.
-func (c container) startProblem(err error) error {
-	if why := c.why(); why != "" {
+// problem says why a node does not start: what LXC's log says, or else what lxc-start printed.
+func (s start) problem(err error) error {
+	if why := s.why(); why != "" {
 		err = errors.New(why)
 	}
-	return problem.New(problem.Failed, "node %s does not start", c.ref.Name).At(c.log()).Because(err).
+	return problem.New(problem.Failed, "node %s does not start", s.ref.Name).At(s.log()).Because(err).
 		Try("orrery doctor tells what this host lacks")
 }
