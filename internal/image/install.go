@@ -34,17 +34,11 @@ func (c Cache) Install(ctx context.Context, in host.Runner, d *distro.Distributi
 	if err != nil {
 		return err
 	}
-	for fresh := false; ; fresh = true {
-		err := i.install(ctx, packages, fresh)
-		if err == nil || ctx.Err() != nil {
-			return err
-		}
-		// Packages that the lists name may have left the archive since, and new ones come.
-		if fresh || !anyOf(err.Error(), d.Packages.Outdated) {
-			return notInstalled(d, packages, err)
-		}
-		fmt.Fprintln(log, "orrery: once more, with fresh package lists")
+	err = i.withLists(ctx, func() error { return i.install(ctx, packages) })
+	if err == nil || ctx.Err() != nil {
+		return err
 	}
+	return notInstalled(d, packages, err)
 }
 
 func anyOf(text string, words []string) bool {
@@ -97,24 +91,38 @@ func (i *installer) run(ctx context.Context, order []string, packages ...string)
 	return err
 }
 
-// install fetches and installs packages. Others may install at the same time, but lists are not updated meanwhile.
-func (i *installer) install(ctx context.Context, packages []string, fresh bool) error {
-	reading, err := i.readLists(ctx, fresh)
-	if err != nil {
-		return err
-	}
-	defer reading.Release()
-	// One build fetches at a time: two would write the same files.
-	fetching, err := host.WaitLock(ctx, filepath.Join(i.cache, "archives.lock"), host.Alone, "the lock of downloaded packages")
-	if err != nil {
-		return err
-	}
-	err = i.run(ctx, i.Packages.Fetch, packages...)
-	fetching.Release()
-	if err != nil {
+// install fetches and installs packages.
+func (i *installer) install(ctx context.Context, packages []string) error {
+	if err := i.fetching(ctx, func() error { return i.run(ctx, i.Packages.Fetch, packages...) }); err != nil {
 		return err
 	}
 	return i.run(ctx, i.Packages.Install, packages...)
+}
+
+// fetching fetches packages. One build does at a time: two would write the same files.
+func (i *installer) fetching(ctx context.Context, do func() error) error {
+	held, err := host.WaitLock(ctx, filepath.Join(i.cache, "archives.lock"), host.Alone, "the lock of downloaded packages")
+	if err != nil {
+		return err
+	}
+	defer held.Release()
+	return do()
+}
+
+// withLists does something that others may do at the same time, but lists are not updated meanwhile. It is done once more if packages
+// that the lists name may have left the archive since, and new ones come.
+func (i *installer) withLists(ctx context.Context, do func() error) error {
+	for fresh := false; ; fresh = true {
+		reading, err := i.readLists(ctx, fresh)
+		if err == nil {
+			err = do()
+			reading.Release()
+		}
+		if err == nil || ctx.Err() != nil || fresh || !anyOf(err.Error(), i.Outdated) {
+			return err
+		}
+		fmt.Fprintln(i.log, "orrery: once more, with fresh package lists")
+	}
 }
 
 // readLists makes sure that there are package lists, not older than listsAge (or than now, if fresh), and holds them.

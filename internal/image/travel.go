@@ -137,31 +137,35 @@ func (g *shelf) open(ctx context.Context) (sums map[string]string, err error) {
 	return sums, err
 }
 
-// still reports whether it only comes.
-func (g *shelf) still() bool {
+// arriving returns the layer as it comes, once it is known what is to come; nil if it has come, or does not come at all.
+func (g *shelf) arriving(ctx context.Context) (*chunks.Download, error) {
 	if g.comes == nil {
-		return false
+		return nil, nil
 	}
 	select {
 	case <-g.comes.over:
 		g.comes = nil
+		return nil, nil
 	default:
 	}
-	return g.comes != nil
+	select {
+	case <-g.comes.begun:
+		return g.comes.r, nil
+	case <-time.After(chunks.WaitTimeout):
+		return nil, errors.New("it does not come here")
+	case <-g.comes.over:
+		return nil, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 // Index returns what is in the layer.
 func (g *shelf) Index(ctx context.Context) ([]byte, error) {
-	if g.still() {
-		select {
-		case <-g.comes.begun:
-			return g.comes.r.Packed(), nil
-		case <-time.After(chunks.WaitTimeout):
-			return nil, errors.New("it does not come here")
-		case <-g.comes.over:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
+	if comes, err := g.arriving(ctx); err != nil {
+		return nil, err
+	} else if comes != nil {
+		return comes.Packed(), nil
 	}
 	sums, err := g.open(ctx)
 	if err != nil {
@@ -182,18 +186,12 @@ func (g *shelf) Index(ctx context.Context) ([]byte, error) {
 
 // Piece returns a piece of a file of the layer.
 func (g *shelf) Piece(ctx context.Context, p chunks.Piece) ([]byte, error) {
-	if g.still() {
-		select {
-		case <-g.comes.begun:
-			content, err := g.comes.r.Piece(ctx, p)
-			if err == nil || !g.store.has(g.digest) { // else it has just come whole
-				return content, err
-			}
-		case <-time.After(chunks.WaitTimeout):
-			return nil, errors.New("it does not come here")
-		case <-g.comes.over:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+	if comes, err := g.arriving(ctx); err != nil {
+		return nil, err
+	} else if comes != nil {
+		content, err := comes.Piece(ctx, p)
+		if err == nil || !g.store.has(g.digest) { // else it has just come whole
+			return content, err
 		}
 	}
 	if g.paths == nil {
