@@ -37,16 +37,21 @@ func (p processes) monitor() int {
 
 // init returns the process id, on the host, of the node's init, or 0 if the node does not run.
 func (p processes) init() int {
-	monitor := p.monitor()
-	if monitor == 0 {
-		return 0
+	_, init := p.both()
+	return init
+}
+
+// both returns the process ids of the monitor and of the node's init, each or 0.
+func (p processes) both() (monitor, init int) {
+	if monitor = p.monitor(); monitor == 0 {
+		return 0, 0
 	}
 	for _, pid := range process.Host.Children(monitor) {
 		if !process.Host.Ending(pid) {
-			return pid
+			return monitor, pid
 		}
 	}
-	return 0
+	return monitor, 0
 }
 
 func (p processes) running() bool { return p.init() != 0 }

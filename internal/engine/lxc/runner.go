@@ -9,7 +9,6 @@ import (
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/host/enter"
-	"orrery/internal/host/process"
 	"orrery/internal/tree"
 )
 
@@ -58,16 +57,11 @@ func (r runner) Run(ctx context.Context, c host.Command) error {
 
 // hold holds the node's init.
 func (p processes) hold(r *nodedir.Record) (*enter.Init, error) {
-	monitor := p.monitor()
-	if monitor == 0 {
+	monitor, init := p.both()
+	if init == 0 {
 		return nil, engine.NotRunning(p.ref)
 	}
-	for _, pid := range process.Host.Children(monitor) {
-		if !process.Host.Ending(pid) {
-			return enter.Hold(pid, monitor, r.IDs().Map())
-		}
-	}
-	return nil, engine.NotRunning(p.ref)
+	return enter.Hold(init, monitor, r.IDs().Map())
 }
 
 // Put writes files in the node.

@@ -75,7 +75,7 @@ func (p processes) tell(s unix.Signal) {
 // sends the signal again and again, because an init that has only just been started loses it, and because root of the node may
 // freeze some of its processes at any moment: init waits for all of them.
 func (p processes) signal(ctx context.Context, s unix.Signal) error {
-	monitor, first := p.monitor(), p.init()
+	monitor, first := p.both()
 	if monitor == 0 {
 		return nil
 	}
