@@ -7,7 +7,6 @@ import (
 
 	"orrery/internal/host"
 	"orrery/internal/image/access"
-	"orrery/internal/image/rootfs"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
@@ -42,30 +41,16 @@ func (s *Store) Aside(ctx context.Context, digest string, m site.Mirror, out str
 			return broken(s, record.Base, err)
 		}
 	}
-	err = g.aside(ctx, trees, base, m, out, do)
+	if err = os.MkdirAll(filepath.Join(g.dir, "build", "out"), 0o755); err != nil {
+		return err
+	}
+	c, err := g.scratchOn(ctx, trees, base, m, mountBind{source: out, target: Out[1:]})
+	if err == nil {
+		err = do(ctx, c)
+		c.stop()
+	}
 	if err != nil && ctx.Err() != nil {
 		return problem.New(problem.Interrupted, "interrupted").Because(context.Cause(ctx))
 	}
 	return err
-}
-
-func (g *staging) aside(ctx context.Context, trees []string, base *Record, m site.Mirror, out string, do func(ctx context.Context, in host.Runner) error) error {
-	if err := g.emptyLayer(trees[len(trees)-1]); err != nil {
-		return err
-	}
-	binds, env, err := g.surround(trees[len(trees)-1], base, m)
-	if err != nil {
-		return err
-	}
-	if err := os.Mkdir(filepath.Join(g.dir, "build", "out"), 0o755); err != nil {
-		return err
-	}
-	binds = append(binds, mountBind{source: out, target: Out[1:]})
-	overlay := &rootfs.Overlay{Lower: trees, Upper: filepath.Join(g.dir, "tree"), Work: filepath.Join(g.dir, "work")}
-	c, err := startScratch(ctx, g, overlay, env, binds)
-	if err != nil {
-		return err
-	}
-	defer c.stop()
-	return do(ctx, c)
 }

@@ -86,7 +86,7 @@ func (g *staging) base(ctx context.Context, l *spec.Layer, m site.Mirror, log *h
 	if err := tidy(d, tree); err != nil {
 		return fmt.Errorf("tidy the image: %w", err)
 	}
-	packages, err := installed(d, tree)
+	packages, err := read(tree, d.Packages.Installed)
 	if err != nil {
 		return err
 	}

@@ -11,40 +11,24 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"orrery/internal/distro"
 	"orrery/internal/tree"
 )
 
-// installed reads the packages of a tree.
-func installed(d *distro.Distribution, dir string) ([]string, error) {
+// read reads something of a tree.
+func read[T any](dir string, what func(*tree.Root) (T, error)) (none T, err error) {
 	in, err := tree.Open(dir)
 	if err != nil {
-		return nil, err
+		return none, err
 	}
 	defer in.Close()
-	return d.Packages.Installed(in)
-}
-
-// laidDown reads the packages that were laid down in a tree without being installed.
-func laidDown(d *distro.Distribution, dir string) ([]string, error) {
-	in, err := tree.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer in.Close()
-	return d.Packages.Unpacked(in)
+	return what(in)
 }
 
 // venvLib is where the Python packages of a node lie, by version of Python.
 const venvLib = "opt/orrery/venv/lib"
 
 // pythonPackages reads the Python packages of the node's virtual environment, NAME==VERSION, from their metadata.
-func pythonPackages(dir string) ([]string, error) {
-	in, err := tree.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer in.Close()
+func pythonPackages(in *tree.Root) ([]string, error) {
 	pythons, err := in.Names(venvLib, 1<<10)
 	if absent(err) {
 		return nil, nil
