@@ -2,7 +2,6 @@ package enginetest
 
 import (
 	"slices"
-	"time"
 
 	"orrery/internal/engine"
 	"orrery/internal/problem"
@@ -76,19 +75,4 @@ func onKind(s *suite, kind string, id int) {
 	s.must(s.Engine.Change(s.Context(), a))
 	s.start(a)
 	connected()
-}
-
-// wantAnswer asks an address from a node until it answers.
-func wantAnswer(s *suite, n *spec.Node, address string) {
-	s.Helper()
-	for begun := time.Now(); ; time.Sleep(50 * time.Millisecond) {
-		err := s.runner(n).Run(s.Context(), commandOf("ping", "-n", "-c", "1", "-W", "1", address))
-		if err == nil {
-			return
-		}
-		if time.Since(begun) > s.within()/4 {
-			s.Errorf("node %s does not reach %s: %v", n.Name, address, err)
-			return
-		}
-	}
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"orrery/internal/engine"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
@@ -76,19 +75,28 @@ func moveNowhere(s *suite, n *spec.Node) {
 func wantReach(s *suite, n, peer, stranger *spec.Node) {
 	s.Helper()
 	if peer != nil {
-		for begun := time.Now(); !reaches(s, n, peer); time.Sleep(50 * time.Millisecond) {
-			if time.Since(begun) > s.within()/4 {
-				s.Errorf("node %s does not reach node %s", n.Name, peer.Name)
-				return
-			}
-		}
+		wantAnswer(s, n, peer.NICs[0].Address.Addr().String())
 	}
-	if reaches(s, n, stranger) {
+	if ping(s, n, stranger.NICs[0].Address.Addr().String()) == nil {
 		s.Errorf("node %s reaches node %s", n.Name, stranger.Name)
 	}
 }
 
-func reaches(s *suite, n, peer *spec.Node) bool {
-	address := peer.NICs[0].Address.Addr().String()
-	return s.Engine.Runner(engine.RefOf(n)).Run(s.Context(), commandOf("ping", "-n", "-c", "1", "-W", "1", address)) == nil
+// wantAnswer asks an address from a node until it answers.
+func wantAnswer(s *suite, n *spec.Node, address string) {
+	s.Helper()
+	for begun := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		err := ping(s, n, address)
+		if err == nil {
+			return
+		}
+		if time.Since(begun) > s.within()/4 {
+			s.Errorf("node %s does not reach %s: %v", n.Name, address, err)
+			return
+		}
+	}
+}
+
+func ping(s *suite, n *spec.Node, address string) error {
+	return s.runner(n).Run(s.Context(), commandOf("ping", "-n", "-c", "1", "-W", "1", address))
 }
