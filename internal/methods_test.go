@@ -23,7 +23,6 @@ var crowded = []string{
 	"internal/cli.app",
 	"internal/control/backups.restoring",
 	"internal/control/hosts.Call",
-	"internal/engine/fake.Engine",
 	"internal/engine/kvm.Engine",
 	"internal/engine/kvm.machine",
 	"internal/engine/kvm/argv.Machine",
