@@ -26,8 +26,6 @@ var crowded = []string{
 	"internal/engine/kvm.Engine",
 	"internal/engine/kvm.machine",
 	"internal/engine/kvm/argv.Machine",
-	"internal/engine/nodedir.Dir",
-	"internal/engine/nodedir.Nodes",
 	"internal/engine/xen.Engine",
 	"internal/host/cgroup.Group",
 	"internal/host/doctor.machine",
