@@ -29,7 +29,6 @@ var crowded = []string{
 	"internal/engine/xen.Engine",
 	"internal/host/cgroup.Group",
 	"internal/host/doctor.machine",
-	"internal/lab/experiment.reading",
 	"internal/lab/report.Report",
 	"internal/mirror.Mirror",
 	"internal/plan.draft",
