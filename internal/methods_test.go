@@ -39,7 +39,8 @@ var crowded = []string{
 	"internal/tree.Root",
 }
 
-// TestMethods counts the methods that types have of their own, and those that interfaces ask for, with what they embed.
+// TestMethods counts the methods that types have of their own, and those that interfaces ask for,
+// with what they embed.
 func TestMethods(t *testing.T) {
 	methods, interfaces := map[string]int{}, map[string]*asked{}
 	for _, top := range []string{".", "../cmd"} {

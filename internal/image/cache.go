@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A Cache keeps the packages and package lists that were fetched, for all builds of a host. By it, packages are installed in
-// scratch containers.
+// A Cache keeps downloaded packages and package lists for all builds of a host, and installs
+// packages in scratch containers.
 type Cache struct{ dir string }
 
 func (c Cache) archives() string { return filepath.Join(c.dir, "apt", "archives") }

@@ -13,15 +13,16 @@ import (
 	"orrery/internal/treesync"
 )
 
-// imports are the files from which images are made that come from the control host. They stay until the layer is built.
+// imports are the files from which images are made that come from the control host. They stay until
+// the layer is built.
 type imports struct {
 	dir   string
 	locks locks
 	disk  *disk
 }
 
-// Receive stores a file with this digest from which a layer is to be built (package imported). A file with another digest is
-// not stored.
+// Receive stores a file with this digest from which a layer is to be built (package imported). A
+// file with another digest is not stored.
 func (s *Store) Receive(ctx context.Context, digest string, rw io.ReadWriter) error {
 	if len(digest) != 64 || !IsDigest(digest) {
 		return problem.New(problem.Failed, "%q is not the digest of a file", digest)

@@ -109,8 +109,8 @@ func (i *installer) fetching(ctx context.Context, do func() error) error {
 	return do()
 }
 
-// withLists does something that others may do at the same time, but lists are not updated meanwhile. It is done once more if packages
-// that the lists name may have left the archive since, and new ones come.
+// withLists calls do while nobody updates the package lists; other builds may read them at the same
+// time. If packages seem to have left the archive since, it updates the lists and calls do again.
 func (i *installer) withLists(ctx context.Context, do func() error) error {
 	for fresh := false; ; fresh = true {
 		reading, err := i.readLists(ctx, fresh)

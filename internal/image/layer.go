@@ -105,7 +105,8 @@ func (g *staging) layer(ctx context.Context, l *spec.Layer, m site.Mirror, fill 
 	return g.finish(ctx, record, begun, say)
 }
 
-// scratchOn starts a scratch container on layers, the topmost first, which sees more of the host besides what all builds see.
+// scratchOn starts a scratch container on layers, the topmost first. It sees what all builds see of
+// the host, and more.
 func (g *staging) scratchOn(ctx context.Context, trees []string, base *Record, m site.Mirror, more ...mountBind) (*scratch, error) {
 	bottom := trees[len(trees)-1]
 	if err := g.emptyLayer(bottom); err != nil {

@@ -11,8 +11,8 @@ import (
 	"orrery/internal/host"
 )
 
-// locks is a directory with a lock for each digest of a layer or an imported file. Who builds, receives or removes something
-// holds its lock alone; who reads or builds on it, with others.
+// locks is a directory with a lock for each digest of a layer or an imported file. It is held alone
+// to build, receive or remove, and shared to read or to build on a layer.
 type locks struct{ dir string }
 
 // of returns the file of a lock.
@@ -39,7 +39,8 @@ func (l locks) forget(digest string) error {
 // half ends the name of a file that has not come as a whole.
 const half = ".new"
 
-// sweep removes what is in a directory of some digests, but for what another process has locked. Remove has the lock of each.
+// sweep removes what a directory has of some digests, except what another process has locked. It
+// calls remove with the lock held.
 func (l locks) sweep(dir string, gone func(digest string) bool, remove func(at, digest string) error) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -60,7 +61,7 @@ func (l locks) sweep(dir string, gone func(digest string) bool, remove func(at, 
 	return nil
 }
 
-// ifFree does something with the lock held alone, and returns false if another process holds it.
+// ifFree calls do with the lock held alone, or returns false if another process holds it.
 func (l locks) ifFree(digest string, do func() error) (bool, error) {
 	held, err := host.TryLock(l.of(digest), host.Alone)
 	if errors.Is(err, host.ErrHeld) {

@@ -45,7 +45,8 @@ func pythonPackages(in *tree.Root) ([]string, error) {
 	return slices.Compact(all), err
 }
 
-// PythonOf returns the version of the Python that the virtual environment in a tree is for, such as "3.11"; "" if it has none.
+// PythonOf returns the version of Python of the virtual environment in a tree, such as "3.11", or ""
+// if it has none.
 func PythonOf(tree string) string {
 	dirs, err := filepath.Glob(filepath.Join(tree, venvLib, "python3*"))
 	var major, minor int

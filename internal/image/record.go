@@ -46,8 +46,8 @@ func (r *Record) lower() []string {
 	return append(slices.Clone(r.Below), r.Base)
 }
 
-// Suite returns the release of the distribution that a base image is of: of one that was imported, what its tree says; "" if that
-// is nothing.
+// Suite returns the release of the distribution that a base image is of: of one that was imported,
+// what its tree says; "" if that is nothing.
 func (r *Record) Suite(tree string) string {
 	if suite := r.Parts["suite"]; suite != "" {
 		return suite

@@ -33,7 +33,8 @@ func newStaging(s *Store, digest string) *staging {
 	return &staging{store: s, digest: digest, dir: filepath.Join(s.stagings, digest)}
 }
 
-// stage takes the digest's lock and an empty staging directory; nil if the store has the layer, or has it once its builder is done.
+// stage takes the digest's lock and an empty staging directory. It returns nil if the store has the
+// layer, even if another builder has just made it.
 func (s *Store) stage(ctx context.Context, l *spec.Layer) (*staging, error) {
 	if s.has(l.Digest) {
 		return nil, nil

@@ -18,8 +18,8 @@ type Store struct {
 
 	state    string
 	stagings string // where layers are built, see staging
-	// incoming is where layers are that come from other hosts. What has come stays there if the rest does not come, and is not
-	// asked for again.
+	// incoming is where layers are that come from other hosts. What has come stays there if the
+	// rest does not come, and is not asked for again.
 	incoming string
 	disk     *disk
 	locks    locks

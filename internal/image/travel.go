@@ -137,7 +137,8 @@ func (g *shelf) open(ctx context.Context) (sums map[string]string, err error) {
 	return sums, err
 }
 
-// arriving returns the layer as it comes, once it is known what is to come; nil if it has come, or does not come at all.
+// arriving returns the download of the layer once its index is known, or nil if the layer is not
+// being received.
 func (g *shelf) arriving(ctx context.Context) (*chunks.Download, error) {
 	if g.comes == nil {
 		return nil, nil

@@ -45,8 +45,8 @@ func (s *Store) Verify(ctx context.Context, digest string) error {
 		At(s.Tree(digest)).Try("%s", rebuild(s, digest))
 }
 
-// reread makes the manifest of a tree again, which had a digest. Versions of Orrery before decision 72 made plain digests of large
-// files, too.
+// reread makes the manifest of a tree again, whose digest was content. Versions of Orrery before decision
+// 72 made plain digests of large files, too.
 func reread(ctx context.Context, tree, content string) (manifest, error) {
 	var large atomic.Bool
 	is, _, err := scan(ctx, tree, func(ctx context.Context, f *os.File) (string, error) {

@@ -77,8 +77,9 @@ func (j *Job) Resume(ctx context.Context) error {
 	return nil
 }
 
-// holders returns the roles of a node that use volumes that are not for two: those that declare one, and those that need
-// such a role, directly or not. A database may have its volume in a role below the one with its server.
+// holders returns the roles of a node that use volumes that are not for two: those that declare
+// one, and those that need such a role, directly or not. A database may have its volume in a role
+// below the one with its server.
 func holders(d *spec.Duties) []*spec.Duty {
 	var roles []*spec.Duty
 	holding := map[string]bool{}

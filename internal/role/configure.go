@@ -59,8 +59,8 @@ func (j *Job) Configure(ctx context.Context) error {
 	return j.dropServices(ctx)
 }
 
-// started reports whether all services of roles have started with the node. A layer that was built before one was declared knows nothing
-// of it.
+// started reports whether all services of roles have started with the node. A layer that was built
+// before one was declared knows nothing of it.
 func started(roles []*site.Role, starts []string) bool {
 	return !slices.ContainsFunc(site.ServicesOf(roles), func(s string) bool { return !slices.Contains(starts, s) })
 }

@@ -13,8 +13,8 @@ func routed(s *suite)    { onKind(s, site.Routed, 90) }
 func macvlan(s *suite)   { onKind(s, site.Macvlan, 93) }
 func exclusive(s *suite) { onKind(s, site.Exclusive, 96) }
 
-// onKind: nodes on a network of a kind reach one another and the host's address there, also after they were stopped and after one has
-// rebooted by itself; and in quarantine they are on a bridge.
+// onKind: nodes on a network of a kind reach one another and the host's address there, also after
+// they were stopped and after one has rebooted by itself; and in quarantine they are on a bridge.
 func onKind(s *suite, kind string, id int) {
 	if s.Onto == nil {
 		s.Skip("there are but bridges")

@@ -9,7 +9,8 @@ import (
 	"orrery/internal/image/rootfs"
 )
 
-// writeFstab tells LXC, in a file, what the node sees (fstab(5)). The node's root reads it, as LXC does that from inside.
+// writeFstab tells LXC, in a file, what the node sees (fstab(5)). The node's root reads it, as LXC
+// does that from inside.
 func writeFstab(file string, mounts []nodedir.Mount) error {
 	var b strings.Builder
 	for _, m := range mounts {

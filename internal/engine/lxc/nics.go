@@ -37,8 +37,9 @@ type links struct {
 
 func (c container) links(r *nodedir.Record) links { return links{c.Dir, r} }
 
-// write writes the configuration of the node's interfaces (lxc.container.conf(5), NETWORK). LXC finds them beside its monitor, moves
-// them into the node, and moves them back when the node ends or reboots by itself.
+// write writes the configuration of the node's interfaces (lxc.container.conf(5), NETWORK). LXC
+// finds them beside its monitor, moves them into the node, and moves them back when the node ends
+// or reboots by itself.
 func (l links) write(set func(key, format string, args ...any)) error {
 	for i, nic := range l.NICs {
 		net := fmt.Sprintf("lxc.net.%d.", i)
@@ -69,8 +70,8 @@ func (l links) write(set func(key, format string, args ...any)) error {
 	return nil
 }
 
-// returning writes a script that LXC runs when the node has ended: it moves an interface of the host from beside the monitor to
-// where it came from. A virtual one would end with the monitor.
+// returning writes a script that LXC runs when the node has ended: it moves an interface of the
+// host from beside the monitor to where it came from. A virtual one would end with the monitor.
 func (l links) returning(nic spec.NIC) (path string, err error) {
 	const script = "#!/bin/sh\n# Orrery: give the interface %[1]s back to the host.\n" +
 		"[ \"$LXC_TARGET\" = reboot ] || ip link set dev %[1]s netns 1\n"

@@ -9,8 +9,8 @@ import (
 	"orrery/internal/host/process"
 )
 
-// processes are those of a node: LXC's monitor, which is on the host, and the node's init, which is its child, with all that are in the
-// node's control group.
+// processes are those of a node: LXC's monitor on the host, the node's init, which is its child, and
+// all others in the node's control group.
 type processes struct {
 	dir  nodedir.Dir
 	name string // LXC's name for the node
@@ -41,7 +41,7 @@ func (p processes) init() int {
 	return init
 }
 
-// both returns the process ids of the monitor and of the node's init, each or 0.
+// both returns the process ids of the monitor and of the node's init, or 0 for each that is not there.
 func (p processes) both() (monitor, init int) {
 	if monitor = p.monitor(); monitor == 0 {
 		return 0, 0

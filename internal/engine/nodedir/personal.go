@@ -38,8 +38,9 @@ func personal(dirs host.Dirs, s *spec.Node) ([]host.File, error) {
 	return files, nil
 }
 
-// personalise makes the root of a node this one's. In a new private layer, which is not mounted yet, directories have the modes that Debian gives
-// them, because those of the upper layer are the ones that the node sees.
+// personalise makes the root of a node this one's. In a new private layer, which is not mounted
+// yet, directories have the modes that Debian gives them, because those of the upper layer are the
+// ones that the node sees.
 func (in stopped) personalise(dirs host.Dirs, s *spec.Node) error {
 	files, err := personal(dirs, s)
 	if err != nil {

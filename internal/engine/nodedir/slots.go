@@ -123,7 +123,8 @@ func (s slots) sweep(site string) error {
 	return err
 }
 
-// owner returns what the owners of the slots of a site's nodes begin with: SITE/, and before that the state directory if it is not the usual one.
+// owner returns what the owners of the slots of a site's nodes begin with: SITE/, and before that
+// the state directory if it is not the usual one.
 func (s slots) owner(site string) string {
 	if s.dirs.State == filepath.Dir(s.dir) {
 		return site + "/"
