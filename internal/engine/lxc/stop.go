@@ -56,7 +56,11 @@ func (c container) powerOff(ctx context.Context) error {
 func (p processes) killInit(ctx context.Context) error {
 	ctx, cancel := p.group().Killing(ctx)
 	defer cancel()
-	err := p.signal(ctx, unix.SIGKILL)
+	return orCause(ctx, p.signal(ctx, unix.SIGKILL))
+}
+
+// orCause returns an error, or why the context ended if it did.
+func orCause(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -113,17 +117,13 @@ func (p processes) kill(ctx context.Context) error {
 	defer watch.Close()
 	ctx, cancel := p.group().Killing(ctx)
 	defer cancel()
-	err = watch.UntilEnded(ctx, func(int) error {
+	return orCause(ctx, watch.UntilEnded(ctx, func(int) error {
 		for _, pid := range process.Host.Children(monitor) {
 			_ = unix.Kill(pid, unix.SIGKILL)
 		}
 		_ = p.group().ThawAll(ctx) // if it cannot, the next try may
 		return watch.Send(unix.SIGKILL)
-	})
-	if err != nil && ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return err
+	}))
 }
 
 // Destroy kills the node, if it runs: whoever wants it to shut down in order stops it first.
