@@ -224,14 +224,20 @@ func top(pkg string, depth map[string]int) string {
 // eachFile goes through all files of the program, but not those of tests.
 func eachFile(t *testing.T, do func(pkg, path string, f *ast.File)) {
 	t.Helper()
+	eachFileOf(t, ".", func(path string, f *ast.File) { do(filepath.Dir(path), "internal/"+path, f) })
+}
+
+// eachFileOf goes through those below a directory, each by its path from here.
+func eachFileOf(t *testing.T, top string, do func(path string, f *ast.File)) {
+	t.Helper()
 	fset := token.NewFileSet()
-	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+	err := filepath.WalkDir(top, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 			return err
 		}
 		f, err := parser.ParseFile(fset, path, nil, parser.SkipObjectResolution)
 		if err == nil {
-			do(filepath.Dir(path), "internal/"+path, f)
+			do(path, f)
 		}
 		return err
 	})

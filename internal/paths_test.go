@@ -129,11 +129,24 @@ func called(d ast.Decl) string {
 	if f.Recv == nil {
 		return f.Name.Name
 	}
+	return receiver(f) + "." + f.Name.Name
+}
+
+// receiver returns the name of the type that a method is of.
+func receiver(f *ast.FuncDecl) string {
 	of := f.Recv.List[0].Type
-	if star, ok := of.(*ast.StarExpr); ok {
-		of = star.X
+	for {
+		switch x := of.(type) {
+		case *ast.StarExpr:
+			of = x.X
+		case *ast.IndexExpr:
+			of = x.X
+		case *ast.IndexListExpr:
+			of = x.X
+		default:
+			return name(of)
+		}
 	}
-	return name(of) + "." + f.Name.Name
 }
 
 // suggestion prints what the lists would have to be, for whoever mends them.

@@ -223,7 +223,7 @@ func (m *machine) Host(name, key string, secrets apply.Secrets) apply.Host {
 		e = anySite{e.(nodesInMemory), m}
 	}
 	store := image.Open(m.dirs.State)
-	h := local.New(name, key, m.dirs, map[string]engine.Engine{"lxc": e}, store, secrets)
+	h := local.New(name, key, m.dirs, map[string]engine.Engine{"lxc": e}, secrets)
 	h.Waiter = m
 	records := h.Ground.Records
 	h.Ground = memory.Ground(in, m.dirs)

@@ -89,7 +89,7 @@ func TestMoveLost(t *testing.T) {
 	machines["sv1"] = d.machine
 	holds := func(m *machine) bool {
 		dir := nodedir.Of(m.dirs, "toykat", 31)
-		_, given := dir.Given()
+		_, given := dir.Move().Given()
 		return tree.Exists(dir.File("node.json")) && !given
 	}
 	runs := func(m *machine) bool {

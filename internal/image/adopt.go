@@ -19,9 +19,6 @@ func (s *Store) Adopt(ctx context.Context, r *Record, lay func(tree string) erro
 	if !IsDigest(r.Digest) {
 		return problem.New(problem.Failed, "%q is not the digest of a layer", r.Digest)
 	}
-	if s.has(r.Digest) {
-		return nil
-	}
 	g, err := s.stage(ctx, &spec.Layer{Digest: r.Digest, Title: r.Title})
 	if g == nil {
 		return err

@@ -2,14 +2,11 @@ package image
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 
-	"orrery/internal/distro"
 	"orrery/internal/host"
 	"orrery/internal/image/access"
-	"orrery/internal/image/rootfs"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
@@ -26,7 +23,7 @@ func (s *Store) Aside(ctx context.Context, digest string, m site.Mirror, out str
 		return err
 	}
 	defer g.close()
-	held, err := host.WaitLock(ctx, s.lockOf(digest), host.Shared, lockNamed(digest)) // GC leaves it alone
+	held, err := s.locks.layer(ctx, digest, host.Shared) // GC leaves it alone
 	if err != nil {
 		return err
 	}
@@ -44,54 +41,16 @@ func (s *Store) Aside(ctx context.Context, digest string, m site.Mirror, out str
 			return broken(s, record.Base, err)
 		}
 	}
-	err = g.aside(ctx, trees, base, m, out, do)
+	if err = os.MkdirAll(filepath.Join(g.dir, "build", "out"), 0o755); err != nil {
+		return err
+	}
+	c, err := g.scratchOn(ctx, trees, base, m, mountBind{source: out, target: Out[1:]})
+	if err == nil {
+		err = do(ctx, c)
+		c.stop()
+	}
 	if err != nil && ctx.Err() != nil {
 		return problem.New(problem.Interrupted, "interrupted").Because(context.Cause(ctx))
 	}
 	return err
-}
-
-func (g *staging) aside(ctx context.Context, trees []string, base *Record, m site.Mirror, out string, do func(ctx context.Context, in host.Runner) error) error {
-	if err := g.emptyLayer(trees[len(trees)-1]); err != nil {
-		return err
-	}
-	binds, env, err := g.surround(trees[len(trees)-1], base, m)
-	if err != nil {
-		return err
-	}
-	if err := os.Mkdir(filepath.Join(g.dir, "build", "out"), 0o755); err != nil {
-		return err
-	}
-	binds = append(binds, mountBind{source: out, target: Out[1:]})
-	overlay := &rootfs.Overlay{Lower: trees, Upper: filepath.Join(g.dir, "tree"), Work: filepath.Join(g.dir, "work")}
-	c, err := startScratch(ctx, g, overlay, env, binds)
-	if err != nil {
-		return err
-	}
-	defer c.stop()
-	return do(ctx, c)
-}
-
-// Suite returns the release of the distribution that a base image is of: of one that was imported, what it says itself; "" if that is nothing.
-func (s *Store) Suite(base *Record) string {
-	if suite := base.Parts["suite"]; suite != "" {
-		return suite
-	}
-	return distro.OsRelease(s.Tree(base.Digest))["VERSION_CODENAME"]
-}
-
-// Archive returns the path in the shared cache at which apt keeps a package that it has fetched.
-func (s *Store) Archive(file string) string { return filepath.Join(s.archives(), filepath.Base(file)) }
-
-// Python returns the version of the Python that a layer's virtual environment is for, such as "3.11"; "" if it has none.
-func (s *Store) Python(digest string) string {
-	dirs, err := filepath.Glob(filepath.Join(s.Tree(digest), "opt/orrery/venv/lib/python3*"))
-	var major, minor int
-	if err != nil || len(dirs) == 0 {
-		return ""
-	}
-	if _, err := fmt.Sscanf(filepath.Base(dirs[0]), "python%d.%d", &major, &minor); err != nil {
-		return ""
-	}
-	return fmt.Sprintf("%d.%d", major, minor)
 }

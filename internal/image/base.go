@@ -20,16 +20,13 @@ import (
 // BuildBase makes a base image, unless the store has it: from a suite, or from a file. Say is told, in a few
 // words, what is being done. What the programs print that make it is kept in <state>/log/build-DIGEST.log.
 func (s *Store) BuildBase(ctx context.Context, l *spec.Layer, m site.Mirror, say func(string)) error {
-	if s.has(l.Digest) {
-		return nil
-	}
 	begun := time.Now()
 	g, err := s.stage(ctx, l)
 	if g == nil {
 		return err
 	}
 	defer g.close()
-	if err := s.room(baseRoom); err != nil {
+	if err := s.disk.room(baseRoom); err != nil {
 		return err
 	}
 	log, err := s.OpenLog(l.Digest)
@@ -48,14 +45,14 @@ func (s *Store) BuildBase(ctx context.Context, l *spec.Layer, m site.Mirror, say
 	if errors.As(err, &p) && p.Where == "" {
 		p.Where = log.Name()
 	}
-	return s.explain(err, baseRoom)
+	return s.disk.explain(err, baseRoom)
 }
 
 func (g *staging) base(ctx context.Context, l *spec.Layer, m site.Mirror, log *host.Log, begun time.Time, say func(string)) error {
 	tree, d := filepath.Join(g.dir, "tree"), distro.Of(l.Image)
 	if l.IsDisk() {
 		say("takes " + filepath.Base(l.Image.Import))
-		from, taken, err := g.store.origin(ctx, l)
+		from, taken, err := g.store.imports.origin(ctx, l)
 		if err != nil {
 			return err
 		}
@@ -66,11 +63,11 @@ func (g *staging) base(ctx context.Context, l *spec.Layer, m site.Mirror, log *h
 	}
 	if l.Image.Import != "" {
 		say("imports " + filepath.Base(l.Image.Import))
-		from, taken, err := g.store.origin(ctx, l)
+		from, taken, err := g.store.imports.origin(ctx, l)
 		if err != nil {
 			return err
 		}
-		if err := taken(archive.Unpack(ctx, from, tree, g.dir, g.store.spare())); err != nil {
+		if err := taken(archive.Unpack(ctx, from, tree, g.dir, g.store.disk.spare())); err != nil {
 			return err
 		}
 		if err := g.complete(ctx, l, m, log, say); err != nil {
@@ -89,7 +86,7 @@ func (g *staging) base(ctx context.Context, l *spec.Layer, m site.Mirror, log *h
 	if err := tidy(d, tree); err != nil {
 		return fmt.Errorf("tidy the image: %w", err)
 	}
-	packages, err := installed(d, tree)
+	packages, err := read(tree, d.Packages.Installed)
 	if err != nil {
 		return err
 	}

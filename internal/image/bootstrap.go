@@ -137,7 +137,7 @@ func installKeys(from []distro.Source, dir string, packages *distro.Packages) er
 		}
 	}
 	// Instead of the files that were written as the tree was made, whose keys are those of this machine.
-	if err := empty(dir, packages.More); err != nil {
+	if err := empty(in, packages.More); err != nil {
 		return err
 	}
 	return lay(in, distro.File{Path: packages.Sources, Text: distro.ListOf(from)})

@@ -44,7 +44,7 @@ func TestBuildLayer(t *testing.T) {
 			return err
 		}
 		say("apt")
-		if err := s.Install(ctx, in, distro.Debian, []string{"tree", "python3-venv"}, &log); err != nil {
+		if err := s.Cache.Install(ctx, in, distro.Debian, []string{"tree", "python3-venv"}, &log); err != nil {
 			return err
 		}
 		for _, script := range []string{
@@ -140,7 +140,7 @@ func kindOf(path string) string {
 // nothingLeft checks that no build has left anything behind.
 func nothingLeft(t *testing.T, s *Store) {
 	t.Helper()
-	for _, dir := range []string{s.stagings(), filepath.Join(s.state, "build")} {
+	for _, dir := range []string{s.stagings, filepath.Join(s.state, "build")} {
 		if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
 			t.Errorf("%s holds %v", dir, entries)
 		}
@@ -186,7 +186,7 @@ func TestFailingFill(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	err = s.BuildLayer(t.Context(), l, site.Mirror{}, func(ctx context.Context, in host.Runner) error {
-		return s.Install(ctx, in, distro.Debian, []string{"no-such-package"}, nil)
+		return s.Cache.Install(ctx, in, distro.Debian, []string{"no-such-package"}, nil)
 	}, sayTo(t))
 	var p *problem.Problem
 	if !errors.As(err, &p) || p.Cure == "" || !strings.Contains(err.Error(), "Unable to locate package no-such-package") {
@@ -250,7 +250,7 @@ func TestBuildSideBySide(t *testing.T) {
 			l := testLayer(t, s, base)
 			builders.Go(func() {
 				err := Open(s.state).BuildLayer(context.Background(), l, site.Mirror{}, func(ctx context.Context, in host.Runner) error {
-					return s.Install(ctx, in, distro.Debian, []string{pkg}, os.Stderr)
+					return s.Cache.Install(ctx, in, distro.Debian, []string{pkg}, os.Stderr)
 				}, func(string) {})
 				if err != nil {
 					t.Errorf("builder %d: %v", i, err)

@@ -58,7 +58,7 @@ func (g *staging) complete(ctx context.Context, l *spec.Layer, m site.Mirror, lo
 	}
 	err = c.Put(ctx, guard(d))
 	if err == nil {
-		err = g.store.Install(ctx, c, d, spec.Packages(l.Image), log)
+		err = g.store.Cache.Install(ctx, c, d, spec.Packages(l.Image), log)
 	}
 	c.stop()
 	if err != nil {

@@ -46,9 +46,8 @@ func (g *staging) takeDisk(ctx context.Context, from string) error {
 	if err := unix.Fstat(int(in.Fd()), &st); err != nil {
 		return os.NewSyscallError("fstat", err)
 	}
-	if has := st.Blocks * 512; has > g.store.spare() {
-		free, _ := g.store.free(g.store.Dir)
-		return g.store.full(uint64(has)+baseRoom/2, free)
+	if has := st.Blocks * 512; has > g.store.disk.spare() {
+		return g.store.disk.full(uint64(has) + baseRoom/2)
 	}
 	at := filepath.Join(g.dir, "tree")
 	if err := os.Mkdir(at, 0o755); err != nil {

@@ -84,7 +84,7 @@ func TestDisksOfStrangers(t *testing.T) {
 	}
 	s, file := Open(t.TempDir()), filepath.Join(dir, "large.raw")
 	must(t, os.WriteFile(file, make([]byte, 4<<20), 0o600))
-	s.free = func(string) (uint64, error) { return baseRoom, nil }
+	s.disk.free = func(string) (uint64, error) { return baseRoom, nil }
 	if err := s.BuildBase(t.Context(), diskOf(file), site.Mirror{}, sayTo(t)); err != nil {
 		t.Errorf("for which there is room: %v", err)
 	}

@@ -3,7 +3,8 @@
 // To build a layer, open the Store of a state directory and call BuildBase or BuildLayer with the layer's
 // spec, whose digest is its name. The Store starts a scratch container on the layers below, runs in it what
 // the roles ask for, and makes the result canonical. Tree then returns the directory that nodes mount, Record
-// says what it contains, Verify compares it with its digests, and GC removes what no node uses.
+// says what it contains, Verify compares it with its digests, and GC removes what no node uses. Packages come
+// into scratch containers through the Store's Cache.
 //
 // A tree is built in a staging directory and enters the store whole, by one rename. A builder that is killed
 // leaves nothing that could be taken for a layer.

@@ -7,15 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
-	"syscall"
 	"time"
-
-	"orrery/internal/host"
 )
-
-// cacheAge is for how long a package that was fetched is kept for the next build.
-const cacheAge = 30 * 24 * time.Hour
 
 // GC removes the layers that are not used and what killed builders left, and gives the layers that it removed. What a layer stands on stays
 // as long as it is used; what somebody builds at this moment stays.
@@ -44,7 +37,7 @@ func (s *Store) GC(ctx context.Context, used map[string]bool) ([]Info, error) {
 		if keep[all[i].Digest] {
 			continue
 		}
-		gone, err := s.remove(all[i].Digest)
+		gone, err := s.locks.ifFree(all[i].Digest, newStaging(s, all[i].Digest).discard)
 		if err != nil {
 			return removed, fmt.Errorf("remove layer %s: %w", all[i].Digest, err)
 		}
@@ -54,51 +47,20 @@ func (s *Store) GC(ctx context.Context, used map[string]bool) ([]Info, error) {
 	}
 	err = s.Sweep()
 	if err == nil {
-		err = s.sweepIncoming(whichever)
+		err = s.locks.sweep(s.incoming, whichever, dropIncoming)
 	}
-	err = errors.Join(err, s.sweepComing(s.received(), whichever, s.dropReceived))
-	return removed, errors.Join(err, s.trimCache(time.Now()))
-}
-
-// remove removes a layer, unless somebody builds on it. It is moved aside first: no half layer is ever seen.
-func (s *Store) remove(digest string) (bool, error) {
-	held, err := host.TryLock(s.lockOf(digest), host.Alone)
-	if errors.Is(err, host.ErrHeld) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	defer held.Release()
-	aside := filepath.Join(s.stagings(), digest)
-	if err := removeTree(aside); err != nil {
-		return false, err
-	}
-	if err := os.Rename(filepath.Join(s.Dir, digest), aside); err != nil {
-		return false, err
-	}
-	if err := removeTree(aside); err != nil {
-		return false, err
-	}
-	return true, s.forget(digest)
-}
-
-// forget removes a lock that this process holds, and the log of the build.
-func (s *Store) forget(digest string) error {
-	for _, path := range []string{filepath.Join(s.state, "log", "build-"+digest+".log"), s.lockOf(digest)} {
-		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	return nil
+	err = errors.Join(err, s.locks.sweep(s.imports.dir, whichever, s.imports.drop))
+	return removed, errors.Join(err, s.Cache.trim(time.Now()))
 }
 
 func whichever(string) bool { return true }
 
+func dropIncoming(at, _ string) error { return removeTree(at) }
+
 // Sweep removes what killed builders left, processes and control groups too: whatever has no live lock.
 func (s *Store) Sweep() error {
 	left := map[string]bool{}
-	for _, dir := range []string{s.stagings(), filepath.Join(s.state, "build"), s.Dir} {
+	for _, dir := range []string{s.stagings, filepath.Join(s.state, "build"), s.Dir} {
 		entries, err := os.ReadDir(dir)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -109,7 +71,7 @@ func (s *Store) Sweep() error {
 			}
 		}
 	}
-	if err := s.sweepIncoming(s.has); err != nil { // it was built meanwhile
+	if err := s.locks.sweep(s.incoming, s.has, dropIncoming); err != nil { // it was built meanwhile
 		return err
 	}
 	if len(left) == 0 {
@@ -119,48 +81,9 @@ func (s *Store) Sweep() error {
 		return err
 	}
 	for digest := range left {
-		held, err := host.TryLock(s.lockOf(digest), host.Alone)
-		if errors.Is(err, host.ErrHeld) {
-			continue
-		}
-		if err != nil {
+		if _, err := s.locks.ifFree(digest, newStaging(s, digest).abandon); err != nil {
 			return err
-		}
-		g := &staging{store: s, digest: digest, dir: filepath.Join(s.stagings(), digest), lock: held}
-		err = g.clear()
-		if err == nil && !s.has(digest) {
-			if err = removeTree(filepath.Join(s.Dir, digest)); err == nil {
-				err = s.forget(digest)
-			}
-		}
-		held.Release()
-		if err != nil {
-			return fmt.Errorf("remove what a killed build of %s left: %w", digest, err)
 		}
 	}
 	return nil
-}
-
-// trimCache removes packages and lists that no build has fetched lately. A build that is using them fetches them again.
-func (s *Store) trimCache(now time.Time) error {
-	err := filepath.WalkDir(s.Cache, func(path string, e fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		info, err := e.Info()
-		if err != nil || e.IsDir() || strings.HasSuffix(path, "lock") || now.Sub(changed(info)) < cacheAge {
-			return nil
-		}
-		return os.Remove(path)
-	})
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
-}
-
-// changed is when a file came to be there: the time of its content is that of the archive.
-func changed(info fs.FileInfo) time.Time {
-	st := info.Sys().(*syscall.Stat_t)
-	return time.Unix(st.Ctim.Sec, st.Ctim.Nsec)
 }

@@ -324,10 +324,10 @@ func TestTreesOfStrangers(t *testing.T) {
 		if all := distro.OsRelease(dir); len(all) > 0 {
 			t.Errorf("it says that it is %v", all)
 		}
-		if all, err := installed(distro.Debian, dir); err != nil || len(all) > 0 {
+		if all, err := read(dir, distro.Debian.Packages.Installed); err != nil || len(all) > 0 {
 			t.Errorf("its packages are %v: %v", all, err)
 		}
-		if all, err := pythonPackages(dir); err != nil || len(all) > 0 {
+		if all, err := read(dir, pythonPackages); err != nil || len(all) > 0 {
 			t.Errorf("its Python packages are %v: %v", all, err)
 		}
 		if err := tidy(distro.Debian, dir); err != nil {

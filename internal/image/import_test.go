@@ -314,7 +314,7 @@ func TestImportMistakes(t *testing.T) {
 			if whole, _ := s.Layers(); len(whole) > 0 {
 				t.Error("it is in the store")
 			}
-			if left, _ := os.ReadDir(s.stagings()); len(left) > 0 {
+			if left, _ := os.ReadDir(s.stagings); len(left) > 0 {
 				t.Errorf("%v is left", left)
 			}
 		})

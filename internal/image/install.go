@@ -23,28 +23,22 @@ const listsAge = time.Hour
 
 // Install installs packages in a scratch container, asking nothing and taking nothing that is only recommended.
 // Package lists and packages are shared with all other builds.
-func (s *Store) Install(ctx context.Context, in host.Runner, d *distro.Distribution, packages []string, log io.Writer) error {
+func (c Cache) Install(ctx context.Context, in host.Runner, d *distro.Distribution, packages []string, log io.Writer) error {
 	if len(packages) == 0 {
 		return nil
 	}
 	if log == nil {
 		log = io.Discard
 	}
-	i, err := s.installer(ctx, in, d, log)
+	i, err := c.installer(ctx, in, d, log)
 	if err != nil {
 		return err
 	}
-	for fresh := false; ; fresh = true {
-		err := i.install(ctx, packages, fresh)
-		if err == nil || ctx.Err() != nil {
-			return err
-		}
-		// Packages that the lists name may have left the archive since, and new ones come.
-		if fresh || !anyOf(err.Error(), d.Packages.Outdated) {
-			return notInstalled(d, packages, err)
-		}
-		fmt.Fprintln(log, "orrery: once more, with fresh package lists")
+	err = i.withLists(ctx, func() error { return i.install(ctx, packages) })
+	if err == nil || ctx.Err() != nil {
+		return err
 	}
+	return notInstalled(d, packages, err)
 }
 
 func anyOf(text string, words []string) bool {
@@ -74,14 +68,14 @@ type installer struct {
 }
 
 // installer finds the lists by what the scratch's sources say: a role may have brought some of its own.
-func (s *Store) installer(ctx context.Context, in host.Runner, d *distro.Distribution, log io.Writer) (*installer, error) {
+func (c Cache) installer(ctx context.Context, in host.Runner, d *distro.Distribution, log io.Writer) (*installer, error) {
 	said, err := host.Output(ctx, in, host.Command{Args: d.Packages.Told(access.InScratch)}, 4<<20)
 	if err != nil {
 		return nil, problem.New(problem.Failed, "the image has no %s, which its roles' packages need", d.Packages.Needs).Because(err)
 	}
 	key := spec.DigestBytes(said)
 	i := &installer{
-		Packages: d.Packages, in: in, log: log, cache: filepath.Dir(s.archives()), lists: filepath.Join(s.lists(), key),
+		Packages: d.Packages, in: in, log: log, cache: filepath.Dir(c.archives()), lists: filepath.Join(c.lists(), key),
 		program: d.Packages.Program(access.InScratch, key),
 	}
 	return i, os.MkdirAll(filepath.Join(i.lists, "partial"), 0o755)
@@ -97,24 +91,38 @@ func (i *installer) run(ctx context.Context, order []string, packages ...string)
 	return err
 }
 
-// install fetches and installs packages. Others may install at the same time, but lists are not updated meanwhile.
-func (i *installer) install(ctx context.Context, packages []string, fresh bool) error {
-	reading, err := i.readLists(ctx, fresh)
-	if err != nil {
-		return err
-	}
-	defer reading.Release()
-	// One build fetches at a time: two would write the same files.
-	fetching, err := host.WaitLock(ctx, filepath.Join(i.cache, "archives.lock"), host.Alone, "the lock of downloaded packages")
-	if err != nil {
-		return err
-	}
-	err = i.run(ctx, i.Packages.Fetch, packages...)
-	fetching.Release()
-	if err != nil {
+// install fetches and installs packages.
+func (i *installer) install(ctx context.Context, packages []string) error {
+	if err := i.fetching(ctx, func() error { return i.run(ctx, i.Packages.Fetch, packages...) }); err != nil {
 		return err
 	}
 	return i.run(ctx, i.Packages.Install, packages...)
+}
+
+// fetching fetches packages. One build does at a time: two would write the same files.
+func (i *installer) fetching(ctx context.Context, do func() error) error {
+	held, err := host.WaitLock(ctx, filepath.Join(i.cache, "archives.lock"), host.Alone, "the lock of downloaded packages")
+	if err != nil {
+		return err
+	}
+	defer held.Release()
+	return do()
+}
+
+// withLists calls do while nobody updates the package lists; other builds may read them at the same
+// time. If packages seem to have left the archive since, it updates the lists and calls do again.
+func (i *installer) withLists(ctx context.Context, do func() error) error {
+	for fresh := false; ; fresh = true {
+		reading, err := i.readLists(ctx, fresh)
+		if err == nil {
+			err = do()
+			reading.Release()
+		}
+		if err == nil || ctx.Err() != nil || fresh || !anyOf(err.Error(), i.Outdated) {
+			return err
+		}
+		fmt.Fprintln(i.log, "orrery: once more, with fresh package lists")
+	}
 }
 
 // readLists makes sure that there are package lists, not older than listsAge (or than now, if fresh), and holds them.

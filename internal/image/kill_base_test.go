@@ -26,7 +26,7 @@ func TestKilledBootstrap(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Far enough for packages to be configured within the tree, where proc is mounted.
-	perl := s.stagings() + "/" + l.Digest + "/tree/usr/bin/perl"
+	perl := s.stagings + "/" + l.Digest + "/tree/usr/bin/perl"
 	for begun := time.Now(); time.Since(begun) < 2*time.Minute; time.Sleep(50 * time.Millisecond) {
 		if _, err := os.Stat(perl); err == nil {
 			break

@@ -29,16 +29,13 @@ func guard(d *distro.Distribution) host.File {
 // the roles say, and keeps what that wrote. Two builders of one layer build it once.
 func (s *Store) BuildLayer(ctx context.Context, l *spec.Layer, m site.Mirror, fill func(ctx context.Context, in host.Runner) error,
 	say func(string)) error {
-	if s.has(l.Digest) {
-		return nil
-	}
 	begun := time.Now()
 	g, err := s.stage(ctx, l)
 	if g == nil {
 		return err
 	}
 	defer g.close()
-	err = s.room(layerRoom)
+	err = s.disk.room(layerRoom)
 	if err == nil {
 		err = g.layer(ctx, l, m, fill, begun, say)
 	}
@@ -50,7 +47,7 @@ func (s *Store) BuildLayer(ctx context.Context, l *spec.Layer, m site.Mirror, fi
 	if err != nil && !errors.As(err, &p) && !errors.As(err, &list) {
 		err = problem.New(problem.Failed, "layer %s could not be built", l.Title).Because(err)
 	}
-	return s.explain(err, layerRoom)
+	return s.disk.explain(err, layerRoom)
 }
 
 func (g *staging) layer(ctx context.Context, l *spec.Layer, m site.Mirror, fill func(ctx context.Context, in host.Runner) error,
@@ -58,7 +55,7 @@ func (g *staging) layer(ctx context.Context, l *spec.Layer, m site.Mirror, fill 
 	var trees []string
 	var base, under *Record // the image, and what it stands on
 	for _, digest := range slices.Backward(l.Lower()) {
-		below, err := host.WaitLock(ctx, g.store.lockOf(digest), host.Shared, lockNamed(digest)) // GC leaves it alone while somebody builds on it
+		below, err := g.store.locks.layer(ctx, digest, host.Shared) // GC leaves it alone while somebody builds on it
 		if err != nil {
 			return err
 		}
@@ -72,49 +69,55 @@ func (g *staging) layer(ctx context.Context, l *spec.Layer, m site.Mirror, fill 
 		}
 		trees = append([]string{g.store.Tree(digest)}, trees...)
 	}
-	if err := g.emptyLayer(g.store.Tree(l.Base)); err != nil {
-		return err
-	}
-	binds, env, err := g.surround(g.store.Tree(l.Base), base, m)
-	if err != nil {
-		return err
-	}
 	say("starts a scratch container")
-	overlay := &rootfs.Overlay{
-		Lower: trees, Upper: filepath.Join(g.dir, "tree"), Work: filepath.Join(g.dir, "work"),
-	}
-	c, err := startScratch(ctx, g, overlay, env, binds)
+	c, err := g.scratchOn(ctx, trees, base, m)
 	if err != nil {
 		return err
 	}
-	err = g.way.Explain(g.fill(ctx, c, distro.Of(l.Image), fill))
+	d := distro.Of(l.Image)
+	err = g.way.Explain(g.fill(ctx, c, d, fill))
 	c.stop()
 	if err != nil {
 		return err
 	}
 	tree := filepath.Join(g.dir, "tree")
 	say("tidies the layer")
-	if err := settle(ctx, distro.Of(l.Image), tree); err != nil {
+	if err := settle(ctx, d, tree); err != nil {
 		return fmt.Errorf("tidy the layer: %w", err)
 	}
 	record := newRecord(l, begun)
-	if record.Packages, err = installed(distro.Of(l.Image), tree); err != nil {
+	if record.Packages, err = read(tree, d.Packages.Installed); err != nil {
 		return err
 	}
 	if record.Packages == nil {
 		record.Packages = under.Packages // it installed nothing: the node sees those below
 	}
 	if l.IsKernel() {
-		more, err := laidDown(distro.Of(l.Image), tree)
+		more, err := read(tree, d.Packages.Unpacked)
 		if err != nil {
 			return err
 		}
 		record.Packages = slices.Sorted(slices.Values(slices.Concat(record.Packages, more)))
 	}
-	if record.Python, err = pythonPackages(tree); err != nil {
+	if record.Python, err = read(tree, pythonPackages); err != nil {
 		return err
 	}
 	return g.finish(ctx, record, begun, say)
+}
+
+// scratchOn starts a scratch container on layers, the topmost first. It sees what all builds see of
+// the host, and more.
+func (g *staging) scratchOn(ctx context.Context, trees []string, base *Record, m site.Mirror, more ...mountBind) (*scratch, error) {
+	bottom := trees[len(trees)-1]
+	if err := g.emptyLayer(bottom); err != nil {
+		return nil, err
+	}
+	binds, env, err := g.surround(bottom, base, m)
+	if err != nil {
+		return nil, err
+	}
+	overlay := &rootfs.Overlay{Lower: trees, Upper: filepath.Join(g.dir, "tree"), Work: filepath.Join(g.dir, "work")}
+	return startScratch(ctx, g, overlay, env, append(binds, more...))
 }
 
 // emptyLayer makes the directories that overlayfs writes to; the top of the tree is as the base's.

@@ -29,7 +29,7 @@ func TestPythonPackages(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	all, err := pythonPackages(tree)
+	all, err := read(tree, pythonPackages)
 	if want := []string{"docopt==0.6.2", "flat==2", "six==1.16.0"}; err != nil || !slices.Equal(all, want) {
 		t.Errorf("%v, %v", all, err)
 	}

@@ -2,47 +2,33 @@ package image
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
-	"orrery/internal/distro"
 	"orrery/internal/tree"
 )
 
-// installed reads the packages of a tree.
-func installed(d *distro.Distribution, dir string) ([]string, error) {
+// read reads something of a tree.
+func read[T any](dir string, what func(*tree.Root) (T, error)) (none T, err error) {
 	in, err := tree.Open(dir)
 	if err != nil {
-		return nil, err
+		return none, err
 	}
 	defer in.Close()
-	return d.Packages.Installed(in)
-}
-
-// laidDown reads the packages that were laid down in a tree without being installed.
-func laidDown(d *distro.Distribution, dir string) ([]string, error) {
-	in, err := tree.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer in.Close()
-	return d.Packages.Unpacked(in)
+	return what(in)
 }
 
 // venvLib is where the Python packages of a node lie, by version of Python.
 const venvLib = "opt/orrery/venv/lib"
 
 // pythonPackages reads the Python packages of the node's virtual environment, NAME==VERSION, from their metadata.
-func pythonPackages(dir string) ([]string, error) {
-	in, err := tree.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer in.Close()
+func pythonPackages(in *tree.Root) ([]string, error) {
 	pythons, err := in.Names(venvLib, 1<<10)
 	if absent(err) {
 		return nil, nil
@@ -57,6 +43,20 @@ func pythonPackages(dir string) ([]string, error) {
 	}
 	slices.Sort(all)
 	return slices.Compact(all), err
+}
+
+// PythonOf returns the version of Python of the virtual environment in a tree, such as "3.11", or ""
+// if it has none.
+func PythonOf(tree string) string {
+	dirs, err := filepath.Glob(filepath.Join(tree, venvLib, "python3*"))
+	var major, minor int
+	if err != nil || len(dirs) == 0 {
+		return ""
+	}
+	if _, err := fmt.Sscanf(filepath.Base(dirs[0]), "python%d.%d", &major, &minor); err != nil {
+		return ""
+	}
+	return fmt.Sprintf("%d.%d", major, minor)
 }
 
 func absent(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) }

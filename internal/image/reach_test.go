@@ -68,7 +68,7 @@ func TestBuildsReachMirrorsOnly(t *testing.T) {
 	var log bytes.Buffer
 	l := testLayer(t, s, base)
 	err = s.BuildLayer(t.Context(), l, site.Mirror{}, func(ctx context.Context, in host.Runner) error {
-		if err := s.Install(ctx, in, distro.Debian, []string{"python3-venv"}, &log); err != nil {
+		if err := s.Cache.Install(ctx, in, distro.Debian, []string{"python3-venv"}, &log); err != nil {
 			return err
 		}
 		script := "python3 -m venv /opt/orrery/venv && /opt/orrery/venv/bin/pip install six\n"

@@ -76,7 +76,7 @@ func testLayer(t *testing.T, s *Store, base *spec.Layer) *spec.Layer {
 // drop removes a layer, whole or not.
 func (s *Store) drop(digest string) error {
 	if s.has(digest) {
-		if _, err := s.remove(digest); err != nil {
+		if _, err := s.locks.ifFree(digest, newStaging(s, digest).discard); err != nil {
 			return err
 		}
 	}

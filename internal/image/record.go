@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"orrery/internal/distro"
 	"orrery/internal/host"
 	"orrery/internal/site/spec"
 )
@@ -43,6 +44,15 @@ func (r *Record) lower() []string {
 		return nil
 	}
 	return append(slices.Clone(r.Below), r.Base)
+}
+
+// Suite returns the release of the distribution that a base image is of: of one that was imported,
+// what its tree says; "" if that is nothing.
+func (r *Record) Suite(tree string) string {
+	if suite := r.Parts["suite"]; suite != "" {
+		return suite
+	}
+	return distro.OsRelease(tree)["VERSION_CODENAME"]
 }
 
 func (r *Record) write(path string) error {

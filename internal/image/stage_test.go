@@ -25,7 +25,7 @@ func TestStage(t *testing.T) {
 		}
 		return err == nil
 	}
-	left := mkdir(t, s.stagings(), l.Digest, "tree") // of a builder that was killed
+	left := mkdir(t, s.stagings, l.Digest, "tree") // of a builder that was killed
 	g, err := s.stage(t.Context(), l)
 	must(t, err)
 	if _, err := os.Lstat(left); !errors.Is(err, os.ErrNotExist) {
@@ -43,21 +43,21 @@ func TestStage(t *testing.T) {
 	if _, err := os.Lstat(g.dir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the directory stays: %v", err)
 	}
-	must(t, os.RemoveAll(s.stagings()))
-	must(t, os.WriteFile(s.stagings(), nil, 0o600))
+	must(t, os.RemoveAll(s.stagings))
+	must(t, os.WriteFile(s.stagings, nil, 0o600))
 	if g, err := s.stage(t.Context(), l); err == nil || g != nil {
 		t.Errorf("without a place to build: %v, %v", g, err)
 	}
-	must(t, os.Remove(s.stagings()))
+	must(t, os.Remove(s.stagings))
 	if !free() {
 		t.Error("the lock is held by a builder that failed")
 	}
-	must(t, os.RemoveAll(s.locks()))
-	must(t, os.WriteFile(s.locks(), nil, 0o600))
+	must(t, os.RemoveAll(s.locks.dir))
+	must(t, os.WriteFile(s.locks.dir, nil, 0o600))
 	if g, err := s.stage(t.Context(), l); err == nil || g != nil {
 		t.Errorf("without a lock: %v, %v", g, err)
 	}
-	must(t, os.Remove(s.locks()))
+	must(t, os.Remove(s.locks.dir))
 	must(t, os.MkdirAll(filepath.Join(s.Dir, l.Digest), 0o755)) // without a record, it is no layer
 	if !free() {
 		t.Error("half a layer is in the way")

@@ -2,6 +2,9 @@ package image
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,12 +29,20 @@ type staging struct {
 	way    *access.Way // out of the scratch in which it is built; nil: there is none yet
 }
 
-// stage takes the digest's lock and an empty staging directory; nil if another builder made the layer in the meantime.
+func newStaging(s *Store, digest string) *staging {
+	return &staging{store: s, digest: digest, dir: filepath.Join(s.stagings, digest)}
+}
+
+// stage takes the digest's lock and an empty staging directory. It returns nil if the store has the
+// layer, even if another builder has just made it.
 func (s *Store) stage(ctx context.Context, l *spec.Layer) (*staging, error) {
+	if s.has(l.Digest) {
+		return nil, nil
+	}
 	if err := s.private(); err != nil {
 		return nil, err
 	}
-	held, err := host.WaitLock(ctx, s.lockOf(l.Digest), host.Alone, lockNamed(l.Digest))
+	held, err := s.locks.layer(ctx, l.Digest, host.Alone)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +50,8 @@ func (s *Store) stage(ctx context.Context, l *spec.Layer) (*staging, error) {
 		held.Release()
 		return nil, nil
 	}
-	g := &staging{store: s, digest: l.Digest, dir: filepath.Join(s.stagings(), l.Digest), lock: held}
+	g := newStaging(s, l.Digest)
+	g.lock = held
 	err = g.clear()
 	if err == nil {
 		err = removeTree(filepath.Join(s.Dir, l.Digest)) // without a layer.json, it is nothing
@@ -54,11 +66,6 @@ func (s *Store) stage(ctx context.Context, l *spec.Layer) (*staging, error) {
 	return g, nil
 }
 
-func (s *Store) lockOf(digest string) string { return filepath.Join(s.locks(), digest) }
-
-// lockNamed names the lock of a layer for whoever waits for it.
-func lockNamed(digest string) string { return "the lock of layer " + digest }
-
 // clear removes all that a build of the digest may have left: its processes, cgroups, mount points and files.
 func (g *staging) clear() error {
 	room := scratchDir(g.store, g.digest)
@@ -69,6 +76,42 @@ func (g *staging) clear() error {
 		}
 	}
 	return nil
+}
+
+// abandon removes what a killed build of the digest left.
+func (g *staging) abandon() error {
+	err := g.clear()
+	if err == nil && !g.store.has(g.digest) {
+		if err = removeTree(filepath.Join(g.store.Dir, g.digest)); err == nil {
+			err = g.forget()
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("remove what a killed build of %s left: %w", g.digest, err)
+	}
+	return nil
+}
+
+// discard removes the layer of the digest. It is moved into the staging first: no half layer is ever seen.
+func (g *staging) discard() error {
+	if err := removeTree(g.dir); err != nil {
+		return err
+	}
+	if err := os.Rename(filepath.Join(g.store.Dir, g.digest), g.dir); err != nil {
+		return err
+	}
+	if err := removeTree(g.dir); err != nil {
+		return err
+	}
+	return g.forget()
+}
+
+// forget removes the log of the build, and the lock, which this process holds.
+func (g *staging) forget() error {
+	if err := os.Remove(g.store.LogOf(g.digest)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return g.store.locks.forget(g.digest)
 }
 
 // close drops the staging: it removes all files that commit has not moved.

@@ -14,10 +14,16 @@ const DefaultState = "/var/lib/orrery"
 // DIGEST/manifest.gz the digests of its files.
 type Store struct {
 	Dir   string // <state>/store
-	Cache string // <state>/cache: packages that were fetched, shared by all builds
+	Cache Cache  // <state>/cache
 
-	state string
-	free  func(path string) (uint64, error) // bytes free on the file system of a path
+	state    string
+	stagings string // where layers are built, see staging
+	// incoming is where layers are that come from other hosts. What has come stays there if the
+	// rest does not come, and is not asked for again.
+	incoming string
+	disk     *disk
+	locks    locks
+	imports  imports
 }
 
 // Open returns the store of a state directory; nothing is made before it is needed.
@@ -25,10 +31,14 @@ func Open(state string) *Store {
 	if state == "" {
 		state = DefaultState
 	}
-	return &Store{
-		Dir: filepath.Join(state, "store"), Cache: filepath.Join(state, "cache"),
-		state: state, free: freeBytes,
+	dir := filepath.Join(state, "store")
+	s := &Store{
+		Dir: dir, Cache: Cache{filepath.Join(state, "cache")}, state: state,
+		stagings: filepath.Join(dir, ".staging"), incoming: filepath.Join(dir, ".incoming"),
+		disk: &disk{dir, freeBytes}, locks: locks{filepath.Join(dir, ".lock")},
 	}
+	s.imports = imports{filepath.Join(dir, ".imports"), s.locks, s.disk}
+	return s
 }
 
 // Tree returns the path of a layer's tree.
@@ -76,13 +86,10 @@ func (s *Store) private() error {
 	if err := os.MkdirAll(s.state, 0o711); err != nil {
 		return err
 	}
-	for _, dir := range []string{s.Dir, s.Cache, s.stagings(), s.locks()} {
+	for _, dir := range []string{s.Dir, s.Cache.dir, s.stagings, s.locks.dir} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return err
 		}
 	}
 	return nil
 }
-
-func (s *Store) stagings() string { return filepath.Join(s.Dir, ".staging") }
-func (s *Store) locks() string    { return filepath.Join(s.Dir, ".lock") }

@@ -83,16 +83,16 @@ func TestListAndGC(t *testing.T) {
 			t.Errorf("incomplete: %+v", info)
 		}
 	}
-	stale := mkdir(t, s.stagings(), "0123456789abcdef")
+	stale := mkdir(t, s.stagings, "0123456789abcdef")
 	half := mkdir(t, s.Dir, "fedcba9876543210")
 	mkdir(t, half, "tree")
 	// Somebody builds on the other base at this moment, and somebody builds a layer.
-	building, err := host.TryLock(s.lockOf(other.Digest), host.Shared)
+	building, err := host.TryLock(s.locks.of(other.Digest), host.Shared)
 	if err != nil {
 		t.Fatal(err)
 	}
-	live := mkdir(t, s.stagings(), "aaaabbbbcccc")
-	builds, err := host.TryLock(s.lockOf("aaaabbbbcccc"), host.Alone)
+	live := mkdir(t, s.stagings, "aaaabbbbcccc")
+	builds, err := host.TryLock(s.locks.of("aaaabbbbcccc"), host.Alone)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestListAndGC(t *testing.T) {
 	if removed, err = s.GC(t.Context(), nil); err != nil || len(removed) != 3 {
 		t.Fatalf("removed %v, %v", removed, err)
 	}
-	for _, dir := range []string{s.stagings(), s.locks()} {
+	for _, dir := range []string{s.stagings, s.locks.dir} {
 		if left, _ := os.ReadDir(dir); len(left) > 0 {
 			t.Errorf("%s holds %v", dir, left)
 		}
@@ -122,17 +122,17 @@ func TestListAndGC(t *testing.T) {
 
 func TestGCTrimsCache(t *testing.T) {
 	s := Open(t.TempDir())
-	deb := filepath.Join(mkdir(t, s.archives()), "a.deb")
+	deb := filepath.Join(mkdir(t, s.Cache.archives()), "a.deb")
 	if err := os.WriteFile(deb, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.trimCache(time.Now()); err != nil {
+	if err := s.Cache.trim(time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(deb); err != nil {
 		t.Error("a fresh package was removed")
 	}
-	if err := s.trimCache(time.Now().Add(cacheAge + time.Hour)); err != nil {
+	if err := s.Cache.trim(time.Now().Add(cacheAge + time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(deb); err == nil {
@@ -223,7 +223,7 @@ func TestContentDigest(t *testing.T) {
 // TestFullDisk says what is needed and what is free, and leaves nothing.
 func TestFullDisk(t *testing.T) {
 	s, base := importedStore(t)
-	s.free = func(string) (uint64, error) { return 100 << 20, nil }
+	s.disk.free = func(string) (uint64, error) { return 100 << 20, nil }
 	l := &spec.Layer{Digest: "abc123", Title: "x", Base: base.Digest}
 	never := func(context.Context, host.Runner) error { t.Error("filled"); return nil }
 	for name, err := range map[string]error{
@@ -240,11 +240,11 @@ func TestFullDisk(t *testing.T) {
 		&host.RunError{Command: []string{"dpkg"}, Status: 2, Output: "cannot copy: No space left on device"},
 		problem.New(problem.Failed, "step failed").Because(unix.ENOSPC),
 	} {
-		if got := s.explain(err, layerRoom); problem.Exit(got) != int(problem.Unable) || !errors.Is(got, err) {
+		if got := s.disk.explain(err, layerRoom); problem.Exit(got) != int(problem.Unable) || !errors.Is(got, err) {
 			t.Errorf("%v became %v", err, got)
 		}
 	}
-	if left, _ := os.ReadDir(s.stagings()); len(left) > 0 {
+	if left, _ := os.ReadDir(s.stagings); len(left) > 0 {
 		t.Errorf("%v is left", left)
 	}
 }
@@ -258,13 +258,13 @@ func TestFullDiskForReal(t *testing.T) {
 	}
 	t.Cleanup(func() { unix.Unmount(state, unix.MNT_DETACH) })
 	s := Open(state)
-	s.free = func(string) (uint64, error) { return 1 << 40, nil }
+	s.disk.free = func(string) (uint64, error) { return 1 << 40, nil }
 	big := append([]item{{name: "etc/big", text: strings.Repeat("x", 4<<20)}}, small...)
 	err := s.BuildBase(t.Context(), importOf(writeFile(t, "f", tarred(t, big...)), "1"), site.Mirror{}, sayTo(t))
 	if problem.Exit(err) != int(problem.Unable) || !strings.Contains(err.Error(), "is full") {
 		t.Errorf("got %v", err)
 	}
-	if left, _ := os.ReadDir(s.stagings()); len(left) > 0 {
+	if left, _ := os.ReadDir(s.stagings); len(left) > 0 {
 		t.Errorf("%v is left", left)
 	}
 }
@@ -277,7 +277,7 @@ func TestHalfLayer(t *testing.T) {
 	if whole, err := s.Layers(); err != nil || len(whole) != 0 {
 		t.Fatalf("layers %v, %v", whole, err)
 	}
-	mkdir(t, s.stagings(), l.Digest, "tree", "left")
+	mkdir(t, s.stagings, l.Digest, "tree", "left")
 	if err := s.BuildBase(t.Context(), l, site.Mirror{}, sayTo(t)); err != nil {
 		t.Fatal(err)
 	}

@@ -14,10 +14,6 @@ import (
 	"orrery/internal/site"
 )
 
-func (s *Store) archives() string { return filepath.Join(s.Cache, "apt", "archives") }
-func (s *Store) lists() string    { return filepath.Join(s.Cache, "apt", "lists") }
-func (s *Store) pip() string      { return filepath.Join(s.Cache, "pip") }
-
 // A provision is what every scratch has for building only, at access.InScratch.
 type provision struct {
 	dir      string // of this host
@@ -29,7 +25,7 @@ type provision struct {
 
 // provide makes the directory of a scratch that is for building only, and finds out how packages are reached from there.
 func (g *staging) provide(m site.Mirror) (*provision, error) {
-	p := &provision{dir: filepath.Join(g.dir, "build"), archives: g.store.archives()}
+	p := &provision{dir: filepath.Join(g.dir, "build"), archives: g.store.Cache.archives()}
 	for _, d := range []string{filepath.Join(p.dir, "keys"), filepath.Join(p.dir, "archives"), filepath.Join(p.archives, "partial")} {
 		if err := os.MkdirAll(d, 0o755); err != nil {
 			return nil, err
@@ -67,7 +63,7 @@ func (g *staging) surround(tree string, base *Record, m site.Mirror) (binds []mo
 		return nil, nil, err
 	}
 	dir, reach := p.dir, p.reach
-	for _, d := range []string{filepath.Join(dir, "orrery"), filepath.Join(dir, "lists"), filepath.Join(dir, "pip"), g.store.lists(), g.store.pip()} {
+	for _, d := range []string{filepath.Join(dir, "orrery"), filepath.Join(dir, "lists"), filepath.Join(dir, "pip"), g.store.Cache.lists(), g.store.Cache.pip()} {
 		if err := os.MkdirAll(d, 0o755); err != nil {
 			return nil, nil, err
 		}
@@ -124,8 +120,8 @@ func (g *staging) surround(tree string, base *Record, m site.Mirror) (binds []mo
 		}
 	}
 	binds = append(p.binds(),
-		mountBind{source: g.store.lists(), target: access.InScratch[1:] + "/lists"},
-		mountBind{source: g.store.pip(), target: access.InScratch[1:] + "/pip"},
+		mountBind{source: g.store.Cache.lists(), target: access.InScratch[1:] + "/lists"},
+		mountBind{source: g.store.Cache.pip(), target: access.InScratch[1:] + "/pip"},
 		mountBind{source: dir, file: "resolv.conf", target: "etc/resolv.conf", readOnly: true},
 		mountBind{source: dir, file: "orrery", target: "etc/orrery", readOnly: true},
 		mountBind{source: temporary, target: "tmp"})

@@ -22,14 +22,14 @@ var leavings = []string{
 // tidy removes what is no part of the content of a tree. Whiteouts and opaque directories stay: in a role layer they
 // hide what the base has.
 func tidy(d *distro.Distribution, dir string) error {
-	if err := empty(dir, slices.Concat(volatile, d.Packages.Volatile)...); err != nil {
-		return err
-	}
 	in, err := tree.Open(dir)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
+	if err := empty(in, slices.Concat(volatile, d.Packages.Volatile)...); err != nil {
+		return err
+	}
 	for _, pattern := range slices.Concat(leavings, d.Packages.Leavings) {
 		names, err := in.Names(path.Dir(pattern), mostLeavings)
 		if err != nil && !absent(err) {
@@ -56,12 +56,7 @@ func tidy(d *distro.Distribution, dir string) error {
 const mostLeavings = 1 << 20
 
 // empty removes what is in directories of a tree, but not the directories, whose owners and modes matter.
-func empty(dir string, names ...string) error {
-	in, err := tree.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
+func empty(in *tree.Root, names ...string) error {
 	for _, name := range names {
 		inside, err := in.Names(name, mostLeavings)
 		if absent(err) {

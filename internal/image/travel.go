@@ -27,9 +27,6 @@ import (
 	"orrery/internal/visible"
 )
 
-// incoming is where layers are that come from other hosts. What has come stays there if the rest does not come, and is not asked for again.
-func (s *Store) incoming() string { return filepath.Join(s.Dir, ".incoming") }
-
 // Word is what a host says of a layer in its store.
 type Word struct {
 	Content string `json:"content"` // digest of what is in it
@@ -60,10 +57,9 @@ type arrival struct {
 	over  chan struct{}
 }
 
-// expect lets others wait for a layer.
-func (s *Store) expect(digest string) (a *arrival, forget func()) {
+// expect lets others wait for a layer, which comes to a place.
+func expect(at string) (a *arrival, forget func()) {
 	a = &arrival{begun: make(chan struct{}), over: make(chan struct{})}
-	at := filepath.Join(s.Dir, digest)
 	coming.Lock()
 	defer coming.Unlock()
 	coming.all[at] = a
@@ -116,7 +112,7 @@ func (g *shelf) close() {
 // open opens the layer in the store.
 func (g *shelf) open(ctx context.Context) (sums map[string]string, err error) {
 	if g.held == nil {
-		if g.held, err = host.WaitLock(ctx, g.store.lockOf(g.digest), host.Shared, lockNamed(g.digest)); err != nil { // GC leaves it alone meanwhile
+		if g.held, err = g.store.locks.layer(ctx, g.digest, host.Shared); err != nil { // GC leaves it alone meanwhile
 			return nil, err
 		}
 	}
@@ -141,31 +137,36 @@ func (g *shelf) open(ctx context.Context) (sums map[string]string, err error) {
 	return sums, err
 }
 
-// still reports whether it only comes.
-func (g *shelf) still() bool {
+// arriving returns the download of the layer once its index is known, or nil if the layer is not
+// being received.
+func (g *shelf) arriving(ctx context.Context) (*chunks.Download, error) {
 	if g.comes == nil {
-		return false
+		return nil, nil
 	}
 	select {
 	case <-g.comes.over:
 		g.comes = nil
+		return nil, nil
 	default:
 	}
-	return g.comes != nil
+	select {
+	case <-g.comes.begun:
+		return g.comes.r, nil
+	case <-time.After(chunks.WaitTimeout):
+		return nil, errors.New("it does not come here")
+	case <-g.comes.over:
+		return nil, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 // Index returns what is in the layer.
 func (g *shelf) Index(ctx context.Context) ([]byte, error) {
-	if g.still() {
-		select {
-		case <-g.comes.begun:
-			return g.comes.r.Packed(), nil
-		case <-time.After(chunks.WaitTimeout):
-			return nil, errors.New("it does not come here")
-		case <-g.comes.over:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
+	if comes, err := g.arriving(ctx); err != nil {
+		return nil, err
+	} else if comes != nil {
+		return comes.Packed(), nil
 	}
 	sums, err := g.open(ctx)
 	if err != nil {
@@ -186,18 +187,12 @@ func (g *shelf) Index(ctx context.Context) ([]byte, error) {
 
 // Piece returns a piece of a file of the layer.
 func (g *shelf) Piece(ctx context.Context, p chunks.Piece) ([]byte, error) {
-	if g.still() {
-		select {
-		case <-g.comes.begun:
-			content, err := g.comes.r.Piece(ctx, p)
-			if err == nil || !g.store.has(g.digest) { // else it has just come whole
-				return content, err
-			}
-		case <-time.After(chunks.WaitTimeout):
-			return nil, errors.New("it does not come here")
-		case <-g.comes.over:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+	if comes, err := g.arriving(ctx); err != nil {
+		return nil, err
+	} else if comes != nil {
+		content, err := comes.Piece(ctx, p)
+		if err == nil || !g.store.has(g.digest) { // else it has just come whole
+			return content, err
 		}
 	}
 	if g.paths == nil {
@@ -219,22 +214,19 @@ func (g *shelf) Piece(ctx context.Context, p chunks.Piece) ([]byte, error) {
 
 // Take fetches a layer from other hosts, unless the store has it. Content is the digest of what must be in it; whoever gives something else is asked no more, and doubt is told of him.
 func (s *Store) Take(ctx context.Context, l *spec.Layer, content string, from []chunks.Source, say, doubt func(string)) error {
-	if s.has(l.Digest) {
-		return nil
-	}
 	begun := time.Now()
-	a, forget := s.expect(l.Digest)
+	a, forget := expect(filepath.Join(s.Dir, l.Digest))
 	defer forget()
 	g, err := s.stage(ctx, l)
 	if g == nil {
 		return err
 	}
 	defer g.close()
-	t := &taking{staging: g, arrival: a, layer: l, content: content, dir: filepath.Join(s.incoming(), l.Digest), say: say, doubt: doubt}
+	t := &taking{staging: g, arrival: a, layer: l, content: content, dir: filepath.Join(s.incoming, l.Digest), say: say, doubt: doubt}
 	for {
 		liar, err := t.take(ctx, from, begun)
 		if liar == "" || err == nil || ctx.Err() != nil {
-			return s.explain(err, layerRoom)
+			return s.disk.explain(err, layerRoom)
 		}
 		doubt(err.Error())
 		from = slices.DeleteFunc(slices.Clone(from), func(s chunks.Source) bool { return s.Name == liar })
@@ -268,9 +260,8 @@ func (t *taking) take(ctx context.Context, from []chunks.Source, begun time.Time
 	if err != nil {
 		return "", err
 	}
-	if err := r.CheckRoom(t.store.spare()); err != nil {
-		free, _ := t.store.free(t.store.Dir)
-		return "", t.store.full(uint64(r.Missing())+baseRoom/2, free).Because(err)
+	if err := r.CheckRoom(t.store.disk.spare()); err != nil {
+		return "", t.store.disk.full(uint64(r.Missing()) + baseRoom/2).Because(err)
 	}
 	if t.arrival.r == nil {
 		t.arrival.r = r
@@ -378,41 +369,4 @@ func cameFrom(came map[string]int64, took time.Duration) string {
 	}
 	slices.Sort(all)
 	return fmt.Sprintf("%s, in %s", strings.Join(all, ", "), took.Round(time.Millisecond))
-}
-
-// sweepIncoming removes what has come of some layers.
-func (s *Store) sweepIncoming(gone func(digest string) bool) error {
-	return s.sweepComing(s.incoming(), gone, func(at, _ string) error { return removeTree(at) })
-}
-
-// half ends the name of a file that has not come as a whole.
-const half = ".new"
-
-// sweepComing removes what has come of some layers or files, called by their digests, but for what somebody is taking. Remove has the lock of each.
-func (s *Store) sweepComing(dir string, gone func(digest string) bool, remove func(at, digest string) error) error {
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		digest := strings.TrimSuffix(e.Name(), half)
-		if !IsDigest(digest) || !gone(digest) {
-			continue
-		}
-		held, err := host.TryLock(s.lockOf(digest), host.Alone)
-		if errors.Is(err, host.ErrHeld) {
-			continue
-		}
-		if err == nil {
-			err = remove(filepath.Join(dir, e.Name()), digest)
-			held.Release()
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -3,10 +3,8 @@ package image
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -21,22 +19,17 @@ import (
 // of its own needs. The packages are
 // unpacked and not installed. So nothing of theirs is run, which would make an initramfs and set up a boot loader, and what the base says of
 // its packages stays as it is: role layers, which are made without a kernel, may say something else.
-func (s *Store) FillKernel(ctx context.Context, in host.Runner, l *spec.Layer, log io.Writer) error {
+func (c Cache) FillKernel(ctx context.Context, in host.Runner, l *spec.Layer, log io.Writer) error {
 	d := distro.Of(l.Image)
-	i, err := s.installer(ctx, in, d, log)
+	i, err := c.installer(ctx, in, d, log)
 	if err != nil {
 		return err
 	}
-	for fresh := false; ; fresh = true {
-		err := i.unpack(ctx, d, l.Kernel, fresh)
-		if err == nil || ctx.Err() != nil {
-			return err
-		}
-		if fresh || !anyOf(err.Error(), d.Packages.Outdated) {
-			return noKernel(d, l, err)
-		}
-		fmt.Fprintln(log, "orrery: once more, with fresh package lists")
+	err = i.withLists(ctx, func() error { return i.unpack(ctx, d, l.Kernel) })
+	if err == nil || ctx.Err() != nil {
+		return err
 	}
+	return noKernel(d, l, err)
 }
 
 func noKernel(d *distro.Distribution, l *spec.Layer, err error) error {
@@ -53,12 +46,7 @@ func noKernel(d *distro.Distribution, l *spec.Layer, err error) error {
 }
 
 // unpack fetches the kernel and what it needs, and lays all of it down.
-func (i *installer) unpack(ctx context.Context, d *distro.Distribution, kernel string, fresh bool) error {
-	reading, err := i.readLists(ctx, fresh)
-	if err != nil {
-		return err
-	}
-	defer reading.Release()
+func (i *installer) unpack(ctx context.Context, d *distro.Distribution, kernel string) error {
 	have, err := i.provided(ctx)
 	if err != nil {
 		return err
@@ -73,13 +61,8 @@ func (i *installer) unpack(ctx context.Context, d *distro.Distribution, kernel s
 		exact = append(exact, p["package"]+"="+p["version"])
 		files = append(files, path.Join(access.InScratch, "archives", d.Packages.File(p)))
 	}
-	fetching, err := host.WaitLock(ctx, filepath.Join(i.cache, "archives.lock"), host.Alone, "the lock of downloaded packages")
-	if err != nil {
-		return err
-	}
-	err = i.do(ctx, d.Packages.Download(i.program, path.Join(access.InScratch, "archives"), exact))
-	fetching.Release()
-	if err != nil {
+	download := d.Packages.Download(i.program, path.Join(access.InScratch, "archives"), exact)
+	if err := i.fetching(ctx, func() error { return i.do(ctx, download) }); err != nil {
 		return err
 	}
 	return i.do(ctx, d.Packages.Unpack(files))

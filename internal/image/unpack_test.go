@@ -92,7 +92,7 @@ func TestKernelLayer(t *testing.T) {
 	s.drop(l.Digest)
 	t.Cleanup(func() { s.drop(l.Digest) })
 	var log strings.Builder
-	err := s.BuildLayer(t.Context(), l, site.Mirror{}, func(ctx context.Context, in host.Runner) error { return s.FillKernel(ctx, in, l, &log) }, sayTo(t))
+	err := s.BuildLayer(t.Context(), l, site.Mirror{}, func(ctx context.Context, in host.Runner) error { return s.Cache.FillKernel(ctx, in, l, &log) }, sayTo(t))
 	if err != nil {
 		t.Fatalf("%v\n%s", err, log.String())
 	}

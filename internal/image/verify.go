@@ -17,7 +17,7 @@ func (s *Store) Verify(ctx context.Context, digest string) error {
 	if !s.has(digest) {
 		return problem.New(problem.Failed, "layer %s is not in the store", digest).At(s.Dir).Try("`orrery image ls` lists those that are")
 	}
-	held, err := host.WaitLock(ctx, s.lockOf(digest), host.Shared, lockNamed(digest)) // GC leaves it alone meanwhile
+	held, err := s.locks.layer(ctx, digest, host.Shared) // GC leaves it alone meanwhile
 	if err != nil {
 		return err
 	}
@@ -26,7 +26,7 @@ func (s *Store) Verify(ctx context.Context, digest string) error {
 	if err != nil {
 		return broken(s, digest, err)
 	}
-	is, err := s.reread(ctx, r)
+	is, err := reread(ctx, s.Tree(digest), r.Content)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -45,20 +45,21 @@ func (s *Store) Verify(ctx context.Context, digest string) error {
 		At(s.Tree(digest)).Try("%s", rebuild(s, digest))
 }
 
-// reread makes the manifest of a layer again. Versions of Orrery before decision 72 made plain digests of large files, too.
-func (s *Store) reread(ctx context.Context, r *Record) (manifest, error) {
+// reread makes the manifest of a tree again, whose digest was content. Versions of Orrery before decision
+// 72 made plain digests of large files, too.
+func reread(ctx context.Context, tree, content string) (manifest, error) {
 	var large atomic.Bool
-	is, _, err := scan(ctx, s.Tree(r.Digest), func(ctx context.Context, f *os.File) (string, error) {
+	is, _, err := scan(ctx, tree, func(ctx context.Context, f *os.File) (string, error) {
 		if info, err := f.Stat(); err == nil && info.Size() >= sums.Large {
 			large.Store(true)
 		}
 		return sums.Of(ctx, f, nil)
 	})
-	if err != nil || is.digest() == r.Content || !large.Load() {
+	if err != nil || is.digest() == content || !large.Load() {
 		return is, err
 	}
-	former, _, err := scan(ctx, s.Tree(r.Digest), func(ctx context.Context, f *os.File) (string, error) { return sums.Plain(ctx, f, nil) })
-	if err == nil && former.digest() == r.Content {
+	former, _, err := scan(ctx, tree, func(ctx context.Context, f *os.File) (string, error) { return sums.Plain(ctx, f, nil) })
+	if err == nil && former.digest() == content {
 		return former, nil
 	}
 	return is, err

@@ -104,7 +104,7 @@ func dropAfter(t *testing.T, s *Store, base *spec.Layer, archive string) {
 	t.Cleanup(func() {
 		must(t, s.drop(base.Digest))
 		for _, file := range packages {
-			_ = os.Remove(s.Archive(file))
+			_ = os.Remove(s.Cache.Archive(file))
 		}
 	})
 }
@@ -117,12 +117,12 @@ func TestSharedPackages(t *testing.T) {
 	archive := fakeArchive(t, "bookworm", toolbox(t), fakePackage{name: "hostile", control: "Priority: required\n", script: spoil})
 	packages, err := filepath.Glob(filepath.Join(archive, "pool/*.deb"))
 	must(t, err)
-	must(t, os.MkdirAll(s.archives(), 0o755))
+	must(t, os.MkdirAll(s.Cache.archives(), 0o755))
 	for _, file := range packages {
 		if strings.HasPrefix(filepath.Base(file), "hostile") {
 			text, err := os.ReadFile(file)
 			must(t, err)
-			must(t, os.WriteFile(s.Archive(file), bytes.Replace(text, []byte("spoilt"), []byte("poison"), 1), 0o644))
+			must(t, os.WriteFile(s.Cache.Archive(file), bytes.Replace(text, []byte("spoilt"), []byte("poison"), 1), 0o644))
 		}
 	}
 	base := fakeBase(t)
@@ -135,7 +135,7 @@ func TestSharedPackages(t *testing.T) {
 	for _, file := range packages {
 		want, err := os.ReadFile(file)
 		must(t, err)
-		if got, err := os.ReadFile(s.Archive(file)); err != nil || !bytes.Equal(got, want) {
+		if got, err := os.ReadFile(s.Cache.Archive(file)); err != nil || !bytes.Equal(got, want) {
 			t.Errorf("%s of the shared packages is not what the archive has: %v", filepath.Base(file), err)
 		}
 	}

@@ -87,7 +87,7 @@ func (m *Mirror) supplyDebs(ctx context.Context, in host.Runner, n need, missing
 	for i, p := range missing {
 		names[i] = p.Name
 	}
-	text, err := m.Store.Offered(ctx, in, n.layer.distribution(), names, m.Log)
+	text, err := m.Store.Cache.Offered(ctx, in, n.layer.distribution(), names, m.Log)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +115,7 @@ func (m *Mirror) supplyDebs(ctx context.Context, in host.Runner, n need, missing
 	if len(fetch) == 0 {
 		return lost, nil
 	}
-	if err := m.Store.Fetch(ctx, in, n.layer.distribution(), fetch, m.Log); err != nil {
+	if err := m.Store.Cache.Fetch(ctx, in, n.layer.distribution(), fetch, m.Log); err != nil {
 		return lost, err
 	}
 	for _, text := range fetch {
@@ -144,7 +144,7 @@ func (m *Mirror) place(suite string, is Package, p paragraph, d *debs, done *Pul
 	for _, source := range []struct {
 		dir   string
 		count *int
-	}{{m.incoming(), &done.Fetched}, {filepath.Dir(m.Store.Archive(file)), &done.Cached}} {
+	}{{m.incoming(), &done.Fetched}, {filepath.Dir(m.Store.Cache.Archive(file)), &done.Cached}} {
 		if whole {
 			break
 		}
@@ -199,7 +199,7 @@ func (d *debs) note(suite string, is Package, p paragraph) {
 func (m *Mirror) kept(ctx context.Context, suite string, is Package) (paragraph, bool) {
 	for _, arch := range []string{architecture(), "all"} {
 		for _, file := range []string{
-			filepath.Join(m.apt(), poolPath(suite, is.Name, is.Version, arch)), m.Store.Archive(cacheName(is.Name, is.Version, arch)),
+			filepath.Join(m.apt(), poolPath(suite, is.Name, is.Version, arch)), m.Store.Cache.Archive(cacheName(is.Name, is.Version, arch)),
 		} {
 			digest, err := digestOf(file)
 			if err != nil || digest == "" {

@@ -14,7 +14,7 @@ import (
 // Activate does on a running node what only a live node does, each role after those that it needs. Roles that use volumes
 // that are not for two are applied anew, because their files and boot steps see to what is on them.
 func (j *Job) Activate(ctx context.Context) error {
-	if err := j.anew(ctx, j.holders()); err != nil {
+	if err := j.anew(ctx, holders(j.Duties)); err != nil {
 		return err
 	}
 	for i := range j.Duties.Roles {
@@ -57,7 +57,7 @@ func (j *Job) Retire(ctx context.Context) error {
 
 // Let stops the services that use volumes that are not for two, so that these can be taken away. Those that start first stop last.
 func (j *Job) Let(ctx context.Context) error {
-	for _, r := range slices.Backward(j.holders()) {
+	for _, r := range slices.Backward(holders(j.Duties)) {
 		services := slices.Clone(r.Services)
 		slices.Reverse(services)
 		if err := j.order(ctx, r, "stop", j.sv().Stop, services); err != nil {
@@ -69,7 +69,7 @@ func (j *Job) Let(ctx context.Context) error {
 
 // Resume starts the services that Let has stopped.
 func (j *Job) Resume(ctx context.Context) error {
-	for _, r := range j.holders() {
+	for _, r := range holders(j.Duties) {
 		if err := j.order(ctx, r, "start", j.sv().Start, r.Services); err != nil {
 			return err
 		}
@@ -77,13 +77,14 @@ func (j *Job) Resume(ctx context.Context) error {
 	return nil
 }
 
-// holders returns the roles of the node that use volumes that are not for two: those that declare one, and those that need
-// such a role, directly or not. A database may have its volume in a role below the one with its server.
-func (j *Job) holders() []*spec.Duty {
+// holders returns the roles of a node that use volumes that are not for two: those that declare
+// one, and those that need such a role, directly or not. A database may have its volume in a role
+// below the one with its server.
+func holders(d *spec.Duties) []*spec.Duty {
 	var roles []*spec.Duty
 	holding := map[string]bool{}
-	for i := range j.Duties.Roles { // needed roles come first
-		if r := &j.Duties.Roles[i]; orAbove(holding, r, r.Exclusive()) {
+	for i := range d.Roles { // needed roles come first
+		if r := &d.Roles[i]; orAbove(holding, r, r.Exclusive()) {
 			roles = append(roles, r)
 		}
 	}

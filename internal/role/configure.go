@@ -39,8 +39,8 @@ func (j *Job) Configure(ctx context.Context) error {
 		return err
 	}
 	roles := rolesOf(j.Duties)
-	if whole && j.Injected && site.SelfStarting(roles) && j.started(roles) {
-		tasks := j.newTasks()
+	if whole && j.Injected && site.SelfStarting(roles) && started(roles, j.Starts) {
+		tasks := newTasks(j.Duties)
 		for i := range tasks {
 			tasks[i].whole = true
 		}
@@ -59,9 +59,10 @@ func (j *Job) Configure(ctx context.Context) error {
 	return j.dropServices(ctx)
 }
 
-// started reports whether all services have started with the node. A layer that was built before one was declared knows nothing of it.
-func (j *Job) started(roles []*site.Role) bool {
-	return !slices.ContainsFunc(site.ServicesOf(roles), func(s string) bool { return !slices.Contains(j.Starts, s) })
+// started reports whether all services of roles have started with the node. A layer that was built
+// before one was declared knows nothing of it.
+func started(roles []*site.Role, starts []string) bool {
+	return !slices.ContainsFunc(site.ServicesOf(roles), func(s string) bool { return !slices.Contains(starts, s) })
 }
 
 // bootPatience is how long a node may take to boot.

@@ -39,11 +39,11 @@ func (j *Job) Mend(ctx context.Context, drift []observe.Drift) error {
 		}
 	}
 	alone := !silent && len(sick) > 0 && len(again)+len(start)+len(enable) == 0 && !altered
-	tasks := j.newTasks()
+	tasks := newTasks(j.Duties)
 	var exact []string
 	for i := range tasks {
 		t := &tasks[i]
-		own := j.running(t.duty)
+		own := running(t.duty, j.Live)
 		if parts := again[t.duty.Name]; parts != nil { // the other files are as they shall be, or the node's to change
 			t.files = filesAt(t.duty, parts)
 			services, ok := exactly(t.duty, parts)
@@ -61,16 +61,16 @@ func (j *Job) Mend(ctx context.Context, drift []observe.Drift) error {
 		}
 	}
 	applyAbove(tasks)
-	j.restartOnly(tasks, exact)
+	restartOnly(tasks, exact, j.Live)
 	if err := j.do(ctx, tasks); err != nil {
 		return err
 	}
 	return j.watch(ctx, tasks) // one that had ended may end again at once
 }
 
-// running returns the services of a role that run on the node now.
-func (j *Job) running(r *spec.Duty) []string {
-	if !j.Live {
+// running returns the services of a role that run on a node, which is live or not.
+func running(r *spec.Duty, live bool) []string {
+	if !live {
 		return r.Services
 	}
 	return slices.Concat(r.Services, r.Active)

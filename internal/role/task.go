@@ -60,16 +60,11 @@ func (j *Job) do(ctx context.Context, tasks []task) error {
 	return nil
 }
 
-// serve restarts the services of a task.
+// serve restarts the services of a task: all, or of a role that is not applied some.
 func (j *Job) serve(ctx context.Context, t task) error {
-	if !t.whole {
-		return j.some(ctx, t)
+	if t.whole {
+		return j.services(ctx, t.duty, t.duty.Services)
 	}
-	return j.services(ctx, t.duty, t.duty.Services)
-}
-
-// some starts or restarts some services of a role that is not applied.
-func (j *Job) some(ctx context.Context, t task) error {
 	if err := j.services(ctx, t.duty, t.restart); err != nil {
 		return err
 	}
@@ -79,24 +74,24 @@ func (j *Job) some(ctx context.Context, t task) error {
 	return j.order(ctx, t.duty, "start", j.sv().Start, t.start)
 }
 
-// newTasks returns an empty task for each role of the node.
-func (j *Job) newTasks() []task {
-	tasks := make([]task, len(j.Duties.Roles))
+// newTasks returns an empty task for each role of a node.
+func newTasks(d *spec.Duties) []task {
+	tasks := make([]task, len(d.Roles))
 	for i := range tasks {
-		tasks[i].duty = &j.Duties.Roles[i]
+		tasks[i].duty = &d.Roles[i]
 	}
 	return tasks
 }
 
 // changes returns the tasks that take the node from the configuration that it has to the one that it is to have.
 func (j *Job) changes() []task {
-	tasks := j.newTasks()
+	tasks, d := newTasks(j.Duties), j.difference()
 	var restart []string
 	for i := range tasks {
 		t := &tasks[i]
-		t.whole = j.changed(t.duty)
-		if services, exact := j.exact(t.duty); exact {
-			t.files = filesAt(t.duty, j.altered(t.duty))
+		t.whole = d.changed(t.duty)
+		if services, exact := d.exact(t.duty); exact {
+			t.files = filesAt(t.duty, d.altered(t.duty))
 			restart = append(restart, services...)
 		}
 	}
@@ -106,7 +101,7 @@ func (j *Job) changes() []task {
 			t.files = Files(t.duty)
 		}
 	}
-	j.restartOnly(tasks, restart)
+	restartOnly(tasks, restart, j.Live)
 	if j.Injected {
 		for i := range tasks {
 			tasks[i].files = nil
@@ -132,18 +127,17 @@ func orAbove(known map[string]bool, r *spec.Duty, itself bool) bool {
 }
 
 // restartOnly has services restarted, whichever roles have them, unless their role is applied anyway or they do not run on the node.
-func (j *Job) restartOnly(tasks []task, services []string) {
+func restartOnly(tasks []task, services []string, live bool) {
 	restarted := map[string]bool{}
 	for i := range tasks {
 		t := &tasks[i]
-		own := j.running(t.duty)
-		for _, s := range own {
+		for _, s := range running(t.duty, live) {
 			restarted[s] = restarted[s] || t.whole
 		}
 	}
 	for i := range tasks {
 		t := &tasks[i]
-		for _, s := range intersection(j.running(t.duty), services) {
+		for _, s := range intersection(running(t.duty, live), services) {
 			if !restarted[s] {
 				t.restart, restarted[s] = append(t.restart, s), true
 			}
@@ -151,24 +145,29 @@ func (j *Job) restartOnly(tasks []task, services []string) {
 	}
 }
 
+// A difference is what a node is to have other than it had.
+type difference struct{ was, is *spec.Config }
+
+func (j *Job) difference() difference { return difference{&j.Was, &j.Is} }
+
 // changed reports whether anything that the role does on the node is new or other than before, apart from files that say what
 // restarts when they change.
-func (j *Job) changed(r *spec.Duty) bool {
-	if _, exact := j.exact(r); exact {
+func (d difference) changed(r *spec.Duty) bool {
+	if _, exact := d.exact(r); exact {
 		return false
 	}
-	return len(j.altered(r)) > 0 || j.gains(r)
+	return len(d.altered(r)) > 0 || d.gains(r)
 }
 
 // gains reports whether the node has not had a service of the role.
-func (j *Job) gains(r *spec.Duty) bool {
-	return slices.ContainsFunc(r.Services, func(s string) bool { return !slices.Contains(j.Was.Services, s) })
+func (d difference) gains(r *spec.Duty) bool {
+	return slices.ContainsFunc(r.Services, func(s string) bool { return !slices.Contains(d.was.Services, s) })
 }
 
 // altered returns the parts of a role, without its name, that are new, gone or other than before.
-func (j *Job) altered(r *spec.Duty) []string {
+func (d difference) altered(r *spec.Duty) []string {
 	parts := map[string]bool{}
-	for _, key := range slices.Concat(spec.Changed(j.Was.Parts, j.Is.Parts), spec.Changed(j.Was.Active, j.Is.Active)) {
+	for _, key := range slices.Concat(spec.Changed(d.was.Parts, d.is.Parts), spec.Changed(d.was.Active, d.is.Active)) {
 		if part, own := strings.CutPrefix(key, r.Name+": "); own {
 			parts[part] = true
 		}
@@ -178,10 +177,10 @@ func (j *Job) altered(r *spec.Duty) []string {
 
 // exact returns the services that restart for a role of which nothing has changed but files that say which ones do, or false
 // if that is not so. After a run that was cut short nothing counts as there: which services have restarted is not known.
-func (j *Job) exact(r *spec.Duty) (services []string, ok bool) {
-	all := j.altered(r)
-	added := func(part string) bool { _, had := j.Was.Parts[r.Name+": "+part]; return !had }
-	if len(all) == 0 || j.gains(r) || slices.ContainsFunc(all, added) {
+func (d difference) exact(r *spec.Duty) (services []string, ok bool) {
+	all := d.altered(r)
+	added := func(part string) bool { _, had := d.was.Parts[r.Name+": "+part]; return !had }
+	if len(all) == 0 || d.gains(r) || slices.ContainsFunc(all, added) {
 		return nil, false
 	}
 	return exactly(r, all)

@@ -18,7 +18,7 @@ func (j *Job) lay(ctx context.Context) error {
 	}
 	l := &spec.Layer{Title: "node " + j.Duties.Node, Image: site.Image{Distribution: j.Duties.Distribution}, Pins: j.Duties.Pins}
 	for i := range j.Duties.Roles {
-		if d := &j.Duties.Roles[i]; j.changed(d) {
+		if d := &j.Duties.Roles[i]; j.difference().changed(d) {
 			l.Roles = append(l.Roles, d.Role)
 		} else {
 			l.Under = append(l.Under, d.Role)

@@ -9,6 +9,7 @@ import (
 	"orrery/internal/distro"
 	"orrery/internal/host"
 	"orrery/internal/problem"
+	"orrery/internal/site/spec"
 )
 
 const (
@@ -22,7 +23,7 @@ const (
 // Type=simple as started before its program has done anything. Services behind a health check are left to that check: it
 // gives them the time that they need. All services of the node are watched together, and only if one of them can be wrong.
 func (j *Job) watch(ctx context.Context, tasks []task) error {
-	units, roles := j.unchecked(tasks)
+	units, roles := unchecked(j.Duties, tasks, j.Live)
 	_, first := j.look(ctx, units)
 	if !slices.ContainsFunc(first, func(l distro.Launch) bool { return l.Unproven }) {
 		return nil
@@ -53,11 +54,11 @@ func (j *Job) watch(ctx context.Context, tasks []task) error {
 }
 
 // unchecked returns the services that tasks have started and that no health check is behind, with the roles that they are of.
-func (j *Job) unchecked(tasks []task) (units, roles []string) {
+func unchecked(d *spec.Duties, tasks []task, live bool) (units, roles []string) {
 	checked := map[string]bool{}
-	for i := range j.Duties.Roles {
-		if r := &j.Duties.Roles[i]; len(r.Health) > 0 {
-			for _, unit := range behind(j.Duties, r) {
+	for i := range d.Roles {
+		if r := &d.Roles[i]; len(r.Health) > 0 {
+			for _, unit := range behind(d, r) {
 				checked[unit] = true
 			}
 		}
@@ -65,7 +66,7 @@ func (j *Job) unchecked(tasks []task) (units, roles []string) {
 	for _, t := range tasks {
 		started := slices.Concat(t.restart, t.bring, t.start)
 		if t.whole {
-			started = j.running(t.duty)
+			started = running(t.duty, live)
 		}
 		for _, unit := range started {
 			if !checked[unit] {

@@ -21,7 +21,7 @@ import (
 func sharers(t *testing.T) (*Worker, *fake.Engine) {
 	t.Helper()
 	e := fake.New()
-	h := New("local", "karoo", host.Dirs{State: t.TempDir()}, map[string]engine.Engine{"fake": e}, nil, nil)
+	h := New("local", "karoo", host.Dirs{State: t.TempDir()}, map[string]engine.Engine{"fake": e}, nil)
 	for id, name := range []string{"a", "b", "c"} {
 		n := &spec.Node{Site: "karoo", Name: name, ID: id + 1, Engine: "fake", Mounts: []spec.Mount{{Volume: "own"}}}
 		if name != "c" {
@@ -126,7 +126,7 @@ func TestVolumesOfRunningNode(t *testing.T) {
 	if err := d.Create(t.Context(), n); err != nil {
 		t.Fatal(err)
 	}
-	place := &Place{Name: "local", Key: "karoo", Dirs: dirs, Ground: backends.Here(dirs, nil)}
+	place := &Place{Name: "local", Key: "karoo", Dirs: dirs, Ground: backends.Here(dirs)}
 	only := struct{ engine.Engine }{d} // what it can do besides is out of sight
 	at := work{roles: &roles{Place: place}, engine: only, node: n}
 	if err := at.remount(t.Context()); err != nil {

@@ -88,7 +88,7 @@ func twinOfKaroo() twin.Record {
 func TestBlocked(t *testing.T) {
 	m, w, later := keeping(t)
 	dirs, ctx := m.dirs[0], t.Context()
-	asTwin := New("sv1", "karoo.dev", dirs, nil, nil, nil)
+	asTwin := New("sv1", "karoo.dev", dirs, nil, nil)
 	asTwin.Waiter = later
 	must(t, os.MkdirAll(dirs.Site("karoo.dev"), 0o700))
 	kept := func(name ...string) string { return filepath.Join(dirs.Site("karoo"), filepath.Join(name...)) }

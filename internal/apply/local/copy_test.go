@@ -31,7 +31,7 @@ func TestCopyAlongLanes(t *testing.T) {
 			name, dirs := fmt.Sprint("sv", i+1), host.Dirs{State: t.TempDir(), Run: t.TempDir()}
 			s.Hosts = append(s.Hosts, site.Host{Name: name, Address: address})
 			f.All = append(f.All, apply.Steer(name, s, dirs, func(apply.Secrets) apply.Host {
-				return counted(New(name, "karoo", dirs, map[string]engine.Engine{"open": openNodes{}}, nil, nil), dials)
+				return counted(New(name, "karoo", dirs, map[string]engine.Engine{"open": openNodes{}}, nil), dials)
 			}))
 		}
 		dir := t.TempDir()

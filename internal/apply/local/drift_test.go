@@ -70,7 +70,7 @@ func newServed(t *testing.T) *served {
 	n.engine.Command = n.command
 	store := image.Open(dir)
 	n.Steered = apply.Steer("local", s, n.dirs, func(secrets apply.Secrets) apply.Host {
-		return New("local", s.Key(), n.dirs, map[string]engine.Engine{"fake": n.engine}, store, secrets).Host
+		return New("local", s.Key(), n.dirs, map[string]engine.Engine{"fake": n.engine}, secrets).Host
 	})
 	spelt, err := spec.NewMaker(s).Node(&s.Nodes[0])
 	n.must(err)

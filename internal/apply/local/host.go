@@ -18,10 +18,10 @@ import (
 )
 
 // New returns the machine that runs Orrery, as the host that a site calls by a name.
-func New(name, key string, dirs host.Dirs, engines map[string]engine.Engine, layers backends.Layers, secrets apply.Secrets) *Worker {
+func New(name, key string, dirs host.Dirs, engines map[string]engine.Engine, secrets apply.Secrets) *Worker {
 	return NewWorker(Place{
 		Name: name, Key: key, Dirs: dirs, Engines: engines, Secrets: secrets,
-		Ground: backends.Here(dirs, layers),
+		Ground: backends.Here(dirs),
 	})
 }
 

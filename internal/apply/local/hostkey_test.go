@@ -13,7 +13,7 @@ import (
 // TestHostKey: a key is made once and stays; the public half is that of the private one, also after one of them was lost or left empty.
 func TestHostKey(t *testing.T) {
 	dir := t.TempDir()
-	h := New("local", "karoo", host.Dirs{State: dir, Run: dir}, nil, nil, nil)
+	h := New("local", "karoo", host.Dirs{State: dir, Run: dir}, nil, nil)
 	path := filepath.Join(h.Dirs.Keys("karoo"), "web", "ssh_host_ed25519_key")
 	get := func() string {
 		t.Helper()

@@ -24,9 +24,9 @@ func (h runHost) build(ctx context.Context, l *spec.Layer, say func(string)) err
 	defer log.Close() //nolint:errcheck // what a log lacks at its end is no reason to fail
 	fill := func(ctx context.Context, in host.Runner) error {
 		if l.IsKernel() {
-			return h.Ground.Layers.FillKernel(ctx, in, l, log)
+			return h.Ground.Packages.FillKernel(ctx, in, l, log)
 		}
-		return role.Build(ctx, in, l, h.Ground.Layers.Install, log, say)
+		return role.Build(ctx, in, l, h.Ground.Packages.Install, log, say)
 	}
 	if err := h.Ground.Layers.BuildLayer(ctx, l, l.From, fill, say); err != nil {
 		return problem.New(problem.Kind(problem.Exit(err)), "layer %s was not built", l.Title).Because(err).

@@ -123,7 +123,7 @@ func (l *life) start(ctx context.Context, e engine.Engine, s *plan.Step) error {
 	if err := e.Start(ctx, ref); err != nil {
 		return err
 	}
-	return nodedir.Of(l.Dirs, l.Key, n.ID).Runs()
+	return nodedir.Of(l.Dirs, l.Key, n.ID).Move().Runs()
 }
 
 // renew lets a node go on in the programs that the host has now, and tells for how long it stood still.

@@ -97,7 +97,7 @@ func (w *world) begin(dirs host.Dirs) {
 		releases = w.releases()
 	}
 	w.Steered = apply.Steer("sv1", w.site, dirs, func(secrets apply.Secrets) apply.Host {
-		w.host = local.New("sv1", w.site.Key(), dirs, map[string]engine.Engine{"fake": w.below.Engine}, nil, secrets)
+		w.host = local.New("sv1", w.site.Key(), dirs, map[string]engine.Engine{"fake": w.below.Engine}, secrets)
 		w.host.Ground = memory.Ground(w.below, dirs)
 		return w.host.Host
 	})

@@ -47,8 +47,8 @@ func (m *moves) observe(seen *observe.Host) error {
 		return err
 	}
 	for _, f := range away {
-		g, _ := m.dir(f.ID).Given()
-		n := observe.Node{Node: f.Node, State: observe.Stopped, Configured: f.Configured, Active: f.Active, Resume: m.dir(f.ID).Resumes()}
+		g, _ := m.dir(f.ID).Move().Given()
+		n := observe.Node{Node: f.Node, State: observe.Stopped, Configured: f.Configured, Active: f.Active, Resume: m.dir(f.ID).Move().Resumes()}
 		seen.Given = append(seen.Given, observe.Given{Node: n, To: g.To, Sum: g.Sum})
 	}
 	all, err := treesync.States(m.Dirs.Arrivals(m.Key))
@@ -69,7 +69,7 @@ func (m *moves) sweep() error {
 		if bad != nil {
 			continue
 		}
-		_, given := m.dir(id).Given()
+		_, given := m.dir(id).Move().Given()
 		if r, bad := m.store(id).Read(); bad != nil || r.ID != id || tree.Exists(m.dir(id).Path()) && !given {
 			err = errors.Join(err, m.store(id).Remove())
 		}
@@ -213,7 +213,7 @@ func (m *moves) do(ctx context.Context, s *plan.Step) error {
 	case plan.LeaveNode:
 		return m.leave(ctx, s)
 	case plan.ReclaimNode:
-		return m.dir(s.Was.ID).Reclaim()
+		return m.dir(s.Was.ID).Move().Reclaim()
 	case plan.DropNode:
 		return m.drop(ctx, s.Was)
 	}
@@ -236,7 +236,7 @@ func (m *moves) give(ctx context.Context, s *plan.Step) error {
 	if runs, err := m.runs(ctx, e, &r.Node); err != nil || runs || sum == "" || sum != s.Sum {
 		return cmp.Or[error](err, problem.New(problem.Surprise, "node %s has not been sent to host %s as it is now", r.Name, s.Peer).Try("plan again"))
 	}
-	return m.dir(r.ID).Give(nodedir.Giving{To: s.Peer, Sum: sum})
+	return m.dir(r.ID).Move().Give(nodedir.Giving{To: s.Peer, Sum: sum})
 }
 
 // receive makes a node of what has come. As long as that is under way, nothing whole has come: whoever finds it so lets it go, and the host that has given the node has it again.
@@ -311,7 +311,7 @@ func takeKeys(from treesync.Receiver, to string) error {
 
 // leave removes what is kept of a node that is on another host now.
 func (m *moves) leave(ctx context.Context, s *plan.Step) error {
-	g, given := m.dir(s.Was.ID).Given()
+	g, given := m.dir(s.Was.ID).Move().Given()
 	if !given {
 		if !tree.Exists(m.dir(s.Was.ID).Path()) {
 			return nil // a run that was killed did it
@@ -328,7 +328,7 @@ func (m *moves) leave(ctx context.Context, s *plan.Step) error {
 func (m *moves) drop(ctx context.Context, n *spec.Node) error {
 	dir := m.dir(n.ID)
 	if tree.Exists(dir.Path()) {
-		if !dir.Came() {
+		if !dir.Move().Came() {
 			return problem.New(problem.Surprise, "node %s has run on this host", n.Name).At(dir.Path()).Try("plan again")
 		}
 		if err := m.remove(ctx, n); err != nil {

@@ -82,10 +82,9 @@ func must(t *testing.T, err error) {
 func (m *mover) again() {
 	m.Helper()
 	for i, dirs := range m.dirs {
-		store := image.Open(dirs.State)
-		e := kvm.New(dirs, store)
+		e := kvm.New(dirs, image.Open(dirs.State))
 		e.Slots = ""
-		m.on[i] = New(moverNames[i], "karoo", dirs, map[string]engine.Engine{"kvm": e}, store, nil)
+		m.on[i] = New(moverNames[i], "karoo", dirs, map[string]engine.Engine{"kvm": e}, nil)
 		must(m.T, m.on[i].moves.sweep())
 		must(m.T, e.Nodes.Sweep("karoo"))
 	}

@@ -13,7 +13,6 @@ import (
 	"orrery/internal/engine/fake"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
-	"orrery/internal/image"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
 	"orrery/internal/problem"
@@ -44,7 +43,7 @@ func newRemoval(t *testing.T) *removal {
 	for i := range m.on {
 		m.dirs[i] = host.Dirs{State: t.TempDir(), Run: t.TempDir()}
 		m.disk[i] = fake.OnDisk(m.dirs[i])
-		m.on[i] = New(moverNames[i], "karoo", m.dirs[i], map[string]engine.Engine{"fake": m.disk[i]}, image.Open(m.dirs[i].State), nil)
+		m.on[i] = New(moverNames[i], "karoo", m.dirs[i], map[string]engine.Engine{"fake": m.disk[i]}, nil)
 	}
 	must(t, m.disk[0].Create(t.Context(), m.node))
 	m.write(filepath.Join(m.disk[0].Private(engine.RefOf(m.node)), "f"), "written")
@@ -188,7 +187,7 @@ func TestMoveGuards(t *testing.T) {
 		"nothing has come":                  {then: none, do: plan.ReceiveNode, kind: problem.Surprise, says: "is not what that has given"},
 		"what was not given is not removed": {after: plan.SendNode, then: none, do: plan.LeaveNode, kind: problem.Surprise, says: "node db was not given away"},
 		"nor what was given to another":     {after: plan.GiveNode, then: none, do: plan.LeaveNode, change: other, kind: problem.Surprise, says: "was given to host sv2, and not to sv3"},
-		"what has run is not dropped":       {after: plan.ReceiveNode, then: func(m *removal) { must(m.T, m.dir(1).Runs()) }, do: plan.DropNode, kind: problem.Surprise, says: "node db has run on this host"},
+		"what has run is not dropped":       {after: plan.ReceiveNode, then: func(m *removal) { must(m.T, m.dir(1).Move().Runs()) }, do: plan.DropNode, kind: problem.Surprise, says: "node db has run on this host"},
 		"of what has come nothing is left":  {after: plan.SendNode, then: none, do: plan.DropNode},
 		"what was given is taken back":      {after: plan.GiveNode, then: none, do: plan.ReclaimNode},
 	} {
@@ -299,7 +298,7 @@ func TestMoveSweep(t *testing.T) {
 	away := *m.node
 	away.ID, away.Name = 103, "away"
 	must(t, m.disk[1].Create(t.Context(), &away))
-	must(t, nodedir.Of(m.dirs[1], "karoo", 103).Give(nodedir.Giving{To: "sv1"}))
+	must(t, nodedir.Of(m.dirs[1], "karoo", 103).Move().Give(nodedir.Giving{To: "sv1"}))
 	all := map[string]treesync.Receiver{
 		"of a node that comes":        arrival("101", treesync.State{Name: "db", ID: 101, From: "sv1"}),
 		"of one that is here":         arrival("102", treesync.State{Name: "web", ID: 102, From: "sv1"}),

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"orrery/internal/host"
-	"orrery/internal/image"
 )
 
 // TestSweep: whoever holds the lock of a site next clears away what a killed build or snapshot left, a power cut's too.
@@ -19,7 +18,7 @@ func TestSweep(t *testing.T) {
 		}
 		left = append(left, filepath.Join(state, dir))
 	}
-	h := New("local", "karoo", host.Dirs{State: state, Run: t.TempDir()}, nil, image.Open(state), nil)
+	h := New("local", "karoo", host.Dirs{State: state, Run: t.TempDir()}, nil, nil)
 	if err := h.Runs.Sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}

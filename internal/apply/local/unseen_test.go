@@ -61,8 +61,7 @@ func TestUnseenFiles(t *testing.T) {
 		n := newServed(t)
 		n.unit = "inactive"
 		secrets := noSecrets{secret.NewKeyring(n.Site(), n.dirs)}
-		w := New("local", "karoo", n.dirs, map[string]engine.Engine{"fake": c.spoil(n)},
-			image.Open(n.dirs.State), secrets)
+		w := New("local", "karoo", n.dirs, map[string]engine.Engine{"fake": c.spoil(n)}, secrets)
 		nodes, err := n.engine.List(t.Context(), "karoo")
 		n.must(err)
 		wanted, duties, err := n.Wanted(n.node)

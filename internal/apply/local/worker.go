@@ -313,7 +313,7 @@ func (h runHost) doNode(ctx context.Context, s *plan.Step, say func(string)) err
 		return h.life.renew(ctx, e, n, say)
 	case plan.StopNode:
 		if s.Peer != "" {
-			if err := h.moves.dir(n.ID).Resume(); err != nil {
+			if err := h.moves.dir(n.ID).Move().Resume(); err != nil {
 				return err
 			}
 		}

@@ -64,8 +64,7 @@ func (This) Allowed() error {
 
 // Host returns this machine with all its engines.
 func (m This) Host(name, key string, secrets apply.Secrets) apply.Host {
-	store := image.Open(m.Dirs.State)
-	w := local.New(name, key, m.Dirs, all.Engines(m.Dirs, store), store, secrets)
+	w := local.New(name, key, m.Dirs, all.Engines(m.Dirs, image.Open(m.Dirs.State)), secrets)
 	w.Guard, w.Waiter = m.Guard, m
 	return w.Host
 }

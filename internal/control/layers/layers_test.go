@@ -128,7 +128,7 @@ type open struct {
 func (open) Allowed() error { return nil }
 
 func (m open) Host(name, key string, secrets apply.Secrets) apply.Host {
-	return local.New(name, key, m.dirs, map[string]engine.Engine{"lxc": m.engine}, nil, secrets).Host
+	return local.New(name, key, m.dirs, map[string]engine.Engine{"lxc": m.engine}, secrets).Host
 }
 
 // TestUsed: a layer on which a node stands is used, with what it stands on itself; the others can be removed, and only they are.

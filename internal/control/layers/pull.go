@@ -105,9 +105,9 @@ func contents(store *image.Store, recipes []*spec.Layer) ([]*mirror.Layer, error
 		if err != nil {
 			return nil, err
 		}
-		l := &mirror.Layer{Digest: r.Digest, Title: r.Title, Debian: r.Packages, Python: r.Python, Pins: recipe.Pins, Runs: store.Python(r.Digest)}
+		l := &mirror.Layer{Digest: r.Digest, Title: r.Title, Debian: r.Packages, Python: r.Python, Pins: recipe.Pins, Runs: image.PythonOf(store.Tree(r.Digest))}
 		if recipe.IsBase() {
-			l.Suite, l.Components, l.Imported = store.Suite(r), recipe.Image.Components, recipe.Image.Import != ""
+			l.Suite, l.Components, l.Imported = r.Suite(store.Tree(r.Digest)), recipe.Image.Components, recipe.Image.Import != ""
 			bases[r.Digest] = l
 		} else {
 			l.Base = bases[r.Base]

@@ -17,7 +17,8 @@ import (
 // within is how long anything may take.
 func (s *suite) within() time.Duration { return cmp.Or(s.Within, time.Minute) }
 
-// suite is one test with its fixture.
+// suite is one test with its fixture: it makes nodes, leads them through their lives and asks them.
+// What only one subject needs is a function of that file.
 type suite struct {
 	*testing.T
 	Fixture

@@ -19,7 +19,7 @@ func someLimits() site.Limits {
 }
 
 // wantLimits compares what List shows and what the kernel enforces with what was asked for.
-func (s *suite) wantLimits(n *spec.Node, want site.Limits) {
+func wantLimits(s *suite, n *spec.Node, want site.Limits) {
 	s.Helper()
 	if got := s.listed(n).Limits; spec.Digest(got) != spec.Digest(want) {
 		s.Errorf("listed limits: got %+v, want %+v", got, want)
@@ -44,20 +44,20 @@ func limits(s *suite) {
 		s.Skip("the engine does not change limits of a running node")
 	}
 	n := s.running("limits", 30)
-	s.wantLimits(n, site.Limits{})
+	wantLimits(s, n, site.Limits{})
 	n.Limits = someLimits()
 	s.must(s.Engine.Change(s.Context(), n))
 	s.wantState(n, observe.Running)
-	s.wantLimits(n, n.Limits)
+	wantLimits(s, n, n.Limits)
 	n.Limits.Cpus, n.Limits.Memory = 1.25, 384<<20
 	s.must(s.Engine.Change(s.Context(), n))
-	s.wantLimits(n, n.Limits)
+	wantLimits(s, n, n.Limits)
 	s.stop(n)
 	s.start(n)
-	s.wantLimits(n, n.Limits)
+	wantLimits(s, n, n.Limits)
 	n.Limits = site.Limits{}
 	s.must(s.Engine.Change(s.Context(), n))
-	s.wantLimits(n, n.Limits)
+	wantLimits(s, n, n.Limits)
 	s.ask(n, "true")
 }
 
@@ -72,22 +72,22 @@ func limitsOfRunning(s *suite, n *spec.Node) {
 		s.Errorf("limits of a running node were changed: %v", err)
 	}
 	s.wantState(n, observe.Running)
-	s.wantLimits(n, site.Limits{})
+	wantLimits(s, n, site.Limits{})
 }
 
 func limitsOfStopped(s *suite) {
 	n := s.Node("limited", 31)
 	n.Limits = someLimits()
 	s.create(n)
-	s.wantLimits(n, n.Limits)
+	wantLimits(s, n, n.Limits)
 	s.start(n)
-	s.wantLimits(n, n.Limits)
+	wantLimits(s, n, n.Limits)
 	s.stop(n)
 	n.Limits.Memory = 512 << 20
 	s.must(s.Engine.Change(s.Context(), n))
-	s.wantLimits(n, n.Limits)
+	wantLimits(s, n, n.Limits)
 	s.start(n)
-	s.wantLimits(n, n.Limits)
+	wantLimits(s, n, n.Limits)
 }
 
 func reshape(s *suite) {
@@ -98,7 +98,7 @@ func reshape(s *suite) {
 	n.Mounts = []spec.Mount{volumeAt("/srv/late", false)}
 	s.must(s.Engine.Change(s.Context(), n))
 	s.start(n)
-	s.wantIdentity(n)
+	wantIdentity(s, n)
 	s.put(n, fileOf("/srv/late/x", "y"))
 	s.want("private data", s.ask(n, "cat", "/var/lib/enginetest"), "kept")
 	s.stop(n)

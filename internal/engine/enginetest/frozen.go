@@ -11,7 +11,7 @@ import (
 	"orrery/internal/site/spec"
 )
 
-func (s *suite) freezer() engine.Freezer {
+func freezer(s *suite) engine.Freezer {
 	s.Helper()
 	f, ok := s.Engine.(engine.Freezer)
 	if !ok {
@@ -22,11 +22,11 @@ func (s *suite) freezer() engine.Freezer {
 
 // freeze: a frozen node does nothing, and then goes on where it was.
 func freeze(s *suite, n *spec.Node) {
-	f := s.freezer()
+	f := freezer(s)
 	ref := engine.RefOf(n)
 	s.must(f.Thaw(s.Context(), ref)) // it is not frozen
 	s.wantState(n, observe.Running)
-	ticks := s.ticking(ref)
+	ticks := ticking(s, ref)
 	for range 2 {
 		s.must(f.Freeze(s.Context(), ref))
 		s.wantState(n, observe.Frozen)
@@ -55,7 +55,7 @@ func freeze(s *suite, n *spec.Node) {
 }
 
 // ticking counts what a command of a node prints.
-func (s *suite) ticking(ref engine.Ref) *ticker {
+func ticking(s *suite, ref engine.Ref) *ticker {
 	t := &ticker{}
 	if !s.Kernel {
 		return t
@@ -82,7 +82,7 @@ func (t *ticker) Write(b []byte) (int, error) {
 
 // frozenEnds: what is frozen can be stopped and destroyed, and started again.
 func frozenEnds(s *suite) {
-	f := s.freezer()
+	f := freezer(s)
 	n := s.running("ice", 71)
 	ref := engine.RefOf(n)
 	s.must(f.Freeze(s.Context(), ref))
@@ -94,7 +94,7 @@ func frozenEnds(s *suite) {
 	s.wantState(n, observe.Stopped)
 	s.must(f.Thaw(s.Context(), ref))
 	s.wantState(n, observe.Stopped)
-	s.wantNotRunning("Freeze", n, f.Freeze(s.Context(), ref))
+	wantNotRunning(s, "Freeze", n, f.Freeze(s.Context(), ref))
 	s.start(n)
 	s.wantState(n, observe.Running)
 	s.must(f.Freeze(s.Context(), ref))

@@ -87,7 +87,7 @@ func (g *Ground) Boots(t *testing.T) {
 	t.Helper()
 	kernel := spec.KernelLayer(site.Mirror{}, baseLayer())
 	fill := func(ctx context.Context, in host.Runner) error {
-		return g.of.Store.FillKernel(ctx, in, kernel, io.Discard)
+		return g.of.Store.Cache.FillKernel(ctx, in, kernel, io.Discard)
 	}
 	must(t, g.of.Store.BuildLayer(t.Context(), kernel, site.Mirror{}, fill, logTo(t)))
 	g.Kernel = kernel.Digest

@@ -97,10 +97,10 @@ func stopEndsCommands(s *suite, n *spec.Node) {
 	case <-time.After(s.within() / 2):
 		s.Error("a command goes on in a node that does not run")
 	}
-	s.wantNotRunning("Run", n, s.runner(n).Run(s.Context(), commandOf("true")))
-	s.wantNotRunning("Put", n, s.runner(n).Put(s.Context(), host.File{Path: "/etc/x"}))
+	wantNotRunning(s, "Run", n, s.runner(n).Run(s.Context(), commandOf("true")))
+	wantNotRunning(s, "Put", n, s.runner(n).Put(s.Context(), host.File{Path: "/etc/x"}))
 	_, err := s.runner(n).Dial(s.Context(), "tcp", "127.0.0.1:1")
-	s.wantNotRunning("Dial", n, err)
+	wantNotRunning(s, "Dial", n, err)
 	if v, ok := s.Engine.(engine.Viewer); ok {
 		if root, err := v.View(engine.RefOf(n)); err == nil {
 			root.Close() //nolint:errcheck // nothing was written
@@ -110,7 +110,7 @@ func stopEndsCommands(s *suite, n *spec.Node) {
 }
 
 // wantNotRunning wants that a stopped node is told of as all engines do, with the cure.
-func (s *suite) wantNotRunning(what string, n *spec.Node, err error) {
+func wantNotRunning(s *suite, what string, n *spec.Node, err error) {
 	s.Helper()
 	want := engine.NotRunning(engine.RefOf(n)).Error()
 	if err == nil || !strings.Contains(err.Error(), want) || problem.Exit(err) != int(problem.Failed) {
@@ -183,7 +183,7 @@ func dial(s *suite, n *spec.Node) {
 		_ = c.Close()
 		s.Error("something answers at a port at which nothing listens")
 	}
-	s.serve(n, port, text)
+	serve(s, n, port, text)
 	ctx, cancel := context.WithTimeout(s.Context(), s.within()/2)
 	defer cancel()
 	for {
@@ -213,7 +213,7 @@ while True:
     c.close()
 `
 
-func (s *suite) serve(n *spec.Node, port int, text string) {
+func serve(s *suite, n *spec.Node, port int, text string) {
 	if s.Serve != nil {
 		s.Serve(s.T, engine.RefOf(n), port, text)
 		return

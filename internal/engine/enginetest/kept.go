@@ -10,7 +10,7 @@ import (
 )
 
 // wantIdentity asks the node who it is.
-func (s *suite) wantIdentity(n *spec.Node) {
+func wantIdentity(s *suite, n *spec.Node) {
 	s.Helper()
 	s.want("host name", s.ask(n, "cat", "/proc/sys/kernel/hostname"), n.Name)
 	s.want("/etc/hostname", s.ask(n, "cat", "/etc/hostname"), n.Name)
@@ -20,7 +20,7 @@ func (s *suite) wantIdentity(n *spec.Node) {
 		if got := s.ask(n, "ip", "-4", "-o", "addr", "show", "dev", nic.Name); !strings.Contains(got, " "+nic.Address.String()+" ") {
 			s.Errorf("%s has not the address %s: %s", nic.Name, nic.Address, got)
 		}
-		s.wantUnbelieving(n, nic)
+		wantUnbelieving(s, n, nic)
 		if nic.Gateway != "" {
 			if got := s.ask(n, "ip", "-4", "route", "show", "default"); !strings.Contains(got, "via "+nic.Gateway+" dev "+nic.Name) {
 				s.Errorf("the way out is not by %s: %s", nic.Gateway, got)
@@ -30,7 +30,7 @@ func (s *suite) wantIdentity(n *spec.Node) {
 }
 
 // wantUnbelieving asks the node whether it would believe a router advertisement on a network of Orrery's own.
-func (s *suite) wantUnbelieving(n *spec.Node, nic spec.NIC) {
+func wantUnbelieving(s *suite, n *spec.Node, nic spec.NIC) {
 	s.Helper()
 	if !s.Kernel || !n.LinkKind(nic).HasHostEnds() {
 		return
@@ -40,7 +40,7 @@ func (s *suite) wantUnbelieving(n *spec.Node, nic spec.NIC) {
 	s.want("accept_ra of "+nic.Name, s.ask(n, "sh", "-c", script), "0")
 }
 
-func identity(s *suite, n *spec.Node) { s.wantIdentity(n) }
+func identity(s *suite, n *spec.Node) { wantIdentity(s, n) }
 
 func volumeAt(path string, shared bool) spec.Mount {
 	return spec.Mount{Volume: "enginetest", Path: path, Shared: shared, Owner: "root:root", Mode: 0o755}
@@ -67,7 +67,7 @@ func data(s *suite) {
 	s.destroy(n)
 	s.must(s.Engine.Create(s.Context(), n))
 	s.start(n)
-	s.wantIdentity(n)
+	wantIdentity(s, n)
 	if s.has(n, "/var/lib/enginetest") {
 		s.Error("what a destroyed node wrote is in the new one")
 	}
@@ -94,24 +94,24 @@ func mark(s *suite) {
 		Config: spec.Config{Parts: spec.Parts{"role: file /x": "d1"}, Services: []string{"x.service"}, Health: "h1"},
 	}
 	s.must(s.Engine.Mark(s.Context(), engine.RefOf(n), m))
-	s.wantMark(n, m)
+	wantMark(s, n, m)
 	s.start(n)
 	s.stop(n)
-	s.wantMark(n, m)
+	wantMark(s, n, m)
 	changed := *n
 	changed.Autostart = !n.Autostart
 	changed.Config = spec.Config{Parts: spec.Parts{"role: file /x": "d2"}}
 	s.must(s.Engine.Change(s.Context(), &changed))
-	s.wantMark(n, m) // what was specified has not been applied yet
+	wantMark(s, n, m) // what was specified has not been applied yet
 	if s.listed(n).Autostart == n.Autostart {
 		s.Error("autostart did not change")
 	}
 	m.Configured, m.Proven, m.Active = false, "", false
 	s.must(s.Engine.Mark(s.Context(), engine.RefOf(n), m))
-	s.wantMark(n, m)
+	wantMark(s, n, m)
 }
 
-func (s *suite) wantMark(n *spec.Node, m engine.Mark) {
+func wantMark(s *suite, n *spec.Node, m engine.Mark) {
 	s.Helper()
 	o := s.listed(n)
 	if o.Configured != m.Configured || o.Active != m.Active || o.Proven != m.Proven || !o.ProvenAt.Equal(m.ProvenAt) || spec.Digest(o.Config) != spec.Digest(m.Config) {

@@ -2,7 +2,6 @@ package enginetest
 
 import (
 	"slices"
-	"time"
 
 	"orrery/internal/engine"
 	"orrery/internal/problem"
@@ -10,13 +9,13 @@ import (
 	"orrery/internal/site/spec"
 )
 
-func routed(s *suite)    { s.kind(site.Routed, 90) }
-func macvlan(s *suite)   { s.kind(site.Macvlan, 93) }
-func exclusive(s *suite) { s.kind(site.Exclusive, 96) }
+func routed(s *suite)    { onKind(s, site.Routed, 90) }
+func macvlan(s *suite)   { onKind(s, site.Macvlan, 93) }
+func exclusive(s *suite) { onKind(s, site.Exclusive, 96) }
 
-// kind: nodes on a network of a kind reach one another and the host's address there, also after they were stopped and after one has
-// rebooted by itself; and in quarantine they are on a bridge.
-func (s *suite) kind(kind string, id int) {
+// onKind: nodes on a network of a kind reach one another and the host's address there, also after
+// they were stopped and after one has rebooted by itself; and in quarantine they are on a bridge.
+func onKind(s *suite, kind string, id int) {
 	if s.Onto == nil {
 		s.Skip("there are but bridges")
 	}
@@ -34,17 +33,17 @@ func (s *suite) kind(kind string, id int) {
 		s.Helper()
 		for _, n := range []*spec.Node{a, b} {
 			if kind != site.Exclusive { // that has the hardware address of the host's interface
-				s.wantIdentity(n)
+				wantIdentity(s, n)
 			}
 			if got := s.listed(n).NICs[0]; got != n.NICs[0] {
 				s.Errorf("listed is %+v, not %+v", got, n.NICs[0])
 			}
 			if gateway := n.NICs[0].Gateway; gateway != "" {
-				s.wantAnswer(n, gateway)
+				wantAnswer(s, n, gateway)
 			}
 		}
-		s.wantReach(a, b, far)
-		s.wantReach(b, a, far)
+		wantReach(s, a, b, far)
+		wantReach(s, b, a, far)
 	}
 	connected()
 	s.stop(b)
@@ -71,24 +70,9 @@ func (s *suite) kind(kind string, id int) {
 	s.must(s.Engine.Change(s.Context(), &apart))
 	s.start(a)
 	s.want("listed bridge", s.listed(a).NICs[0].Bridge, s.Bridge)
-	s.wantReach(a, far, b)
+	wantReach(s, a, far, b)
 	s.stop(a)
 	s.must(s.Engine.Change(s.Context(), a))
 	s.start(a)
 	connected()
-}
-
-// wantAnswer asks an address from a node until it answers.
-func (s *suite) wantAnswer(n *spec.Node, address string) {
-	s.Helper()
-	for begun := time.Now(); ; time.Sleep(50 * time.Millisecond) {
-		err := s.runner(n).Run(s.Context(), commandOf("ping", "-n", "-c", "1", "-W", "1", address))
-		if err == nil {
-			return
-		}
-		if time.Since(begun) > s.within()/4 {
-			s.Errorf("node %s does not reach %s: %v", n.Name, address, err)
-			return
-		}
-	}
 }

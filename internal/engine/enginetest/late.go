@@ -12,7 +12,7 @@ import (
 
 // stopLate stops a node whose time to shut down has passed. The engine ends it, and then waits for its turn where another run
 // holds the networks of the host.
-func (s *suite) stopLate(n *spec.Node) {
+func stopLate(s *suite, n *spec.Node) {
 	s.Helper()
 	if s.Kernel {
 		// Tests of other packages may have it now.

@@ -131,7 +131,7 @@ func again(s *suite) {
 	s.wantState(n, observe.Running)
 	s.must(s.Engine.Change(s.Context(), n))
 	s.wantState(n, observe.Running)
-	s.stopLate(n)
+	stopLate(s, n)
 	s.stop(n)
 	s.destroy(n)
 	s.destroy(n)

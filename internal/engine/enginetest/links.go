@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"orrery/internal/engine"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
@@ -22,7 +21,7 @@ func moveNIC(s *suite) {
 	far.NICs[0].Bridge = s.Bridge
 	s.create(far)
 	s.start(far)
-	s.wantReach(n, near, far)
+	wantReach(s, n, near, far)
 	ctx, cancel := context.WithCancel(s.Context())
 	defer cancel()
 	ended := make(chan error, 1)
@@ -38,12 +37,12 @@ func moveNIC(s *suite) {
 			s.Error("it is not listed as staged")
 		}
 	}
-	s.wantReach(n, far, near)
-	s.wantReach(near, nil, n)
-	s.wantIdentity(n)
+	wantReach(s, n, far, near)
+	wantReach(s, near, nil, n)
+	wantIdentity(s, n)
 	n.NICs[0].Bridge, n.Staged = was, false
 	s.must(s.Engine.Change(s.Context(), n))
-	s.wantReach(n, near, far)
+	wantReach(s, n, near, far)
 	select {
 	case err := <-ended:
 		s.Errorf("a command ended when the link was moved: %v", err)
@@ -54,7 +53,7 @@ func moveNIC(s *suite) {
 	s.stop(n)
 	s.start(n)
 	s.want("listed bridge after a restart", s.listed(n).NICs[0].Bridge, s.Bridge)
-	s.wantReach(n, far, near)
+	wantReach(s, n, far, near)
 }
 
 // moveNowhere: a link that cannot be moved stays where it is.
@@ -73,22 +72,31 @@ func moveNowhere(s *suite, n *spec.Node) {
 }
 
 // wantReach asks whether a node reaches one peer and not the other.
-func (s *suite) wantReach(n, peer, stranger *spec.Node) {
+func wantReach(s *suite, n, peer, stranger *spec.Node) {
 	s.Helper()
 	if peer != nil {
-		for begun := time.Now(); !s.reaches(n, peer); time.Sleep(50 * time.Millisecond) {
-			if time.Since(begun) > s.within()/4 {
-				s.Errorf("node %s does not reach node %s", n.Name, peer.Name)
-				return
-			}
-		}
+		wantAnswer(s, n, peer.NICs[0].Address.Addr().String())
 	}
-	if s.reaches(n, stranger) {
+	if ping(s, n, stranger.NICs[0].Address.Addr().String()) == nil {
 		s.Errorf("node %s reaches node %s", n.Name, stranger.Name)
 	}
 }
 
-func (s *suite) reaches(n, peer *spec.Node) bool {
-	address := peer.NICs[0].Address.Addr().String()
-	return s.Engine.Runner(engine.RefOf(n)).Run(s.Context(), commandOf("ping", "-n", "-c", "1", "-W", "1", address)) == nil
+// wantAnswer asks an address from a node until it answers.
+func wantAnswer(s *suite, n *spec.Node, address string) {
+	s.Helper()
+	for begun := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		err := ping(s, n, address)
+		if err == nil {
+			return
+		}
+		if time.Since(begun) > s.within()/4 {
+			s.Errorf("node %s does not reach %s: %v", n.Name, address, err)
+			return
+		}
+	}
+}
+
+func ping(s *suite, n *spec.Node, address string) error {
+	return s.runner(n).Run(s.Context(), commandOf("ping", "-n", "-c", "1", "-W", "1", address))
 }

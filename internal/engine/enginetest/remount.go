@@ -15,7 +15,7 @@ import (
 )
 
 // remounter returns the engine as one that changes the volumes of running nodes.
-func (s *suite) remounter() engine.Remounter {
+func remounter(s *suite) engine.Remounter {
 	s.Helper()
 	r, ok := s.Engine.(engine.Remounter)
 	if !s.Engine.Capabilities().Remount {
@@ -27,21 +27,21 @@ func (s *suite) remounter() engine.Remounter {
 	return r
 }
 
-// remount lets a running node see some volumes and no others.
-func (s *suite) remount(n *spec.Node, mounts ...spec.Mount) {
+// showOnly lets a running node see some volumes and no others, and looks whether it does.
+func showOnly(s *suite, n *spec.Node, mounts ...spec.Mount) {
 	s.Helper()
-	s.must(s.remountTo(n, mounts...))
+	s.must(remountTo(s, n, mounts...))
 	n.Mounts = mounts
-	s.wantMounts(n, mounts...)
+	wantMounts(s, n, mounts...)
 }
 
-func (s *suite) remountTo(n *spec.Node, mounts ...spec.Mount) error {
+func remountTo(s *suite, n *spec.Node, mounts ...spec.Mount) error {
 	changed := *n
 	changed.Mounts = mounts
-	return s.remounter().Remount(s.Context(), &changed)
+	return remounter(s).Remount(s.Context(), &changed)
 }
 
-func (s *suite) wantMounts(n *spec.Node, mounts ...spec.Mount) {
+func wantMounts(s *suite, n *spec.Node, mounts ...spec.Mount) {
 	s.Helper()
 	if got := s.listed(n).Mounts; !slices.Equal(got, mounts) {
 		s.Errorf("listed volumes of node %s: %+v, want %+v", n.Name, got, mounts)
@@ -56,26 +56,26 @@ func named(volume, path string) spec.Mount {
 
 // remount: a running node is given one volume in place of another, none, and the first again.
 func remount(s *suite) {
-	s.remounter()
+	remounter(s)
 	a, b := named("a", "/srv/data"), named("b", "/srv/data")
 	n := s.Node("remount", 60)
 	n.Mounts = []spec.Mount{a}
 	s.create(n)
 	s.start(n)
 	s.put(n, host.File{Path: "/srv/data/rows", Content: []byte("of a"), Owner: "nobody:nogroup"})
-	s.remount(n, a) // nothing changes
+	showOnly(s, n, a) // nothing changes
 	s.want("on a", s.ask(n, "cat", "/srv/data/rows"), "of a")
-	s.remount(n, b)
+	showOnly(s, n, b)
 	if s.has(n, "/srv/data/rows") {
 		s.Error("the node sees the volume that was taken from it")
 	}
 	s.put(n, fileOf("/srv/data/rows", "of b"))
-	s.remount(n)
+	showOnly(s, n)
 	if s.has(n, "/srv/data/rows") {
 		s.Error("the node sees a volume although it has none")
 	}
 	s.put(n, fileOf("/srv/data/own", "of the node"))
-	s.remount(n, a)
+	showOnly(s, n, a)
 	s.want("on a again", s.ask(n, "cat", "/srv/data/rows"), "of a")
 	s.want("its owner", s.ask(n, "stat", "-c", "%a %U:%G", "/srv/data/rows"), "644 nobody:nogroup")
 	if s.has(n, "/srv/data/own") {
@@ -84,16 +84,16 @@ func remount(s *suite) {
 	s.stop(n)
 	s.start(n)
 	s.want("on a after a restart", s.ask(n, "cat", "/srv/data/rows"), "of a")
-	s.remount(n, b, named("c", "/srv/late/deep"))
+	showOnly(s, n, b, named("c", "/srv/late/deep"))
 	s.want("on b again", s.ask(n, "cat", "/srv/data/rows"), "of b")
 	s.put(n, fileOf("/srv/late/deep/x", "of c"))
-	s.remount(n)
+	showOnly(s, n)
 	s.want("the node's own", s.ask(n, "cat", "/srv/data/own"), "of the node")
 }
 
 // remountCopy: what a node in quarantine has in place of a volume is not that volume.
 func remountCopy(s *suite) {
-	s.remounter()
+	remounter(s)
 	own := named("own", "/srv/data")
 	own.Exclusive = true
 	copied := own
@@ -103,18 +103,18 @@ func remountCopy(s *suite) {
 	s.create(n)
 	s.start(n)
 	s.put(n, fileOf("/srv/data/rows", "trial"))
-	s.remount(n, own)
+	showOnly(s, n, own)
 	if s.has(n, "/srv/data/rows") {
 		s.Error("what was written to a copy is on the volume")
 	}
 	s.put(n, fileOf("/srv/data/rows", "true"))
-	s.remount(n, copied)
+	showOnly(s, n, copied)
 	s.want("on the copy", s.ask(n, "cat", "/srv/data/rows"), "trial")
 }
 
 // remountBusy: a volume that a process uses stays, and so does all else.
 func remountBusy(s *suite) {
-	s.remounter()
+	remounter(s)
 	if !s.Kernel {
 		s.Skip("no process of the node uses a file")
 	}
@@ -124,16 +124,16 @@ func remountBusy(s *suite) {
 	s.create(n)
 	s.start(n)
 	s.put(n, fileOf("/srv/a/rows", "of a"))
-	end := s.holds(n, "/srv/b/held")
-	err := s.remountTo(n, named("c", "/srv/a"))
+	end := holds(s, n, "/srv/b/held")
+	err := remountTo(s, n, named("c", "/srv/a"))
 	if problem.Exit(err) != int(problem.Failed) || !strings.Contains(err.Error(), "sleep") || !strings.Contains(err.Error(), "/srv/b/held") {
 		s.Errorf("the error does not name what uses the volume: %v", err)
 	}
-	s.wantMounts(n, a, b)
+	wantMounts(s, n, a, b)
 	s.want("on a", s.ask(n, "cat", "/srv/a/rows"), "of a")
 	s.put(n, fileOf("/srv/b/more", "x"))
 	end()
-	s.remount(n, named("c", "/srv/a"))
+	showOnly(s, n, named("c", "/srv/a"))
 	if s.has(n, "/srv/a/rows") || s.has(n, "/srv/b/more") {
 		s.Error("the node sees volumes that it has no more")
 	}
@@ -141,14 +141,14 @@ func remountBusy(s *suite) {
 
 // remountStopped: only a running node can be given volumes so.
 func remountStopped(s *suite) {
-	s.remounter()
+	remounter(s)
 	n := s.made("still", 63)
-	s.wantNotRunning("Remount", n, s.remountTo(n, named("a", "/srv/a")))
-	s.wantMounts(n)
+	wantNotRunning(s, "Remount", n, remountTo(s, n, named("a", "/srv/a")))
+	wantMounts(s, n)
 }
 
 // holds lets a process of a node, sleep, have a file open until it is told to end. When end returns, the process is gone.
-func (s *suite) holds(n *spec.Node, path string) (end func()) {
+func holds(s *suite, n *spec.Node, path string) (end func()) {
 	s.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	out, in := io.Pipe()

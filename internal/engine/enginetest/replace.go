@@ -13,7 +13,7 @@ func fileOf(path, text string) host.File {
 }
 
 // replaced returns a stopped node with private data that has been replaced by one with other layers.
-func (s *suite) replaced(name string, id int) (keeper engine.Keeper, was, is *spec.Node) {
+func replaced(s *suite, name string, id int) (keeper engine.Keeper, was, is *spec.Node) {
 	s.Helper()
 	keeper, ok := s.Engine.(engine.Keeper)
 	if !s.Engine.Capabilities().Keep {
@@ -41,7 +41,7 @@ func (s *suite) replaced(name string, id int) (keeper engine.Keeper, was, is *sp
 }
 
 func replace(s *suite) {
-	keeper, was, is := s.replaced("replace", 50)
+	keeper, was, is := replaced(s, "replace", 50)
 	s.wantState(is, observe.Stopped)
 	o := s.listed(is)
 	s.want("base", o.Base, is.Base)
@@ -50,8 +50,8 @@ func replace(s *suite) {
 		s.Error("a replaced node is neither configured nor proven healthy")
 	}
 	s.start(is)
-	s.wantRefused(keeper, was, is)
-	s.wantIdentity(is)
+	wantRefused(s, keeper, was, is)
+	wantIdentity(s, is)
 	if s.has(is, "/var/lib/enginetest") {
 		s.Error("the replacement has the private data of the former node")
 	}
@@ -70,7 +70,7 @@ func replace(s *suite) {
 }
 
 func replaceSettled(s *suite) {
-	keeper, _, is := s.replaced("settle", 51)
+	keeper, _, is := replaced(s, "settle", 51)
 	ref := engine.RefOf(is)
 	s.must(keeper.Settle(s.Context(), ref))
 	s.must(keeper.Settle(s.Context(), ref))
@@ -87,7 +87,7 @@ func replaceSettled(s *suite) {
 
 // replaceTwice: Restore gives what was there before the last Replace.
 func replaceTwice(s *suite) {
-	keeper, was, is := s.replaced("twofold", 52)
+	keeper, was, is := replaced(s, "twofold", 52)
 	s.start(is)
 	s.put(is, fileOf("/var/lib/enginetest", "second"))
 	s.stop(is)
@@ -98,7 +98,7 @@ func replaceTwice(s *suite) {
 }
 
 // wantRefused: what runs is not replaced.
-func (s *suite) wantRefused(keeper engine.Keeper, was, is *spec.Node) {
+func wantRefused(s *suite, keeper engine.Keeper, was, is *spec.Node) {
 	s.Helper()
 	for what, err := range map[string]error{
 		"Replace": keeper.Replace(s.Context(), was),

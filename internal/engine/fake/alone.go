@@ -13,10 +13,11 @@ import (
 // running reports whether a node's links and volumes are in use.
 func (n *node) running() bool { return n.state == observe.Running || n.state == observe.Frozen }
 
-// alone reports what keeps a node from running as specified: another instance of it that is live on the same networks, or that
-// may have an exclusive volume that it wants. The engine must be locked.
-func (e *Engine) alone(n *spec.Node) error {
-	for ref, other := range e.nodes {
+// alone reports what keeps a node from running as specified beside the other nodes of an engine,
+// which must be locked: another instance of it that is live on the same networks, or that may have
+// an exclusive volume that it wants.
+func alone(nodes map[engine.Ref]*node, n *spec.Node) error {
+	for ref, other := range nodes {
 		if ref == engine.RefOf(n) || ref.Site != n.Site || ref.Name != n.Name || !other.running() {
 			continue
 		}

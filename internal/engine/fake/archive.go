@@ -76,7 +76,7 @@ func (s shell) change(do func(files tree, name string), paths ...string) error {
 		return err
 	}
 	for _, path := range paths {
-		files, name := e.at(n, path)
+		files, name := e.volumes.at(n, path)
 		do(files, name)
 	}
 	return nil

@@ -32,13 +32,13 @@ type Engine struct {
 	// Answers, if set, is asked when nobody listens at the port of a node.
 	Answers serve
 
-	// stands, if set, says why a node cannot be made or started where it is.
+	// stands says why a node cannot be made or started where it is.
 	stands func(method string, n *spec.Node) error
 
 	disk    *Disk // has the files of nodes; nil: they are in memory
 	mu      sync.Mutex
 	nodes   map[engine.Ref]*node
-	volumes map[volume]tree
+	volumes volumeTrees
 }
 
 var (
@@ -51,7 +51,8 @@ var (
 // New makes an engine without nodes.
 func New() *Engine {
 	all := observe.Capabilities{Containers: true, LiveLimits: true, MoveNIC: true, Remount: true, Keep: true}
-	return &Engine{Can: all, Faults: &Faults{}, nodes: map[engine.Ref]*node{}, volumes: map[volume]tree{}}
+	return &Engine{Can: all, Faults: &Faults{}, nodes: map[engine.Ref]*node{}, volumes: volumeTrees{},
+		stands: func(string, *spec.Node) error { return nil }}
 }
 
 // node is a node in memory; the engine's lock guards it.
@@ -123,7 +124,7 @@ func (e *Engine) Drift(ref engine.Ref, all ...observe.Drift) {
 
 // Create makes a node, stopped.
 func (e *Engine) Create(ctx context.Context, n *spec.Node) error {
-	if err := e.stood("Create", n); err != nil {
+	if err := e.stands("Create", n); err != nil {
 		return err
 	}
 	what := e.begin(ctx, "Create", n.Name)
@@ -144,7 +145,7 @@ func (e *Engine) Create(ctx context.Context, n *spec.Node) error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.makeVolumes(n)
+	e.volumes.make(n)
 	made.state = observe.Stopped
 	return nil
 }
@@ -162,11 +163,11 @@ func (e *Engine) Change(ctx context.Context, n *spec.Node) error {
 	if err != nil {
 		return err
 	}
-	if there.state != observe.Stopped && !e.sameShape(&there.spec, n) {
+	if there.state != observe.Stopped && !sameShape(e.Can, &there.spec, n) {
 		return problem.New(problem.Surprise, "node %s is %s: only a stopped node can be reshaped", n.Name, there.state)
 	}
 	if there.running() {
-		if err := e.alone(n); err != nil {
+		if err := alone(e.nodes, n); err != nil {
 			return err
 		}
 	}
@@ -178,17 +179,17 @@ func (e *Engine) Change(ctx context.Context, n *spec.Node) error {
 	changed.Base, changed.Kernel, changed.Layer = there.spec.Base, there.spec.Kernel, there.spec.Layer
 	changed.Below, changed.Parts = there.spec.Below, there.spec.Parts
 	there.spec = changed
-	e.makeVolumes(n)
+	e.volumes.make(n)
 	return nil
 }
 
 // sameShape reports whether a running node can become as specified: links and limits if the engine can change these.
-func (e *Engine) sameShape(was, is *spec.Node) bool {
-	if !e.Can.MoveNIC && !slices.Equal(was.NICs, is.NICs) || !e.Can.LiveLimits && spec.Digest(was.Limits) != spec.Digest(is.Limits) {
+func sameShape(can observe.Capabilities, was, is *spec.Node) bool {
+	if !can.MoveNIC && !slices.Equal(was.NICs, is.NICs) || !can.LiveLimits && spec.Digest(was.Limits) != spec.Digest(is.Limits) {
 		return false
 	}
 	return was.Privileged == is.Privileged && slices.Equal(was.Syscalls, is.Syscalls) && was.MachineID == is.MachineID &&
-		(e.Can.PlugNIC || slices.Equal(spec.Linked(was), spec.Linked(is))) && slices.Equal(was.Mounts, is.Mounts)
+		(can.PlugNIC || slices.Equal(spec.Linked(was), spec.Linked(is))) && slices.Equal(was.Mounts, is.Mounts)
 }
 
 // Start boots a node.
@@ -201,11 +202,11 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 	}
 	as := copyOf(&n.spec)
 	e.mu.Unlock()
-	if err := e.stood("Start", &as); err != nil {
+	if err := e.stands("Start", &as); err != nil {
 		return err
 	}
 	return e.turn(ctx, "Start", ref, func(n *node) error {
-		if err := e.alone(&n.spec); err != nil {
+		if err := alone(e.nodes, &n.spec); err != nil {
 			return err
 		}
 		if n.life == nil {
@@ -315,13 +316,6 @@ func (e *Engine) Mark(ctx context.Context, ref engine.Ref, m engine.Mark) error 
 		n.mark = m
 		return nil
 	})
-}
-
-func (e *Engine) stood(method string, n *spec.Node) error {
-	if e.stands == nil {
-		return nil
-	}
-	return e.stands(method, n)
 }
 
 func (e *Engine) find(ref engine.Ref) (*node, error) {

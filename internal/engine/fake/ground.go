@@ -109,14 +109,6 @@ func (l Layers) Receive(ctx context.Context, digest string, rw io.ReadWriter) er
 	return nil
 }
 
-// Install does nothing.
-func (Layers) Install(context.Context, host.Runner, *distro.Distribution, []string, io.Writer) error {
-	return nil
-}
-
-// FillKernel does nothing.
-func (Layers) FillKernel(context.Context, host.Runner, *spec.Layer, io.Writer) error { return nil }
-
 // OpenLog opens the log of a layer's building.
 func (l Layers) OpenLog(digest string) (*host.Log, error) {
 	return host.OpenLog(filepath.Join(l.Dir, digest+".log"), 0o600)
@@ -180,6 +172,17 @@ func (l Layers) Take(ctx context.Context, layer *spec.Layer, _ string, from []ch
 // Sweep does nothing.
 func (Layers) Sweep() error { return nil }
 
+// Packages are those that layers in memory have: none.
+type Packages struct{}
+
+// Install does nothing.
+func (Packages) Install(context.Context, host.Runner, *distro.Distribution, []string, io.Writer) error {
+	return nil
+}
+
+// FillKernel does nothing.
+func (Packages) FillKernel(context.Context, host.Runner, *spec.Layer, io.Writer) error { return nil }
+
 // Volumes are those of the nodes of a host in memory.
 type Volumes struct{ h *Host }
 
@@ -188,7 +191,14 @@ func (h *Host) Volumes() Volumes { return Volumes{h} }
 
 // List returns the volumes of a site.
 func (v Volumes) List(key string) ([]observe.Volume, error) {
-	all := v.h.Engine.Volumes(key)
+	v.h.mu.Lock()
+	defer v.h.mu.Unlock()
+	var all []observe.Volume
+	for of := range v.h.volumes {
+		if of.site == key && of.copy == 0 {
+			all = append(all, observe.Volume{Name: of.name, Node: of.node, Path: of.path()})
+		}
+	}
 	slices.SortFunc(all, func(a, b observe.Volume) int { return cmp.Compare(a.Path, b.Path) })
 	return all, nil
 }
@@ -210,7 +220,9 @@ func (v Volumes) Erase(path string) error {
 	if err := what.halfway(context.Background()); err != nil {
 		return err
 	}
-	v.h.removeVolume(path)
+	v.h.mu.Lock()
+	defer v.h.mu.Unlock()
+	maps.DeleteFunc(v.h.volumes, func(of volume, _ tree) bool { return of.copy == 0 && of.path() == path })
 	return nil
 }
 
@@ -227,14 +239,13 @@ func (v Volumes) Drop(n *spec.Node, m spec.Mount) error {
 // DropCopies removes the copies of volumes that were made for a release, of which no node may be left.
 func (v Volumes) DropCopies(key string, release int) error {
 	v.h.mu.Lock()
+	defer v.h.mu.Unlock()
 	for _, n := range v.h.nodes {
 		if n.spec.Site == key && n.spec.Release == release {
-			v.h.mu.Unlock()
 			return fmt.Errorf("release %d is forgotten, and node %s is of it", release, n.spec.Name)
 		}
 	}
-	v.h.mu.Unlock()
-	v.h.removeCopies(key, release)
+	maps.DeleteFunc(v.h.volumes, func(of volume, _ tree) bool { return of.site == key && of.copy == release })
 	return nil
 }
 

@@ -87,7 +87,7 @@ func (h *Host) Present(networks []spec.Network, layers map[string]bool, nodes ..
 		there.state, there.mark = observe.Running, engine.Mark{Configured: true, Config: n.Config, Proven: n.Config.Health, Active: holder(n)}
 		there.boot()
 		h.nodes[engine.RefOf(n)] = there
-		h.makeVolumes(n)
+		h.volumes.make(n)
 	}
 }
 
@@ -101,4 +101,15 @@ func byName(a, b observe.Network) int {
 }
 
 // Copies returns the releases of which there are copies of volumes.
-func (h *Host) Copies() []int { return slices.Compact(slices.Sorted(slices.Values(h.copies(h.Site)))) }
+func (h *Host) Copies() []int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var all []int
+	for v := range h.volumes {
+		if v.site == h.Site && v.copy != 0 {
+			all = append(all, v.copy)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}

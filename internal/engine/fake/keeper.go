@@ -12,7 +12,7 @@ import (
 // Replace makes a stopped node anew with other layers and keeps the former one aside. One that was kept before is dropped,
 // so that Restore gives what was there before the last Replace.
 func (e *Engine) Replace(ctx context.Context, n *spec.Node) error {
-	if err := e.stood("Replace", n); err != nil {
+	if err := e.stands("Replace", n); err != nil {
 		return err
 	}
 	what := e.begin(ctx, "Replace", n.Name)
@@ -42,7 +42,7 @@ func (e *Engine) Replace(ctx context.Context, n *spec.Node) error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.makeVolumes(n)
+	e.volumes.make(n)
 	made.state = observe.Stopped
 	return nil
 }

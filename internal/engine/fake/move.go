@@ -24,13 +24,13 @@ func (d *Disk) List(ctx context.Context, site string) ([]observe.Node, error) {
 	all, err := d.Engine.List(ctx, site)
 	all = slices.DeleteFunc(all, func(n observe.Node) bool { return d.given(engine.RefOf(&n.Node)) })
 	for i := range all {
-		all[i].Resume = d.dirs.Dir(engine.RefOf(&all[i].Node)).Resumes()
+		all[i].Resume = d.dirs.Dir(engine.RefOf(&all[i].Node)).Move().Resumes()
 	}
 	return all, err
 }
 
 func (d *Disk) given(ref engine.Ref) bool {
-	_, given := d.dirs.Dir(ref).Given()
+	_, given := d.dirs.Dir(ref).Move().Given()
 	return given
 }
 

@@ -165,7 +165,7 @@ func (h *Host) relink(moves []network.Move, was map[*node][]spec.NIC) error {
 		n.spec.NICs[i].Bridge = m.Bridge
 	}
 	for n := range was {
-		if err := h.alone(&n.spec); err != nil {
+		if err := alone(h.nodes, &n.spec); err != nil {
 			return err
 		}
 	}

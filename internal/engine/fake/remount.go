@@ -30,10 +30,10 @@ func (e *Engine) Remount(ctx context.Context, n *spec.Node) error {
 	}
 	shall := there.spec
 	shall.Mounts = slices.Clone(n.Mounts)
-	if err := e.alone(&shall); err != nil {
+	if err := alone(e.nodes, &shall); err != nil {
 		return err
 	}
-	e.makeVolumes(n)
+	e.volumes.make(n)
 	if halfway != nil {
 		rest := slices.DeleteFunc(there.spec.Mounts, func(m spec.Mount) bool { return slices.Contains(n.Mounts, m) })
 		there.spec.Mounts = append(rest, n.Mounts...)

@@ -8,7 +8,6 @@ import (
 
 	"orrery/internal/engine"
 	"orrery/internal/host"
-	"orrery/internal/observe"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
@@ -33,31 +32,34 @@ func volumeOf(n *spec.Node, m spec.Mount) volume {
 	return v
 }
 
-// makeVolumes makes those volumes of a node that are kept with the host's state.
-func (e *Engine) makeVolumes(n *spec.Node) {
+// volumeTrees are the volumes that are kept with the host's state.
+type volumeTrees map[volume]tree
+
+// make makes those of a node.
+func (t volumeTrees) make(n *spec.Node) {
 	for _, m := range n.Mounts {
 		v := volumeOf(n, m)
-		if m.Copy == spec.NoCopy || e.volumes[v] != nil {
+		if m.Copy == spec.NoCopy || t[v] != nil {
 			continue
 		}
-		e.volumes[v] = tree{}
+		t[v] = tree{}
 		if m.Copy == site.Snapshot {
 			of := v
 			of.copy = 0
-			maps.Copy(e.volumes[v], e.volumes[of])
+			maps.Copy(t[v], t[of])
 		}
 	}
 }
 
 // at finds where a node keeps a path: in a volume or in the private layer, and under which name there. A path that is
 // there twice shows what was to be mounted last.
-func (e *Engine) at(n *node, file string) (tree, string) {
+func (t volumeTrees) at(n *node, file string) (tree, string) {
 	for _, m := range slices.Backward(n.spec.Mounts) {
 		if inside, ok := strings.CutPrefix(file, m.Path+"/"); ok {
 			if m.Copy == spec.NoCopy {
 				break
 			}
-			return e.volumes[volumeOf(&n.spec, m)], inside
+			return t[volumeOf(&n.spec, m)], inside
 		}
 	}
 	return n.files, file
@@ -68,7 +70,7 @@ func (e *Engine) put(n *node, f host.File) error {
 	if e.disk != nil {
 		return e.disk.put(&n.spec, f)
 	}
-	files, name := e.at(n, f.Path)
+	files, name := e.volumes.at(n, f.Path)
 	files[name] = f
 	return nil
 }
@@ -78,56 +80,12 @@ func (e *Engine) get(n *node, file string) (host.File, bool) {
 	if e.disk != nil {
 		return e.disk.get(&n.spec, file)
 	}
-	files, name := e.at(n, file)
+	files, name := e.volumes.at(n, file)
 	f, ok := files[name]
 	return f, ok
 }
 
 func (v volume) path() string { return path.Join("/volumes", v.site, v.name, v.node) }
-
-// Volumes returns the persistent data of a site.
-func (e *Engine) Volumes(key string) []observe.Volume {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	var all []observe.Volume
-	for v := range e.volumes {
-		if v.site == key && v.copy == 0 {
-			all = append(all, observe.Volume{Name: v.name, Node: v.node, Path: v.path()})
-		}
-	}
-	return all
-}
-
-// removeVolume removes persistent data by its path.
-func (e *Engine) removeVolume(path string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for v := range e.volumes {
-		if v.copy == 0 && v.path() == path {
-			delete(e.volumes, v)
-		}
-	}
-}
-
-// copies returns the releases that have copies of volumes.
-func (e *Engine) copies(key string) []int {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	var all []int
-	for v := range e.volumes {
-		if v.site == key && v.copy != 0 {
-			all = append(all, v.copy)
-		}
-	}
-	return all
-}
-
-// removeCopies removes the copies of volumes of a release.
-func (e *Engine) removeCopies(key string, release int) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	maps.DeleteFunc(e.volumes, func(v volume, _ tree) bool { return v.site == key && v.copy == release })
-}
 
 // File returns a file that was put on a node.
 func (e *Engine) File(ref engine.Ref, path string) (host.File, bool) {

@@ -24,7 +24,7 @@
 //
 // # Boot
 //
-// The kernel is a layer of its own, just above the base (spec.KernelLayer). [image.Store.FillKernel] unpacks
+// The kernel is a layer of its own, just above the base (spec.KernelLayer). [image.Cache.FillKernel] unpacks
 // the distribution's kernel for virtual machines in a scratch container, with kmod and mount where the base
 // lacks them. It runs no package script and does not change dpkg's database: var/lib/dpkg/status.d and the
 // layer's record list what was unpacked. Role layers do not stand on it (decision 27).

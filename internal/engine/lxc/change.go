@@ -32,8 +32,8 @@ func (c container) changeRunning(ctx context.Context, is *spec.Node) error {
 // Space returns the file of a node's network namespace.
 func (e *Engine) Space(ref engine.Ref) string { return e.container(ref).space() }
 
-func (c container) space() string {
-	pid := c.init()
+func (p processes) space() string {
+	pid := p.init()
 	if pid == 0 {
 		return ""
 	}

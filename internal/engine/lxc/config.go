@@ -8,11 +8,13 @@ import (
 
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
+	"orrery/internal/image"
 	"orrery/internal/image/rootfs"
 )
 
 // writeConfig writes the LXC configuration of a node that is about to start.
-func (e *Engine) writeConfig(c container, r *nodedir.Record, mounts []nodedir.Mount) error {
+func (s start) writeConfig() error {
+	r := s.r
 	var b strings.Builder
 	set := func(key, format string, args ...any) { fmt.Fprintf(&b, key+" = "+format+"\n", args...) }
 	// LXC's common profile: seccomp, capabilities, devices, mixed mounts of proc, sys and cgroup.
@@ -21,15 +23,15 @@ func (e *Engine) writeConfig(c container, r *nodedir.Record, mounts []nodedir.Mo
 		set("lxc.include", "/usr/share/lxc/config/userns.conf")
 		set("lxc.idmap", "u 0 %d %d", idmap.First, idmap.Size)
 		set("lxc.idmap", "g 0 %d %d", idmap.First, idmap.Size)
-		set("lxc.namespace.share.user", "%s", c.namespace())
+		set("lxc.namespace.share.user", "%s", s.namespace())
 	}
 	set("lxc.seccomp.profile", "") // the filter is on the thread that starts LXC (package seccomp)
 	b.WriteString(rootfs.DeviceRules(devices(r)))
 	set("lxc.uts.name", "%s", r.Name)
-	set("lxc.rootfs.path", "dir:%s", c.Root())
+	set("lxc.rootfs.path", "dir:%s", s.Root())
 	set("lxc.signal.halt", "SIGRTMIN+3") // systemd(1): poweroff
 	set("lxc.pty.max", "1024")
-	if err := c.recordConsole(set); err != nil {
+	if err := s.recordConsole(set); err != nil {
 		return err
 	}
 	if host.AppArmor() {
@@ -38,27 +40,25 @@ func (e *Engine) writeConfig(c container, r *nodedir.Record, mounts []nodedir.Mo
 	} else {
 		set("lxc.apparmor.profile", "unconfined")
 	}
-	set("lxc.cgroup.dir.container", "%s", c.group().Name())
-	set("lxc.cgroup.dir.monitor", "%s.monitor", c.group().Name())
-	set("lxc.cgroup.dir.monitor.pivot", "%s.pivot", c.group().Name())
-	for _, f := range c.group().Files(r.Limits) {
+	set("lxc.cgroup.dir.container", "%s", s.group().Name())
+	set("lxc.cgroup.dir.monitor", "%s.monitor", s.group().Name())
+	set("lxc.cgroup.dir.monitor.pivot", "%s.pivot", s.group().Name())
+	for _, f := range s.group().Files(r.Limits) {
 		version := "cgroup2"
 		if f.V1 {
 			version = "cgroup"
 		}
 		set("lxc."+version+"."+f.Name, "%s", f.Value)
 	}
-	for i, nic := range r.NICs {
-		if err := c.writeNIC(set, i, &r.Node, nic); err != nil {
-			return err
-		}
-	}
-	// Volumes are in a file of their own, which LXC reads again when the node reboots: Remount changes it.
-	set("lxc.mount.fstab", "%s", c.fstab())
-	if err := c.writeFstab(mounts); err != nil {
+	if err := s.links.write(set); err != nil {
 		return err
 	}
-	return os.WriteFile(c.config(), []byte(b.String()), 0o600)
+	// Volumes are in a file of their own, which LXC reads again when the node reboots: Remount changes it.
+	set("lxc.mount.fstab", "%s", s.fstab())
+	if err := writeFstab(s.fstab(), s.mounts); err != nil {
+		return err
+	}
+	return os.WriteFile(s.config(), []byte(b.String()), 0o600)
 }
 
 // devices are those that a node may use. One that is privileged may mount file systems of its own by FUSE.
@@ -70,10 +70,13 @@ func devices(r *nodedir.Record) []string {
 }
 
 // overlay is the root file system of a node, with what it sees of the host.
-func (e *Engine) overlay(c container, r *nodedir.Record, mounts []nodedir.Mount) *rootfs.Overlay {
-	o := c.Overlay(e.Store, r)
+func (c container) overlay(store *image.Store, r *nodedir.Record, mounts []nodedir.Mount) *rootfs.Overlay {
+	o := c.Overlay(store, r)
 	for _, m := range mounts {
 		o.Binds = append(o.Binds, m.Aside())
+	}
+	if o.IDs.Size > 0 {
+		o.Namespace = c.namespace()
 	}
 	return o
 }

@@ -18,18 +18,18 @@ import (
 // Dial connects from inside the node's network. The address must be numeric: a name would be looked up on the host, and what is found be dialled there.
 func (r runner) Dial(ctx context.Context, network, address string) (conn net.Conn, err error) {
 	if _, err := netip.ParseAddrPort(address); err != nil {
-		return nil, problem.New(problem.Failed, "%s is not an address, and names are not looked up", address).At(r.c.ref.Name)
+		return nil, problem.New(problem.Failed, "%s is not an address, and names are not looked up", address).At(r.p.ref.Name)
 	}
 	err = host.Apart(func() (err error) {
-		conn, err = r.c.dial(ctx, network, address)
+		conn, err = r.p.dial(ctx, network, address)
 		return err
 	})
 	return conn, err
 }
 
 // dial connects on the calling thread, which stays in the node's network.
-func (c container) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	space, err := c.networkSpace()
+func (p processes) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	space, err := p.networkSpace()
 	if err != nil {
 		return nil, err
 	}
@@ -48,22 +48,22 @@ func (c container) dial(ctx context.Context, network, address string) (net.Conn,
 }
 
 // networkSpace opens the network namespace of the node. While a node starts, its first process is in the host's for a moment.
-func (c container) networkSpace() (*os.File, error) {
-	pid := c.init()
+func (p processes) networkSpace() (*os.File, error) {
+	pid := p.init()
 	if pid == 0 {
-		return nil, engine.NotRunning(c.ref)
+		return nil, engine.NotRunning(p.ref)
 	}
 	space, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", pid))
 	if err != nil {
-		return nil, engine.NotRunning(c.ref)
+		return nil, engine.NotRunning(p.ref)
 	}
 	var its, ours unix.Stat_t
 	err = unix.Fstat(int(space.Fd()), &its)
 	if err == nil {
 		err = unix.Stat("/proc/self/ns/net", &ours)
 	}
-	if err == nil && its.Dev == ours.Dev && its.Ino == ours.Ino || c.init() != pid {
-		err = engine.NotRunning(c.ref)
+	if err == nil && its.Dev == ours.Dev && its.Ino == ours.Ino || p.init() != pid {
+		err = engine.NotRunning(p.ref)
 	}
 	if err != nil {
 		space.Close()

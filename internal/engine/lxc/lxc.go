@@ -55,18 +55,17 @@ func (e *Engine) Capabilities() observe.Capabilities {
 // container is one node as LXC knows it.
 type container struct {
 	nodedir.Dir
-	name string // LXC's name for it
-	ref  engine.Ref
+	processes
 }
 
 func (e *Engine) container(ref engine.Ref) container {
-	return container{e.Dir(ref), ref.Site + "-" + strconv.Itoa(ref.ID), ref}
+	dir := e.Dir(ref)
+	return container{dir, processes{dir, ref.Site + "-" + strconv.Itoa(ref.ID), ref}}
 }
 
-func (c container) config() string  { return c.File("lxc.conf") }
-func (c container) log() string     { return c.File("lxc.log") }
-func (c container) fstab() string   { return c.File("fstab") }
-func (c container) pidfile() string { return c.File("pid") }
+func (c container) config() string { return c.File("lxc.conf") }
+func (c container) log() string    { return c.File("lxc.log") }
+func (c container) fstab() string  { return c.File("fstab") }
 
 // namespace is the file at which LXC finds the node's user namespace, in the mount namespace that the node has.
 func (c container) namespace() string { return c.File("user-namespace") }
@@ -107,9 +106,6 @@ func (c container) starting() string { return c.File("starting") }
 
 // stopping is a file that is there while the node shuts down.
 func (c container) stopping() string { return c.File("stopping") }
-
-// group is the node's control group.
-func (c container) group() cgroup.Group { return cgroup.Of(c.ref.Site, c.ref.ID) }
 
 // groups are all that LXC makes for the node.
 func (c container) groups() []cgroup.Group {

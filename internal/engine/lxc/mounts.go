@@ -9,8 +9,9 @@ import (
 	"orrery/internal/image/rootfs"
 )
 
-// writeFstab tells LXC what the node sees (fstab(5)). The node's root reads it, as LXC does that from inside.
-func (c container) writeFstab(mounts []nodedir.Mount) error {
+// writeFstab tells LXC, in a file, what the node sees (fstab(5)). The node's root reads it, as LXC
+// does that from inside.
+func writeFstab(file string, mounts []nodedir.Mount) error {
 	var b strings.Builder
 	for _, m := range mounts {
 		options := "bind,create=dir"
@@ -19,9 +20,9 @@ func (c container) writeFstab(mounts []nodedir.Mount) error {
 		}
 		fmt.Fprintf(&b, "%s %s none %s 0 0\n", rootfs.Escape(m.Bind), rootfs.Escape(strings.TrimPrefix(m.Path, "/")), options)
 	}
-	fresh := c.fstab() + "-new"
+	fresh := file + "-new"
 	if err := os.WriteFile(fresh, []byte(b.String()), 0o644); err != nil {
 		return err
 	}
-	return os.Rename(fresh, c.fstab())
+	return os.Rename(fresh, file)
 }

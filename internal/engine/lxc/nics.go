@@ -29,47 +29,60 @@ func inner(i int, n *spec.Node, nic spec.NIC) string {
 	return fmt.Sprintf("in%d", i)
 }
 
-// writeNIC writes the configuration of an interface (lxc.container.conf(5), NETWORK). LXC finds it beside its monitor, moves
-// it into the node, and moves it back when the node ends or reboots by itself.
-func (c container) writeNIC(set func(string, string, ...any), i int, n *spec.Node, nic spec.NIC) error {
-	net := fmt.Sprintf("lxc.net.%d.", i)
-	set(net+"type", "phys")
-	set(net+"link", "%s", inner(i, n, nic))
-	set(net+"name", "%s", nic.Name)
-	takes := n.Takes(nic)
-	if !takes { // that has one of its own
-		set(net+"hwaddr", "%s", nic.MAC)
-	}
-	set(net+"mtu", "%d", nic.MTU)
-	set(net+"ipv4.address", "%s", nic.Address)
-	if nic.Gateway != "" {
-		set(net+"ipv4.gateway", "%s", nic.Gateway)
-	}
-	set(net+"flags", "up")
-	if refusesRouters(n.LinkKind(nic)) {
-		set("lxc.sysctl.net.ipv6.conf."+nic.Name+".accept_ra", "0")
-	}
-	if !takes {
-		return nil
-	}
-	set("lxc.hook.post-stop", "%s", c.returning(nic))
-	return c.writeReturning(nic)
+// links are those of a node, with the interfaces of the host that it takes.
+type links struct {
+	dir nodedir.Dir
+	*nodedir.Record
 }
 
-// returning is a script that LXC runs when the node has ended: it moves an interface of the host from beside the monitor to
-// where it came from. A virtual one would end with the monitor.
-func (c container) returning(nic spec.NIC) string { return c.File("return-" + nic.Name) }
+func (c container) links(r *nodedir.Record) links { return links{c.Dir, r} }
 
-func (c container) writeReturning(nic spec.NIC) error {
+// write writes the configuration of the node's interfaces (lxc.container.conf(5), NETWORK). LXC
+// finds them beside its monitor, moves them into the node, and moves them back when the node ends
+// or reboots by itself.
+func (l links) write(set func(key, format string, args ...any)) error {
+	for i, nic := range l.NICs {
+		net := fmt.Sprintf("lxc.net.%d.", i)
+		set(net+"type", "phys")
+		set(net+"link", "%s", inner(i, &l.Node, nic))
+		set(net+"name", "%s", nic.Name)
+		if !l.Takes(nic) { // that has one of its own
+			set(net+"hwaddr", "%s", nic.MAC)
+		}
+		set(net+"mtu", "%d", nic.MTU)
+		set(net+"ipv4.address", "%s", nic.Address)
+		if nic.Gateway != "" {
+			set(net+"ipv4.gateway", "%s", nic.Gateway)
+		}
+		set(net+"flags", "up")
+		if refusesRouters(l.LinkKind(nic)) {
+			set("lxc.sysctl.net.ipv6.conf."+nic.Name+".accept_ra", "0")
+		}
+		if !l.Takes(nic) {
+			continue
+		}
+		script, err := l.returning(nic)
+		if err != nil {
+			return err
+		}
+		set("lxc.hook.post-stop", "%s", script)
+	}
+	return nil
+}
+
+// returning writes a script that LXC runs when the node has ended: it moves an interface of the
+// host from beside the monitor to where it came from. A virtual one would end with the monitor.
+func (l links) returning(nic spec.NIC) (path string, err error) {
 	const script = "#!/bin/sh\n# Orrery: give the interface %[1]s back to the host.\n" +
 		"[ \"$LXC_TARGET\" = reboot ] || ip link set dev %[1]s netns 1\n"
-	return host.WriteFile(host.File{Path: c.returning(nic), Content: fmt.Appendf(nil, script, nic.Parent), Mode: 0o700})
+	path = l.dir.File("return-" + nic.Name)
+	return path, host.WriteFile(host.File{Path: path, Content: fmt.Appendf(nil, script, nic.Parent), Mode: 0o700})
 }
 
-// makeLinks makes the links of a node that is to start, with their inner ends in a namespace of the node's monitor.
-func (c container) makeLinks(r *nodedir.Record, space *os.File) error {
-	for i, nic := range r.NICs {
-		if err := kind.Attach(nic, r.KindOf(nic), inner(i, &r.Node, nic), space); err != nil {
+// attach makes the links of a node that is to start, with their inner ends in a namespace of the node's monitor.
+func (l links) attach(space *os.File) error {
+	for i, nic := range l.NICs {
+		if err := kind.Attach(nic, l.KindOf(nic), inner(i, &l.Node, nic), space); err != nil {
 			return err
 		}
 	}
@@ -86,37 +99,37 @@ func refusesRouters(kind site.NetworkKind) bool {
 	return err == nil
 }
 
-// removeLinks removes what makeLinks has made, after a start that failed.
-func (c container) removeLinks(r *nodedir.Record, space *os.File) error {
+// detach removes what attach has made, after a start that failed.
+func (l links) detach(space *os.File) error {
 	var err error
-	for _, nic := range r.NICs {
-		if r.Takes(nic) {
+	for _, nic := range l.NICs {
+		if l.Takes(nic) {
 			err = errors.Join(err, ends.TakeBack(nic, space))
 		}
 	}
-	return errors.Join(err, network.RemoveLinks(hostEnds(r)))
+	return errors.Join(err, l.remove())
 }
 
-// hostEnds are the names of the host's ends of a node's links.
-func hostEnds(r *nodedir.Record) []string {
+// remove removes the links by their ends on the host.
+func (l links) remove() error {
 	var all []string
-	for _, nic := range r.NICs {
+	for _, nic := range l.NICs {
 		all = append(all, nic.HostEnd)
 	}
-	return all
+	return network.RemoveLinks(all)
 }
 
 // taker says of interfaces of the host which node has taken them.
-func (c container) taker() string { return c.ref.Site + "/" + strconv.Itoa(c.ref.ID) }
+func (l links) taker() string { return l.Site + "/" + strconv.Itoa(l.ID) }
 
 // passThrough prepares the interfaces that the node takes when it starts.
-func (c container) passThrough(ctx context.Context, r *nodedir.Record) error {
-	for _, nic := range r.NICs {
-		if !r.Takes(nic) {
+func (l links) passThrough(ctx context.Context) error {
+	for _, nic := range l.NICs {
+		if !l.Takes(nic) {
 			continue
 		}
-		if err := network.PassThrough(ctx, nic.Parent, c.taker()); err != nil {
-			return errors.Join(err, c.giveBack(ctx, r))
+		if err := network.PassThrough(ctx, nic.Parent, l.taker()); err != nil {
+			return errors.Join(err, l.giveBack(ctx))
 		}
 	}
 	return nil
@@ -124,26 +137,26 @@ func (c container) passThrough(ctx context.Context, r *nodedir.Record) error {
 
 // giveBack makes interfaces of the host that the node had what they were before. LXC has moved them back, or the kernel has; a veth pair that was
 // all in nodes that were killed is gone.
-func (c container) giveBack(ctx context.Context, r *nodedir.Record) error {
+func (l links) giveBack(ctx context.Context) error {
 	ctx, cancel := engine.Cleanup(ctx)
 	defer cancel()
 	var err error
-	for _, nic := range r.NICs {
+	for _, nic := range l.NICs {
 		if site.KindOf(nic.Kind).TakesInterfaces { // even if it is on a bridge now
-			err = errors.Join(err, network.Reclaim(ctx, nic.Parent, c.taker()))
+			err = errors.Join(err, network.Reclaim(ctx, nic.Parent, l.taker()))
 		}
 	}
 	return err
 }
 
 // observeLinks notes where the links of a running node really are.
-func (c container) observeLinks(n *observe.Node) {
+func (p processes) observeLinks(n *observe.Node) {
 	var inside map[string]bool
 	for i := range n.NICs {
 		nic := &n.NICs[i]
 		if n.LinkKind(*nic).Wired() {
 			if inside == nil {
-				inside = settled(taken(n), func() map[string]bool { return interfaces(c.init()) })
+				inside = settled(taken(n), func() map[string]bool { return interfaces(p.init()) })
 			}
 			if !inside[nic.Name] {
 				nic.Bridge = ""

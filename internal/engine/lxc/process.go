@@ -3,37 +3,58 @@ package lxc
 import (
 	"slices"
 
+	"orrery/internal/engine"
+	"orrery/internal/engine/nodedir"
+	"orrery/internal/host/cgroup"
 	"orrery/internal/host/process"
 )
 
+// processes are those of a node: LXC's monitor on the host, the node's init, which is its child, and
+// all others in the node's control group.
+type processes struct {
+	dir  nodedir.Dir
+	name string // LXC's name for the node
+	ref  engine.Ref
+}
+
+// group is the node's control group.
+func (p processes) group() cgroup.Group { return cgroup.Of(p.ref.Site, p.ref.ID) }
+
+func (p processes) pidfile() string { return p.dir.File("pid") }
+
 // monitor returns the process id of LXC's monitor of the node, or 0 if the node does not run. The pid file may be
 // older than the last boot, so the process must be this one.
-func (c container) monitor() int {
-	pid := process.ReadPID(c.pidfile())
+func (p processes) monitor() int {
+	pid := process.ReadPID(p.pidfile())
 	if pid == 0 {
 		return 0
 	}
-	if t, ok := process.Host.Task(pid); !ok || !monitors(t, c.Path(), c.name) {
+	if t, ok := process.Host.Task(pid); !ok || !monitors(t, p.dir.Path(), p.name) {
 		return 0
 	}
 	return pid
 }
 
 // init returns the process id, on the host, of the node's init, or 0 if the node does not run.
-func (c container) init() int {
-	monitor := c.monitor()
-	if monitor == 0 {
-		return 0
+func (p processes) init() int {
+	_, init := p.both()
+	return init
+}
+
+// both returns the process ids of the monitor and of the node's init, or 0 for each that is not there.
+func (p processes) both() (monitor, init int) {
+	if monitor = p.monitor(); monitor == 0 {
+		return 0, 0
 	}
 	for _, pid := range process.Host.Children(monitor) {
 		if !process.Host.Ending(pid) {
-			return pid
+			return monitor, pid
 		}
 	}
-	return 0
+	return monitor, 0
 }
 
-func (c container) running() bool { return c.init() != 0 }
+func (p processes) running() bool { return p.init() != 0 }
 
 // monitors reports whether a task is LXC's monitor of a node: it says so (lxc-start(1), setproctitle), or is about to.
 func monitors(t process.Task, dir, name string) bool {

@@ -95,7 +95,7 @@ func (s *remounting) to(wanted []nodedir.Mount) error {
 	s.wanted = wanted
 	kept := slices.DeleteFunc(slices.Clone(wanted), func(m nodedir.Mount) bool { return !slices.Contains(s.standing, m) })
 	// LXC reads it if the node reboots just now.
-	if err := s.c.writeFstab(append([]nodedir.Mount{s.etc}, kept...)); err != nil {
+	if err := writeFstab(s.c.fstab(), append([]nodedir.Mount{s.etc}, kept...)); err != nil {
 		return err
 	}
 	for _, v := range s.views() {
@@ -111,7 +111,7 @@ func (s *remounting) to(wanted []nodedir.Mount) error {
 			_ = os.Remove(m.Bind) // it is empty
 		}
 	}
-	return s.c.writeFstab(append([]nodedir.Mount{s.etc}, wanted...))
+	return writeFstab(s.c.fstab(), append([]nodedir.Mount{s.etc}, wanted...))
 }
 
 // shows reports whether a volume is mounted at a place.

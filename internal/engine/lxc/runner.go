@@ -9,15 +9,14 @@ import (
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/host/enter"
-	"orrery/internal/host/process"
 	"orrery/internal/tree"
 )
 
 // Runner runs commands in a running node, with its namespaces, control group, capabilities and seccomp filter.
-func (e *Engine) Runner(ref engine.Ref) host.Runner { return runner{e.container(ref), e} }
+func (e *Engine) Runner(ref engine.Ref) host.Runner { return runner{e.container(ref).processes, e} }
 
 type runner struct {
-	c container
+	p processes
 	e *Engine
 }
 
@@ -25,13 +24,13 @@ var _ host.Viewer = runner{}
 
 // View opens the root of the node.
 func (r runner) View() (*tree.Root, func(id uint32) bool, error) {
-	root, ids, err := r.e.view(r.c.ref)
+	root, ids, err := r.e.view(r.p.ref)
 	return root, ids.Has, err
 }
 
 // Run runs a command in the node.
 func (r runner) Run(ctx context.Context, c host.Command) error {
-	record, err := r.e.Head(r.c.ref)
+	record, err := r.e.Head(r.p.ref)
 	if err != nil {
 		return err
 	}
@@ -41,14 +40,14 @@ func (r runner) Run(ctx context.Context, c host.Command) error {
 	}
 	var absent error // the node, which is no failure of the command
 	hold := func() (*enter.Init, error) {
-		init, err := r.c.hold(record)
+		init, err := r.p.hold(record)
 		if err != nil && !errors.Is(err, enter.ErrNotReady) {
 			absent = err
 		}
 		return init, err
 	}
 	node := enter.Container{
-		Name: r.c.ref.Name, Hold: hold, Root: record.IDs().First, Group: r.c.group(), Calls: calls(record), Env: env,
+		Name: r.p.ref.Name, Hold: hold, Root: record.IDs().First, Group: r.p.group(), Calls: calls(record), Env: env,
 	}
 	if err := node.Run(ctx, c); absent == nil {
 		return err
@@ -57,17 +56,12 @@ func (r runner) Run(ctx context.Context, c host.Command) error {
 }
 
 // hold holds the node's init.
-func (c container) hold(r *nodedir.Record) (*enter.Init, error) {
-	monitor := c.monitor()
-	if monitor == 0 {
-		return nil, engine.NotRunning(c.ref)
+func (p processes) hold(r *nodedir.Record) (*enter.Init, error) {
+	monitor, init := p.both()
+	if init == 0 {
+		return nil, engine.NotRunning(p.ref)
 	}
-	for _, pid := range process.Host.Children(monitor) {
-		if !process.Host.Ending(pid) {
-			return enter.Hold(pid, monitor, r.IDs().Map())
-		}
-	}
-	return nil, engine.NotRunning(c.ref)
+	return enter.Hold(init, monitor, r.IDs().Map())
 }
 
 // Put writes files in the node.

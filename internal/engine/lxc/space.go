@@ -13,7 +13,7 @@ import (
 
 // spaces returns a process for each mount namespace that only some of the node's processes have, other than those of some
 // processes.
-func (c container) spaces(but ...int) []int {
+func (p processes) spaces(but ...int) []int {
 	seen := map[string]bool{"": true}
 	space := func(pid int) string {
 		name, _ := os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", pid))
@@ -23,7 +23,7 @@ func (c container) spaces(but ...int) []int {
 		seen[space(pid)] = true
 	}
 	var all []int
-	for _, pid := range c.group().Processes() {
+	for _, pid := range p.group().Processes() {
 		if name := space(pid); !seen[name] {
 			seen[name] = true
 			all = append(all, pid)

@@ -17,7 +17,7 @@ import (
 	"orrery/internal/host/cgroup"
 	"orrery/internal/host/enter"
 	"orrery/internal/host/seccomp"
-	"orrery/internal/network"
+	"orrery/internal/image/rootfs"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/tree"
@@ -40,30 +40,43 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 	if err != nil {
 		return err
 	}
-	if err := e.writeConfig(c, r, mounts); err != nil {
+	return start{c, r, c.links(r), c.overlay(e.Store, r, mounts), mounts}.run(ctx)
+}
+
+// A start leads a node from its configuration to its first sign of life.
+type start struct {
+	container
+	r      *nodedir.Record
+	links  links
+	root   *rootfs.Overlay
+	mounts []nodedir.Mount
+}
+
+func (s start) run(ctx context.Context) error {
+	if err := s.writeConfig(); err != nil {
 		return err
 	}
-	if err := os.Remove(c.log()); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := os.Remove(s.log()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	if err := os.WriteFile(c.starting(), nil, 0o600); err != nil {
+	if err := os.WriteFile(s.starting(), nil, 0o600); err != nil {
 		return err
 	}
-	defer os.Remove(c.starting()) //nolint:errcheck // what is left of it ends the node at the next sweep
-	if err := c.passThrough(ctx, r); err != nil {
+	defer os.Remove(s.starting()) //nolint:errcheck // what is left of it ends the node at the next sweep
+	if err := s.links.passThrough(ctx); err != nil {
 		return err
 	}
-	if err := e.boot(context.WithoutCancel(ctx), c, r, mounts); err != nil {
-		err = c.startProblem(err)
-		return errors.Join(err, c.giveBack(ctx, r))
+	if err := s.boot(context.WithoutCancel(ctx)); err != nil {
+		err = s.problem(err)
+		return errors.Join(err, s.links.giveBack(ctx))
 	}
-	cgroup.Weigh(c.ref.Site) // LXC made the group
-	if has, ok := c.group().Holds(r.Limits); !ok {
-		return problem.New(problem.Failed, "node %s: limits read back as %+v instead of %+v", r.Name, has, r.Limits).At(c.group().Name()).
+	cgroup.Weigh(s.ref.Site) // LXC made the group
+	if has, ok := s.group().Holds(s.r.Limits); !ok {
+		return problem.New(problem.Failed, "node %s: limits read back as %+v instead of %+v", s.r.Name, has, s.r.Limits).At(s.group().Name()).
 			Try("orrery doctor tells which limits this host can set")
 	}
-	c.awaitOrders(ctx, r)
-	return e.checkAlive(ctx, c, r)
+	s.awaitOrders(ctx, s.r)
+	return s.checkAlive(ctx)
 }
 
 // boot runs lxc-start, which returns when the node's init has been started.
@@ -71,32 +84,28 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 // LXC's monitor listens at a socket with an abstract name, which anybody on the host could bind first and so keep the node
 // from starting. Such names belong to a network namespace, so the monitor has one that nobody else can enter. It goes with
 // the monitor. In it are the inner ends of the node's links.
-func (e *Engine) boot(ctx context.Context, c container, r *nodedir.Record, mounts []nodedir.Mount) error {
+func (s start) boot(ctx context.Context) error {
 	space, err := host.NewNetwork()
 	if err != nil {
 		return err
 	}
 	defer space.Close()
-	if err = c.makeLinks(r, space); err == nil {
-		err = e.launch(ctx, c, r, mounts, space)
+	if err = s.links.attach(space); err == nil {
+		err = s.launch(ctx, space)
 	}
 	if err != nil {
-		err = errors.Join(err, c.removeLinks(r, space))
+		err = errors.Join(err, s.links.detach(space))
 	}
 	return err
 }
 
 // launch runs lxc-start where the node's root is mounted, and where its links are.
-func (e *Engine) launch(ctx context.Context, c container, r *nodedir.Record, mounts []nodedir.Mount, space *os.File) error {
-	o := e.overlay(c, r, mounts)
-	if o.IDs.Size > 0 {
-		o.Namespace = c.namespace()
-	}
-	args := []string{"lxc-start", "--daemon", "--name", c.name, "--lxcpath", c.Path(), "--rcfile", c.config(),
-		"--pidfile", c.pidfile(), "--logfile", c.log(), "--logpriority", "WARN"}
-	return host.RunOn(ctx, r.Name, args, host.Command{Args: args}, func(streams host.Streams) (started host.Underway, err error) {
-		err = o.Within(func() error {
-			if err := calls(r).Install(); err != nil {
+func (s start) launch(ctx context.Context, space *os.File) error {
+	args := []string{"lxc-start", "--daemon", "--name", s.name, "--lxcpath", s.Path(), "--rcfile", s.config(),
+		"--pidfile", s.pidfile(), "--logfile", s.log(), "--logpriority", "WARN"}
+	return host.RunOn(ctx, s.r.Name, args, host.Command{Args: args}, func(streams host.Streams) (started host.Underway, err error) {
+		err = s.root.Within(func() error {
+			if err := calls(s.r).Install(); err != nil {
 				return err
 			}
 			if err := unix.Setns(int(space.Fd()), unix.CLONE_NEWNET); err != nil {
@@ -120,10 +129,10 @@ func calls(r *nodedir.Record) seccomp.Policy {
 
 // awaitOrders waits until the node's systemd listens to systemctl(1), so that nobody has to ask it again and again from
 // inside. A node that does not come so far is the business of whoever gives it orders.
-func (c container) awaitOrders(ctx context.Context, r *nodedir.Record) {
+func (p processes) awaitOrders(ctx context.Context, r *nodedir.Record) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	init, err := c.awaitInit(ctx, r)
+	init, err := p.awaitInit(ctx, r)
 	if err != nil {
 		return
 	}
@@ -141,9 +150,9 @@ func (c container) awaitOrders(ctx context.Context, r *nodedir.Record) {
 }
 
 // awaitInit holds the node's init as soon as it has the node's root: while a node reboots, it is a copy of its monitor first.
-func (c container) awaitInit(ctx context.Context, r *nodedir.Record) (*enter.Init, error) {
+func (p processes) awaitInit(ctx context.Context, r *nodedir.Record) (*enter.Init, error) {
 	for {
-		init, err := c.hold(r)
+		init, err := p.hold(r)
 		if !errors.Is(err, enter.ErrNotReady) {
 			return init, err
 		}
@@ -157,13 +166,13 @@ func (c container) awaitInit(ctx context.Context, r *nodedir.Record) (*enter.Ini
 // not start another node, and interfaces.
 func (c container) clear(ctx context.Context, r *nodedir.Record) error {
 	cgroup.Remove(c.groups()...)
-	err := network.RemoveLinks(hostEnds(r))
-	return errors.Join(err, c.giveBack(ctx, r))
+	err := c.links(r).remove()
+	return errors.Join(err, c.links(r).giveBack(ctx))
 }
 
 // why returns the first errors in LXC's log, which is where it says what went wrong.
-func (c container) why() string {
-	text, err := os.ReadFile(c.log())
+func (s start) why() string {
+	text, err := os.ReadFile(s.log())
 	if err != nil {
 		return ""
 	}
@@ -176,11 +185,11 @@ func (c container) why() string {
 	return strings.Join(errs[:min(3, len(errs))], "\n")
 }
 
-// startProblem says why a node does not start: what LXC's log says, or else what lxc-start printed.
-func (c container) startProblem(err error) error {
-	if why := c.why(); why != "" {
+// problem says why a node does not start: what LXC's log says, or else what lxc-start printed.
+func (s start) problem(err error) error {
+	if why := s.why(); why != "" {
 		err = errors.New(why)
 	}
-	return problem.New(problem.Failed, "node %s does not start", c.ref.Name).At(c.log()).Because(err).
+	return problem.New(problem.Failed, "node %s does not start", s.ref.Name).At(s.log()).Because(err).
 		Try("orrery doctor tells what this host lacks")
 }

@@ -11,7 +11,6 @@ import (
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/host/cgroup"
 	"orrery/internal/host/process"
-	"orrery/internal/network"
 	"orrery/internal/problem"
 )
 
@@ -27,7 +26,7 @@ func (e *Engine) Stop(ctx context.Context, ref engine.Ref) error {
 	}
 	cgroup.Remove(c.groups()...)
 	if r, err := c.Read(); err == nil {
-		return c.giveBack(ctx, r)
+		return c.links(r).giveBack(ctx)
 	}
 	return nil
 }
@@ -54,10 +53,14 @@ func (c container) powerOff(ctx context.Context) error {
 }
 
 // killInit kills the node's init, with which all others of the node end, and waits until its monitor has cleaned up.
-func (c container) killInit(ctx context.Context) error {
-	ctx, cancel := c.group().Killing(ctx)
+func (p processes) killInit(ctx context.Context) error {
+	ctx, cancel := p.group().Killing(ctx)
 	defer cancel()
-	err := c.signal(ctx, unix.SIGKILL)
+	return orCause(ctx, p.signal(ctx, unix.SIGKILL))
+}
+
+// orCause returns an error, or why the context ended if it did.
+func orCause(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -65,8 +68,8 @@ func (c container) killInit(ctx context.Context) error {
 }
 
 // tell sends a signal to the node's init, if it runs.
-func (c container) tell(s unix.Signal) {
-	if init, err := process.Hold(c.init()); err == nil {
+func (p processes) tell(s unix.Signal) {
+	if init, err := process.Hold(p.init()); err == nil {
 		_ = init.Send(s) // it may have ended
 		init.Close()
 	}
@@ -75,8 +78,8 @@ func (c container) tell(s unix.Signal) {
 // signal sends a signal to the node's init and waits until both it and its monitor, which cleans up behind it, have ended. It
 // sends the signal again and again, because an init that has only just been started loses it, and because root of the node may
 // freeze some of its processes at any moment: init waits for all of them.
-func (c container) signal(ctx context.Context, s unix.Signal) error {
-	monitor, first := c.monitor(), c.init()
+func (p processes) signal(ctx context.Context, s unix.Signal) error {
+	monitor, first := p.both()
 	if monitor == 0 {
 		return nil
 	}
@@ -96,14 +99,14 @@ func (c container) signal(ctx context.Context, s unix.Signal) error {
 		if try%8 != 0 {
 			return nil
 		}
-		_ = c.group().ThawAll(ctx) // if it cannot, the next try may
+		_ = p.group().ThawAll(ctx) // if it cannot, the next try may
 		return target.Send(s)
 	})
 }
 
 // kill ends a node's monitor with all that it has started. The monitor of a start that was cut short may wait for somebody who is no more.
-func (c container) kill(ctx context.Context) error {
-	monitor := c.monitor()
+func (p processes) kill(ctx context.Context) error {
+	monitor := p.monitor()
 	if monitor == 0 {
 		return nil
 	}
@@ -112,19 +115,15 @@ func (c container) kill(ctx context.Context) error {
 		return nil // it has just ended
 	}
 	defer watch.Close()
-	ctx, cancel := c.group().Killing(ctx)
+	ctx, cancel := p.group().Killing(ctx)
 	defer cancel()
-	err = watch.UntilEnded(ctx, func(int) error {
+	return orCause(ctx, watch.UntilEnded(ctx, func(int) error {
 		for _, pid := range process.Host.Children(monitor) {
 			_ = unix.Kill(pid, unix.SIGKILL)
 		}
-		_ = c.group().ThawAll(ctx) // if it cannot, the next try may
+		_ = p.group().ThawAll(ctx) // if it cannot, the next try may
 		return watch.Send(unix.SIGKILL)
-	})
-	if err != nil && ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return err
+	}))
 }
 
 // Destroy kills the node, if it runs: whoever wants it to shut down in order stops it first.
@@ -141,7 +140,7 @@ func (e *Engine) Destroy(ctx context.Context, ref engine.Ref) error {
 		// LXC takes some 16 ms to move each link out of a node that ends. One that is gone need not be moved. Init is told
 		// first: if this run is killed in between, no node goes on without its links.
 		c.tell(unix.SIGKILL)
-		if err := network.RemoveLinks(hostEnds(r)); err != nil {
+		if err := c.links(r).remove(); err != nil {
 			return err
 		}
 		if err := c.killInit(ctx); err != nil {

@@ -89,7 +89,7 @@ func (c container) abandon(ctx context.Context, r *nodedir.Record) error {
 // orphans kills the commands in nodes of a site whose caller has died, and reports whether some of them, or starts of nodes, are
 // still under way.
 func (e *Engine) orphans(site string) (busy bool, err error) {
-	busy, err = starting(process.Host, e.Top(site))
+	busy, err = starting(process.Host, nodedir.Top(e.Dirs, site))
 	if err != nil {
 		return busy, err
 	}

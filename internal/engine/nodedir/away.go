@@ -30,20 +30,26 @@ type Giving struct {
 	Sum string `json:"sum"`
 }
 
+// A Move is what is kept of a node that goes from host to host.
+type Move struct{ dir Dir }
+
+// Move returns what is kept of a move of the node.
+func (d Dir) Move() Move { return Move{d} }
+
 // Give takes down that the node is another host's, safe against a power cut. From then on it is not among the nodes of this one, and nobody can start it here.
-func (d Dir) Give(g Giving) error { return host.WriteJSON(d.File(givenFile), 0o600, g) }
+func (m Move) Give(g Giving) error { return host.WriteJSON(m.dir.File(givenFile), 0o600, g) }
 
 // Reclaim takes that back.
-func (d Dir) Reclaim() error {
-	if err := os.Remove(d.File(givenFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+func (m Move) Reclaim() error {
+	if err := os.Remove(m.dir.File(givenFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil
 }
 
 // Given tells whether the node was given away. What cannot be read was.
-func (d Dir) Given() (Giving, bool) {
-	text, err := tree.ReadFile(d.File(givenFile), 1<<16)
+func (m Move) Given() (Giving, bool) {
+	text, err := tree.ReadFile(m.dir.File(givenFile), 1<<16)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Giving{}, false
 	}
@@ -55,18 +61,18 @@ func (d Dir) Given() (Giving, bool) {
 }
 
 // Resume notes that the node is to run again after a move, until it has run or is said not to.
-func (d Dir) Resume() error { return os.WriteFile(d.File(resumeFile), nil, 0o600) }
+func (m Move) Resume() error { return os.WriteFile(m.dir.File(resumeFile), nil, 0o600) }
 
 // Resumes reports whether it is.
-func (d Dir) Resumes() bool { return exists(d.File(resumeFile)) }
+func (m Move) Resumes() bool { return exists(m.dir.File(resumeFile)) }
 
 // Came reports whether the node has come from another host and has not run here yet.
-func (d Dir) Came() bool { return exists(d.File(cameFile)) }
+func (m Move) Came() bool { return exists(m.dir.File(cameFile)) }
 
 // Runs notes that the node runs: what there is to say of a move has come to its end.
-func (d Dir) Runs() error {
+func (m Move) Runs() error {
 	for _, name := range []string{cameFile, resumeFile} {
-		if err := os.Remove(d.File(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.Remove(m.dir.File(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
@@ -82,13 +88,13 @@ func (n *Nodes) Receive(_ context.Context, s *spec.Node, layer string, m engine.
 	if exists(d.Path()) {
 		return problem.New(problem.Surprise, "node %s (id %d) is there already", s.Name, s.ID).At(d.Path()).Try("plan again")
 	}
-	slot, err := n.takeSlot(s.Site, s.ID)
+	slot, err := slotsOf(n).take(s.Site, s.ID)
 	if err != nil {
 		return err
 	}
 	r := &Record{Node: *s, Slot: slot}
-	fresh, err := n.prepare(d, r)
-	if err != nil {
+	fresh := making{d.beside("new"), r, n}
+	if err := fresh.make(); err != nil {
 		return err
 	}
 	if err := tree.RemoveAll(fresh.Private()); err != nil {
@@ -97,7 +103,7 @@ func (n *Nodes) Receive(_ context.Context, s *spec.Node, layer string, m engine.
 	if err := os.Rename(layer, fresh.Private()); err != nil {
 		return err
 	}
-	if err := makeOfHost(fresh, s); err != nil {
+	if err := makeOfHost(fresh.Dir, s); err != nil {
 		return err
 	}
 	r.Configured, r.Config, r.Active, r.Proven, r.ProvenAt = m.Configured, m.Config, m.Active, "", time.Time{}
@@ -108,14 +114,14 @@ func (n *Nodes) Receive(_ context.Context, s *spec.Node, layer string, m engine.
 		return err
 	}
 	if resumes {
-		if err := fresh.Resume(); err != nil {
+		if err := fresh.Move().Resume(); err != nil {
 			return err
 		}
 	}
 	if err := os.Rename(fresh.Path(), d.Path()); err != nil {
 		return err
 	}
-	top, err := os.Open(n.Top(s.Site))
+	top, err := os.Open(n.Dirs.Nodes(s.Site))
 	if err != nil {
 		return err
 	}

@@ -18,57 +18,63 @@ func (n *Nodes) Create(_ context.Context, s *spec.Node) error {
 	if exists(d.Path()) {
 		return problem.New(problem.Surprise, "node %s (id %d) is there already", s.Name, s.ID).At(d.Path()).Try("plan again")
 	}
-	slot, err := n.takeSlot(s.Site, s.ID)
+	slot, err := slotsOf(n).take(s.Site, s.ID)
 	if err != nil {
 		return err
 	}
-	fresh, err := n.prepare(d, &Record{Node: *s, Slot: slot})
-	if err != nil {
+	fresh := making{d.beside("new"), &Record{Node: *s, Slot: slot}, n}
+	if err := fresh.make(); err != nil {
 		return err
 	}
 	return os.Rename(fresh.Path(), d.Path())
 }
 
-// prepare makes the directory of a node beside the place where it will be.
-func (n *Nodes) prepare(d Dir, r *Record) (fresh Dir, err error) {
-	r.Config = spec.Config{} // nothing of it has been applied
-	fresh = d.beside("new")
-	if err := tree.RemoveAll(fresh.Path()); err != nil {
-		return fresh, err
+// A making is the directory of a node that is being made, beside the place where it will be.
+type making struct {
+	Dir
+	r  *Record
+	of *Nodes
+}
+
+func (m making) make() error {
+	m.r.Config = spec.Config{} // nothing of it has been applied
+	if err := tree.RemoveAll(m.Path()); err != nil {
+		return err
 	}
 	for _, dir := range []string{"rootfs", "binds", "private/upper", "private/work"} {
-		if err := os.MkdirAll(fresh.File(dir), 0o755); err != nil {
-			return fresh, err
+		if err := os.MkdirAll(m.File(dir), 0o755); err != nil {
+			return err
 		}
 	}
 	// What is set-user-ID root in the node is so here: no user of the host may get at it.
-	if err := os.Chmod(fresh.File("private"), 0o700); err != nil {
-		return fresh, err
+	if err := os.Chmod(m.File("private"), 0o700); err != nil {
+		return err
 	}
-	if err := n.begin(fresh, &r.Node); err != nil {
-		return fresh, err
+	if err := m.begin(); err != nil {
+		return err
 	}
-	if err := os.WriteFile(fresh.File(makerFile), []byte(r.Engine), 0o600); err != nil {
-		return fresh, err
+	if err := os.WriteFile(m.File(makerFile), []byte(m.r.Engine), 0o600); err != nil {
+		return err
 	}
-	if err := fresh.Write(r); err != nil {
-		return fresh, err
+	if err := m.Write(m.r); err != nil {
+		return err
 	}
-	return fresh, fresh.enclose(r)
+	return m.enclose(m.r)
 }
 
 // begin makes what a node has of its own before it has run.
-func (n *Nodes) begin(fresh Dir, s *spec.Node) error {
-	if s.Imported() {
-		return n.beginDisk(fresh, s)
+func (m making) begin() error {
+	if m.r.Imported() {
+		return m.beginDisk()
 	}
-	private, err := tree.Open(fresh.Private())
+	private, err := tree.Open(m.Private())
 	if err != nil {
 		return err
 	}
 	defer private.Close()
-	if err := n.personalise(stopped{root: private, first: os.Geteuid()}, s); err != nil { // on disk, the node's root is that of the host
-		return fmt.Errorf("private layer of node %s: %w", s.Name, err)
+	root := stopped{root: private, first: os.Geteuid()}
+	if err := root.personalise(m.of.Dirs, &m.r.Node); err != nil { // on disk, the node's root is that of the host
+		return fmt.Errorf("private layer of node %s: %w", m.r.Name, err)
 	}
 	return nil
 }
@@ -104,7 +110,12 @@ func (n *Nodes) Change(s *spec.Node, running func() error) error {
 	case runs:
 		err = running()
 	case (reshaped(&was, s) || rewired(&was, s)) && !s.Imported(): // who boots a disk is told as it boots
-		err = n.personaliseAgain(r)
+		// It is made this one once more as the node sees its root: the node has written there itself.
+		err = within(d, n.Store, r, func(root stopped) error { return root.personalise(n.Dirs, s) })
+		if err != nil {
+			err = problem.New(problem.Failed, "node %s: its host name, machine-id and keys cannot be written", r.Name).At(d.Path()).Because(err).
+				Try("put that right in the node; or remove the node with orrery down and make it anew with orrery up")
+		}
 	}
 	if err != nil {
 		return err
@@ -114,17 +125,6 @@ func (n *Nodes) Change(s *spec.Node, running func() error) error {
 		return err
 	}
 	return d.enclose(r)
-}
-
-// personaliseAgain makes the root of a node that does not run this node's once more, as the node sees it: it has written there itself.
-func (n *Nodes) personaliseAgain(r *Record) error {
-	err := n.within(r, func(root stopped) error { return n.personalise(root, &r.Node) })
-	if err != nil {
-		return problem.New(problem.Failed, "node %s: its host name, machine-id and keys cannot be written", r.Name).
-			At(n.Dir(engine.RefOf(&r.Node)).Path()).Because(err).
-			Try("put that right in the node; or remove the node with orrery down and make it anew with orrery up")
-	}
-	return nil
 }
 
 // reshaped reports whether two specifications differ in what only a stopped node can change.

@@ -11,7 +11,6 @@ import (
 	"orrery/internal/image/foreign"
 	"orrery/internal/problem"
 	"orrery/internal/site"
-	"orrery/internal/site/spec"
 	"orrery/internal/tree"
 )
 
@@ -29,31 +28,31 @@ const (
 )
 
 // beginDisk makes an overlay in which nothing is yet, over the image in the store.
-func (n *Nodes) beginDisk(fresh Dir, s *spec.Node) error {
-	base, is, err := n.Store.OpenDisk(s.Base)
+func (m making) beginDisk() error {
+	base, is, err := m.of.Store.OpenDisk(m.r.Base)
 	if err != nil {
 		return err
 	}
 	defer base.Close()
 	blank := func(f *os.File) error { return foreign.Blank(f, is.Size) }
-	if n.ByHeader {
+	if m.of.ByHeader {
 		blank = func(f *os.File) error { return foreign.Over(f, is.Size, is.Format) }
 	}
-	if err := makeFile(fresh.own(overlay), blank); err != nil {
+	if err := makeFile(m.own(overlay), blank); err != nil {
 		return err
 	}
-	if s.Disk.Firmware != site.UEFI {
+	if m.r.Disk.Firmware != site.UEFI {
 		return nil
 	}
 	from, err := os.Open(firmwareVars)
 	if errors.Is(err, fs.ErrNotExist) {
-		return NoFirmware(s.Name)
+		return NoFirmware(m.r.Name)
 	}
 	if err != nil {
 		return err
 	}
 	defer from.Close()
-	return makeFile(fresh.own(vars), func(f *os.File) error {
+	return makeFile(m.own(vars), func(f *os.File) error {
 		_, err := io.Copy(f, from)
 		return err
 	})

@@ -29,7 +29,7 @@ type head struct {
 
 // readHead reads the record of a node, of which it returns what a head has.
 func (d Dir) readHead() (*Record, error) {
-	text, err := d.text()
+	text, err := textOf(d)
 	if err != nil {
 		return nil, err
 	}
@@ -48,4 +48,6 @@ func (d Dir) readHead() (*Record, error) {
 
 // Head reads of the record of a node that is to be there who it is: Site, Name, ID, Release, Staged, Engine, Privileged, Syscalls, and
 // all that is not of spec.Node. It is for callers that only enter the node.
-func (n *Nodes) Head(ref engine.Ref) (*Record, error) { return n.record(ref, Dir.readHead) }
+func (n *Nodes) Head(ref engine.Ref) (*Record, error) {
+	return recordOf(n.Dir(ref), ref, Dir.readHead)
+}

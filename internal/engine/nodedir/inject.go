@@ -46,16 +46,16 @@ func (n *Nodes) withinStopped(ref engine.Ref, work func(stopped) error) error {
 	if n.Running(ref) {
 		return problem.New(problem.Surprise, "node %s runs already", ref.Name).At(n.Dir(ref).Path()).Try("plan again")
 	}
-	return n.within(r, work)
+	return within(n.Dir(ref), n.Store, r, work)
 }
 
 // within does some work on the root of a node that does not run, as the node would see it.
-func (n *Nodes) within(r *Record, work func(stopped) error) error {
+func within(d Dir, store *image.Store, r *Record, work func(stopped) error) error {
 	if r.Imported() {
-		return problem.New(problem.Unable, "node %s boots a disk, whose files the host does not open", r.Name).At(n.Dir(engine.RefOf(&r.Node)).Path()).
+		return problem.New(problem.Unable, "node %s boots a disk, whose files the host does not open", r.Name).At(d.Path()).
 			Try("start the node and do it there")
 	}
-	o := n.Dir(engine.RefOf(&r.Node)).Overlay(n.Store, r)
+	o := d.Overlay(store, r)
 	return o.Within(func() error {
 		root, err := tree.Open(o.Target)
 		if err != nil {

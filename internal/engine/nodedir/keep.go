@@ -22,8 +22,8 @@ func (n *Nodes) Replace(_ context.Context, s *spec.Node) error {
 	if err := n.mayBeReplaced(ref); err != nil {
 		return err
 	}
-	fresh, err := n.prepare(d, &Record{Node: *s, Slot: was.Slot})
-	if err != nil {
+	fresh := making{d.beside("new"), &Record{Node: *s, Slot: was.Slot}, n}
+	if err := fresh.make(); err != nil {
 		return err
 	}
 	former := d.beside("former")

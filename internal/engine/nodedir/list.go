@@ -35,7 +35,7 @@ func seen(dirs host.Dirs, found []Found, look func(*observe.Node)) []observe.Nod
 	var nodes []observe.Node
 	for _, f := range found {
 		r, d := f.Record, Of(dirs, f.Site, f.ID)
-		o := observe.Node{Node: r.Node, State: observe.Broken, Configured: r.Configured, Proven: r.Proven, ProvenAt: r.ProvenAt, Active: r.Active, Doubt: r.Doubt, Resume: d.Resumes()}
+		o := observe.Node{Node: r.Node, State: observe.Broken, Configured: r.Configured, Proven: r.Proven, ProvenAt: r.ProvenAt, Active: r.Active, Doubt: r.Doubt, Resume: d.Move().Resumes()}
 		if f.Whole {
 			o.Sick = d.sick(r.ProvenAt)
 			o.State = observe.Stopped

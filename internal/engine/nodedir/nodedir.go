@@ -73,8 +73,8 @@ type Nodes struct {
 // Dir returns the directory of a node.
 func (n *Nodes) Dir(ref engine.Ref) Dir { return Of(n.Dirs, ref.Site, ref.ID) }
 
-// Top is the directory in which those of a site are.
-func (n *Nodes) Top(site string) string { return n.Dirs.Nodes(site) }
+// Top is the directory in which the nodes of a site are.
+func Top(dirs host.Dirs, site string) string { return dirs.Nodes(site) }
 
 // Private returns the private layer of a node.
 func (n *Nodes) Private(ref engine.Ref) string { return n.Dir(ref).Private() }

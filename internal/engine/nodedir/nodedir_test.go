@@ -163,7 +163,7 @@ func TestSweep(t *testing.T) {
 	n, s := nodesIn(t.TempDir()), privileged(4, "one")
 	must(t, n.Create(t.Context(), s))
 	must(t, os.Chmod(n.Dir(engine.RefOf(s)).Path(), 0o755))
-	if _, err := n.takeSlot("s", 5); err != nil {
+	if _, err := slotsOf(n).take("s", 5); err != nil {
 		t.Fatal(err)
 	}
 	for _, left := range []string{".5-new", ".4-former", ".6-gone"} {

@@ -14,13 +14,13 @@ import (
 )
 
 // personal returns the files that make a node this node: machine-id, host name, SSH host keys.
-func (n *Nodes) personal(s *spec.Node) ([]host.File, error) {
+func personal(dirs host.Dirs, s *spec.Node) ([]host.File, error) {
 	files := []host.File{
 		{Path: "/etc/machine-id", Content: []byte(s.MachineID + "\n"), Mode: 0o444},
 		{Path: "/etc/hostname", Content: []byte(s.Name + "\n"), Mode: 0o644},
 		{Path: "/" + resolvConf, Content: []byte(Resolvers()), Mode: 0o644},
 	}
-	keys, err := filepath.Glob(filepath.Join(n.Dirs.Keys(s.Site), s.Name, "ssh_host_*"))
+	keys, err := filepath.Glob(filepath.Join(dirs.Keys(s.Site), s.Name, "ssh_host_*"))
 	if err != nil {
 		return nil, err
 	}
@@ -38,15 +38,16 @@ func (n *Nodes) personal(s *spec.Node) ([]host.File, error) {
 	return files, nil
 }
 
-// personalise makes a root this node's. In a new private layer, which is not mounted yet, directories have the modes that Debian gives
-// them, because those of the upper layer are the ones that the node sees.
-func (n *Nodes) personalise(root stopped, s *spec.Node) error {
-	files, err := n.personal(s)
+// personalise makes the root of a node this one's. In a new private layer, which is not mounted
+// yet, directories have the modes that Debian gives them, because those of the upper layer are the
+// ones that the node sees.
+func (in stopped) personalise(dirs host.Dirs, s *spec.Node) error {
+	files, err := personal(dirs, s)
 	if err != nil {
 		return err
 	}
 	for _, f := range files {
-		if err := root.put(f); err != nil {
+		if err := in.put(f); err != nil {
 			return err
 		}
 	}

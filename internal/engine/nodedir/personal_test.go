@@ -76,7 +76,7 @@ func TestPersonalise(t *testing.T) {
 	root, err := tree.Open(top)
 	must(t, err)
 	defer root.Close()
-	must(t, e.personalise(stopped{root: root, first: os.Geteuid()}, &spec.Node{Site: "s", Name: "a", ID: 1, MachineID: "0123"}))
+	must(t, stopped{root: root, first: os.Geteuid()}.personalise(e.Dirs, &spec.Node{Site: "s", Name: "a", ID: 1, MachineID: "0123"}))
 	untouched(t, outside)
 	for file, want := range map[string]string{
 		"etc/hostname": "a\n", "etc/machine-id": "0123\n", "etc/ssh/ssh_host_ed25519_key.pub": "ssh-ed25519 AAAA node\n",

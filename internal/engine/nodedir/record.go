@@ -36,7 +36,7 @@ const file = "node.json"
 
 // Read reads the record of a node.
 func (d Dir) Read() (*Record, error) {
-	text, err := d.text()
+	text, err := textOf(d)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func (d Dir) Read() (*Record, error) {
 	return r, json.Unmarshal(text, r)
 }
 
-func (d Dir) text() ([]byte, error) { return rawfile.ReadFile(d.File(file)) }
+func textOf(d Dir) ([]byte, error) { return rawfile.ReadFile(d.File(file)) }
 
 // Write writes the record of a node.
 func (d Dir) Write(r *Record) error { return d.write(file, r) }
@@ -73,12 +73,13 @@ func (d Dir) WriteMounts(r *Record, mounts []spec.Mount) error {
 }
 
 // Record reads the record of a node that is to be there.
-func (n *Nodes) Record(ref engine.Ref) (*Record, error) { return n.record(ref, Dir.Read) }
+func (n *Nodes) Record(ref engine.Ref) (*Record, error) {
+	return recordOf(n.Dir(ref), ref, Dir.Read)
+}
 
-func (n *Nodes) record(ref engine.Ref, read func(Dir) (*Record, error)) (*Record, error) {
-	d := n.Dir(ref)
+func recordOf(d Dir, ref engine.Ref, read func(Dir) (*Record, error)) (*Record, error) {
 	r, err := read(d)
-	if g, given := d.Given(); given {
+	if g, given := d.Move().Given(); given {
 		return nil, problem.New(problem.Surprise, "node %s was given to host %s", ref.Name, g.To).At(d.Path()).Try("orrery up brings its move to an end")
 	}
 	switch {
@@ -129,7 +130,7 @@ func found(dirs host.Dirs, of, engine string, away bool, read func(Dir) (*Record
 		if made := d.maker(); engine != "" && made != "" && made != engine { // its record need not be read
 			continue
 		}
-		if _, given := d.Given(); given != away {
+		if _, given := d.Move().Given(); given != away {
 			continue
 		}
 		r, err := read(d)

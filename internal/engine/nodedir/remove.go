@@ -20,7 +20,7 @@ func (n *Nodes) Remove(ref engine.Ref) error {
 		return err
 	}
 	if r != nil {
-		if err := n.freeSlot(r); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := slotsOf(n).free(r); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
@@ -44,7 +44,7 @@ func (n *Nodes) Sweep(site string) error {
 		}
 	}
 	err = errors.Join(err, sweepBeside(n.Dirs.Nodes(site)))
-	return errors.Join(err, n.sweepSlots(site))
+	return errors.Join(err, slotsOf(n).sweep(site))
 }
 
 // sweepBeside removes directories whose names begin with a dot.

@@ -34,22 +34,30 @@ const Slots = host.StateDir + "/slots"
 // choosing is held while one is chosen.
 var choosing sync.Mutex
 
-// takeSlot chooses a range of ids that no node on this host has. A file that only one can make takes it, so that
+// slots are the ranges of user ids of the nodes that are kept in a state directory.
+type slots struct {
+	dir  string // "": all nodes have the host's ids
+	dirs host.Dirs
+}
+
+func slotsOf(n *Nodes) slots { return slots{n.Slots, n.Dirs} }
+
+// take chooses a range of ids that no node on this host has. A file that only one can make takes it, so that
 // two sites being brought up at once do not choose the same.
-func (n *Nodes) takeSlot(site string, id int) (int, error) {
-	if n.Slots == "" {
+func (s slots) take(site string, id int) (int, error) {
+	if s.dir == "" {
 		return 0, nil
 	}
 	choosing.Lock()
 	defer choosing.Unlock()
-	if err := os.MkdirAll(filepath.Dir(n.Slots), 0o711); err != nil { // nodes' trees are below it, if this is the usual state directory
+	if err := os.MkdirAll(filepath.Dir(s.dir), 0o711); err != nil { // nodes' trees are below it, if this is the usual state directory
 		return 0, err
 	}
-	if err := os.MkdirAll(n.Slots, 0o700); err != nil {
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return 0, err
 	}
-	owner := n.slotsOf(site) + strconv.Itoa(id)
-	entries, err := os.ReadDir(n.Slots)
+	owner := s.owner(site) + strconv.Itoa(id)
+	entries, err := os.ReadDir(s.dir)
 	if err != nil {
 		return 0, err
 	}
@@ -59,7 +67,7 @@ func (n *Nodes) takeSlot(site string, id int) (int, error) {
 		if err != nil {
 			continue
 		}
-		who, _ := os.Readlink(filepath.Join(n.Slots, entry.Name()))
+		who, _ := os.Readlink(filepath.Join(s.dir, entry.Name()))
 		if who == owner {
 			return slot, nil // taken by a run that was killed before it made the node
 		}
@@ -69,7 +77,7 @@ func (n *Nodes) takeSlot(site string, id int) (int, error) {
 		if taken[slot] {
 			continue
 		}
-		err := os.Symlink(owner, filepath.Join(n.Slots, strconv.Itoa(slot)))
+		err := os.Symlink(owner, filepath.Join(s.dir, strconv.Itoa(slot)))
 		if errors.Is(err, fs.ErrExist) {
 			continue
 		}
@@ -77,50 +85,51 @@ func (n *Nodes) takeSlot(site string, id int) (int, error) {
 	}
 }
 
-// freeSlot frees the range of a node.
-func (n *Nodes) freeSlot(r *Record) error {
+// free frees the range of a node.
+func (s slots) free(r *Record) error {
 	if r.Slot == 0 {
 		return nil
 	}
-	path := filepath.Join(n.Slots, strconv.Itoa(r.Slot))
-	if who, _ := os.Readlink(path); who != n.slotsOf(r.Site)+strconv.Itoa(r.ID) {
+	path := filepath.Join(s.dir, strconv.Itoa(r.Slot))
+	if who, _ := os.Readlink(path); who != s.owner(r.Site)+strconv.Itoa(r.ID) {
 		return nil
 	}
 	return os.Remove(path)
 }
 
-// sweepSlots frees the ranges of nodes that do not exist.
-func (n *Nodes) sweepSlots(site string) error {
-	if n.Slots == "" {
+// sweep frees the ranges of nodes that do not exist.
+func (s slots) sweep(site string) error {
+	if s.dir == "" {
 		return nil
 	}
-	entries, err := os.ReadDir(n.Slots)
+	entries, err := os.ReadDir(s.dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	for _, entry := range entries {
-		path := filepath.Join(n.Slots, entry.Name())
+		path := filepath.Join(s.dir, entry.Name())
 		who, _ := os.Readlink(path)
-		id, mine := strings.CutPrefix(who, n.slotsOf(site))
+		id, mine := strings.CutPrefix(who, s.owner(site))
 		if !mine {
 			if state, _, other := strings.Cut(who, ":"); other && !exists(state) { // removed with all that was in it
 				err = errors.Join(err, os.Remove(path))
 			}
 			continue
 		}
-		if !exists(filepath.Join(n.Dirs.Nodes(site), id)) {
+		if !exists(filepath.Join(s.dirs.Nodes(site), id)) {
 			err = errors.Join(err, os.Remove(path))
 		}
 	}
 	return err
 }
 
-// slotsOf returns what the owners of the slots of a site's nodes begin with: SITE/, and before that the state directory if it is not the usual one.
-func (n *Nodes) slotsOf(site string) string {
-	if n.Dirs.State == filepath.Dir(n.Slots) {
+// owner returns what the owners of the slots of a site's nodes begin with: SITE/, and before that
+// the state directory if it is not the usual one.
+func (s slots) owner(site string) string {
+	if s.dirs.State == filepath.Dir(s.dir) {
 		return site + "/"
 	}
-	return n.Dirs.State + ":" + site + "/"
+	return s.dirs.State + ":" + site + "/"
 }
 
 func exists(path string) bool {

@@ -13,7 +13,7 @@ func TestSlotsOfTwoStateDirectories(t *testing.T) {
 	other.Slots = slots
 	take := func(e *Nodes, id int) int {
 		t.Helper()
-		slot, err := e.takeSlot("karoo", id)
+		slot, err := slotsOf(e).take("karoo", id)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -25,23 +25,23 @@ func TestSlotsOfTwoStateDirectories(t *testing.T) {
 	// A node cannot free the slot of another.
 	r := &Record{Slot: 2}
 	r.Site, r.ID = "karoo", 1
-	if err := usual.freeSlot(r); err != nil || !exists(filepath.Join(slots, "2")) {
+	if err := slotsOf(usual).free(r); err != nil || !exists(filepath.Join(slots, "2")) {
 		t.Errorf("another's slot was freed: %v", err)
 	}
 	if err := os.MkdirAll(usual.Dirs.Nodes("karoo")+"/1", 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := usual.sweepSlots("karoo"); err != nil || !exists(filepath.Join(slots, "1")) || !exists(filepath.Join(slots, "2")) || exists(filepath.Join(slots, "3")) {
+	if err := slotsOf(usual).sweep("karoo"); err != nil || !exists(filepath.Join(slots, "1")) || !exists(filepath.Join(slots, "2")) || exists(filepath.Join(slots, "3")) {
 		t.Errorf("not swept as it should be: %v", err)
 	}
 	// But what was kept in a directory that is gone is free.
 	if err := os.RemoveAll(other.Dirs.State); err != nil {
 		t.Fatal(err)
 	}
-	if err := usual.sweepSlots("karoo"); err != nil || exists(filepath.Join(slots, "2")) {
+	if err := slotsOf(usual).sweep("karoo"); err != nil || exists(filepath.Join(slots, "2")) {
 		t.Errorf("the slot of a state directory that is gone is kept: %v", err)
 	}
-	if err := other.freeSlot(r); err != nil {
+	if err := slotsOf(other).free(r); err != nil {
 		t.Error(err)
 	}
 }

@@ -81,7 +81,7 @@ func machine(t *testing.T, m *trial) {
 	}
 	var log bytes.Buffer
 	err = store.BuildLayer(t.Context(), layer, site.Mirror{}, func(ctx context.Context, in host.Runner) error {
-		return store.FillKernel(ctx, in, layer, &log)
+		return store.Cache.FillKernel(ctx, in, layer, &log)
 	}, func(string) {})
 	if err != nil {
 		t.Fatalf("%v\n%s", err, &log)

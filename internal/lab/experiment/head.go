@@ -3,7 +3,6 @@ package experiment
 import (
 	"cmp"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -81,18 +80,4 @@ func valueOf[T any](written *T, otherwise T) T {
 		return otherwise
 	}
 	return *written
-}
-
-// sorted returns the mistakes by line, each once.
-func (r *reading) sorted() problem.List {
-	slices.SortStableFunc(r.mistakes, func(a, b told) int { return cmp.Compare(a.line, b.line) })
-	var list problem.List
-	seen := map[string]bool{}
-	for _, m := range r.mistakes {
-		if text := m.Error(); !seen[text] {
-			seen[text] = true
-			list = append(list, m.Problem)
-		}
-	}
-	return list
 }

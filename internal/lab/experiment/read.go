@@ -3,7 +3,6 @@ package experiment
 import (
 	_ "embed"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -76,9 +75,9 @@ func absent(path string) *problem.Problem {
 
 // Parse reads an experiment from the text of its file; the path is for its name and for messages.
 func Parse(path string, text []byte, processors string) (*Experiment, error) {
-	r := reading{path: path, processors: processors, kinds: all.Kinds(), experiment: &Experiment{Text: text}}
+	r := reading{mistakes: mistakes{path: path}, processors: processors, kinds: all.Kinds(), experiment: &Experiment{Text: text}}
 	r.read(text)
-	if len(r.mistakes) > 0 {
+	if len(r.all) > 0 {
 		return nil, r.sorted()
 	}
 	return r.experiment, nil
@@ -86,14 +85,12 @@ func Parse(path string, text []byte, processors string) (*Experiment, error) {
 
 // A reading is one reading of a file.
 type reading struct {
-	path       string
+	mistakes
 	processors string // of the host; "": not known
 	kinds      map[string]all.New
 	root       *strict.Node
 	file       file
 	experiment *Experiment
-	mistakes   []told
-	bad        map[*strict.Node]bool // what has been told to be wrong: no rule need look at it
 }
 
 func (r *reading) read(text []byte) {
@@ -139,23 +136,4 @@ func cured(given string) string {
 		}
 		return '-'
 	}, strings.ToLower(given)), "-")
-}
-
-func mistake(format string, args ...any) *problem.Problem {
-	return problem.New(problem.Mistake, format, args...)
-}
-
-// A told mistake knows its line.
-type told struct {
-	*problem.Problem
-	line int
-}
-
-// wrong adds a mistake at a place of the file.
-func (r *reading) wrong(at *strict.Node, p *problem.Problem) {
-	if r.bad == nil {
-		r.bad = map[*strict.Node]bool{}
-	}
-	r.bad[at] = true
-	r.mistakes = append(r.mistakes, told{p.At(fmt.Sprintf("%s:%d", r.path, at.Line)), at.Line})
 }

@@ -43,7 +43,7 @@ func (r *reading) test(key string, at *strict.Node) (Test, bool) {
 		r.noKind(key, kind, at)
 		return Test{}, false
 	}
-	before, decoded, bad := len(r.mistakes), false, false
+	before, decoded, bad := len(r.all), false, false
 	decode := func(options any) error {
 		decoded = true
 		mine := at.Only(strict.Keys(&own)...).Within()
@@ -69,7 +69,7 @@ func (r *reading) test(key string, at *strict.Node) (Test, bool) {
 	}
 	r.only(at, &t)
 	r.limit(at, &t)
-	return t, len(r.mistakes) == before
+	return t, len(r.all) == before
 }
 
 // noKind tells that a test is of no kind that there is.

@@ -47,7 +47,7 @@ type Options struct {
 
 // A host is what facts are read from.
 type host struct {
-	root string
+	rootFiles
 	proc procfs.FS
 	live bool // it is this machine, which answers system calls
 }
@@ -55,7 +55,7 @@ type host struct {
 // Collect reads the facts of this host. What cannot be read is left out; there is an error only if there is no /proc or if the context
 // ends.
 func Collect(ctx context.Context, o Options) (Facts, error) {
-	h := host{root: o.Root, live: o.Root == "" || o.Root == "/"}
+	h := host{rootFiles: rootFiles{o.Root}, live: o.Root == "" || o.Root == "/"}
 	if h.live {
 		h.root = "/"
 	}

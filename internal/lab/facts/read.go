@@ -7,35 +7,38 @@ import (
 	"strings"
 )
 
+// rootFiles are the files below a root.
+type rootFiles struct{ root string }
+
 // read returns the text of a file, trimmed; "": there is none.
-func (h host) read(path string) string {
-	text, _ := os.ReadFile(filepath.Join(h.root, path))
+func (f rootFiles) read(path string) string {
+	text, _ := os.ReadFile(filepath.Join(f.root, path))
 	return strings.TrimSpace(string(text))
 }
 
-func (h host) has(path string) bool {
-	_, err := os.Stat(filepath.Join(h.root, path))
+func (f rootFiles) has(path string) bool {
+	_, err := os.Stat(filepath.Join(f.root, path))
 	return err == nil
 }
 
 // number returns the number in a file, and 0 if there is none.
-func (h host) number(path string) int64 {
-	n, _ := strconv.ParseInt(h.read(path), 10, 64)
+func (f rootFiles) number(path string) int64 {
+	n, _ := strconv.ParseInt(f.read(path), 10, 64)
 	return n
 }
 
 // find returns the paths of a pattern, from the root.
-func (h host) find(pattern string) []string {
-	paths, _ := filepath.Glob(filepath.Join(h.root, pattern))
+func (f rootFiles) find(pattern string) []string {
+	paths, _ := filepath.Glob(filepath.Join(f.root, pattern))
 	for i, path := range paths {
-		paths[i], _ = filepath.Rel(h.root, path)
+		paths[i], _ = filepath.Rel(f.root, path)
 	}
 	return paths
 }
 
 // link returns the last name of what a symbolic link points to.
-func (h host) link(path string) string {
-	to, err := os.Readlink(filepath.Join(h.root, path))
+func (f rootFiles) link(path string) string {
+	to, err := os.Readlink(filepath.Join(f.root, path))
 	if err != nil {
 		return ""
 	}
@@ -43,8 +46,8 @@ func (h host) link(path string) string {
 }
 
 // names returns the entries of a directory, which come sorted.
-func (h host) names(path string) []string {
-	entries, _ := os.ReadDir(filepath.Join(h.root, path))
+func (f rootFiles) names(path string) []string {
+	entries, _ := os.ReadDir(filepath.Join(f.root, path))
 	var names []string
 	for _, e := range entries {
 		names = append(names, e.Name())

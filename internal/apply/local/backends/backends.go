@@ -28,6 +28,7 @@ import (
 type Set struct {
 	Networks Networks
 	Layers   Layers
+	Packages Packages
 	Volumes  Volumes
 	Kernel   Kernel
 	Records  Records
@@ -35,10 +36,11 @@ type Set struct {
 	Timers   Timers
 }
 
-// Here returns those of this machine, with layers in a store.
-func Here(dirs host.Dirs, layers Layers) Set {
+// Here returns those of this machine.
+func Here(dirs host.Dirs) Set {
+	store := image.Open(dirs.State)
 	return Set{
-		Networks: bridges{}, Layers: layers, Volumes: disks{dirs}, Kernel: sysctls{dirs}, Records: records{dirs}, Claims: dirs, Timers: timers{},
+		Networks: bridges{}, Layers: store, Packages: store.Cache, Volumes: disks{dirs}, Kernel: sysctls{dirs}, Records: records{dirs}, Claims: dirs, Timers: timers{},
 	}
 }
 
@@ -71,8 +73,6 @@ type Layers interface {
 	Layers() (map[string]bool, error)
 	BuildBase(ctx context.Context, l *spec.Layer, m site.Mirror, say func(string)) error
 	BuildLayer(ctx context.Context, l *spec.Layer, m site.Mirror, fill func(ctx context.Context, in host.Runner) error, say func(string)) error
-	Install(ctx context.Context, in host.Runner, d *distro.Distribution, packages []string, log io.Writer) error
-	FillKernel(ctx context.Context, in host.Runner, l *spec.Layer, log io.Writer) error
 	OpenLog(digest string) (*host.Log, error)
 	Record(digest string) (*image.Record, error)
 	Tree(digest string) string
@@ -82,6 +82,12 @@ type Layers interface {
 	Take(ctx context.Context, l *spec.Layer, content string, from []chunks.Source, say, doubt func(string)) error
 	Receive(ctx context.Context, digest string, rw io.ReadWriter) error
 	Sweep() error
+}
+
+// Packages fetches packages and puts them where a layer is built; it is what an image.Cache does.
+type Packages interface {
+	Install(ctx context.Context, in host.Runner, d *distro.Distribution, packages []string, log io.Writer) error
+	FillKernel(ctx context.Context, in host.Runner, l *spec.Layer, log io.Writer) error
 }
 
 // Volumes keeps what outlives nodes. See package volume.

@@ -54,7 +54,7 @@ func New(dir, key, name string, cpus int, memory int64) *Host {
 
 // Ground returns what is below the worker on a host in memory.
 func Ground(h *fake.Host, dirs host.Dirs) backends.Set {
-	return backends.Set{Networks: h.Networks(), Layers: h.Layers(dirs.State), Volumes: h.Volumes(), Kernel: h.Kernel(), Records: h.Records(), Claims: claims{}, Timers: timers{}}
+	return backends.Set{Networks: h.Networks(), Layers: h.Layers(dirs.State), Packages: fake.Packages{}, Volumes: h.Volumes(), Kernel: h.Kernel(), Records: h.Records(), Claims: claims{}, Timers: timers{}}
 }
 
 // Stand says which site the steps are of.

@@ -7,17 +7,22 @@ import (
 	"os"
 	"path/filepath"
 
-	"orrery/internal/host"
 	"orrery/internal/image/imported"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
 	"orrery/internal/treesync"
 )
 
-// received is where files are from which images are made that come from whoever steers. They stay until the layer is built.
-func (s *Store) received() string { return filepath.Join(s.Dir, ".imports") }
+// imports are the files from which images are made that come from the control host. They stay until
+// the layer is built.
+type imports struct {
+	dir   string
+	locks locks
+	disk  *disk
+}
 
-// Receive stores a file with this digest from which a layer is to be built (package imported). A file with another digest is not stored.
+// Receive stores a file with this digest from which a layer is to be built (package imported). A
+// file with another digest is not stored.
 func (s *Store) Receive(ctx context.Context, digest string, rw io.ReadWriter) error {
 	if len(digest) != 64 || !IsDigest(digest) {
 		return problem.New(problem.Failed, "%q is not the digest of a file", digest)
@@ -25,35 +30,40 @@ func (s *Store) Receive(ctx context.Context, digest string, rw io.ReadWriter) er
 	if err := s.private(); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(s.received(), 0o700); err != nil {
+	return s.imports.receive(ctx, digest, rw)
+}
+
+func (i imports) receive(ctx context.Context, digest string, rw io.ReadWriter) error {
+	if err := os.MkdirAll(i.dir, 0o700); err != nil {
 		return err
 	}
-	held, err := host.WaitLock(ctx, s.lockOf(digest), host.Alone, "the lock of the imported file "+digest)
+	held, err := i.locks.imported(ctx, digest)
 	if err != nil {
 		return err
 	}
 	defer held.Release()
-	to := treesync.Receiver{Dir: filepath.Join(s.received(), digest+half), Free: func() (int64, error) { return s.spare(), nil }}
+	to := treesync.Receiver{Dir: i.file(digest) + half, Free: func() (int64, error) { return i.disk.spare(), nil }}
 	path, came, err := imported.Receive(ctx, to, digest, rw)
 	switch {
 	case problem.Is(err, problem.Unable):
-		free, _ := s.free(s.Dir)
-		err = s.full(uint64(s.spare())+baseRoom/2, free).Because(err)
+		err = i.disk.full(uint64(i.disk.spare()) + baseRoom/2).Because(err)
 		return errors.Join(err, to.Remove())
 	case err != nil: // what has come is there for the next call, or GC removes it
-		return s.explain(problem.New(problem.Failed, "a file to import has not come").At(s.Dir).Because(err).Try("run the same command again"), baseRoom)
+		return i.disk.explain(problem.New(problem.Failed, "a file to import has not come").At(i.disk.dir).Because(err).Try("run the same command again"), baseRoom)
 	case came != digest:
 		changed := problem.New(problem.Surprise, "a file to import has come as something else: it changed while it was sent").Try("run the same command again once nobody writes to it")
 		return errors.Join(changed, to.Remove())
 	}
-	if err := os.Rename(path, filepath.Join(s.received(), digest)); err != nil {
+	if err := os.Rename(path, i.file(digest)); err != nil {
 		return err
 	}
 	return to.Remove()
 }
 
+func (i imports) file(digest string) string { return filepath.Join(i.dir, digest) }
+
 // origin returns the file from which a layer is built. Taken is called once it is in the tree.
-func (s *Store) origin(ctx context.Context, l *spec.Layer) (file string, taken func(error) error, err error) {
+func (i imports) origin(ctx context.Context, l *spec.Layer) (file string, taken func(error) error, err error) {
 	own, digest := l.Image.File(), l.Image.Content()
 	switch {
 	case digest == "":
@@ -70,26 +80,26 @@ func (s *Store) origin(ctx context.Context, l *spec.Layer) (file string, taken f
 			return err
 		}, nil
 	}
-	held, err := host.WaitLock(ctx, s.lockOf(digest), host.Alone, "the lock of the imported file "+digest) // GC leaves it alone meanwhile
+	held, err := i.locks.imported(ctx, digest) // GC leaves it alone meanwhile
 	if err != nil {
 		return "", nil, err
 	}
-	file = filepath.Join(s.received(), digest)
+	file = i.file(digest)
 	if _, err := os.Lstat(file); err != nil {
 		held.Release()
 		return "", nil, problem.New(problem.Failed, "import %s: the file has not come to this host", own).Because(problem.Reason(err)).Try("run the same command again")
 	}
 	return file, func(err error) error {
 		defer held.Release()
-		gone := s.dropReceived(file, digest) // also if the build has failed: the file is sent again
+		gone := i.drop(file, digest) // also if the build has failed: the file is sent again
 		return errors.Join(err, gone)
 	}, nil
 }
 
-// dropReceived removes a file whose lock this process holds.
-func (s *Store) dropReceived(file, digest string) error {
+// drop removes a file whose lock this process holds.
+func (i imports) drop(file, digest string) error {
 	if err := removeTree(file); err != nil { // a directory, if it has not come whole
 		return err
 	}
-	return s.forget(digest)
+	return i.locks.forget(digest)
 }

@@ -52,7 +52,7 @@ func TestReceived(t *testing.T) {
 
 func (s *Store) wantReceived(t *testing.T, want ...string) {
 	t.Helper()
-	left, _ := os.ReadDir(s.received())
+	left, _ := os.ReadDir(s.imports.dir)
 	var names []string
 	for _, e := range left {
 		names = append(names, e.Name())
@@ -97,16 +97,16 @@ func TestNotReceived(t *testing.T) {
 		"full":      {digest, whole, 1 << 20, problem.Unable, "is full"},
 		"no digest": {"../../../etc/x", whole, 1 << 40, problem.Failed, "not the digest"},
 	} {
-		s.free = func(string) (uint64, error) { return test.free, nil }
+		s.disk.free = func(string) (uint64, error) { return test.free, nil }
 		err := s.receiveFile(t, test.digest, test.file)
 		if problem.Exit(err) != int(test.kind) || !strings.Contains(err.Error(), test.says) {
 			t.Errorf("%s: %v", what, err)
 		}
 		s.wantReceived(t)
 	}
-	s.free = func(string) (uint64, error) { return 1 << 40, nil }
+	s.disk.free = func(string) (uint64, error) { return 1 << 40, nil }
 	must(t, s.receiveFile(t, digest, whole))
-	info, err := os.Stat(filepath.Join(s.received(), digest))
+	info, err := os.Stat(filepath.Join(s.imports.dir, digest))
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info, err)
 	}
@@ -122,7 +122,7 @@ func TestReceivedOn(t *testing.T) {
 	rand.NewChaCha8([32]byte{}).Read(noise) //nolint:errcheck // it never fails
 	file, digest := writeFile(t, "disk.raw", noise), imported.DigestOf(noise)
 	s := Open(t.TempDir())
-	s.free = func(string) (uint64, error) { return 1 << 40, nil }
+	s.disk.free = func(string) (uint64, error) { return 1 << 40, nil }
 	send := func(bytes int) (int, error) {
 		m := &metered{left: bytes}
 		err := treesync.Pipe(t.Context(), func(rw io.ReadWriter) error {
@@ -139,7 +139,7 @@ func TestReceivedOn(t *testing.T) {
 		t.Errorf("%d bytes come again: %v", sent, err)
 	}
 	s.wantReceived(t, digest)
-	must(t, os.Remove(filepath.Join(s.received(), digest)))
+	must(t, os.Remove(filepath.Join(s.imports.dir, digest)))
 	if _, err := send(1 << 20); err == nil {
 		t.Error("it was not cut")
 	}

@@ -1,0 +1,133 @@
+package internal
+
+import (
+	"go/ast"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// A type with more methods than these, or an interface that asks for more, holds several subjects.
+const (
+	maxMethods = 25
+	maxAsked   = 12
+)
+
+// crowded are the types that have more all the same: each is to be parted by subject, and then leaves the list.
+var crowded = []string{
+	"internal/backup.Restore",
+	"internal/backup/vault.Repository",
+	"internal/cli.app",
+	"internal/control/backups.restoring",
+	"internal/control/hosts.Call",
+	"internal/engine/kvm.Engine",
+	"internal/engine/kvm.machine",
+	"internal/engine/kvm/argv.Machine",
+	"internal/engine/xen.Engine",
+	"internal/host/cgroup.Group",
+	"internal/host/doctor.machine",
+	"internal/lab/report.Report",
+	"internal/mirror.Mirror",
+	"internal/plan.draft",
+	"internal/plan/release.draft",
+	"internal/site/check.checker",
+	"internal/site/sitefile.iniImport",
+	"internal/site/sitefile.loader",
+	"internal/tree.Root",
+}
+
+// TestMethods counts the methods that types have of their own, and those that interfaces ask for,
+// with what they embed.
+func TestMethods(t *testing.T) {
+	methods, interfaces := map[string]int{}, map[string]*asked{}
+	for _, top := range []string{".", "../cmd"} {
+		eachFileOf(t, top, func(file string, f *ast.File) {
+			pkg := path.Join("internal", path.Dir(file))
+			for _, d := range f.Decls {
+				switch d := d.(type) {
+				case *ast.FuncDecl:
+					if d.Recv != nil {
+						methods[pkg+"."+receiver(d)]++
+					}
+				case *ast.GenDecl:
+					for _, s := range d.Specs {
+						if s, ok := s.(*ast.TypeSpec); ok {
+							if i, ok := s.Type.(*ast.InterfaceType); ok {
+								interfaces[pkg+"."+s.Name.Name] = asks(pkg, f, i)
+							}
+						}
+					}
+				}
+			}
+		})
+	}
+	if len(methods) < 500 || len(interfaces) < 50 {
+		t.Errorf("only %d types with methods and %d interfaces were found", len(methods), len(interfaces))
+	}
+	for _, name := range slices.Sorted(maps.Keys(methods)) {
+		if n := methods[name]; n > maxMethods && !slices.Contains(crowded, name) {
+			t.Errorf("type %s has %d methods; at most %d are clear: part it by subject", name, n, maxMethods)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(interfaces)) {
+		if n := count(interfaces, name); n > maxAsked {
+			t.Errorf("interface %s asks for %d methods; at most %d are clear: part it by what its users need", name, n, maxAsked)
+		}
+	}
+	for _, name := range crowded {
+		if methods[name] <= maxMethods {
+			t.Errorf("%s has %d methods: take it from the list", name, methods[name])
+		}
+	}
+}
+
+// asked is what an interface asks for: methods, and what the interfaces do that it embeds.
+type asked struct {
+	methods  int
+	embedded []string
+}
+
+func asks(pkg string, f *ast.File, i *ast.InterfaceType) *asked {
+	a := &asked{}
+	for _, m := range i.Methods.List {
+		a.methods += len(m.Names)
+		switch x := m.Type.(type) {
+		case *ast.Ident:
+			a.embedded = append(a.embedded, pkg+"."+x.Name)
+		case *ast.SelectorExpr:
+			a.embedded = append(a.embedded, packageOf(f, name(x.X))+"."+x.Sel.Name)
+		}
+	}
+	return a
+}
+
+// count returns how many methods an interface asks for. One that is not of this program counts as one.
+func count(all map[string]*asked, name string) int {
+	a := all[name]
+	if a == nil {
+		return 1
+	}
+	n := a.methods
+	for _, e := range a.embedded {
+		n += count(all, e)
+	}
+	return n
+}
+
+// packageOf returns the directory of a package by its name in a file; of one that is not of this program, that name.
+func packageOf(f *ast.File, name string) string {
+	for _, i := range f.Imports {
+		at, err := strconv.Unquote(i.Path.Value)
+		called := path.Base(at)
+		if i.Name != nil {
+			called = i.Name.Name
+		}
+		if own, ok := strings.CutPrefix(at, "orrery/"); err == nil && ok && called == name {
+			return own
+		}
+	}
+	return name
+}
