@@ -20,13 +20,9 @@ const (
 var crowded = []string{
 	"internal/backup.Restore",
 	"internal/backup/vault.Repository",
-	"internal/cli.app",
 	"internal/control/backups.restoring",
 	"internal/control/hosts.Call",
-	"internal/engine/kvm.Engine",
-	"internal/engine/kvm.machine",
 	"internal/engine/kvm/argv.Machine",
-	"internal/engine/xen.Engine",
 	"internal/host/cgroup.Group",
 	"internal/host/doctor.machine",
 	"internal/lab/report.Report",
