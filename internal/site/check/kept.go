@@ -11,32 +11,32 @@ import (
 	"orrery/internal/site"
 )
 
-func (c *checker) volumes() {
+func checkVolumes(ix *index, found *findings) {
 	used := map[string]bool{}
 	var known []string
-	for i := range c.site.Roles {
-		for _, v := range c.site.Roles[i].Volumes {
+	for i := range ix.Roles {
+		for _, v := range ix.Roles[i].Volumes {
 			if !used[v.Name] {
 				used[v.Name], known = true, append(known, v.Name)
 			}
 		}
 	}
-	for _, v := range c.site.Volumes {
+	for _, v := range ix.Volumes {
 		key := at("volume", v.Name)
 		if !used[v.Name] {
 			// A misspelt name would keep the data elsewhere without a word.
-			c.wrong(key, problem.NearestOr(v.Name, known, "take it out, or declare it in a role"), "no role has a volume %q", v.Name)
+			found.wrong(key, problem.NearestOr(v.Name, known, "take it out, or declare it in a role"), "no role has a volume %q", v.Name)
 		}
-		c.mirrored(v)
+		checkMirrored(found, v)
 		from, address := site.SourceOf(v.Remote, v.Path)
 		switch {
 		case v.Path != "" && address != "":
-			c.wrong(at("volume", v.Name, from.Key), "take one of them out", "volume %s has both path and %s", v.Name, from.Key)
+			found.wrong(at("volume", v.Name, from.Key), "take one of them out", "volume %s has both path and %s", v.Name, from.Key)
 		case address != "" && !from.Valid(address):
-			c.wrong(at("volume", v.Name, from.Key), fmt.Sprintf("such as %q", from.Example), "%s = %q is no %s", from.Key, address, from.What)
+			found.wrong(at("volume", v.Name, from.Key), fmt.Sprintf("such as %q", from.Example), "%s = %q is no %s", from.Key, address, from.What)
 		case v.Path != "":
 			if !path.IsAbs(v.Path) || path.Clean(v.Path) == "/" {
-				c.wrong(at("volume", v.Name, "path"), `such as "/srv/pgdata"`, "path = %q is not an absolute path of a directory", v.Path)
+				found.wrong(at("volume", v.Name, "path"), `such as "/srv/pgdata"`, "path = %q is not an absolute path of a directory", v.Path)
 			}
 		}
 	}
@@ -47,21 +47,21 @@ var rsyncTarget = pattern.New(`^(?:(?:[A-Za-z_][A-Za-z0-9_.-]*@)?(?:[A-Za-z0-9][
 
 const minEvery = time.Minute // as often as cron can
 
-func (c *checker) mirrored(v site.Volume) {
+func checkMirrored(found *findings, v site.Volume) {
 	target := rsyncTarget().FindStringSubmatch(v.Mirror)
 	switch {
 	case v.Mirror == "":
 	case target == nil || path.Clean(target[1]) == "/" || strings.Contains(target[1]+"/", "/../"):
-		c.wrong(at("volume", v.Name, "mirror"), `such as "backup@ct:/srv/archive" or "/mnt/archive"`, "mirror = %q is not an absolute path of a directory, here or on another machine", v.Mirror)
+		found.wrong(at("volume", v.Name, "mirror"), `such as "backup@ct:/srv/archive" or "/mnt/archive"`, "mirror = %q is not an absolute path of a directory, here or on another machine", v.Mirror)
 	case v.Path != "" && target[1] == v.Mirror && overlap(v.Path, v.Mirror):
-		c.wrong(at("volume", v.Name, "mirror"), "choose a directory elsewhere", "mirror = %q is not apart from the volume itself, %s", v.Mirror, v.Path)
+		found.wrong(at("volume", v.Name, "mirror"), "choose a directory elsewhere", "mirror = %q is not apart from the volume itself, %s", v.Mirror, v.Path)
 	}
 	switch {
 	case v.Every == 0:
 	case v.Mirror == "":
-		c.wrong(at("volume", v.Name, "every"), "say where: mirror = \"backup@ct:/srv/archive\"", "every has no mirror that is to be made")
+		found.wrong(at("volume", v.Name, "every"), "say where: mirror = \"backup@ct:/srv/archive\"", "every has no mirror that is to be made")
 	case v.Every < minEvery:
-		c.wrong(at("volume", v.Name, "every"), `at least "1m"`, "every = %s is too often", v.Every)
+		found.wrong(at("volume", v.Name, "every"), `at least "1m"`, "every = %s is too often", v.Every)
 	}
 }
 
@@ -77,11 +77,11 @@ const (
 	maxSecret = 4096
 )
 
-func (c *checker) secrets() {
-	for _, x := range c.site.Secrets {
+func checkSecrets(ix *index, found *findings) {
+	for _, x := range ix.Secrets {
 		key := at("secret", x.Name)
 		if !word().MatchString(x.Name) {
-			c.wrong(key, `letters, digits, "_", "." and "-"`, "secret name %q is no legal name of a file", x.Name)
+			found.wrong(key, `letters, digits, "_", "." and "-"`, "secret name %q is no legal name of a file", x.Name)
 		}
 		sources := 0
 		for _, given := range []bool{x.File != "", len(x.Command) > 0, x.Generate != 0} {
@@ -90,36 +90,36 @@ func (c *checker) secrets() {
 			}
 		}
 		if sources != 1 {
-			c.wrong(key, "give one of them", "secret %s has %d of file, command and generate", x.Name, sources)
+			found.wrong(key, "give one of them", "secret %s has %d of file, command and generate", x.Name, sources)
 		}
 		if x.Generate != 0 && (x.Generate < minSecret || x.Generate > maxSecret) {
-			c.wrong(at("secret", x.Name, "generate"), fmt.Sprintf("%d to %d; 32 is good", minSecret, maxSecret), "generate = %d is out of range", x.Generate)
+			found.wrong(at("secret", x.Name, "generate"), fmt.Sprintf("%d to %d; 32 is good", minSecret, maxSecret), "generate = %d is out of range", x.Generate)
 		}
 		if len(x.Command) > 0 && x.Command[0] == "" {
-			c.wrong(at("secret", x.Name, "command"), `such as ["pass", "show", "karoo/db"]`, "the command has no name")
+			found.wrong(at("secret", x.Name, "command"), `such as ["pass", "show", "karoo/db"]`, "the command has no name")
 		}
 	}
 }
 
-func (c *checker) roleSecrets() {
-	known := names(c.site.Secrets, func(x *site.Secret) string { return x.Name })
+func checkRoleSecrets(ix *index, found *findings) {
+	known := names(ix.Secrets, func(x *site.Secret) string { return x.Name })
 	declared := set(known)
-	for i := range c.site.Roles {
-		r := &c.site.Roles[i]
+	for i := range ix.Roles {
+		r := &ix.Roles[i]
 		seen := map[string]bool{}
 		for k, use := range r.Secrets {
 			key := at("role", r.Name, "secret", k, "name")
 			switch {
 			case use.Name == "":
-				c.wrong(key, `write name = "…"`, "the secret has no name")
+				found.wrong(key, `write name = "…"`, "the secret has no name")
 			case seen[use.Name]:
-				c.wrong(key, "take one of them out", "secret %q is named twice", use.Name)
-			case c.used[r.Name] && !declared[use.Name]:
+				found.wrong(key, "take one of them out", "secret %q is named twice", use.Name)
+			case ix.used[r.Name] && !declared[use.Name]:
 				cure := fmt.Sprintf("declare it in site.toml: secret.%s.generate = 32", use.Name)
-				c.wrong(key, problem.NearestOr(use.Name, known, cure), "secret %q is not declared in the site file", use.Name)
+				found.wrong(key, problem.NearestOr(use.Name, known, cure), "secret %q is not declared in the site file", use.Name)
 			}
 			seen[use.Name] = true
-			c.owner(at("role", r.Name, "secret", k, "owner"), use.Owner)
+			checkOwner(found, at("role", r.Name, "secret", k, "owner"), use.Owner)
 		}
 	}
 }
