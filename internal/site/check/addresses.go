@@ -41,19 +41,17 @@ func (s *segment) free() string {
 
 func checkAddresses(ix *index, found *findings) {
 	segments := map[string]*segment{}
-	for i := range ix.Networks {
-		n := &ix.Networks[i]
+	for n := range each(ix.Networks) {
 		segments[n.Name] = &segment{Network: n, taken: map[netip.Addr]*site.Node{}, next: n.Subnet.Addr().Next()}
 	}
 	for pass := range 2 { // who has an address, before what is wrong with it and which others are free
-		for i := range ix.Nodes {
-			n := &ix.Nodes[i]
+		for n := range each(ix.Nodes) {
 			seen := map[string]bool{}
 			for _, nic := range n.NICs {
 				s, known := segments[nic.Network]
 				switch {
 				case pass == 1 && !known:
-					found.unknown(at("node", n.Name, "net", nic.Network), "network", nic.Network,
+					found.unknown(atNode(n, "net", nic.Network), "network", nic.Network,
 						names(ix.Networks, func(n *site.Network) string { return n.Name }))
 				case pass == 1 && seen[nic.Network]:
 					found.wrong(at("defaults", "networks"), "name it once", "network %q is named twice", nic.Network)
@@ -74,7 +72,7 @@ func checkAddress(found *findings, n *site.Node, nic site.NIC, s *segment) {
 	if wrong == "" && s.taken[nic.Address] == n && nic.Address != s.Gateway {
 		return // as nearly all are: no words for them
 	}
-	key := at("node", n.Name, "net", nic.Network)
+	key := atNode(n, "net", nic.Network)
 	what := fmt.Sprintf("address %s of node %s", nic.Address, n.Name)
 	if other := s.taken[nic.Address]; other != n && nic.Address.IsValid() {
 		found.add(Mistake{

@@ -5,6 +5,7 @@ package check
 
 import (
 	"fmt"
+	"iter"
 
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -50,12 +51,36 @@ func at(parts ...any) []string {
 	return key
 }
 
+// atNode makes the key of something that a node says.
+func atNode(n *site.Node, parts ...any) []string {
+	return append([]string{"node", n.Name}, at(parts...)...)
+}
+
+// each returns the elements of a list by their addresses.
+func each[T any](list []T) iter.Seq[*T] {
+	return func(yield func(*T) bool) {
+		for i := range list {
+			if !yield(&list[i]) {
+				return
+			}
+		}
+	}
+}
+
 func names[T any](list []T, name func(*T) string) []string {
-	all := make([]string, len(list))
-	for i := range list {
-		all[i] = name(&list[i])
+	all := make([]string, 0, len(list))
+	for one := range each(list) {
+		all = append(all, name(one))
 	}
 	return all
+}
+
+func set(names []string) map[string]bool {
+	set := make(map[string]bool, len(names))
+	for _, name := range names {
+		set[name] = true
+	}
+	return set
 }
 
 // sentence returns "a, b or c".

@@ -18,22 +18,22 @@ const (
 )
 
 // checkDrives checks the disks of a virtual machine.
-func checkDrives(ix *index, found *findings, taken holders, n *site.Node, key func(...any) []string) {
-	checkManner(found, n.VM.Manner, func(name string) []string { return key("vm", name) })
+func checkDrives(ix *index, found *findings, taken holders, n *site.Node) {
+	checkManner(found, n.VM.Manner, func(name string) []string { return atNode(n, "vm", name) })
 	if n.VM.Disk == "" && n.VM.Size != 0 {
-		found.wrong(key("vm", "size"), `write vm.disk = "qcow2", or take it out`, "node %s has no disk of its own, and says how large it is", n.Name)
+		found.wrong(atNode(n, "vm", "size"), `write vm.disk = "qcow2", or take it out`, "node %s has no disk of its own, and says how large it is", n.Name)
 	}
 	if i, ok := ix.Image(n.Image); ok && i.IsDisk() && n.VM.Disk != "" {
-		found.wrong(key("vm", "disk"), "take it out", "node %s boots a disk, and keeps what it writes on that", n.Name)
+		found.wrong(atNode(n, "vm", "disk"), "take it out", "node %s boots a disk, and keeps what it writes on that", n.Name)
 	}
 	if len(n.VM.Disks) > maxDrives {
-		found.wrong(key("vm", "disks"), "take some out", "node %s has %d disks; %d are possible", n.Name, len(n.VM.Disks), maxDrives)
+		found.wrong(atNode(n, "vm", "disks"), "take some out", "node %s has %d disks; %d are possible", n.Name, len(n.VM.Disks), maxDrives)
 		return
 	}
 	seen := map[string]bool{site.RootDisk: true}
 	for i := range n.VM.Disks {
 		d := &n.VM.Disks[i]
-		at := func(name string) []string { return key("vm", "disks", i, name) }
+		at := func(name string) []string { return atNode(n, "vm", "disks", i, name) }
 		switch {
 		case !Label(d.Name):
 			found.wrong(at("name"), cureOfLabel(d.Name), "disk name %q is no legal name", d.Name)
@@ -51,9 +51,9 @@ func checkDrives(ix *index, found *findings, taken holders, n *site.Node, key fu
 		}
 		at := func(name string) []string {
 			if i < 0 {
-				return key("vm", name)
+				return atNode(n, "vm", name)
 			}
-			return key("vm", "disks", i, name)
+			return atNode(n, "vm", "disks", i, name)
 		}
 		checkDrive(found, taken, n, d, at)
 	}

@@ -129,8 +129,7 @@ func isLookedUp(ix *index, text string) bool {
 func checkRolesTogether(ix *index, found *findings) {
 	told := map[string]bool{}
 	done := map[string]bool{}
-	for i := range ix.Nodes {
-		n := &ix.Nodes[i]
+	for n := range each(ix.Nodes) {
 		if key := strings.Join(n.Roles, "\x00"); !done[key] {
 			done[key] = true
 			checkMeeting(found, ix.rolesOf(n.Roles), n.Name, told)

@@ -15,8 +15,7 @@ import (
 const maxHook = 5 * time.Minute
 
 func checkHooks(ix *index, found *findings) {
-	for i := range ix.Hooks {
-		h := &ix.Hooks[i]
+	for h := range each(ix.Hooks) {
 		if !Label(h.Name) {
 			found.wrong(at("hook", h.Name), cureOfLabel(h.Name), "hook name %q is not legal", h.Name)
 		}

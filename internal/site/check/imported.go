@@ -43,26 +43,26 @@ func checkImported(ix *index, found *findings, n *site.Node) {
 		return
 	}
 	if !n.Virtual() {
-		found.wrong(at("node", n.Name, "image"), `write engine = "kvm", or another image`, "node %s has the engine %s and cannot boot image %s, which is a disk", n.Name, n.Engine, i.Name)
+		found.wrong(atNode(n, "image"), `write engine = "kvm", or another image`, "node %s has the engine %s and cannot boot image %s, which is a disk", n.Name, n.Engine, i.Name)
 		return
 	}
 	if n.Engine == site.Xen {
 		checkImportedOnXen(found, n, i)
 	}
 	if len(n.VM.Drives()) > 0 {
-		found.wrong(at("node", n.Name, "vm"), "take its disks out", "node %s boots image %s, which is its disk, and has no others", n.Name, i.Name)
+		found.wrong(atNode(n, "vm"), "take its disks out", "node %s boots image %s, which is its disk, and has no others", n.Name, i.Name)
 	}
 	roles := ix.rolesOf(n.Roles)
 	if i.Guest == site.NoGuest && len(roles) > 0 {
-		found.wrong(at("node", n.Name, "roles"), "take them out", `node %s boots image %s with guest = "none": nothing can be done in it`, n.Name, i.Name)
+		found.wrong(atNode(n, "roles"), "take them out", `node %s boots image %s with guest = "none": nothing can be done in it`, n.Name, i.Name)
 		return
 	}
 	for _, r := range roles {
 		switch {
 		case len(r.Volumes) > 0:
-			found.wrong(at("node", n.Name, "roles"), "give the role to a node whose image is no disk", "node %s boots a disk and sees no volume of the host, such as %s of role %s", n.Name, r.Volumes[0].Name, r.Name)
+			found.wrong(atNode(n, "roles"), "give the role to a node whose image is no disk", "node %s boots a disk and sees no volume of the host, such as %s of role %s", n.Name, r.Volumes[0].Name, r.Name)
 		case len(r.Secrets) > 0:
-			found.wrong(at("node", n.Name, "roles"), "give the role to a node whose image is no disk", "node %s boots a disk, on which secret %s of role %s would stay", n.Name, r.Secrets[0].Name, r.Name)
+			found.wrong(atNode(n, "roles"), "give the role to a node whose image is no disk", "node %s boots a disk, on which secret %s of role %s would stay", n.Name, r.Secrets[0].Name, r.Name)
 		}
 	}
 }
@@ -78,7 +78,7 @@ func checkImportedOnXen(found *findings, n *site.Node, i *site.Image) {
 		{i.Bus != "", "take it out", "whose disk is on Xen's own bus"},
 	} {
 		if of.wrong {
-			found.wrong(at("node", n.Name, "image"), of.cure, "node %s boots image %s as a guest of Xen, %s", n.Name, i.Name, of.what)
+			found.wrong(atNode(n, "image"), of.cure, "node %s boots image %s as a guest of Xen, %s", n.Name, i.Name, of.what)
 		}
 	}
 }

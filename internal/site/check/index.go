@@ -16,14 +16,21 @@ type index struct {
 }
 
 func newIndex(s *site.Site) *index {
-	ix := &index{Site: s, roleByName: map[string]*site.Role{}, kindByName: map[string]site.NetworkKind{}, closures: map[string][]*site.Role{}}
-	for i := range s.Roles {
-		ix.roleByName[s.Roles[i].Name] = &s.Roles[i]
+	ix := &index{
+		Site: s, roleByName: map[string]*site.Role{}, kindByName: map[string]site.NetworkKind{},
+		closures: map[string][]*site.Role{}, used: map[string]bool{},
 	}
-	for i := range s.Networks {
-		ix.kindByName[s.Networks[i].Name] = site.KindOf(s.Networks[i].Kind)
+	for r := range each(s.Roles) {
+		ix.roleByName[r.Name] = r
 	}
-	ix.used = ix.usedRoles()
+	for n := range each(s.Networks) {
+		ix.kindByName[n.Name] = site.KindOf(n.Kind)
+	}
+	for n := range each(s.Nodes) {
+		for _, r := range ix.rolesOf(n.Roles) {
+			ix.used[r.Name] = true
+		}
+	}
 	return ix
 }
 
@@ -36,14 +43,4 @@ func (ix *index) rolesOf(declared []string) []*site.Role {
 		ix.closures[key] = roles
 	}
 	return roles
-}
-
-func (ix *index) usedRoles() map[string]bool {
-	used := map[string]bool{}
-	for i := range ix.Nodes {
-		for _, r := range ix.rolesOf(ix.Nodes[i].Roles) {
-			used[r.Name] = true
-		}
-	}
-	return used
 }

@@ -91,8 +91,7 @@ func checkUplink(ix *index, found *findings, n *site.Network) {
 	if len(n.Host) > 0 && !n.NAT {
 		found.wrong(key("host"), "write nat = true, or take it out", "network %s opens ports of the host, which is on it only with nat: its gateway is a router on the wire", n.Name)
 	}
-	for i := range ix.Networks {
-		other := &ix.Networks[i]
+	for other := range each(ix.Networks) {
 		if other.Name == n.Name {
 			return
 		}
@@ -147,17 +146,15 @@ func checkInterfaces(ix *index, found *findings) {
 		}
 		taken[name] = append(taken[name], t)
 	}
-	for i := range ix.Networks {
-		n := &ix.Networks[i]
+	for n := range each(ix.Networks) {
 		if site.KindOf(n.Kind).OnInterface {
 			take(n.Interface, "; networks on one would be one", use{who: "network " + n.Name, key: at("network", n.Name, "interface")})
 		}
 	}
-	for i := range ix.Nodes {
-		n := &ix.Nodes[i]
+	for n := range each(ix.Nodes) {
 		for _, nic := range n.NICs {
 			kind, known := ix.kindByName[nic.Network]
-			key := at("node", n.Name, "interface", nic.Network)
+			key := atNode(n, "interface", nic.Network)
 			switch {
 			case !known:
 			case !kind.TakesInterfaces && nic.Interface != "":

@@ -14,8 +14,8 @@ import (
 func checkVolumes(ix *index, found *findings) {
 	used := map[string]bool{}
 	var known []string
-	for i := range ix.Roles {
-		for _, v := range ix.Roles[i].Volumes {
+	for r := range each(ix.Roles) {
+		for _, v := range r.Volumes {
 			if !used[v.Name] {
 				used[v.Name], known = true, append(known, v.Name)
 			}
@@ -104,8 +104,7 @@ func checkSecrets(ix *index, found *findings) {
 func checkRoleSecrets(ix *index, found *findings) {
 	known := names(ix.Secrets, func(x *site.Secret) string { return x.Name })
 	declared := set(known)
-	for i := range ix.Roles {
-		r := &ix.Roles[i]
+	for r := range each(ix.Roles) {
 		seen := map[string]bool{}
 		for k, use := range r.Secrets {
 			key := at("role", r.Name, "secret", k, "name")

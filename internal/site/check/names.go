@@ -51,12 +51,12 @@ func checkSiteName(ix *index, found *findings) {
 }
 
 func checkGroups(ix *index, found *findings) {
-	for i := range ix.Groups {
-		if g := &ix.Groups[i]; !word().MatchString(g.Name) {
+	for _, g := range ix.Groups {
+		if !word().MatchString(g.Name) {
 			found.wrong(at("group", g.Name), `letters, digits, "_", "." and "-"`, "group name %q is not legal", g.Name)
 		}
-		if s := ix.Groups[i].Spread; s != "" && s != site.OverHosts {
-			found.wrong(at("group", ix.Groups[i].Name, "spread"), `write spread = "host"`, "spread = %q is nothing over which nodes are spread", s)
+		if g.Spread != "" && g.Spread != site.OverHosts {
+			found.wrong(at("group", g.Name, "spread"), `write spread = "host"`, "spread = %q is nothing over which nodes are spread", g.Spread)
 		}
 	}
 }
@@ -86,8 +86,7 @@ const (
 
 func checkIDs(ix *index, found *findings) {
 	first := make(map[int]*site.Node, len(ix.Nodes))
-	for i := range ix.Nodes {
-		n := &ix.Nodes[i]
+	for n := range each(ix.Nodes) {
 		if first[n.ID] == nil {
 			first[n.ID] = n
 		}
@@ -101,12 +100,11 @@ func checkIDs(ix *index, found *findings) {
 		proposed[next] = true
 		return next
 	}
-	for i := range ix.Nodes {
-		n := &ix.Nodes[i]
+	for n := range each(ix.Nodes) {
 		if first[n.ID] == n && minID <= n.ID && n.ID <= maxID {
 			continue
 		}
-		key := at("node", n.Name, "id")
+		key := atNode(n, "id")
 		switch other := first[n.ID]; {
 		case n.ID == 0:
 			vacant := free(minID)

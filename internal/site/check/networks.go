@@ -96,12 +96,8 @@ func checkMTU(found *findings, key []string, mtu int) {
 }
 
 func checkOverlaps(ix *index, found *findings) {
-	var sorted []*site.Network
-	for i := range ix.Networks {
-		if n := &ix.Networks[i]; site.Room(n.Subnet) > 0 {
-			sorted = append(sorted, n)
-		}
-	}
+	narrow := func(n *site.Network) bool { return site.Room(n.Subnet) == 0 }
+	sorted := slices.DeleteFunc(slices.Collect(each(ix.Networks)), narrow)
 	slices.SortStableFunc(sorted, func(a, b *site.Network) int { return a.Subnet.Addr().Compare(b.Subnet.Addr()) })
 	var widest *site.Network // of those before, the one that ends last
 	for _, n := range sorted {

@@ -48,8 +48,7 @@ func checkSubstitutes(ix *index, found *findings, r site.Release) {
 func checkNumbers(ix *index, found *findings) {
 	nodes := make(map[int]*site.Node, len(ix.Nodes))
 	leading := map[span][]*site.Node{} // nodes with more digits, by so many leading ones
-	for i := range ix.Nodes {
-		n := &ix.Nodes[i]
+	for n := range each(ix.Nodes) {
 		if n.ID < minID || n.ID > maxID || nodes[n.ID] != nil {
 			continue
 		}
@@ -62,8 +61,8 @@ func checkNumbers(ix *index, found *findings) {
 	for _, r := range ix.Releases {
 		releases[r.Number] = true
 	}
-	for i := range ix.Nodes {
-		checkPlainNumber(found, &ix.Nodes[i], releases, nodes)
+	for n := range each(ix.Nodes) {
+		checkPlainNumber(found, n, releases, nodes)
 	}
 	for _, r := range ix.Releases {
 		for digits, rest := 1, 10; r.Number/rest > 0; digits, rest = digits+1, rest*10 {
@@ -101,7 +100,7 @@ func addSameNumber(found *findings, n *site.Node, release int, other *site.Node,
 		of = fmt.Sprintf(" of release %d", release)
 	}
 	found.add(Mistake{
-		Key: at("node", n.Name, "id"), Other: at("release", others),
+		Key: atNode(n, "id"), Other: at("release", others),
 		What: fmt.Sprintf("node %s%s has the same number %d as node %s of release %d", n.Name, of, site.FullID(release, n.ID), other.Name, others),
 		Cure: "choose an id of at most three digits, or releases of as many digits as one another",
 	})

@@ -23,8 +23,8 @@ func checkRequirements(ix *index, found *findings) {
 			checkPins(found, r)
 		}
 	}
-	for i := range ix.Nodes {
-		one(ix.Nodes[i].Requirements)
+	for n := range each(ix.Nodes) {
+		one(n.Requirements)
 	}
 	for _, r := range ix.Releases {
 		one(r.Requirements)
@@ -60,10 +60,8 @@ func checkPins(found *findings, r site.Requirements) {
 }
 
 func checkOption(found *findings, key []string, word, text string) {
-	for _, allowed := range options {
-		if word == allowed {
-			return
-		}
+	if slices.Contains(options, word) {
+		return
 	}
 	cure := "take it out"
 	switch word {
@@ -104,8 +102,7 @@ func addUnpinned(found *findings, key []string, l pins.Line) {
 func checkPips(ix *index, found *findings) {
 	files := map[string]map[string]*pins.Pin{}
 	done := map[string]bool{}
-	for i := range ix.Nodes {
-		n := &ix.Nodes[i]
+	for n := range each(ix.Nodes) {
 		key := n.Requirements.File + "\x00" + strings.Join(n.Roles, "\x00")
 		if done[key] {
 			continue
@@ -133,8 +130,7 @@ func checkPips(ix *index, found *findings) {
 			}
 		}
 	}
-	for i := range ix.Roles {
-		r := &ix.Roles[i]
+	for r := range each(ix.Roles) {
 		for k, name := range r.Pip {
 			if !pins.Package().MatchString(name) {
 				found.wrong(at("role", r.Name, "pip", k), "a name only; its version is pinned in the requirements file", "%q is no name of a Python package", name)

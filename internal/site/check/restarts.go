@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"orrery/internal/site"
@@ -9,13 +10,9 @@ import (
 
 // checkRestarts checks which services files of roles restart: services that roles have, when a file changes on a node that runs.
 func checkRestarts(ix *index, found *findings) {
-	services := site.ServicesOf(pointers(ix.Roles))
-	known := make(map[string]bool, len(services))
-	for _, s := range services {
-		known[s] = true
-	}
-	for i := range ix.Roles {
-		r := &ix.Roles[i]
+	services := site.ServicesOf(slices.Collect(each(ix.Roles)))
+	known := set(services)
+	for r := range each(ix.Roles) {
 		for k, f := range r.Files {
 			key := at("role", r.Name, "file", k, "restarts")
 			if f.Restarts != nil && !f.Rendered() {
@@ -34,12 +31,4 @@ func checkRestarts(ix *index, found *findings) {
 			}
 		}
 	}
-}
-
-func pointers(roles []site.Role) []*site.Role {
-	all := make([]*site.Role, len(roles))
-	for i := range roles {
-		all[i] = &roles[i]
-	}
-	return all
 }

@@ -22,8 +22,7 @@ func addUnknownRole(ix *index, found *findings, key []string, name string) {
 
 // checkRoles checks each role by itself.
 func checkRoles(ix *index, found *findings) {
-	for i := range ix.Roles {
-		r := &ix.Roles[i]
+	for r := range each(ix.Roles) {
 		checkRoleWords(found, r)
 		checkRoleNeeds(ix, found, r)
 		checkRoleFiles(found, r)
@@ -118,8 +117,8 @@ func checkRoleCycles(ix *index, found *findings) {
 		}
 		state[r.Name] = done
 	}
-	for i := range ix.Roles {
-		if r := &ix.Roles[i]; state[r.Name] == fresh {
+	for r := range each(ix.Roles) {
+		if state[r.Name] == fresh {
 			visit(r, nil)
 		}
 	}

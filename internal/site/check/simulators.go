@@ -4,14 +4,14 @@ import "orrery/internal/site"
 
 // checkSimulators checks what stands in twins for nodes and roles, and that it does so nowhere else.
 func checkSimulators(ix *index, found *findings) {
-	for i := range ix.Nodes {
-		if n := &ix.Nodes[i]; n.SimulatedBy != "" {
-			checkSimulator(ix, found, at("node", n.Name, "simulated_by"), "node "+n.Name, n.SimulatedBy)
+	simulators := map[string]bool{}
+	for n := range each(ix.Nodes) {
+		if n.SimulatedBy != "" {
+			checkSimulator(ix, found, atNode(n, "simulated_by"), "node "+n.Name, n.SimulatedBy)
+			simulators[n.SimulatedBy] = true
 		}
 	}
-	simulators := map[string]bool{}
-	for i := range ix.Roles {
-		r := &ix.Roles[i]
+	for r := range each(ix.Roles) {
 		if r.SimulatedBy == "" {
 			continue
 		}
@@ -22,11 +22,6 @@ func checkSimulators(ix *index, found *findings) {
 		}
 		checkSimulator(ix, found, key, "role "+r.Name, r.SimulatedBy)
 		simulators[r.SimulatedBy] = true
-	}
-	for i := range ix.Nodes {
-		if name := ix.Nodes[i].SimulatedBy; name != "" {
-			simulators[name] = true
-		}
 	}
 	if ix.Production && ix.Twin == "" && len(simulators) > 0 {
 		checkOnlyInTwins(ix, found, simulators)
@@ -46,11 +41,10 @@ func checkSimulator(ix *index, found *findings, key []string, what, name string)
 // checkOnlyInTwins finds nodes of production that have a simulator, be it by need.
 func checkOnlyInTwins(ix *index, found *findings, simulators map[string]bool) {
 	const cure = "use the role that it simulates: simulators are for twins"
-	for i := range ix.Nodes {
-		n := &ix.Nodes[i]
+	for n := range each(ix.Nodes) {
 		for k, name := range n.Roles {
 			if simulators[name] {
-				found.wrong(at("node", n.Name, "roles", k), cure, "node %s of a production site has the simulator %s", n.Name, name)
+				found.wrong(atNode(n, "roles", k), cure, "node %s of a production site has the simulator %s", n.Name, name)
 			}
 		}
 		for _, r := range ix.rolesOf(n.Roles) {

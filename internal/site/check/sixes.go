@@ -12,14 +12,13 @@ const maxSixes = 8
 func checkIPv6(ix *index, found *findings) {
 	type holder struct{ network, address string }
 	taken := map[holder]string{}
-	for i := range ix.Nodes {
-		n := &ix.Nodes[i]
+	for n := range each(ix.Nodes) {
 		for _, nic := range n.NICs {
-			key := at("node", n.Name, "ipv6", nic.Network)
 			kind, known := ix.kindByName[nic.Network]
 			if len(nic.IPv6) == 0 || !known {
 				continue
 			}
+			key := atNode(n, "ipv6", nic.Network)
 			if !kind.Bridged {
 				found.wrong(key, "take it out", "%s network %s has no ports at which the addresses of node %s are told apart",
 					kind.Name, nic.Network, n.Name)

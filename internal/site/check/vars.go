@@ -9,9 +9,9 @@ import (
 // checkVars refuses numbers that JSON, in which the inventory is, cannot have.
 func checkVars(ix *index, found *findings) {
 	checkFinite(found, at("site", "vars"), ix.Vars)
-	for i := range ix.Nodes {
-		if n := &ix.Nodes[i]; len(n.Vars) > 0 {
-			checkFinite(found, at("node", n.Name, "vars"), n.Vars)
+	for n := range each(ix.Nodes) {
+		if len(n.Vars) > 0 {
+			checkFinite(found, atNode(n, "vars"), n.Vars)
 		}
 	}
 }

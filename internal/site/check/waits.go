@@ -23,8 +23,7 @@ func checkWaits(ix *index, found *findings) {
 	g.edges = make([][]int, len(ix.Nodes))
 	vertex := map[string]int{}
 	view := selector.NewView(ix.Site)
-	for i := range ix.Roles {
-		r := &ix.Roles[i]
+	for r := range each(ix.Roles) {
 		if len(r.NeedsHealthy) == 0 {
 			continue
 		}

@@ -7,28 +7,28 @@ import (
 )
 
 // checkXen checks what only guests of Xen can have, and what they cannot.
-func checkXen(found *findings, n *site.Node, key func(...any) []string) {
+func checkXen(found *findings, n *site.Node) {
 	if n.Engine != site.Xen {
 		if n.Xen != (site.XenGuest{}) {
-			found.wrong(key("xen"), `write engine = "xen", or take it out`, "node %s is no guest of Xen, and says of which type it is", n.Name)
+			found.wrong(atNode(n, "xen"), `write engine = "xen", or take it out`, "node %s is no guest of Xen, and says of which type it is", n.Name)
 		}
 		return
 	}
 	if n.Xen.Type != "" && !slices.Contains(site.XenTypes, n.Xen.Type) {
-		found.wrong(key("xen", "type"), "use "+sentence(site.XenTypes), "type = %q is no type of a guest of Xen", n.Xen.Type)
+		found.wrong(atNode(n, "xen", "type"), "use "+sentence(site.XenTypes), "type = %q is no type of a guest of Xen", n.Xen.Type)
 	}
 	other := n.VM.Fixed()
 	other.Disk = ""
 	if !other.IsZero() {
-		found.wrong(key("vm"), "take all out but vm.disks", "node %s is a guest of Xen, whose processors and devices are Xen's own", n.Name)
+		found.wrong(atNode(n, "vm"), "take all out but vm.disks", "node %s is a guest of Xen, whose processors and devices are Xen's own", n.Name)
 	}
 	if n.VM.Disk != "" {
-		found.wrong(key("vm", "disk"), `write engine = "kvm"; or give it vm.disks, and let a role mount one where much is written`,
+		found.wrong(atNode(n, "vm", "disk"), `write engine = "kvm"; or give it vm.disks, and let a role mount one where much is written`,
 			"node %s is a guest of Xen, and keeps what it writes in files of its host", n.Name)
 	}
-	checkMannerOnXen(found, n, n.VM.Manner, func(name string) []string { return key("vm", name) })
+	checkMannerOnXen(found, n, n.VM.Manner, func(name string) []string { return atNode(n, "vm", name) })
 	for i := range n.VM.Disks {
-		checkMannerOnXen(found, n, n.VM.Disks[i].Manner, func(name string) []string { return key("vm", "disks", i, name) })
+		checkMannerOnXen(found, n, n.VM.Disks[i].Manner, func(name string) []string { return atNode(n, "vm", "disks", i, name) })
 	}
 }
 
