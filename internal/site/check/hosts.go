@@ -3,11 +3,7 @@ package check
 import (
 	"math"
 	"net/netip"
-	"net/url"
-	"slices"
-	"strings"
 
-	"orrery/internal/distro"
 	"orrery/internal/pattern"
 	"orrery/internal/site"
 )
@@ -63,86 +59,3 @@ func checkUnderlay(found *findings, h site.Host, first map[string]string) {
 
 // sane reports whether a number of processors can be one.
 func sane(cpus float64) bool { return cpus >= 0 && !math.IsInf(cpus, 0) }
-
-// suite also covers "stable" and "bookworm-backports".
-var suite = pattern.New(`^[a-z][a-z0-9-]*$`)
-
-var component = pattern.New(`^[a-z][a-z0-9/-]*$`)
-
-func checkImages(ix *index, found *findings) {
-	for _, i := range ix.Images {
-		key := at("image", i.Name)
-		checkLabel(found, key, "image", i.Name)
-		switch {
-		case i.Suite == "" && i.Import == "":
-			found.wrong(key, `write suite = "bookworm"`, "image %s has neither suite nor import", i.Name)
-		case i.Suite != "" && i.Import != "":
-			found.wrong(at("image", i.Name, "import"), "take one of them out", "image %s has both suite and import", i.Name)
-		case i.Suite != "" && !suite().MatchString(i.Suite):
-			found.wrong(at("image", i.Name, "suite"), `write suite = "bookworm"`, "suite %q is none of Debian", i.Suite)
-		}
-		checkDistribution(found, &i)
-		checkDiskImage(found, &i)
-		for k, name := range i.Components {
-			if !component().MatchString(name) {
-				found.wrong(at("image", i.Name, "components", k), `such as "main"`, "component %q is not legal", name)
-			}
-		}
-		for k, name := range i.Packages {
-			checkDebianPackage(found, at("image", i.Name, "packages", k), name)
-		}
-	}
-}
-
-// checkDistribution checks that an image is of one that is known, and of a suite that it has. An image that names none may be of a suite that only its mirror has.
-func checkDistribution(found *findings, i *site.Image) {
-	if i.Distribution == "" {
-		return
-	}
-	d := distro.Named(i.Distribution)
-	if d == nil {
-		known := names(distro.All, func(d **distro.Distribution) string { return (*d).Name })
-		found.wrong(at("image", i.Name, "distribution"), "use "+sentence(known), "distribution %q is not known", i.Distribution)
-	} else if i.Suite != "" && !d.Has(i.Suite) {
-		cure := "use " + sentence(slices.Concat(d.Suites, d.Moving))
-		found.wrong(at("image", i.Name, "suite"), cure, "%s has no suite %q", d.Title, i.Suite)
-	}
-}
-
-// checkMirror refuses what is no URL; an apt mirror may be given as apt understands it.
-func checkMirror(ix *index, found *findings) {
-	checkReachable(ix, found)
-	m := &ix.Mirror
-	for _, part := range []struct{ key, value, schemes string }{
-		{"apt", m.Apt, "http https file copy mirror mirror+file mirror+http mirror+https"},
-		{"security", m.Security, "http https file copy mirror mirror+file mirror+http mirror+https"},
-		{"pypi", m.PyPI, "http https file"}, {"proxy", m.Proxy, "http https socks5 socks5h"},
-	} {
-		u, err := url.Parse(part.value)
-		if part.value != "" && (err != nil || !strings.Contains(" "+part.schemes+" ", " "+u.Scheme+" ") || strings.ContainsAny(part.value, " \t\n\"'")) {
-			found.wrong(at("mirror", part.key), "write http://…", "%s = %q is no URL", part.key, part.value)
-			continue
-		}
-		if part.value != "" && (u.Scheme == "file" || u.Scheme == "copy") && (u.Host != "" || !strings.HasPrefix(u.Path, "/")) {
-			found.wrong(at("mirror", part.key), "write file:///srv/mirror, with three slashes", "%s = %q is not a directory of this host", part.key, part.value)
-		}
-	}
-}
-
-// reachable is a name or address of a machine, and perhaps a port.
-var reachable = pattern.New(`^([A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?)(:[1-9][0-9]{0,4})?$`)
-
-// checkReachable checks what builds may reach besides the mirrors.
-func checkReachable(ix *index, found *findings) {
-	for i, h := range ix.Mirror.Hosts {
-		if !reachable().MatchString(h) {
-			found.wrong(at("mirror", "hosts", i), `such as "github.com" or "10.1.2.3:8080"`, "hosts names %q, which is no machine", h)
-		}
-	}
-}
-
-func checkImageName(ix *index, found *findings, key []string, name string) {
-	if _, ok := ix.Image(name); !ok {
-		found.unknown(key, "image", name, names(ix.Images, func(i *site.Image) string { return i.Name }))
-	}
-}
