@@ -53,7 +53,7 @@ func MoveNodes(s *site.Site, hosts []observe.Host, goal Goal, moves map[string]s
 		return h.End == handover.Drop && slices.ContainsFunc(all, func(j journey) bool { return j.has.ID == h.ID && j.from == h.From && j.to == h.To })
 	})
 	m.settleMoves(cut)
-	m.warnFrames()
+	m.Warnings = append(m.Warnings, warnFrames(m.basis)...)
 	with, err := m.companions(cut.After, moves)
 	if err != nil {
 		return nil, err
@@ -73,27 +73,6 @@ func MoveBack(s *site.Site, hosts []observe.Host, goal Goal, failed *Plan) (*Pla
 		}
 	}
 	return MoveNodes(s, hosts, goal, moves)
-}
-
-// warnFrames names the nodes that stay and whose networks take other frames, since they come to another host or are on one host only then.
-func (m *mover) warnFrames() {
-	var names []string
-	for i := range m.site.Nodes {
-		n := &m.site.Nodes[i]
-		has, there := m.hosts[n.Host].Node(n.Name)
-		if !there || m.goal.concerns(n.Name) {
-			continue
-		}
-		wanted, err := m.makerOf(n).Node(n)
-		if err == nil && slices.ContainsFunc(has.NICs, func(was spec.NIC) bool {
-			return slices.ContainsFunc(wanted.NICs, func(is spec.NIC) bool { return is.Network == was.Network && is.MTU != was.MTU })
-		}) {
-			names = append(names, n.Name)
-		}
-	}
-	if len(names) > 0 {
-		m.Warnings = append(m.Warnings, "a network takes frames of another size then, and the next up restarts those that stay on it: "+phrase.List(names, 12))
-	}
 }
 
 // A journey is the move of one node.

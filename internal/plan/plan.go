@@ -102,15 +102,9 @@ func (p *Plan) Nodes() []string {
 
 // draft is a plan in the making.
 type draft struct {
+	*basis
 	Plan
-	spans    Joints              // networks that are on several hosts
-	maker    *spec.Maker         // of the site,
-	makers   map[int]*spec.Maker // and of its releases
-	site     *site.Site
-	goal     Goal
-	hosts    map[string]*observe.Host
-	blind    bool                      // of some host nothing is known; then
-	there    map[string][]string       // the others that have a node
+	spans    Joints                    // networks that are on several hosts
 	networks []spec.Network            // of the site
 	layers   map[string]int            // host and digest -> step that builds it, or fetches it
 	fetched  map[string]string         // digest -> the last host that is planned to fetch it
@@ -123,39 +117,16 @@ type draft struct {
 	refused  problem.List              // networks that hosts cannot have
 
 	// Of moves from host to host, by nodes or hosts:
-	homes    map[string]string // hosts of nodes before, by their names: what is there was made by that
-	settled  map[string][]int  // node -> the steps that bring a move to its end that was cut short
-	stuck    map[string]bool   // nodes of which nobody can know where they are
-	arrivals map[string][]int  // host -> the steps by which nodes come to it
+	settled  map[string][]int // node -> the steps that bring a move to its end that was cut short
+	arrivals map[string][]int // host -> the steps by which nodes come to it
 }
 
 func newDraft(s *site.Site, hosts []observe.Host, goal Goal) *draft {
-	d := &draft{
-		Plan: Plan{Site: s.Name}, maker: spec.NewMaker(s), site: s, goal: goal,
-		makers: map[int]*spec.Maker{}, hosts: map[string]*observe.Host{}, layers: map[string]int{}, fetched: map[string]string{}, origins: map[string]*place.Origin{}, last: map[string]int{}, frees: map[claim]int{}, relinked: map[claim]bool{},
-		settled: map[string][]int{}, stuck: map[string]bool{}, arrivals: map[string][]int{},
+	return &draft{
+		basis: newBasis(s, hosts, goal), Plan: Plan{Site: s.Name}, layers: map[string]int{}, fetched: map[string]string{},
+		origins: map[string]*place.Origin{}, last: map[string]int{}, frees: map[claim]int{}, relinked: map[claim]bool{},
+		settled: map[string][]int{}, arrivals: map[string][]int{},
 	}
-	for i := range hosts {
-		d.hosts[hosts[i].Name] = &hosts[i]
-		d.blind = d.blind || hosts[i].Unknown
-	}
-	if d.blind {
-		d.there = observe.Whereabouts(hosts, s.Stage)
-	}
-	return d
-}
-
-// makerOf returns the Maker that knows the roles of a node.
-func (d *draft) makerOf(n *site.Node) *spec.Maker {
-	of, ok := d.goal.Releases[n.Release]
-	if n.Release == 0 || d.site.Stage != 0 || !ok {
-		return d.maker
-	}
-	if _, made := d.makers[n.Release]; !made {
-		d.makers[n.Release] = spec.NewMaker(of.Placed(d.site.Homes()))
-		d.makers[n.Release].MTUs = d.maker.MTUs
-	}
-	return d.makers[n.Release]
 }
 
 // add puts a step at the end and gives its number.

@@ -269,25 +269,6 @@ func (j *joiner) addNodes(s *span, network string) {
 	}
 }
 
-// warnLarge names the nodes that are not concerned and would send more at a time than fits between hosts.
-func (d *draft) warnLarge() {
-	var names []string
-	for _, h := range d.hosts {
-		for i := range h.Nodes {
-			n := &h.Nodes[i]
-			if !d.goal.concerns(n.Name) && slices.ContainsFunc(n.NICs, func(nic spec.NIC) bool {
-				s := d.spans[nic.Network]
-				return s != nil && nic.MTU > s.mtu
-			}) {
-				names = append(names, n.Name)
-			}
-		}
-	}
-	if slices.Sort(names); len(names) > 0 {
-		d.Warnings = append(d.Warnings, "on a network over hosts with a larger MTU than fits, until up is run for them: "+phrase.List(names, 12))
-	}
-}
-
 // peer returns a host as the other hosts on a network see it, which reach it at an address.
 func (j *joiner) peer(n *site.Network, name string, at netip.Addr) (spec.Peer, error) {
 	if !n.Encrypt {

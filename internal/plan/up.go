@@ -40,9 +40,7 @@ func Up(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
 			byHost[n.Host] = append(byHost[n.Host], n)
 		}
 	}
-	d.warnUncertain()
-	d.warnPlaces(hosts)
-	d.warnLarge()
+	d.Warnings = slices.Concat(d.Warnings, warnUncertain(d.basis), warnPlaces(d.basis, hosts), warnLarge(d.basis, d.spans))
 	for i := range hosts { // on all hosts, before any node that moves is made anew on another
 		d.removeStrays(&hosts[i], belongs[hosts[i].Name], d.Homes)
 	}
@@ -93,7 +91,7 @@ func (d *draft) upHost(h *observe.Host, nodes []*site.Node) ([]waiting, error) {
 	if step, ok := d.writeNames(h, nodes); ok {
 		ready = append(ready, step)
 	}
-	d.warn(h, nodes)
+	d.Warnings = append(d.Warnings, warnMachines(h, nodes)...)
 	if err := place.FitTogether(nodes, h); err != nil {
 		return nil, err
 	}
