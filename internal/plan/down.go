@@ -83,13 +83,6 @@ func (d *draft) downHost(h *observe.Host) {
 	}
 }
 
-func (d *draft) removeNetwork(h *observe.Host, n *spec.Network, why string, needs []int) int {
-	return d.add(Step{
-		Kind: RemoveNetwork, Host: h.Name, Subject: n.Name, Reason: why, Needs: needs, Network: n,
-		Undo: "make network " + n.Name,
-	})
-}
-
 // Stop plans that nodes stand still, with all that is theirs kept.
 func Stop(s *site.Site, hosts []observe.Host, goal Goal) *Plan {
 	p, _ := power(s, hosts, goal, func(d *draft, h *observe.Host, n *observe.Node) error {

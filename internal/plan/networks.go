@@ -52,14 +52,14 @@ func (d *draft) makeNetworks(h *observe.Host, nodes []*site.Node, ready []int) (
 			s.Needs = append(slices.Clone(s.Needs), veth)
 		}
 		steps[wanted.Name] = d.add(s)
-		if freed := (claim{h.Name, "network " + wanted.Name}); !d.relinked[freed] {
+		if freed := networkClaim(h.Name, wanted.Name); !d.relinked[freed] {
 			d.frees[freed] = steps[wanted.Name]
 		}
 	}
 	for _, step := range steps { // what only one network can have
 		for i := range h.Networks {
 			if was := &h.Networks[i]; was.Name != d.Steps[step].Subject && overlap(&was.Network, d.Steps[step].Network) {
-				d.claims(step, claim{h.Name, "network " + was.Name})
+				d.claim(step, networkClaim(h.Name, was.Name))
 			}
 		}
 	}
@@ -75,17 +75,9 @@ func (d *draft) unlink(h *observe.Host, was *spec.Network, why string) (int, err
 		}
 	}
 	step := d.removeNetwork(h, was, why, nil)
-	d.freeNetwork(h, was, step)
-	d.relinked[claim{h.Name, "network " + was.Name}] = true
+	d.frees.network(h, was, step)
+	d.relinked[networkClaim(h.Name, was.Name)] = true
 	return step, nil
-}
-
-// freeNetwork notes what a network sets free when it is removed.
-func (d *draft) freeNetwork(h *observe.Host, n *spec.Network, step int) {
-	d.frees[claim{h.Name, "network " + n.Name}] = step
-	if n.Parent != "" {
-		d.frees[interfaceClaim(h.Name, n.Parent)] = step
-	}
 }
 
 // uses returns the names of the networks that nodes are on, and of the veth pairs that these networks or the nodes stand on.

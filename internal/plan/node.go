@@ -148,7 +148,7 @@ func (u *nodeDraft) can() observe.Capabilities { return u.host.Engines[u.has.Eng
 // halt stops the node, if it does not stand still.
 func (u *nodeDraft) halt(kind Kind, why string) {
 	if u.has.Runs() {
-		u.stops(u.host, &u.has.Node, u.step(kind, why, "start"))
+		u.frees.node(u.host, &u.has.Node, u.step(kind, why, "start"))
 	}
 }
 
@@ -255,7 +255,7 @@ func (u *nodeDraft) unplug(nics []spec.NIC) {
 	less := *u.wanted
 	less.VM, less.Limits, less.Autostart, less.NICs = u.has.VM, u.has.Limits, u.has.Autostart, spec.Without(u.has.NICs, nics)
 	u.Steps[n].Node, u.less = &less, &less
-	u.leaves(u.host, &u.has.Node, nics, n)
+	u.frees.links(u.host, &u.has.Node, nics, n)
 }
 
 // limit plans what of a node changes while it runs, if it runs, beside what goes from it.
@@ -285,7 +285,7 @@ func (u *nodeDraft) relinkReason() string {
 		return "its link to network " + strings.Join(u.has.Unlinked, ", ") + " is gone"
 	}
 	for _, nic := range u.has.NICs {
-		if u.draft.relinked[claim{u.host.Name, "network " + nic.Network}] {
+		if u.draft.relinked[networkClaim(u.host.Name, nic.Network)] {
 			return "network " + nic.Network + " is made anew"
 		}
 	}

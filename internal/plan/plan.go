@@ -111,10 +111,10 @@ type draft struct {
 	origins  map[string]*place.Origin  // of layers, by their digests
 	needed   map[string]map[string]int // digest -> host -> nodes that stand on it; nil: not counted yet
 	last     map[string]int            // node -> its last step
-	frees    map[claim]int             // what a step sets free, for those that claim it
-	relinked map[claim]bool            // networks whose links are made anew
-	names    string                    // digest of what nodes know of one another
-	refused  problem.List              // networks that hosts cannot have
+	frees    freed
+	relinked map[claim]bool // networks whose links are made anew
+	names    string         // digest of what nodes know of one another
+	refused  problem.List   // networks that hosts cannot have
 
 	// Of moves from host to host, by nodes or hosts:
 	settled  map[string][]int // node -> the steps that bring a move to its end that was cut short
@@ -124,7 +124,7 @@ type draft struct {
 func newDraft(s *site.Site, hosts []observe.Host, goal Goal) *draft {
 	return &draft{
 		basis: newBasis(s, hosts, goal), Plan: Plan{Site: s.Name}, layers: map[string]int{}, fetched: map[string]string{},
-		origins: map[string]*place.Origin{}, last: map[string]int{}, frees: map[claim]int{}, relinked: map[claim]bool{},
+		origins: map[string]*place.Origin{}, last: map[string]int{}, frees: freed{}, relinked: map[claim]bool{},
 		settled: map[string][]int{}, arrivals: map[string][]int{},
 	}
 }

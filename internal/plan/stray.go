@@ -40,7 +40,7 @@ func (d *draft) removeStrays(h *observe.Host, here []*site.Node, home map[string
 		if _, declared := d.site.Network(n.Name); declared {
 			why = "no node of this host is on it any more"
 		}
-		d.freeNetwork(h, n, d.removeNetwork(h, n, why, nil))
+		d.frees.network(h, n, d.removeNetwork(h, n, why, nil))
 	}
 	if all && h.Names != "" && len(here) == 0 {
 		d.forgetNames(h)
