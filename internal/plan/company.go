@@ -88,7 +88,7 @@ func (m *mover) bring(all []*companion) {
 				Configured: c.has.Configured, Active: c.has.Active,
 			})
 		}
-		last := step(CopyNode, c.to, c.from, "moves here from host "+c.from, "remove what has come", slices.Concat(m.layersOf(m.hosts[c.to], c.Layers), m.settled[c.node])...)
+		last := step(CopyNode, c.to, c.from, "moves here from host "+c.from, "remove what has come", slices.Concat(m.layers.make(m.hosts[c.to], c.Layers), m.settled[c.node])...)
 		if c.has.Runs() {
 			last = m.add(Step{Kind: StopNode, Host: c.from, Subject: c.node, Reason: why + "moves to host " + c.to, Undo: "start", Needs: []int{last}, Was: &c.has.Node})
 		}

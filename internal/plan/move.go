@@ -44,9 +44,7 @@ func MoveNodes(s *site.Site, hosts []observe.Host, goal Goal, moves map[string]s
 	if err != nil {
 		return nil, err
 	}
-	m.draft = newDraft(placed, hosts, goal)
-	m.names, m.Homes = spec.Names(placed), placed.Homes()
-	if err := m.span(); err != nil {
+	if m.siteDraft, err = newSiteDraft(placed, hosts, goal); err != nil {
 		return nil, err
 	}
 	cut.All = slices.DeleteFunc(cut.All, func(h handover.Handover) bool { // the copy goes on from what has come
@@ -168,7 +166,7 @@ func moved(hosts []observe.Host, all []journey) []observe.Host {
 
 // mover drafts moves.
 type mover struct {
-	*draft
+	*siteDraft
 	before map[string]*observe.Host // the hosts as they were seen
 	fixed  map[string]bool          // nodes of which the site says where they are
 	made   map[string][]laid        // what a host is given before anything stops
@@ -281,14 +279,14 @@ func (m *mover) ground(h *observe.Host) error {
 	for _, step := range ready {
 		m.made[h.Name] = append(m.made[h.Name], laid{"", step})
 	}
-	used := m.uses(nodes)
-	for _, wanted := range m.draft.networks {
-		wanted = m.spans.On(h.Name, wanted)
+	used := m.networks.uses(nodes)
+	for _, wanted := range m.networks.all {
+		wanted = m.networks.spans.On(h.Name, wanted)
 		if i := slices.IndexFunc(h.Networks, func(n observe.Network) bool { return n.Name == wanted.Name }); i >= 0 && used[wanted.Name] && relinks(&h.Networks[i], &wanted) {
 			return problem.New(problem.Mistake, "network %s of host %s is not as it is declared, and would be made anew", wanted.Name, h.Name).Try("orrery up first, then move")
 		}
 	}
-	steps, err := m.makeNetworks(h, nodes, ready)
+	steps, err := m.networks.make(h, nodes, ready)
 	if err != nil {
 		return err
 	}
@@ -329,7 +327,7 @@ func (m *mover) journey(j *journey) error {
 			Runs: j.ran, Configured: has.Configured, Active: has.Active,
 		})
 	}
-	last := step(CopyNode, j.to, j.from, "moves here from host "+j.from, "remove what has come", slices.Concat(m.layer(to, n), m.settled[j.node], m.came[j.node])...)
+	last := step(CopyNode, j.to, j.from, "moves here from host "+j.from, "remove what has come", slices.Concat(m.layers.under(to, n), m.settled[j.node], m.came[j.node])...)
 	if has.Runs() {
 		last = m.stop(from, has, "moves to host "+j.to, append(slices.Clone(ready), last)...)
 		m.Steps[last].Peer = j.to
@@ -343,7 +341,7 @@ func (m *mover) journey(j *journey) error {
 	last = step(ReceiveNode, j.to, j.from, "from host "+j.from, "remove it, and host "+j.from+" has it again", last)
 	m.arrivals[j.to] = append(m.arrivals[j.to], last)
 	if j.ran {
-		u := &nodeDraft{draft: m.draft, host: to, node: n, wanted: wanted, has: arrived(wanted, has), before: append(ready, last), ground: joins}
+		u := &nodeDraft{siteDraft: m.siteDraft, host: to, node: n, wanted: wanted, has: arrived(wanted, has), before: append(ready, last), ground: joins}
 		last = u.resume(last)
 	}
 	m.lefts = append(m.lefts, m.leave(j.from, j.to, &has.Node, last))
@@ -363,7 +361,7 @@ func (m *mover) resume(name string) {
 	}
 	if wanted, err := m.makerOf(n).Node(n); err == nil {
 		u := &nodeDraft{
-			draft: m.draft, host: host, node: n, wanted: wanted, has: arrived(wanted, has),
+			siteDraft: m.siteDraft, host: host, node: n, wanted: wanted, has: arrived(wanted, has),
 			before: slices.Concat(on(n, m.made[n.Host]), m.settled[n.Name]), ground: on(n, m.joins),
 		}
 		if last := u.resume(-1); last >= 0 {
@@ -394,7 +392,7 @@ func (m *mover) clear(h *observe.Host) {
 		return
 	}
 	here := m.on(h.Name, every)
-	used := m.uses(here)
+	used := m.networks.uses(here)
 	for i := range h.Networks {
 		n := &h.Networks[i].Network
 		concerned := func(node site.Node) bool {
@@ -422,7 +420,7 @@ func (m *mover) tell(h *observe.Host) {
 	came := slices.Clone(m.arrivals[h.Name])
 	reason := "nodes have come"
 	if len(came) == 0 {
-		if h.Unknown || h.Names == m.draft.names || len(h.Nodes) == 0 {
+		if h.Unknown || h.Names == m.names || len(h.Nodes) == 0 {
 			return
 		}
 		reason, came = "nodes are on other hosts", slices.Concat(slices.Collect(maps.Values(m.arrivals))...)
@@ -433,6 +431,6 @@ func (m *mover) tell(h *observe.Host) {
 		}
 	}
 	m.add(Step{
-		Kind: WriteNames, Host: h.Name, Subject: h.Name, Reason: reason, Undo: "put the former names back", Needs: came, Names: m.draft.names, WasNames: h.Names,
+		Kind: WriteNames, Host: h.Name, Subject: h.Name, Reason: reason, Undo: "put the former names back", Needs: came, Names: m.names, WasNames: h.Names,
 	})
 }

@@ -12,12 +12,30 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// makeNetworks plans the networks that nodes are on, and the veth pairs that these stand on, and gives the steps by network.
-func (d *draft) makeNetworks(h *observe.Host, nodes []*site.Node, ready []int) (map[string]int, error) {
+// networkDraft plans the networks that nodes are on.
+type networkDraft struct {
+	*draft
+	all      []spec.Network // of the site
+	spans    Joints         // those that are on several hosts
+	relinked map[claim]bool // those whose links are made anew
+	refused  problem.List   // those that hosts cannot have
+}
+
+// newNetworkDraft works out how networks are joined over hosts. Nodes are spelled out only then, as their MTUs depend on that.
+func newNetworkDraft(d *draft) (*networkDraft, error) {
+	j := joiner{site: d.site, key: d.maker.Key(), homes: d.Homes, hosts: d.hosts}
+	spans, err := j.join()
+	d.maker.MTUs = spans.MTUs()
+	d.Warnings = append(d.Warnings, j.warnings...)
+	return &networkDraft{draft: d, all: d.maker.Networks(), spans: spans, relinked: map[claim]bool{}}, err
+}
+
+// make plans the networks that nodes are on, and the veth pairs that these stand on, and gives the steps by network.
+func (d *networkDraft) make(h *observe.Host, nodes []*site.Node, ready []int) (map[string]int, error) {
 	steps := map[string]int{}
 	used := d.uses(nodes)
 	d.joined(h, used)
-	for _, wanted := range d.networks { // veth pairs come first
+	for _, wanted := range d.all { // veth pairs come first
 		if !used[wanted.Name] {
 			continue
 		}
@@ -45,7 +63,7 @@ func (d *draft) makeNetworks(h *observe.Host, nodes []*site.Node, ready []int) (
 				s.WasNetwork, s.Undo, s.Disturbs = &was.Network, "make network "+wanted.Name+" as it was", cutOff(h, &was.Network, &wanted)
 			}
 		}
-		if p := clash.Planned(h, &wanted, d.networks); p != nil {
+		if p := clash.Planned(h, &wanted, d.all); p != nil {
 			d.refused = append(d.refused, p)
 		}
 		if anew {
@@ -67,7 +85,7 @@ func (d *draft) makeNetworks(h *observe.Host, nodes []*site.Node, ready []int) (
 }
 
 // unlink plans the end of a network whose link has to become another, once those that are on it stand still.
-func (d *draft) unlink(h *observe.Host, was *spec.Network, why string) (int, error) {
+func (d *networkDraft) unlink(h *observe.Host, was *spec.Network, why string) (int, error) {
 	for i := range h.Nodes {
 		if n := &h.Nodes[i]; n.Runs() && stands(&n.Node, was) && !d.goal.concerns(n.Name) {
 			return 0, problem.New(problem.Mistake, "network %s cannot be made anew while node %s is on it", was.Name, n.Name).
@@ -81,19 +99,19 @@ func (d *draft) unlink(h *observe.Host, was *spec.Network, why string) (int, err
 }
 
 // uses returns the names of the networks that nodes are on, and of the veth pairs that these networks or the nodes stand on.
-func (d *draft) uses(nodes []*site.Node) map[string]bool {
+func (d *networkDraft) uses(nodes []*site.Node) map[string]bool {
 	used, interfaces := map[string]bool{}, map[string]bool{}
 	for _, n := range nodes {
 		for _, nic := range n.NICs {
 			used[nic.Network], interfaces[nic.Interface] = true, true
 		}
 	}
-	for _, n := range d.networks {
+	for _, n := range d.all {
 		if used[n.Name] {
 			interfaces[n.Parent] = true
 		}
 	}
-	for _, n := range d.networks {
+	for _, n := range d.all {
 		if n.Kind == spec.VethPair && (interfaces[n.Ends[0]] || interfaces[n.Ends[1]]) {
 			used[n.Name] = true
 		}
@@ -102,7 +120,7 @@ func (d *draft) uses(nodes []*site.Node) map[string]bool {
 }
 
 // joined adds, of the networks of a host, those that are or were joined with others and that nodes use which are concerned, wherever these are: each host has to know where all of them are.
-func (d *draft) joined(h *observe.Host, used map[string]bool) {
+func (d *networkDraft) joined(h *observe.Host, used map[string]bool) {
 	if d.goal.Nodes == nil {
 		return // each network is either used or removed
 	}
@@ -115,13 +133,26 @@ func (d *draft) joined(h *observe.Host, used map[string]bool) {
 }
 
 // vethPairUnder returns the step that makes the veth pair on which an interface is, and whether it makes other ends than there were.
-func (d *draft) vethPairUnder(name string, steps map[string]int) (step int, anew bool) {
+func (d *networkDraft) vethPairUnder(name string, steps map[string]int) (step int, anew bool) {
 	for _, step := range steps {
 		if s := d.Steps[step]; s.Network.Joins(name) && s.WasNetwork == nil {
 			return step, true
 		}
 	}
 	return 0, false
+}
+
+// under returns the steps that make the networks on which a node is, and what these stand on.
+func (d *networkDraft) under(n *spec.Node, steps map[string]int) (all []int) {
+	for _, nic := range n.NICs {
+		if step, ok := steps[nic.Network]; ok {
+			all = append(all, step)
+		}
+		if step, ok := d.vethPairUnder(nic.Parent, steps); ok {
+			all = append(all, step)
+		}
+	}
+	return all
 }
 
 // relinks reports whether what nodes are on is another link when a network has been changed.

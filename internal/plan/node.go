@@ -16,7 +16,7 @@ import (
 // upNode plans what makes one node as declared; it gives the step that configures it, if there is one. A node that does
 // not start by itself is left standing still, unless it was asked for by name, ran before, or its roles have yet to be applied.
 func (u *nodeDraft) upNode() (configure int, planned bool) {
-	d, n, wanted, has := u.draft, u.node, u.wanted, u.has
+	d, n, wanted, has := u.siteDraft, u.node, u.wanted, u.has
 	wasOn := has != nil && (has.Runs() || has.Resume)
 	running := u.shape() && has.State == observe.Running
 	if !running {
@@ -57,7 +57,7 @@ func (u *nodeDraft) unfit() string {
 
 // nodeDraft is the chain of steps of one node in the making.
 type nodeDraft struct {
-	*draft
+	*siteDraft
 	host   *observe.Host
 	node   *site.Node
 	wanted *spec.Node
@@ -155,13 +155,13 @@ func (u *nodeDraft) halt(kind Kind, why string) {
 // shape plans that the node is there in the declared form, and reports whether it is left in the state it was in.
 func (u *nodeDraft) shape() (undisturbed bool) {
 	if u.has == nil {
-		u.before = append(u.before, u.layer(u.host, u.node)...)
+		u.before = append(u.before, u.layers.under(u.host, u.node)...)
 		u.step(CreateNode, "new", "destroy")
 		u.fresh = true
 		return false
 	}
 	if why := u.replaceReason(); why != "" {
-		u.before = append(u.before, u.layer(u.host, u.node)...)
+		u.before = append(u.before, u.layers.under(u.host, u.node)...)
 		kind := StopNode
 		if !u.has.KeepsData() && !u.has.WritesDisks() { // undo gives the node back: its guest may hold back what belongs on a disk
 			kind = KillNode
@@ -285,7 +285,7 @@ func (u *nodeDraft) relinkReason() string {
 		return "its link to network " + strings.Join(u.has.Unlinked, ", ") + " is gone"
 	}
 	for _, nic := range u.has.NICs {
-		if u.draft.relinked[networkClaim(u.host.Name, nic.Network)] {
+		if u.networks.relinked[networkClaim(u.host.Name, nic.Network)] {
 			return "network " + nic.Network + " is made anew"
 		}
 	}

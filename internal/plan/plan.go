@@ -12,12 +12,8 @@ import (
 	"slices"
 	"time"
 
-	"orrery/internal/observe"
 	"orrery/internal/plan/orphan"
-	"orrery/internal/plan/place"
-	"orrery/internal/problem"
 	"orrery/internal/site"
-	"orrery/internal/site/spec"
 )
 
 // A Plan is what will be done, in an order in which it can be done.
@@ -98,86 +94,4 @@ func (p *Plan) Nodes() []string {
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
-}
-
-// draft is a plan in the making.
-type draft struct {
-	*basis
-	Plan
-	spans    Joints                    // networks that are on several hosts
-	networks []spec.Network            // of the site
-	layers   map[string]int            // host and digest -> step that builds it, or fetches it
-	fetched  map[string]string         // digest -> the last host that is planned to fetch it
-	origins  map[string]*place.Origin  // of layers, by their digests
-	needed   map[string]map[string]int // digest -> host -> nodes that stand on it; nil: not counted yet
-	last     map[string]int            // node -> its last step
-	frees    freed
-	relinked map[claim]bool // networks whose links are made anew
-	names    string         // digest of what nodes know of one another
-	refused  problem.List   // networks that hosts cannot have
-
-	// Of moves from host to host, by nodes or hosts:
-	settled  map[string][]int // node -> the steps that bring a move to its end that was cut short
-	arrivals map[string][]int // host -> the steps by which nodes come to it
-}
-
-func newDraft(s *site.Site, hosts []observe.Host, goal Goal) *draft {
-	return &draft{
-		basis: newBasis(s, hosts, goal), Plan: Plan{Site: s.Name}, layers: map[string]int{}, fetched: map[string]string{},
-		origins: map[string]*place.Origin{}, last: map[string]int{}, frees: freed{}, relinked: map[claim]bool{},
-		settled: map[string][]int{}, arrivals: map[string][]int{},
-	}
-}
-
-// add puts a step at the end and gives its number.
-func (d *draft) add(s Step) int {
-	s.N = len(d.Steps)
-	s.Needs = slices.Clone(s.Needs) // steps may be given the same list, and sorted writes to it
-	d.Steps = append(d.Steps, &s)
-	return s.N
-}
-
-// found indexes the nodes of a host by name.
-func found(h *observe.Host) map[string]*observe.Node {
-	all := make(map[string]*observe.Node, len(h.Nodes))
-	for i := range h.Nodes {
-		all[h.Nodes[i].Name] = &h.Nodes[i]
-	}
-	return all
-}
-
-// sorted returns the plan in an order in which every step comes after those that it needs, otherwise as drafted.
-func (d *draft) sorted() *Plan {
-	place := make([]int, len(d.Steps))
-	for i := range place {
-		place[i] = -1
-	}
-	ordered := make([]*Step, 0, len(d.Steps))
-	var visit func(n int)
-	visit = func(n int) {
-		if place[n] >= 0 {
-			return
-		}
-		place[n] = len(d.Steps) // being visited
-		for _, need := range d.Steps[n].Needs {
-			visit(need)
-		}
-		place[n] = len(ordered)
-		ordered = append(ordered, d.Steps[n])
-	}
-	for n := range d.Steps {
-		visit(n)
-	}
-	for n, s := range ordered {
-		s.N = n
-		for i, need := range s.Needs {
-			s.Needs[i] = place[need]
-		}
-		slices.Sort(s.Needs)
-		s.Needs = slices.Compact(s.Needs)
-		// A cycle, which check refuses, is cut here: nobody could begin it.
-		s.Needs = slices.DeleteFunc(s.Needs, func(need int) bool { return need >= n })
-	}
-	d.Steps = ordered
-	return &d.Plan
 }

@@ -107,16 +107,6 @@ func JoinLive(s *site.Site, hosts []observe.Host) (Joints, error) {
 	return Join(placed, s.Key(), hosts, homes)
 }
 
-func (d *draft) span() error {
-	var err error
-	j := joiner{site: d.site, key: d.maker.Key(), homes: d.Homes, hosts: d.hosts}
-	d.spans, err = j.join()
-	d.maker.MTUs = d.spans.MTUs()
-	d.networks = d.maker.Networks()
-	d.Warnings = append(d.Warnings, j.warnings...)
-	return err
-}
-
 // On returns a network as a host has it.
 func (all Joints) On(host string, n spec.Network) spec.Network {
 	if s := all[n.Name]; s != nil {

@@ -9,13 +9,13 @@ import (
 
 // removeStrays plans the end of nodes that are on a host and belong on another or nowhere, and of networks that no
 // node is on that belongs here. With a selection it leaves alone what that does not concern.
-func (d *draft) removeStrays(h *observe.Host, here []*site.Node, home map[string]string) {
+func (d *siteDraft) removeStrays(h *observe.Host, here []*site.Node, home map[string]string) {
 	all := d.goal.Nodes == nil
 	ids := map[int]bool{}
 	for _, n := range here {
 		ids[n.ID] = d.goal.concerns(n.Name)
 	}
-	used := d.uses(here)
+	used := d.networks.uses(here)
 	for i := range h.Nodes {
 		n := &h.Nodes[i]
 		host, declared := home[n.Name]
@@ -48,7 +48,7 @@ func (d *draft) removeStrays(h *observe.Host, here []*site.Node, home map[string
 }
 
 // forgetNames plans the end of what nodes know of one another, after the end of all nodes of a host.
-func (d *draft) forgetNames(h *observe.Host) {
+func (d *siteDraft) forgetNames(h *observe.Host) {
 	var gone []int
 	for _, s := range d.Steps {
 		if s.Host == h.Name && s.Kind == DestroyNode {

@@ -25,10 +25,8 @@ func Up(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
 		return nil, err
 	}
 	hosts = scoped(s, hosts)
-	d := newDraft(placed, hosts, goal)
-	d.names = spec.Names(placed)
-	d.Homes = placed.Homes()
-	if err := d.span(); err != nil {
+	d, err := newSiteDraft(placed, hosts, goal)
+	if err != nil {
 		return nil, err
 	}
 	d.settleMoves(cut) // a node that has come is made for the networks as they are to be
@@ -40,7 +38,7 @@ func Up(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
 			byHost[n.Host] = append(byHost[n.Host], n)
 		}
 	}
-	d.Warnings = slices.Concat(d.Warnings, warnUncertain(d.basis), warnPlaces(d.basis, hosts), warnLarge(d.basis, d.spans))
+	d.Warnings = slices.Concat(d.Warnings, warnUncertain(d.basis), warnPlaces(d.basis, hosts), warnLarge(d.basis, d.networks.spans))
 	for i := range hosts { // on all hosts, before any node that moves is made anew on another
 		d.removeStrays(&hosts[i], belongs[hosts[i].Name], d.Homes)
 	}
@@ -55,7 +53,7 @@ func Up(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
 		}
 		waiting = append(waiting, w...)
 	}
-	if err := d.refused.OrNil(); err != nil {
+	if err := d.networks.refused.OrNil(); err != nil {
 		return nil, err
 	}
 	if err := d.await(waiting); err != nil {
@@ -74,6 +72,23 @@ func Up(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
 	return p, nil
 }
 
+// siteDraft plans what brings nodes of a site up.
+type siteDraft struct {
+	*draft
+	networks *networkDraft
+	layers   *layerDraft
+	names    string         // digest of what nodes know of one another
+	last     map[string]int // node -> its last step
+}
+
+// newSiteDraft begins with a site that has a host for every node.
+func newSiteDraft(placed *site.Site, hosts []observe.Host, goal Goal) (*siteDraft, error) {
+	d := newDraft(placed, hosts, goal)
+	d.Homes = placed.Homes()
+	networks, err := newNetworkDraft(d)
+	return &siteDraft{draft: d, networks: networks, layers: newLayerDraft(d), names: spec.Names(placed), last: map[string]int{}}, err
+}
+
 // waiting is a node whose configuration waits until other nodes are healthy.
 type waiting struct {
 	node *site.Node
@@ -81,10 +96,10 @@ type waiting struct {
 }
 
 // upHost plans one host, with those of its nodes that are concerned.
-func (d *draft) upHost(h *observe.Host, nodes []*site.Node) ([]waiting, error) {
+func (d *siteDraft) upHost(h *observe.Host, nodes []*site.Node) ([]waiting, error) {
 	there := found(h)
 	ready := d.prepare(h, len(nodes) > 0)
-	networks, err := d.makeNetworks(h, nodes, ready)
+	networks, err := d.networks.make(h, nodes, ready)
 	if err != nil {
 		return nil, err
 	}
@@ -104,18 +119,13 @@ func (d *draft) upHost(h *observe.Host, nodes []*site.Node) ([]waiting, error) {
 		if err != nil {
 			return nil, err
 		}
-		u := &nodeDraft{draft: d, host: h, node: n, wanted: wanted, has: there[n.Name], before: slices.Concat(ready, d.settled[n.Name])}
-		for _, nic := range wanted.NICs {
-			if step, ok := networks[nic.Network]; ok {
-				u.ground = append(u.ground, step)
-			}
-			if step, ok := d.vethPairUnder(nic.Parent, networks); ok {
-				u.ground = append(u.ground, step)
-			}
+		u := &nodeDraft{
+			siteDraft: d, host: h, node: n, wanted: wanted, has: there[n.Name], before: slices.Concat(ready, d.settled[n.Name]),
+			ground: d.networks.under(wanted, networks),
 		}
 		if u.has != nil {
 			if why := u.unfit(); why != "" {
-				u.before = append(u.before, d.removeNode(h, u.has, why, append(d.layer(h, n), ready...)...))
+				u.before = append(u.before, d.removeNode(h, u.has, why, append(d.layers.under(h, n), ready...)...))
 				u.has = nil
 			} else if err := stand.DiskChange(&u.has.Node, wanted); err != nil {
 				return nil, err
@@ -129,7 +139,7 @@ func (d *draft) upHost(h *observe.Host, nodes []*site.Node) ([]waiting, error) {
 }
 
 // prepare plans the kernel settings that a host needs to run nodes.
-func (d *draft) prepare(h *observe.Host, needed bool) []int {
+func (d *siteDraft) prepare(h *observe.Host, needed bool) []int {
 	if !needed {
 		return nil
 	}
@@ -154,7 +164,7 @@ func pick(all map[string]string, keys spec.Parts) spec.Parts {
 }
 
 // writeNames plans what nodes know of one another, where that has changed.
-func (d *draft) writeNames(h *observe.Host, nodes []*site.Node) (int, bool) {
+func (d *siteDraft) writeNames(h *observe.Host, nodes []*site.Node) (int, bool) {
 	// In quarantine, nodes are told of one another as they are made: the names on record are those of the live ones.
 	if len(nodes) == 0 || h.Names == d.names || d.site.Stage != 0 {
 		return 0, false
@@ -167,4 +177,13 @@ func (d *draft) writeNames(h *observe.Host, nodes []*site.Node) (int, bool) {
 		Kind: WriteNames, Host: h.Name, Subject: h.Name, Reason: reason, Undo: undo, Names: d.names, WasNames: h.Names,
 		Needs: d.arrivals[h.Name], // they bring their SSH host keys along
 	}), true
+}
+
+// found indexes the nodes of a host by name.
+func found(h *observe.Host) map[string]*observe.Node {
+	all := make(map[string]*observe.Node, len(h.Nodes))
+	for i := range h.Nodes {
+		all[h.Nodes[i].Name] = &h.Nodes[i]
+	}
+	return all
 }
