@@ -60,7 +60,7 @@ func (m *mover) accompanies(c *companion, r *observe.Releases) (err error) {
 		return no(end, "it is half made")
 	}
 	var why string
-	if c.Edition, why, err = m.spell(&c.has.Node); err != nil {
+	if c.Edition, why, err = spell(m.basis, &c.has.Node); err != nil {
 		return err
 	}
 	if why != "" {
@@ -96,7 +96,7 @@ func (m *mover) bring(all []*companion) {
 		last = step(GiveNode, c.from, c.to, "to host "+c.to, "take it back", last)
 		c.came = step(ReceiveNode, c.to, c.from, "from host "+c.from, "remove it, and host "+c.from+" has it again", last)
 		m.came[c.node] = append(m.came[c.node], c.came)
-		left[c.from] = append(left[c.from], m.leave(c.from, c.to, &c.has.Node, c.came))
+		left[c.from] = append(left[c.from], leave(m.draft, c.from, c.to, &c.has.Node, c.came))
 	}
 	for _, name := range slices.Sorted(maps.Keys(left)) {
 		h := m.before[name]

@@ -50,7 +50,7 @@ func MoveNodes(s *site.Site, hosts []observe.Host, goal Goal, moves map[string]s
 	cut.All = slices.DeleteFunc(cut.All, func(h handover.Handover) bool { // the copy goes on from what has come
 		return h.End == handover.Drop && slices.ContainsFunc(all, func(j journey) bool { return j.has.ID == h.ID && j.from == h.From && j.to == h.To })
 	})
-	m.settleMoves(cut)
+	settleMoves(m.draft, cut)
 	m.Warnings = append(m.Warnings, warnFrames(m.basis)...)
 	with, err := m.companions(cut.After, moves)
 	if err != nil {
@@ -344,7 +344,7 @@ func (m *mover) journey(j *journey) error {
 		u := &nodeDraft{siteDraft: m.siteDraft, host: to, node: n, wanted: wanted, has: arrived(wanted, has), before: append(ready, last), ground: joins}
 		last = u.resume(last)
 	}
-	m.lefts = append(m.lefts, m.leave(j.from, j.to, &has.Node, last))
+	m.lefts = append(m.lefts, leave(m.draft, j.from, j.to, &has.Node, last))
 	return nil
 }
 

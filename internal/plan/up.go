@@ -29,7 +29,7 @@ func Up(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.settleMoves(cut) // a node that has come is made for the networks as they are to be
+	settleMoves(d.draft, cut) // a node that has come is made for the networks as they are to be
 	byHost, belongs := map[string][]*site.Node{}, map[string][]*site.Node{}
 	for i := range placed.Nodes {
 		n := &placed.Nodes[i]
@@ -66,7 +66,7 @@ func Up(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
 		}
 	}
 	p := d.sorted()
-	if d.roll() {
+	if roll(d.draft) {
 		p = d.sorted()
 	}
 	return p, nil
