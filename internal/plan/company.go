@@ -20,7 +20,7 @@ type companion struct {
 }
 
 // companions returns those of nodes that are asked to be on a host and are on others, as the hosts are.
-func (m *mover) companions(hosts []observe.Host, moves map[string]string) (all []*companion, err error) {
+func companions(b *basis, hosts []observe.Host, before map[string]*observe.Host, moves map[string]string) (all []*companion, err error) {
 	for i := range hosts {
 		h := &hosts[i]
 		for _, has := range h.Nodes {
@@ -29,7 +29,7 @@ func (m *mover) companions(hosts []observe.Host, moves map[string]string) (all [
 				continue
 			}
 			c := &companion{journey: journey{node: has.Name, has: has, from: h.Name, to: to}}
-			if err := m.accompanies(c, &h.Releases); err != nil {
+			if err := c.check(b, before[c.from], &h.Releases); err != nil {
 				return nil, err
 			}
 			all = append(all, c)
@@ -38,8 +38,8 @@ func (m *mover) companions(hosts []observe.Host, moves map[string]string) (all [
 	return all, nil
 }
 
-// accompanies refuses one that cannot go along, and with it the move.
-func (m *mover) accompanies(c *companion, r *observe.Releases) (err error) {
+// check refuses one that cannot go along, and with it the move.
+func (c *companion) check(b *basis, from *observe.Host, r *observe.Releases) (err error) {
 	release := site.ReleaseName(c.has.Release)
 	no := func(cure, format string, args ...any) error {
 		return problem.New(problem.Unable, "node %s cannot move to host %s: release %s of it stands beside it on host %s, and cannot come with it: %s", c.node, c.to, release, c.from, fmt.Sprintf(format, args...)).Try("%s", cure)
@@ -60,7 +60,7 @@ func (m *mover) accompanies(c *companion, r *observe.Releases) (err error) {
 		return no(end, "it is half made")
 	}
 	var why string
-	if c.Edition, why, err = spell(m.basis, &c.has.Node); err != nil {
+	if c.Edition, why, err = spell(b, &c.has.Node); err != nil {
 		return err
 	}
 	if why != "" {
@@ -69,12 +69,12 @@ func (m *mover) accompanies(c *companion, r *observe.Releases) (err error) {
 	if why, _ := place.Bound(c.Site, c.Of); why != "" {
 		return no(end, "%s", why)
 	}
-	for _, h := range []*observe.Host{m.before[c.from], m.hosts[c.to]} {
+	for _, h := range []*observe.Host{from, b.hosts[c.to]} {
 		if h.Engines != nil && !h.Engines[c.has.Engine].Move {
 			return no(end, "the engine %s moves no nodes", c.has.Engine)
 		}
 	}
-	return place.Fits(m.site.Key(), c.Of, m.hosts[c.to])
+	return place.Fits(b.site.Key(), c.Of, b.hosts[c.to])
 }
 
 // bring plans that companions come, before what is live goes after them: if one of them fails, that has not been disturbed. They stand still then, as after a boot of their host.
@@ -88,7 +88,7 @@ func (m *mover) bring(all []*companion) {
 				Configured: c.has.Configured, Active: c.has.Active,
 			})
 		}
-		last := step(CopyNode, c.to, c.from, "moves here from host "+c.from, "remove what has come", slices.Concat(m.layers.make(m.hosts[c.to], c.Layers), m.settled[c.node])...)
+		last := step(CopyNode, c.to, c.from, "moves here from host "+c.from, "remove what has come", slices.Concat(m.up.layers.make(m.hosts[c.to], c.Layers), m.settled[c.node])...)
 		if c.has.Runs() {
 			last = m.add(Step{Kind: StopNode, Host: c.from, Subject: c.node, Reason: why + "moves to host " + c.to, Undo: "start", Needs: []int{last}, Was: &c.has.Node})
 		}

@@ -44,15 +44,16 @@ func MoveNodes(s *site.Site, hosts []observe.Host, goal Goal, moves map[string]s
 	if err != nil {
 		return nil, err
 	}
-	if m.siteDraft, err = newSiteDraft(placed, hosts, goal); err != nil {
+	if m.up, err = newSiteDraft(placed, hosts, goal); err != nil {
 		return nil, err
 	}
+	m.draft = m.up.draft
 	cut.All = slices.DeleteFunc(cut.All, func(h handover.Handover) bool { // the copy goes on from what has come
 		return h.End == handover.Drop && slices.ContainsFunc(all, func(j journey) bool { return j.has.ID == h.ID && j.from == h.From && j.to == h.To })
 	})
 	settleMoves(m.draft, cut)
 	m.Warnings = append(m.Warnings, warnFrames(m.basis)...)
-	with, err := m.companions(cut.After, moves)
+	with, err := companions(m.basis, cut.After, m.before, moves)
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +167,8 @@ func moved(hosts []observe.Host, all []journey) []observe.Host {
 
 // mover drafts moves.
 type mover struct {
-	*siteDraft
+	*draft
+	up     *siteDraft
 	before map[string]*observe.Host // the hosts as they were seen
 	fixed  map[string]bool          // nodes of which the site says where they are
 	made   map[string][]laid        // what a host is given before anything stops
@@ -193,7 +195,7 @@ func on(n *site.Node, all []laid) (steps []int) {
 
 func (m *mover) move(all []journey, with []*companion) error {
 	for i := range all {
-		if err := m.may(&all[i]); err != nil {
+		if err := all[i].check(m.basis, m.before[all[i].from]); err != nil {
 			return err
 		}
 	}
@@ -232,18 +234,18 @@ func (m *mover) move(all []journey, with []*companion) error {
 	return nil
 }
 
-// may refuses the move of a node that is tied to its host, or that the other one cannot have.
-func (m *mover) may(j *journey) error {
-	n, _ := m.site.Node(j.node)
-	wanted, err := m.makerOf(n).Node(n)
+// check refuses the move of a node that is tied to its host, or that the other one cannot have.
+func (j *journey) check(b *basis, from *observe.Host) error {
+	n, _ := b.site.Node(j.node)
+	wanted, err := b.makerOf(n).Node(n)
 	if err != nil {
 		return err
 	}
-	to, from := m.hosts[j.to], m.before[j.from]
+	to := b.hosts[j.to]
 	no := func(cure, format string, args ...any) error {
 		return problem.New(problem.Unable, "node %s cannot move to host %s: %s", n.Name, j.to, fmt.Sprintf(format, args...)).Try("%s", cure)
 	}
-	if why, cure := place.Bound(m.makerOf(n).Site, n); why != "" {
+	if why, cure := place.Bound(b.makerOf(n).Site, n); why != "" {
 		return no(cure, "%s", why)
 	}
 	upFirst := "orrery up " + n.Name + " first, then move"
@@ -266,7 +268,7 @@ func (m *mover) may(j *journey) error {
 			return no("orrery backup and orrery restore take it there", "the engine %s moves no nodes", n.Engine)
 		}
 	}
-	return place.Fits(m.site.Key(), n, to)
+	return place.Fits(b.site.Key(), n, to)
 }
 
 // ground plans the networks of a host: those that are not there before nodes stop, what changes of the others when they stand still.
@@ -274,19 +276,19 @@ func (m *mover) ground(h *observe.Host) error {
 	if h.Unknown {
 		return nil
 	}
-	nodes := m.on(h.Name, m.goal.concerns)
-	ready := m.prepare(h, len(nodes) > 0)
+	nodes := nodesOn(m.site, h.Name, m.goal.concerns)
+	ready := m.up.prepare(h, len(nodes) > 0)
 	for _, step := range ready {
 		m.made[h.Name] = append(m.made[h.Name], laid{"", step})
 	}
-	used := m.networks.uses(nodes)
-	for _, wanted := range m.networks.all {
-		wanted = m.networks.spans.On(h.Name, wanted)
+	used := m.up.networks.uses(nodes)
+	for _, wanted := range m.up.networks.all {
+		wanted = m.up.networks.spans.On(h.Name, wanted)
 		if i := slices.IndexFunc(h.Networks, func(n observe.Network) bool { return n.Name == wanted.Name }); i >= 0 && used[wanted.Name] && relinks(&h.Networks[i], &wanted) {
 			return problem.New(problem.Mistake, "network %s of host %s is not as it is declared, and would be made anew", wanted.Name, h.Name).Try("orrery up first, then move")
 		}
 	}
-	steps, err := m.networks.make(h, nodes, ready)
+	steps, err := m.up.networks.make(h, nodes, ready)
 	if err != nil {
 		return err
 	}
@@ -301,10 +303,10 @@ func (m *mover) ground(h *observe.Host) error {
 	return nil
 }
 
-// on returns the nodes of a host, as the site is placed.
-func (m *mover) on(host string, which func(name string) bool) (nodes []*site.Node) {
-	for i := range m.site.Nodes {
-		if n := &m.site.Nodes[i]; n.Host == host && which(n.Name) {
+// nodesOn returns the nodes of a host, as the site is placed.
+func nodesOn(s *site.Site, host string, which func(name string) bool) (nodes []*site.Node) {
+	for i := range s.Nodes {
+		if n := &s.Nodes[i]; n.Host == host && which(n.Name) {
 			nodes = append(nodes, n)
 		}
 	}
@@ -327,7 +329,7 @@ func (m *mover) journey(j *journey) error {
 			Runs: j.ran, Configured: has.Configured, Active: has.Active,
 		})
 	}
-	last := step(CopyNode, j.to, j.from, "moves here from host "+j.from, "remove what has come", slices.Concat(m.layers.under(to, n), m.settled[j.node], m.came[j.node])...)
+	last := step(CopyNode, j.to, j.from, "moves here from host "+j.from, "remove what has come", slices.Concat(m.up.layers.under(to, n), m.settled[j.node], m.came[j.node])...)
 	if has.Runs() {
 		last = m.stop(from, has, "moves to host "+j.to, append(slices.Clone(ready), last)...)
 		m.Steps[last].Peer = j.to
@@ -341,7 +343,7 @@ func (m *mover) journey(j *journey) error {
 	last = step(ReceiveNode, j.to, j.from, "from host "+j.from, "remove it, and host "+j.from+" has it again", last)
 	m.arrivals[j.to] = append(m.arrivals[j.to], last)
 	if j.ran {
-		u := &nodeDraft{siteDraft: m.siteDraft, host: to, node: n, wanted: wanted, has: arrived(wanted, has), before: append(ready, last), ground: joins}
+		u := &nodeDraft{change: change{to, n, wanted, arrived(wanted, has)}, up: m.up, before: append(ready, last), ground: joins}
 		last = u.resume(last)
 	}
 	m.lefts = append(m.lefts, leave(m.draft, j.from, j.to, &has.Node, last))
@@ -361,7 +363,7 @@ func (m *mover) resume(name string) {
 	}
 	if wanted, err := m.makerOf(n).Node(n); err == nil {
 		u := &nodeDraft{
-			siteDraft: m.siteDraft, host: host, node: n, wanted: wanted, has: arrived(wanted, has),
+			change: change{host, n, wanted, arrived(wanted, has)}, up: m.up,
 			before: slices.Concat(on(n, m.made[n.Host]), m.settled[n.Name]), ground: on(n, m.joins),
 		}
 		if last := u.resume(-1); last >= 0 {
@@ -391,8 +393,8 @@ func (m *mover) clear(h *observe.Host) {
 	if h.Unknown {
 		return
 	}
-	here := m.on(h.Name, every)
-	used := m.networks.uses(here)
+	here := nodesOn(m.site, h.Name, every)
+	used := m.up.networks.uses(here)
 	for i := range h.Networks {
 		n := &h.Networks[i].Network
 		concerned := func(node site.Node) bool {
@@ -420,7 +422,7 @@ func (m *mover) tell(h *observe.Host) {
 	came := slices.Clone(m.arrivals[h.Name])
 	reason := "nodes have come"
 	if len(came) == 0 {
-		if h.Unknown || h.Names == m.names || len(h.Nodes) == 0 {
+		if h.Unknown || h.Names == m.up.names || len(h.Nodes) == 0 {
 			return
 		}
 		reason, came = "nodes are on other hosts", slices.Concat(slices.Collect(maps.Values(m.arrivals))...)
@@ -431,6 +433,6 @@ func (m *mover) tell(h *observe.Host) {
 		}
 	}
 	m.add(Step{
-		Kind: WriteNames, Host: h.Name, Subject: h.Name, Reason: reason, Undo: "put the former names back", Needs: came, Names: m.names, WasNames: h.Names,
+		Kind: WriteNames, Host: h.Name, Subject: h.Name, Reason: reason, Undo: "put the former names back", Needs: came, Names: m.up.names, WasNames: h.Names,
 	})
 }

@@ -120,8 +120,8 @@ func (d *siteDraft) upHost(h *observe.Host, nodes []*site.Node) ([]waiting, erro
 			return nil, err
 		}
 		u := &nodeDraft{
-			siteDraft: d, host: h, node: n, wanted: wanted, has: there[n.Name], before: slices.Concat(ready, d.settled[n.Name]),
-			ground: d.networks.under(wanted, networks),
+			change: change{h, n, wanted, there[n.Name]}, up: d,
+			before: slices.Concat(ready, d.settled[n.Name]), ground: d.networks.under(wanted, networks),
 		}
 		if u.has != nil {
 			if why := u.unfit(); why != "" {
