@@ -75,10 +75,8 @@ func checkAddress(found *findings, n *site.Node, nic site.NIC, s *segment) {
 	key := atNode(n, "net", nic.Network)
 	what := fmt.Sprintf("address %s of node %s", nic.Address, n.Name)
 	if other := s.taken[nic.Address]; other != n && nic.Address.IsValid() {
-		found.add(Mistake{
-			Key: key, What: fmt.Sprintf("%s on network %s is already that of node %s", what, nic.Network, other.Name),
-			Cure: s.free(), Other: at("node", other.Name, "net", nic.Network),
-		})
+		found.clash(key, atNode(other, "net", nic.Network), s.free(),
+			"%s on network %s is already that of node %s", what, nic.Network, other.Name)
 		return
 	}
 	switch {

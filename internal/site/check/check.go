@@ -83,6 +83,16 @@ func set(names []string) map[string]bool {
 	return set
 }
 
+// count returns how many of some things are so.
+func count(all ...bool) (n int) {
+	for _, one := range all {
+		if one {
+			n++
+		}
+	}
+	return n
+}
+
 // sentence returns "a, b or c".
 func sentence(words []string) string {
 	text := ""

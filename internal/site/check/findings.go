@@ -37,6 +37,11 @@ func (f *findings) wrong(key []string, cure, what string, args ...any) {
 	f.add(Mistake{Key: key, What: fmt.Sprintf(what, args...), Cure: cure})
 }
 
+// clash adds the mistake of two things that cannot both be.
+func (f *findings) clash(key, other []string, cure, what string, args ...any) {
+	f.add(Mistake{Key: key, What: fmt.Sprintf(what, args...), Cure: cure, Other: other})
+}
+
 // maxSought bounds for how many names the nearest is sought, which takes a while among many.
 const maxSought = 50
 

@@ -11,13 +11,7 @@ import (
 func checkRoleHealth(ix *index, found *findings, r *site.Role) {
 	for k, h := range r.Health {
 		key := at("role", r.Name, "health", k)
-		kinds := 0
-		for _, given := range []bool{h.TCP != 0, h.HTTP != "", len(h.Command) > 0} {
-			if given {
-				kinds++
-			}
-		}
-		switch {
+		switch kinds := count(h.TCP != 0, h.HTTP != "", len(h.Command) > 0); {
 		case kinds != 1:
 			found.wrong(key, "give one of them", "the health check has %d of http, tcp and command", kinds)
 		case h.TCP < 0 || h.TCP > 65535:

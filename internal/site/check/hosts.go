@@ -20,10 +20,8 @@ func checkHosts(ix *index, found *findings) {
 			found.wrong(at("host", h.Name, "address"), `"local" or "user@10.8.1.1"`, "address %q is none of a host", h.Address)
 		}
 		if other, taken := first[h.Address]; taken {
-			found.add(Mistake{
-				Key: at("host", h.Name, "address"), What: "address \"" + h.Address + "\" is already that of host " + other,
-				Cure: "declare a machine once", Other: at("host", other, "address"),
-			})
+			found.clash(at("host", h.Name, "address"), at("host", other, "address"), "declare a machine once",
+				`address "%s" is already that of host %s`, h.Address, other)
 		} else {
 			first[h.Address] = h.Name
 		}
@@ -51,7 +49,7 @@ func checkUnderlay(found *findings, h site.Host, first map[string]string) {
 	}
 	text := "underlay " + h.Underlay.String()
 	if other, taken := first[text]; taken {
-		found.add(Mistake{Key: key, What: text + " is already that of host " + other, Cure: "each host has its own", Other: at("host", other, "underlay")})
+		found.clash(key, at("host", other, "underlay"), "each host has its own", "%s is already that of host %s", text, other)
 		return
 	}
 	first[text] = h.Name

@@ -63,10 +63,7 @@ func checkInterfaces(ix *index, found *findings) {
 		}
 		for _, other := range taken[name] {
 			if other.host == t.host || other.host == "" || t.host == "" {
-				found.add(Mistake{
-					Key: t.key, Other: other.key, What: fmt.Sprintf("interface %q of %s is already that of %s", name, t.who, other.who),
-					Cure: "give each its own" + kind,
-				})
+				found.clash(t.key, other.key, "give each its own"+kind, "interface %q of %s is already that of %s", name, t.who, other.who)
 				return
 			}
 		}
@@ -106,10 +103,8 @@ func checkVethEnds(ix *index, found *findings) {
 	for _, veth := range ix.VethPairs {
 		for i, end := range veth.Ends {
 			if other, taken := ends[end]; taken && end != "" && other != veth.Name {
-				found.add(Mistake{
-					Key: at("vethpair", veth.Name, "ends", i), Other: at("vethpair", other, "ends"),
-					What: fmt.Sprintf("end %q of veth pair %s is already that of veth pair %s", end, veth.Name, other), Cure: "give each its own",
-				})
+				found.clash(at("vethpair", veth.Name, "ends", i), at("vethpair", other, "ends"), "give each its own",
+					"end %q of veth pair %s is already that of veth pair %s", end, veth.Name, other)
 			}
 			ends[end] = veth.Name
 		}

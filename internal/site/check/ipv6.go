@@ -1,7 +1,6 @@
 package check
 
 import (
-	"fmt"
 	"net/netip"
 )
 
@@ -36,10 +35,8 @@ func checkIPv6(ix *index, found *findings) {
 				}
 				h := holder{nic.Network, a.String()}
 				if other, ok := taken[h]; ok {
-					found.add(Mistake{
-						Key: key, Other: at("node", other, "ipv6", nic.Network), Cure: "give each its own",
-						What: fmt.Sprintf("address %s of node %s on network %s is already that of node %s", a, n.Name, nic.Network, other),
-					})
+					found.clash(key, at("node", other, "ipv6", nic.Network), "give each its own",
+						"address %s of node %s on network %s is already that of node %s", a, n.Name, nic.Network, other)
 				}
 				taken[h] = n.Name
 			}

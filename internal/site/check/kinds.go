@@ -75,7 +75,8 @@ func checkUplink(ix *index, found *findings, n *site.Network) {
 			return
 		}
 		if other.Uplinked() && other.Bridge == n.Bridge && other.Interface == n.Interface && other.VLAN == n.VLAN {
-			found.add(Mistake{Key: at("network", n.Name), Other: at("network", other.Name), What: fmt.Sprintf("networks %s and %s are joined with the same wire", other.Name, n.Name), Cure: "networks on one wire would be one: give each its own, or make them one"})
+			found.clash(at("network", n.Name), at("network", other.Name), "networks on one wire would be one: give each its own, or make them one",
+				"networks %s and %s are joined with the same wire", other.Name, n.Name)
 		}
 	}
 }

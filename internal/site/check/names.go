@@ -115,10 +115,8 @@ func checkIDs(ix *index, found *findings) {
 		case n.ID < minID || n.ID > maxID:
 			found.wrong(key, fmt.Sprintf("%d to %d; %d is free", minID, maxID, free(minID)), "id %d is out of range", n.ID)
 		case other != n:
-			found.add(Mistake{
-				Key: key, What: fmt.Sprintf("id %d of node %s is already the id of node %s", n.ID, n.Name, other.Name),
-				Cure: fmt.Sprintf("%d is free", free(n.ID)), Other: at("node", other.Name, "id"),
-			})
+			found.clash(key, atNode(other, "id"), fmt.Sprintf("%d is free", free(n.ID)),
+				"id %d of node %s is already the id of node %s", n.ID, n.Name, other.Name)
 		}
 	}
 }

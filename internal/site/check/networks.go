@@ -102,10 +102,8 @@ func checkOverlaps(ix *index, found *findings) {
 	var widest *site.Network // of those before, the one that ends last
 	for _, n := range sorted {
 		if widest != nil && widest.Subnet.Overlaps(n.Subnet) {
-			found.add(Mistake{
-				Key: at("network", n.Name, "subnet"), Other: at("network", widest.Name, "subnet"), Cure: "give each its own",
-				What: fmt.Sprintf("subnet %s overlaps %s of network %s", n.Subnet, widest.Subnet, widest.Name),
-			})
+			found.clash(at("network", n.Name, "subnet"), at("network", widest.Name, "subnet"), "give each its own",
+				"subnet %s overlaps %s of network %s", n.Subnet, widest.Subnet, widest.Name)
 		}
 		if widest == nil || site.Broadcast(widest.Subnet).Less(site.Broadcast(n.Subnet)) {
 			widest = n

@@ -99,9 +99,6 @@ func addSameNumber(found *findings, n *site.Node, release int, other *site.Node,
 	if release != 0 {
 		of = fmt.Sprintf(" of release %d", release)
 	}
-	found.add(Mistake{
-		Key: atNode(n, "id"), Other: at("release", others),
-		What: fmt.Sprintf("node %s%s has the same number %d as node %s of release %d", n.Name, of, site.FullID(release, n.ID), other.Name, others),
-		Cure: "choose an id of at most three digits, or releases of as many digits as one another",
-	})
+	found.clash(atNode(n, "id"), at("release", others), "choose an id of at most three digits, or releases of as many digits as one another",
+		"node %s%s has the same number %d as node %s of release %d", n.Name, of, site.FullID(release, n.ID), other.Name, others)
 }

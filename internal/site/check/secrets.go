@@ -19,13 +19,7 @@ func checkSecrets(ix *index, found *findings) {
 		if !word().MatchString(x.Name) {
 			found.wrong(key, `letters, digits, "_", "." and "-"`, "secret name %q is no legal name of a file", x.Name)
 		}
-		sources := 0
-		for _, given := range []bool{x.File != "", len(x.Command) > 0, x.Generate != 0} {
-			if given {
-				sources++
-			}
-		}
-		if sources != 1 {
+		if sources := count(x.File != "", len(x.Command) > 0, x.Generate != 0); sources != 1 {
 			found.wrong(key, "give one of them", "secret %s has %d of file, command and generate", x.Name, sources)
 		}
 		if x.Generate != 0 && (x.Generate < minSecret || x.Generate > maxSecret) {

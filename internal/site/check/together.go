@@ -45,7 +45,7 @@ func checkMeeting(found *findings, roles []*site.Role, node string, told map[str
 		if mine.value != "" {
 			text = fmt.Sprintf("%s is %s here, but role %s on the same node %s has %s", what, mine.value, first.role, node, first.value)
 		}
-		found.add(Mistake{Key: mine.key, Other: first.key, What: text, Cure: "let one role have it and the other need that role"})
+		found.clash(mine.key, first.key, "let one role have it and the other need that role", "%s", text)
 	}
 	for _, r := range roles {
 		for k, f := range r.Files {
