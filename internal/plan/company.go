@@ -82,19 +82,13 @@ func (m *mover) bring(all []*companion) {
 	left := map[string][]int{} // host -> the steps after which companions have left it
 	for _, c := range all {
 		why := fmt.Sprintf("release %s, in quarantine: ", site.ReleaseName(c.has.Release))
-		step := func(kind Kind, host, peer, reason, undo string, needs ...int) int {
-			return m.add(Step{
-				Kind: kind, Host: host, Peer: peer, Subject: c.node, Reason: why + reason, Undo: undo, Needs: needs, Node: c.Node, Was: &c.has.Node,
-				Configured: c.has.Configured, Active: c.has.Active,
-			})
+		halt := func(copied int) int {
+			if !c.has.Runs() {
+				return copied
+			}
+			return m.add(Step{Kind: StopNode, Host: c.from, Subject: c.node, Reason: why + "moves to host " + c.to, Undo: "start", Needs: []int{copied}, Was: &c.has.Node})
 		}
-		last := step(CopyNode, c.to, c.from, "moves here from host "+c.from, "remove what has come", slices.Concat(m.up.layers.make(m.hosts[c.to], c.Layers), m.settled[c.node])...)
-		if c.has.Runs() {
-			last = m.add(Step{Kind: StopNode, Host: c.from, Subject: c.node, Reason: why + "moves to host " + c.to, Undo: "start", Needs: []int{last}, Was: &c.has.Node})
-		}
-		last = step(SendNode, c.to, c.from, "the rest, from host "+c.from, "", last)
-		last = step(GiveNode, c.from, c.to, "to host "+c.to, "take it back", last)
-		c.came = step(ReceiveNode, c.to, c.from, "from host "+c.from, "remove it, and host "+c.from+" has it again", last)
+		c.came = m.travel(&c.journey, c.Node, why, m.up.layers.make(m.hosts[c.to], c.Layers), halt)
 		m.came[c.node] = append(m.came[c.node], c.came)
 		left[c.from] = append(left[c.from], leave(m.draft, c.from, c.to, &c.has.Node, c.came))
 	}

@@ -68,7 +68,7 @@ func downHost(d *draft, h *observe.Host) {
 		}
 	}
 	if h.Names != "" {
-		last = append(last, d.add(Step{Kind: ForgetNames, Host: h.Name, Subject: h.Name, Reason: "asked for", Needs: gone}))
+		last = append(last, d.forgetNames(h, "asked for", gone))
 	}
 	live := slices.Collect(maps.Values(h.Releases.Resting()))
 	for _, release := range h.Releases.Staged {

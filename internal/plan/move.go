@@ -323,24 +323,18 @@ func (m *mover) journey(j *journey) error {
 		return err
 	}
 	to, from, has, ready := m.hosts[j.to], m.before[j.from], &j.has, on(n, m.made[j.to])
-	step := func(kind Kind, host, peer, reason, undo string, needs ...int) int {
-		return m.add(Step{
-			Kind: kind, Host: host, Peer: peer, Subject: j.node, Reason: reason, Undo: undo, Needs: needs, Node: wanted, Was: &has.Node,
-			Runs: j.ran, Configured: has.Configured, Active: has.Active,
-		})
-	}
-	last := step(CopyNode, j.to, j.from, "moves here from host "+j.from, "remove what has come", slices.Concat(m.up.layers.under(to, n), m.settled[j.node], m.came[j.node])...)
-	if has.Runs() {
-		last = m.stop(from, has, "moves to host "+j.to, append(slices.Clone(ready), last)...)
-		m.Steps[last].Peer = j.to
-	}
 	joins := on(n, m.joins)
-	for _, join := range joins {
-		m.Steps[join].Needs = append(m.Steps[join].Needs, last)
+	halt := func(copied int) int {
+		if has.Runs() {
+			copied = m.stop(from, has, "moves to host "+j.to, append(slices.Clone(ready), copied)...)
+			m.Steps[copied].Peer = j.to
+		}
+		for _, join := range joins {
+			m.Steps[join].Needs = append(m.Steps[join].Needs, copied)
+		}
+		return copied
 	}
-	last = step(SendNode, j.to, j.from, "the rest, from host "+j.from, "", last)
-	last = step(GiveNode, j.from, j.to, "to host "+j.to, "take it back", last)
-	last = step(ReceiveNode, j.to, j.from, "from host "+j.from, "remove it, and host "+j.from+" has it again", last)
+	last := m.travel(j, wanted, "", append(m.up.layers.under(to, n), m.came[j.node]...), halt)
 	m.arrivals[j.to] = append(m.arrivals[j.to], last)
 	if j.ran {
 		u := &nodeDraft{change: change{to, n, wanted, arrived(wanted, has)}, up: m.up, before: append(ready, last), ground: joins}
@@ -348,6 +342,21 @@ func (m *mover) journey(j *journey) error {
 	}
 	m.lefts = append(m.lefts, leave(m.draft, j.from, j.to, &has.Node, last))
 	return nil
+}
+
+// travel plans the way of a node to another host, where it is a node like that: what it has written is copied while it runs, and the rest once
+// halt has it stand still. It returns the step that receives it.
+func (m *mover) travel(j *journey, wanted *spec.Node, why string, needs []int, halt func(copied int) int) int {
+	step := func(kind Kind, host, peer, reason, undo string, needs ...int) int {
+		return m.add(Step{
+			Kind: kind, Host: host, Peer: peer, Subject: j.node, Reason: why + reason, Undo: undo, Needs: needs, Node: wanted, Was: &j.has.Node,
+			Runs: j.ran, Configured: j.has.Configured, Active: j.has.Active,
+		})
+	}
+	copied := step(CopyNode, j.to, j.from, "moves here from host "+j.from, "remove what has come", append(needs, m.settled[j.node]...)...)
+	last := step(SendNode, j.to, j.from, "the rest, from host "+j.from, "", halt(copied))
+	last = step(GiveNode, j.from, j.to, "to host "+j.to, "take it back", last)
+	return step(ReceiveNode, j.to, j.from, "from host "+j.from, "remove it, and host "+j.from+" has it again", last)
 }
 
 // resume lets a node run again whose move was cut short.
@@ -413,7 +422,7 @@ func (m *mover) clear(h *observe.Host) {
 		m.removeNetwork(h, n, "no node of this host is on it any more", needs)
 	}
 	if h.Names != "" && len(here) == 0 && len(h.Nodes) == 0 {
-		m.add(Step{Kind: ForgetNames, Host: h.Name, Subject: h.Name, Reason: "no node is on this host any more", Needs: m.lefts})
+		m.forgetNames(h, "no node is on this host any more", m.lefts)
 	}
 }
 

@@ -40,3 +40,8 @@ func (d *draft) removeNetwork(h *observe.Host, n *spec.Network, why string, need
 		Undo: "make network " + n.Name,
 	})
 }
+
+// forgetNames plans the end of what nodes know of one another, after the end of all nodes of a host.
+func (d *draft) forgetNames(h *observe.Host, why string, needs []int) int {
+	return d.add(Step{Kind: ForgetNames, Host: h.Name, Subject: h.Name, Reason: why, Needs: needs})
+}

@@ -43,17 +43,12 @@ func (d *siteDraft) removeStrays(h *observe.Host, here []*site.Node, home map[st
 		d.frees.network(h, n, d.removeNetwork(h, n, why, nil))
 	}
 	if all && h.Names != "" && len(here) == 0 {
-		d.forgetNames(h)
-	}
-}
-
-// forgetNames plans the end of what nodes know of one another, after the end of all nodes of a host.
-func (d *siteDraft) forgetNames(h *observe.Host) {
-	var gone []int
-	for _, s := range d.Steps {
-		if s.Host == h.Name && s.Kind == DestroyNode {
-			gone = append(gone, s.N)
+		var gone []int
+		for _, s := range d.Steps {
+			if s.Host == h.Name && s.Kind == DestroyNode {
+				gone = append(gone, s.N)
+			}
 		}
+		d.forgetNames(h, "no node is on this host any more", gone)
 	}
-	d.add(Step{Kind: ForgetNames, Host: h.Name, Subject: h.Name, Reason: "no node is on this host any more", Needs: gone})
 }
