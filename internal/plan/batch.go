@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,7 +14,6 @@ type chain struct {
 	node   string
 	steps  []int // in order
 	rolls  bool  // it runs, and is disturbed
-	proven bool  // its health, as it is now
 	bounds []*bound
 	batch  int // 0: before the first
 }
@@ -88,41 +86,38 @@ func chains(d *draft) (rolled, away []*chain) {
 		}
 	}
 	all := map[string]*chain{}
-	for i := range d.site.Nodes {
-		if name := d.site.Nodes[i].Name; there[name] != nil && d.goal.concerns(name) {
-			all[name] = &chain{node: name}
-		}
+	names := d.concerned(func(n *site.Node) bool { return there[n.Name] != nil })
+	for _, name := range names {
+		all[name] = &chain{node: name}
 	}
 	for n, s := range d.Steps {
 		if c := all[s.Subject]; c != nil && s.ForNode() {
 			c.steps = append(c.steps, n)
 		}
 	}
-	for i := range d.site.Nodes {
-		c := all[d.site.Nodes[i].Name]
-		if c == nil || len(c.steps) == 0 {
+	var sick []*chain
+	for _, name := range names {
+		c := all[name]
+		if len(c.steps) == 0 {
 			continue
 		}
 		has := there[c.node]
-		sick := func(d observe.Drift) bool { return d.How == observe.Failing }
-		c.proven = has.Configured && has.Proven == has.Config.Health && !slices.ContainsFunc(has.Drift, sick)
-		if c.rolls = has.State == observe.Running && c.gate(d.Steps) >= 0; c.rolls {
-			rolled = append(rolled, c)
-		} else {
+		failing := func(d observe.Drift) bool { return d.How == observe.Failing }
+		proven := has.Configured && has.Proven == has.Config.Health && !slices.ContainsFunc(has.Drift, failing)
+		c.rolls = has.State == observe.Running && c.gate(d.Steps) >= 0
+		switch {
+		case !c.rolls:
 			away = append(away, c)
+		case proven:
+			rolled = append(rolled, c)
+		default:
+			sick = append(sick, c)
 		}
 	}
+	rolled = append(sick, rolled...)
 	bind(d.site, d.goal, all, len(rolled))
 	away = slices.DeleteFunc(away, func(c *chain) bool { return len(c.bounds) == 0 })
-	slices.SortStableFunc(rolled, func(a, b *chain) int { return cmp.Compare(ordinal(a.proven), ordinal(b.proven)) })
 	return rolled, away
-}
-
-func ordinal(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // bind sets the bounds of chains: that of the goal for all of them, else those of their groups. A share is

@@ -32,10 +32,7 @@ func MoveNodes(s *site.Site, hosts []observe.Host, goal Goal, moves map[string]s
 	if err != nil {
 		return nil, err
 	}
-	m := &mover{before: map[string]*observe.Host{}, made: map[string][]laid{}, fixed: map[string]bool{}, came: map[string][]int{}}
-	for i := range released.Nodes {
-		m.fixed[released.Nodes[i].Name] = released.Nodes[i].Host != ""
-	}
+	m := &mover{before: map[string]*observe.Host{}, fixed: released.Homes(), made: map[string][]laid{}, came: map[string][]int{}}
 	for i := range hosts {
 		m.before[hosts[i].Name] = &hosts[i]
 	}
@@ -170,7 +167,7 @@ type mover struct {
 	*draft
 	up     *siteDraft
 	before map[string]*observe.Host // the hosts as they were seen
-	fixed  map[string]bool          // nodes of which the site says where they are
+	fixed  map[string]string        // hosts of the nodes of which the site says where they are
 	made   map[string][]laid        // what a host is given before anything stops
 	joins  []laid                   // what tells hosts where the nodes of a network are. It is done when those stand still that move
 	lefts  []int                    // the steps with which nodes have left their hosts
@@ -207,7 +204,7 @@ func (m *mover) move(all []journey, with []*companion) error {
 	for _, h := range m.hosts {
 		hosts = append(hosts, *h)
 	}
-	if err := place.Come(m.site, hosts, names, func(node string) bool { return m.fixed[node] }); err != nil {
+	if err := place.Come(m.site, hosts, names, func(node string) bool { return m.fixed[node] != "" }); err != nil {
 		return err
 	}
 	for _, host := range slices.Sorted(maps.Keys(m.hosts)) {
@@ -226,7 +223,7 @@ func (m *mover) move(all []journey, with []*companion) error {
 			m.resume(name)
 		}
 	}
-	m.settle()
+	settle(m.draft)
 	for _, host := range slices.Sorted(maps.Keys(m.hosts)) {
 		m.clear(m.hosts[host])
 		m.tell(m.hosts[host])
@@ -276,7 +273,7 @@ func (m *mover) ground(h *observe.Host) error {
 	if h.Unknown {
 		return nil
 	}
-	nodes := nodesOn(m.site, h.Name, m.goal.concerns)
+	nodes := nodesOn(m.site, h.Name, m.goal)
 	ready := m.up.prepare(h, len(nodes) > 0)
 	for _, step := range ready {
 		m.made[h.Name] = append(m.made[h.Name], laid{"", step})
@@ -303,17 +300,15 @@ func (m *mover) ground(h *observe.Host) error {
 	return nil
 }
 
-// nodesOn returns the nodes of a host, as the site is placed.
-func nodesOn(s *site.Site, host string, which func(name string) bool) (nodes []*site.Node) {
+// nodesOn returns the nodes of a host that a goal concerns, as the site is placed.
+func nodesOn(s *site.Site, host string, goal Goal) (nodes []*site.Node) {
 	for i := range s.Nodes {
-		if n := &s.Nodes[i]; n.Host == host && which(n.Name) {
+		if n := &s.Nodes[i]; n.Host == host && goal.concerns(n.Name) {
 			nodes = append(nodes, n)
 		}
 	}
 	return nodes
 }
-
-func every(string) bool { return true }
 
 // journey plans the move of one node.
 func (m *mover) journey(j *journey) error {
@@ -402,7 +397,7 @@ func (m *mover) clear(h *observe.Host) {
 	if h.Unknown {
 		return
 	}
-	here := nodesOn(m.site, h.Name, every)
+	here := nodesOn(m.site, h.Name, Goal{})
 	used := m.up.networks.uses(here)
 	for i := range h.Networks {
 		n := &h.Networks[i].Network

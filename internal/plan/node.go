@@ -29,7 +29,11 @@ func (u *nodeDraft) upNode() (configure int, planned bool) {
 		configure, planned = u.step(ConfigureNode, reason, "put the files back as they were"), true
 	}
 	if wanted.Config.Health != "" && (len(u.steps) > 0 || has.Proven != wanted.Config.Health) {
-		u.step(CheckNode, u.checkReason(), "")
+		why := "prove health"
+		if len(u.steps) == 0 {
+			why = "health not yet proven"
+		}
+		u.step(CheckNode, why, "")
 	}
 	if len(u.steps) > 0 {
 		u.up.last[u.node.Name] = u.steps[len(u.steps)-1]
@@ -173,7 +177,10 @@ func (u *nodeDraft) shape() (undisturbed bool) {
 		changes = append(changes, spec.NetworksOf("plugs", wires.In))
 	}
 	if len(changes) > 0 {
-		u.limit(strings.Join(changes, ", "))
+		n := u.step(LimitNode, strings.Join(changes, ", "), "put back what was")
+		if u.less != nil {
+			u.up.Steps[n].Was = u.less
+		}
 	}
 	if u.has.State == observe.Running && u.misplaced(wires) {
 		n := u.step(MoveLinks, "links are not on their networks", "move them back")
@@ -207,14 +214,6 @@ func (u *nodeDraft) unplug(nics []spec.NIC) {
 	less.VM, less.Limits, less.Autostart, less.NICs = u.has.VM, u.has.Limits, u.has.Autostart, spec.Without(u.has.NICs, nics)
 	u.up.Steps[n].Node, u.less = &less, &less
 	u.up.frees.links(u.host, &u.has.Node, nics, n)
-}
-
-// limit plans what of a node changes while it runs, if it runs, beside what goes from it.
-func (u *nodeDraft) limit(reason string) {
-	n := u.step(LimitNode, reason, "put back what was")
-	if u.less != nil {
-		u.up.Steps[n].Was = u.less
-	}
 }
 
 // relinkReason says why a node that runs has to be started anew, although nothing of its own has changed: for its links, or because
@@ -282,11 +281,4 @@ func (u *nodeDraft) configureReason() string {
 // liveOnly reports whether a node has or does something that is for live nodes only.
 func liveOnly(n *spec.Node) bool {
 	return len(n.Config.Active) > 0 || n.Exclusive()
-}
-
-func (u *nodeDraft) checkReason() string {
-	if len(u.steps) == 0 {
-		return "health not yet proven"
-	}
-	return "prove health"
 }

@@ -100,11 +100,7 @@ func JoinLive(s *site.Site, hosts []observe.Host) (Joints, error) {
 	if err != nil {
 		return nil, err
 	}
-	homes := map[string]string{}
-	for i := range placed.Nodes {
-		homes[placed.Nodes[i].Name] = placed.Nodes[i].Host
-	}
-	return Join(placed, s.Key(), hosts, homes)
+	return Join(placed, s.Key(), hosts, placed.Homes())
 }
 
 // On returns a network as a host has it.
@@ -285,20 +281,26 @@ func (j *joiner) peer(n *site.Network, name string, at netip.Addr) (spec.Peer, e
 // keyWas returns the key of a host that does not answer, by what is on record of it; "": there is none, or hosts disagree.
 func (j *joiner) keyWas(at netip.Addr) string {
 	found := map[string]bool{}
+	for p := range j.peers {
+		if p.Endpoint == at && p.Key != "" {
+			found[p.Key] = true
+		}
+	}
+	return only(found)
+}
+
+// peers yields what is on record at any host of others on its networks.
+func (j *joiner) peers(yield func(spec.Peer) bool) {
 	for _, h := range j.hosts {
 		for i := range h.Networks {
-			peers, _ := h.Networks[i].VXLAN.ReadPeers()
+			peers, _ := h.Networks[i].VXLAN.ReadPeers() // what is no record says nothing
 			for _, p := range peers {
-				if p.Endpoint == at && p.Key != "" {
-					found[p.Key] = true
+				if !yield(p) {
+					return
 				}
 			}
 		}
 	}
-	if len(found) != 1 {
-		return ""
-	}
-	return slices.Collect(maps.Keys(found))[0]
 }
 
 // on returns what joins the network's bridge on a host with those on the others; nothing does if it is on that alone, or not there.
@@ -373,25 +375,21 @@ func (j *joiner) underlayWas(name string) netip.Addr {
 		}
 	}
 	found := map[netip.Addr]bool{}
-	for _, h := range j.hosts {
-		for i := range h.Networks {
-			peers, _ := h.Networks[i].VXLAN.ReadPeers() // what is no record says nothing
-			for _, p := range peers {
-				if slices.ContainsFunc(p.MACs, func(mac string) bool { return theirs[mac] }) {
-					found[at(p)] = true
-				}
-			}
+	for p := range j.peers {
+		if slices.ContainsFunc(p.MACs, func(mac string) bool { return theirs[mac] }) {
+			found[at(p)] = true
 		}
 	}
 	return only(found)
 }
 
-// only returns what alone is in a set, or the zero Addr.
-func only(found map[netip.Addr]bool) netip.Addr {
-	if len(found) != 1 {
-		return netip.Addr{}
+// only returns what alone is in a set, or the zero value.
+func only[K comparable](found map[K]bool) (alone K) {
+	if len(found) == 1 {
+		for alone = range found {
+		}
 	}
-	return slices.Collect(maps.Keys(found))[0]
+	return alone
 }
 
 // beside returns the only address of a host on a subnet on which others are by what the site says; the zero Addr: there is none, or more than one.

@@ -59,7 +59,7 @@ func Up(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
 	if err := d.await(waiting); err != nil {
 		return nil, err
 	}
-	d.settle()
+	settle(d.draft)
 	for i := range hosts {
 		if goal.Nodes == nil && !hosts[i].Unknown {
 			d.Orphans = append(d.Orphans, orphan.All(s, &hosts[i], goal.Releases)...)
