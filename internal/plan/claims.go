@@ -90,7 +90,8 @@ func claimsOf(s *Step, h *observe.Host) (all []claim) {
 }
 
 // linkClaims returns what interfaces of a node need.
-func linkClaims(host string, n *spec.Node, nics []spec.NIC) (all []claim) {
+func linkClaims(host string, n *spec.Node, nics []spec.NIC) []claim {
+	all := make([]claim, 0, 2*len(nics))
 	for _, nic := range nics {
 		all = append(all, addressClaim(host, nic))
 		if n.Takes(nic) {

@@ -20,8 +20,11 @@ func warnUncertain(b *basis) []string {
 			hosts = append(hosts, name)
 		}
 	}
+	if len(hosts) == 0 {
+		return nil
+	}
 	nodes := b.concerned(func(n *site.Node) bool { return !b.certain(n) })
-	if len(hosts) == 0 || len(nodes) == 0 {
+	if len(nodes) == 0 {
 		return nil
 	}
 	slices.Sort(hosts)
@@ -32,6 +35,9 @@ func warnUncertain(b *basis) []string {
 func warnPlaces(b *basis, hosts []observe.Host) (all []string) {
 	for i := range hosts {
 		host := hosts[i].Name
+		if !b.drained(host) {
+			continue
+		}
 		nodes := b.concerned(func(n *site.Node) bool { return n.Host == host && b.barred(n) })
 		if slices.Sort(nodes); len(nodes) > 0 {
 			all = append(all, "left alone, because their host "+host+" is drained (orrery host undrain "+host+"): "+phrase.List(nodes, 12))
