@@ -20,7 +20,9 @@ type companion struct {
 }
 
 // companions returns those of nodes that are asked to be on a host and are on others, as the hosts are.
-func companions(b *basis, hosts []observe.Host, before map[string]*observe.Host, moves map[string]string) (all []*companion, err error) {
+func companions(
+	b *basis, hosts []observe.Host, before map[string]*observe.Host, moves map[string]string,
+) (all []*companion, err error) {
 	for i := range hosts {
 		h := &hosts[i]
 		for _, has := range h.Nodes {
@@ -86,7 +88,10 @@ func (m *mover) bring(all []*companion) {
 			if !c.has.Runs() {
 				return copied
 			}
-			return m.add(Step{Kind: StopNode, Host: c.from, Subject: c.node, Reason: why + "moves to host " + c.to, Undo: "start", Needs: []int{copied}, Was: &c.has.Node})
+			return m.add(Step{
+				Kind: StopNode, Host: c.from, Subject: c.node, Reason: why + "moves to host " + c.to,
+				Undo: "start", Needs: []int{copied}, Was: &c.has.Node,
+			})
 		}
 		c.came = m.travel(&c.journey, c.Node, why, m.up.layers.make(m.hosts[c.to], c.Layers), halt)
 		m.came[c.node] = append(m.came[c.node], c.came)

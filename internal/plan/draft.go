@@ -7,7 +7,7 @@ import (
 	"orrery/internal/site"
 )
 
-// A draft is a plan in the making: the steps so far, in the order in which they were thought of, and what they set free.
+// A draft is a plan in the making: the steps so far, in the order in which they were added, and what they set free.
 type draft struct {
 	*basis
 	Plan
@@ -23,7 +23,7 @@ func newDraft(s *site.Site, hosts []observe.Host, goal Goal) *draft {
 	}
 }
 
-// add puts a step at the end and gives its number.
+// add puts a step at the end and returns its number.
 func (d *draft) add(s Step) int {
 	s.N = len(d.Steps)
 	s.Needs = slices.Clone(s.Needs) // steps may be given the same list, and sorted writes to it

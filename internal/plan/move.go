@@ -32,7 +32,9 @@ func MoveNodes(s *site.Site, hosts []observe.Host, goal Goal, moves map[string]s
 	if err != nil {
 		return nil, err
 	}
-	m := &mover{before: map[string]*observe.Host{}, fixed: released.Homes(), made: map[string][]laid{}, came: map[string][]int{}}
+	m := &mover{
+		before: map[string]*observe.Host{}, fixed: released.Homes(), made: map[string][]laid{}, came: map[string][]int{},
+	}
 	for i := range hosts {
 		m.before[hosts[i].Name] = &hosts[i]
 	}
@@ -332,23 +334,25 @@ func (m *mover) journey(j *journey) error {
 	last := m.travel(j, wanted, "", append(m.up.layers.under(to, n), m.came[j.node]...), halt)
 	m.arrivals[j.to] = append(m.arrivals[j.to], last)
 	if j.ran {
-		u := &nodeDraft{change: change{to, n, wanted, arrived(wanted, has)}, up: m.up, before: append(ready, last), ground: joins}
+		arrival := change{to, n, wanted, arrived(wanted, has)}
+		u := &nodeDraft{change: arrival, up: m.up, before: append(ready, last), ground: joins}
 		last = u.resume(last)
 	}
 	m.lefts = append(m.lefts, leave(m.draft, j.from, j.to, &has.Node, last))
 	return nil
 }
 
-// travel plans the way of a node to another host, where it is a node like that: what it has written is copied while it runs, and the rest once
-// halt has it stand still. It returns the step that receives it.
+// travel plans the way of a node to another host, which makes it as wanted. What it has written is copied while it
+// runs, and the rest once halt has stopped it. It returns the step that receives the node.
 func (m *mover) travel(j *journey, wanted *spec.Node, why string, needs []int, halt func(copied int) int) int {
 	step := func(kind Kind, host, peer, reason, undo string, needs ...int) int {
 		return m.add(Step{
-			Kind: kind, Host: host, Peer: peer, Subject: j.node, Reason: why + reason, Undo: undo, Needs: needs, Node: wanted, Was: &j.has.Node,
-			Runs: j.ran, Configured: j.has.Configured, Active: j.has.Active,
+			Kind: kind, Host: host, Peer: peer, Subject: j.node, Reason: why + reason, Undo: undo, Needs: needs,
+			Node: wanted, Was: &j.has.Node, Runs: j.ran, Configured: j.has.Configured, Active: j.has.Active,
 		})
 	}
-	copied := step(CopyNode, j.to, j.from, "moves here from host "+j.from, "remove what has come", append(needs, m.settled[j.node]...)...)
+	needs = append(needs, m.settled[j.node]...)
+	copied := step(CopyNode, j.to, j.from, "moves here from host "+j.from, "remove what has come", needs...)
 	last := step(SendNode, j.to, j.from, "the rest, from host "+j.from, "", halt(copied))
 	last = step(GiveNode, j.from, j.to, "to host "+j.to, "take it back", last)
 	return step(ReceiveNode, j.to, j.from, "from host "+j.from, "remove it, and host "+j.from+" has it again", last)
@@ -376,7 +380,7 @@ func (m *mover) resume(name string) {
 	}
 }
 
-// resume plans that a node runs, and gives the last step, or another if there is none.
+// resume plans that a node runs, and returns the last step, or another if there is none.
 func (u *nodeDraft) resume(other int) int {
 	u.upNode()
 	if len(u.steps) == 0 {
@@ -437,6 +441,7 @@ func (m *mover) tell(h *observe.Host) {
 		}
 	}
 	m.add(Step{
-		Kind: WriteNames, Host: h.Name, Subject: h.Name, Reason: reason, Undo: "put the former names back", Needs: came, Names: m.up.names, WasNames: h.Names,
+		Kind: WriteNames, Host: h.Name, Subject: h.Name, Reason: reason, Undo: "put the former names back",
+		Needs: came, Names: m.up.names, WasNames: h.Names,
 	})
 }

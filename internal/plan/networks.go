@@ -21,7 +21,8 @@ type networkDraft struct {
 	refused  problem.List   // those that hosts cannot have
 }
 
-// newNetworkDraft works out how networks are joined over hosts. Nodes are spelled out only then, as their MTUs depend on that.
+// newNetworkDraft works out how networks are joined over hosts. It comes before nodes are spelled out, whose MTUs
+// depend on that.
 func newNetworkDraft(d *draft) (*networkDraft, error) {
 	j := joiner{site: d.site, key: d.maker.Key(), homes: d.Homes, hosts: d.hosts}
 	spans, err := j.join()
@@ -30,7 +31,7 @@ func newNetworkDraft(d *draft) (*networkDraft, error) {
 	return &networkDraft{draft: d, all: d.maker.Networks(), spans: spans, relinked: map[claim]bool{}}, err
 }
 
-// make plans the networks that nodes are on, and the veth pairs that these stand on, and gives the steps by network.
+// make plans the networks that nodes are on, and the veth pairs under these, and returns the steps by network.
 func (d *networkDraft) make(h *observe.Host, nodes []*site.Node, ready []int) (map[string]int, error) {
 	steps := map[string]int{}
 	used := d.uses(nodes)

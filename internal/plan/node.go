@@ -11,8 +11,9 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// upNode plans what makes one node as declared; it gives the step that configures it, if there is one. A node that does
-// not start by itself is left standing still, unless it was asked for by name, ran before, or its roles have yet to be applied.
+// upNode plans what makes one node as declared. It returns the step that configures it, if there is one. A node that
+// does not start by itself is left standing still, unless it was asked for by name, ran before, or its roles have yet
+// to be applied.
 func (u *nodeDraft) upNode() (configure int, planned bool) {
 	wanted, has := u.wanted, u.has
 	wasOn := has != nil && (has.Runs() || has.Resume)
@@ -74,8 +75,8 @@ func (u *nodeDraft) step(kind Kind, reason, undo string) int {
 	return n
 }
 
-// restarts reports whether services of the node restart when it is configured while it runs. Of a file that says which do
-// (site.File.Restarts), only these do. Anything else may restart what its role has, or roles that need it.
+// restarts reports whether services of the node restart when it is configured while it runs. Of a file that says
+// which do (site.File.Restarts), only these do. Anything else may restart what its role has, or roles that need it.
 func (u *nodeDraft) restarts() bool {
 	if u.has.State != observe.Running {
 		return false
@@ -200,8 +201,8 @@ func (u *nodeDraft) reshapeReason() string {
 	return cmp.Or(stand.ShapeChange(&was, u.wanted, u.linked), u.relinkReason())
 }
 
-// unplug plans that interfaces go from a machine that runs. It is a step of its own, before those that come: others may wait for the network or the address, and what
-// comes may wait for those.
+// unplug plans that interfaces go from a machine that runs. It is a step of its own, before those that come: others
+// may wait for the network or the address, and what comes may wait for those.
 func (u *nodeDraft) unplug(nics []spec.NIC) {
 	if len(nics) == 0 {
 		return
@@ -216,8 +217,8 @@ func (u *nodeDraft) unplug(nics []spec.NIC) {
 	u.up.frees.links(u.host, &u.has.Node, nics, n)
 }
 
-// relinkReason says why a node that runs has to be started anew, although nothing of its own has changed: for its links, or because
-// it is of no use as it is.
+// relinkReason says why a node that runs has to be started anew, although nothing of its own has changed: for its
+// links, or because it is of no use as it is.
 func (u *nodeDraft) relinkReason() string {
 	if !u.has.Runs() {
 		return ""

@@ -5,6 +5,9 @@
 //
 // The package does no I/O and reads no clock, so the preview is the run: apply carries out the steps of a plan and nothing else, and a plan made afterwards
 // is empty. Before a step travels to its host, a Packer adds what it needs of the site, and Encode writes it down.
+//
+// Inside, a basis is what a plan is made from, and a draft has the steps so far. networkDraft, layerDraft and nodeDraft add
+// the steps of their subject, siteDraft and mover put these together.
 package plan
 
 import (

@@ -38,7 +38,9 @@ func Up(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
 			byHost[n.Host] = append(byHost[n.Host], n)
 		}
 	}
-	d.Warnings = slices.Concat(d.Warnings, warnUncertain(d.basis), warnPlaces(d.basis, hosts), warnLarge(d.basis, d.networks.spans))
+	d.Warnings = append(d.Warnings, warnUncertain(d.basis)...)
+	d.Warnings = append(d.Warnings, warnPlaces(d.basis, hosts)...)
+	d.Warnings = append(d.Warnings, warnLarge(d.basis, d.networks.spans)...)
 	for i := range hosts { // on all hosts, before any node that moves is made anew on another
 		d.removeStrays(&hosts[i], belongs[hosts[i].Name], d.Homes)
 	}
@@ -86,7 +88,9 @@ func newSiteDraft(placed *site.Site, hosts []observe.Host, goal Goal) (*siteDraf
 	d := newDraft(placed, hosts, goal)
 	d.Homes = placed.Homes()
 	networks, err := newNetworkDraft(d)
-	return &siteDraft{draft: d, networks: networks, layers: newLayerDraft(d), names: spec.Names(placed), last: map[string]int{}}, err
+	return &siteDraft{
+		draft: d, networks: networks, layers: newLayerDraft(d), names: spec.Names(placed), last: map[string]int{},
+	}, err
 }
 
 // waiting is a node whose configuration waits until other nodes are healthy.

@@ -31,7 +31,8 @@ func warnUncertain(b *basis) []string {
 	return []string{"left alone, because they may be on " + strings.Join(hosts, " or ") + ", of which nothing is known: " + phrase.List(nodes, 12)}
 }
 
-// warnPlaces names the nodes that are left alone because their hosts are drained, and the groups that are to be spread and are not.
+// warnPlaces names the nodes that are left alone because their hosts are drained, and the groups that are to be
+// spread and are not.
 func warnPlaces(b *basis, hosts []observe.Host) (all []string) {
 	for i := range hosts {
 		host := hosts[i].Name
@@ -73,7 +74,8 @@ func warnLarge(b *basis, spans Joints) []string {
 	return []string{"on a network over hosts with a larger MTU than fits, until up is run for them: " + phrase.List(names, 12)}
 }
 
-// warnFrames names the nodes that stay when others move, and whose networks take other frames, since they come to another host or are on one host only then.
+// warnFrames names the nodes that stay when others move, and whose networks take other frames, since they come to
+// another host or are on one host only then.
 func warnFrames(b *basis) []string {
 	var names []string
 	for i := range b.site.Nodes {
@@ -95,7 +97,8 @@ func warnFrames(b *basis) []string {
 	return []string{"a network takes frames of another size then, and the next up restarts those that stay on it: " + phrase.List(names, 12)}
 }
 
-// warnMachines names virtual machines of a host that run, but not as their user may think: emulated, or with more processors than the host has.
+// warnMachines names virtual machines of a host that run, but not as their user may think: emulated, or with more
+// processors than the host has.
 func warnMachines(h *observe.Host, nodes []*site.Node) (all []string) {
 	var slow, large []string
 	for _, n := range nodes {

@@ -46,7 +46,8 @@ func checkDistribution(found *findings, i *site.Image) {
 	d := distro.Named(i.Distribution)
 	if d == nil {
 		known := names(distro.All, func(d **distro.Distribution) string { return (*d).Name })
-		found.wrong(at("image", i.Name, "distribution"), "use "+sentence(known), "distribution %q is not known", i.Distribution)
+		found.wrong(at("image", i.Name, "distribution"), "use "+sentence(known),
+			"distribution %q is not known", i.Distribution)
 	} else if i.Suite != "" && !d.Has(i.Suite) {
 		cure := "use " + sentence(slices.Concat(d.Suites, d.Moving))
 		found.wrong(at("image", i.Name, "suite"), cure, "%s has no suite %q", d.Title, i.Suite)

@@ -38,7 +38,8 @@ func checkKind(ix *index, found *findings, n *site.Network) {
 	case kind.Routed && !n.Gateway.IsValid():
 		found.wrong(key("gateway"), "give a gateway", "%s network %s has no gateway, through which nodes reach one another", n.Kind, n.Name)
 	case kind.WithoutHost && n.NAT:
-		found.wrong(key("nat"), "take it out", "the host is not on %s network %s and cannot masquerade for it", n.Kind, n.Name)
+		found.wrong(key("nat"), "take it out",
+			"the host is not on %s network %s and cannot masquerade for it", n.Kind, n.Name)
 	}
 }
 

@@ -31,7 +31,8 @@ func checkVolumes(ix *index, found *findings) {
 		from, address := site.SourceOf(v.Remote, v.Path)
 		switch {
 		case v.Path != "" && address != "":
-			found.wrong(at("volume", v.Name, from.Key), "take one of them out", "volume %s has both path and %s", v.Name, from.Key)
+			found.wrong(at("volume", v.Name, from.Key), "take one of them out",
+				"volume %s has both path and %s", v.Name, from.Key)
 		case address != "" && !from.Valid(address):
 			found.wrong(at("volume", v.Name, from.Key), fmt.Sprintf("such as %q", from.Example), "%s = %q is no %s", from.Key, address, from.What)
 		case v.Path != "":
