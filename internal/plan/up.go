@@ -101,7 +101,10 @@ type waiting struct {
 
 // upHost plans one host, with those of its nodes that are concerned.
 func (d *siteDraft) upHost(h *observe.Host, nodes []*site.Node) ([]waiting, error) {
-	there := found(h)
+	there := make(map[string]*observe.Node, len(h.Nodes))
+	for i := range h.Nodes {
+		there[h.Nodes[i].Name] = &h.Nodes[i]
+	}
 	ready := d.prepare(h, len(nodes) > 0)
 	networks, err := d.networks.make(h, nodes, ready)
 	if err != nil {
@@ -181,13 +184,4 @@ func (d *siteDraft) writeNames(h *observe.Host, nodes []*site.Node) (int, bool) 
 		Kind: WriteNames, Host: h.Name, Subject: h.Name, Reason: reason, Undo: undo, Names: d.names, WasNames: h.Names,
 		Needs: d.arrivals[h.Name], // they bring their SSH host keys along
 	}), true
-}
-
-// found indexes the nodes of a host by name.
-func found(h *observe.Host) map[string]*observe.Node {
-	all := make(map[string]*observe.Node, len(h.Nodes))
-	for i := range h.Nodes {
-		all[h.Nodes[i].Name] = &h.Nodes[i]
-	}
-	return all
 }

@@ -23,12 +23,9 @@ func warnUncertain(b *basis) []string {
 	if len(hosts) == 0 {
 		return nil
 	}
-	nodes := b.concerned(func(n *site.Node) bool { return !b.certain(n) })
-	if len(nodes) == 0 {
-		return nil
-	}
 	slices.Sort(hosts)
-	return []string{"left alone, because they may be on " + strings.Join(hosts, " or ") + ", of which nothing is known: " + phrase.List(nodes, 12)}
+	why := "left alone, because they may be on " + strings.Join(hosts, " or ") + ", of which nothing is known"
+	return warning(why, 12, b.concerned(func(n *site.Node) bool { return !b.certain(n) }))
 }
 
 // warnPlaces names the nodes that are left alone because their hosts are drained, and the groups that are to be
@@ -40,9 +37,9 @@ func warnPlaces(b *basis, hosts []observe.Host) (all []string) {
 			continue
 		}
 		nodes := b.concerned(func(n *site.Node) bool { return n.Host == host && b.barred(n) })
-		if slices.Sort(nodes); len(nodes) > 0 {
-			all = append(all, "left alone, because their host "+host+" is drained (orrery host undrain "+host+"): "+phrase.List(nodes, 12))
-		}
+		slices.Sort(nodes)
+		why := "left alone, because their host " + host + " is drained (orrery host undrain " + host + ")"
+		all = append(all, warning(why, 12, nodes)...)
 	}
 	if b.site.Stage != 0 {
 		return all
@@ -67,11 +64,8 @@ func warnLarge(b *basis, spans Joints) []string {
 			}
 		}
 	}
-	if len(names) == 0 {
-		return nil
-	}
 	slices.Sort(names)
-	return []string{"on a network over hosts with a larger MTU than fits, until up is run for them: " + phrase.List(names, 12)}
+	return warning("on a network over hosts with a larger MTU than fits, until up is run for them", 12, names)
 }
 
 // warnFrames names the nodes that stay when others move, and whose networks take other frames, since they come to
@@ -91,10 +85,7 @@ func warnFrames(b *basis) []string {
 			names = append(names, n.Name)
 		}
 	}
-	if len(names) == 0 {
-		return nil
-	}
-	return []string{"a network takes frames of another size then, and the next up restarts those that stay on it: " + phrase.List(names, 12)}
+	return warning("a network takes frames of another size then, and the next up restarts those that stay on it", 12, names)
 }
 
 // warnMachines names virtual machines of a host that run, but not as their user may think: emulated, or with more
@@ -112,10 +103,16 @@ func warnMachines(h *observe.Host, nodes []*site.Node) (all []string) {
 	if len(slow) > 0 {
 		all = append(all, Emulated(h.Name, slow))
 	}
-	if len(large) > 0 {
-		all = append(all, fmt.Sprintf("virtual machines have more processors than host %s, which has %d: %s", h.Name, h.Cpus, phrase.List(large, 8)))
+	why := fmt.Sprintf("virtual machines have more processors than host %s, which has %d", h.Name, h.Cpus)
+	return append(all, warning(why, 8, large)...)
+}
+
+// warning names those for whom a warning holds, so many of them, or returns nil if there are none.
+func warning(why string, most int, names []string) []string {
+	if len(names) == 0 {
+		return nil
 	}
-	return all
+	return []string{why + ": " + phrase.List(names, most)}
 }
 
 // Emulated warns of virtual machines of a host whose processors are emulated.
