@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"slices"
+
 	"orrery/internal/observe"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
@@ -21,17 +23,21 @@ type basis struct {
 
 func newBasis(s *site.Site, hosts []observe.Host, goal Goal) *basis {
 	b := &basis{
-		site: s, goal: goal, hosts: map[string]*observe.Host{}, maker: spec.NewMaker(s), makers: map[int]*spec.Maker{},
-		stuck: map[string]bool{},
-	}
-	for i := range hosts {
-		b.hosts[hosts[i].Name] = &hosts[i]
-		b.blind = b.blind || hosts[i].Unknown
+		site: s, goal: goal, hosts: byName(hosts), maker: spec.NewMaker(s), makers: map[int]*spec.Maker{},
+		blind: slices.ContainsFunc(hosts, func(h observe.Host) bool { return h.Unknown }), stuck: map[string]bool{},
 	}
 	if b.blind {
 		b.there = observe.Whereabouts(hosts, s.Stage)
 	}
 	return b
+}
+
+func byName(hosts []observe.Host) map[string]*observe.Host {
+	all := make(map[string]*observe.Host, len(hosts))
+	for i := range hosts {
+		all[hosts[i].Name] = &hosts[i]
+	}
+	return all
 }
 
 // makerOf returns the Maker that knows the roles of a node.

@@ -32,27 +32,25 @@ func MoveNodes(s *site.Site, hosts []observe.Host, goal Goal, moves map[string]s
 	if err != nil {
 		return nil, err
 	}
-	m := &mover{
-		before: map[string]*observe.Host{}, fixed: released.Homes(), made: map[string][]laid{}, came: map[string][]int{},
-	}
-	for i := range hosts {
-		m.before[hosts[i].Name] = &hosts[i]
-	}
+	before := byName(hosts)
 	hosts = moved(scoped(s, cut.After), all)
 	placed, err := place.Place(released, hosts)
 	if err != nil {
 		return nil, err
 	}
-	if m.up, err = newSiteDraft(placed, hosts, goal); err != nil {
+	up, err := newSiteDraft(placed, hosts, goal)
+	if err != nil {
 		return nil, err
 	}
-	m.draft = m.up.draft
+	m := &mover{
+		draft: up.draft, up: up, before: before, fixed: released.Homes(), made: map[string][]laid{}, came: map[string][]int{},
+	}
 	cut.All = slices.DeleteFunc(cut.All, func(h handover.Handover) bool { // the copy goes on from what has come
 		return h.End == handover.Drop && slices.ContainsFunc(all, func(j journey) bool { return j.has.ID == h.ID && j.from == h.From && j.to == h.To })
 	})
 	settleMoves(m.draft, cut)
 	m.Warnings = append(m.Warnings, warnFrames(m.basis)...)
-	with, err := companions(m.basis, cut.After, m.before, moves)
+	with, err := companions(m.basis, cut.After, before, moves)
 	if err != nil {
 		return nil, err
 	}

@@ -87,10 +87,7 @@ type joiner struct {
 // Join works out what joins the bridges of networks that are on several hosts, with these nodes on them; the networks are the site's, or of a quarantine of it: key says which. Every host that has a network is
 // told of all nodes on it, whether they run or not: so what a host has to know changes only if the site does.
 func Join(s *site.Site, key string, hosts []observe.Host, homes map[string]string) (Joints, error) {
-	j := joiner{site: s, key: key, homes: homes, hosts: map[string]*observe.Host{}}
-	for i := range hosts {
-		j.hosts[hosts[i].Name] = &hosts[i]
-	}
+	j := joiner{site: s, key: key, homes: homes, hosts: byName(hosts)}
 	return j.join()
 }
 
