@@ -7,6 +7,7 @@ import (
 
 	"orrery/internal/observe"
 	"orrery/internal/plan/clash"
+	"orrery/internal/plan/overlay"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
@@ -16,18 +17,17 @@ import (
 type networkDraft struct {
 	*draft
 	all      []spec.Network // of the site
-	spans    Joints         // those that are on several hosts
+	spans    overlay.Joints // those that are on several hosts
 	relinked map[claim]bool // those whose links are made anew
 	refused  problem.List   // those that hosts cannot have
 }
 
 // newNetworkDraft works out how networks are joined over hosts. It comes before nodes are spelled out, whose MTUs
 // depend on that.
-func newNetworkDraft(d *draft) (*networkDraft, error) {
-	j := joiner{site: d.site, key: d.maker.Key(), homes: d.Homes, hosts: d.hosts}
-	spans, err := j.join()
+func newNetworkDraft(d *draft, hosts []observe.Host) (*networkDraft, error) {
+	spans, warnings, err := overlay.Join(d.site, d.maker.Key(), hosts, d.Homes)
 	d.maker.MTUs = spans.MTUs()
-	d.Warnings = append(d.Warnings, j.warnings...)
+	d.Warnings = append(d.Warnings, warnings...)
 	return &networkDraft{draft: d, all: d.maker.Networks(), spans: spans, relinked: map[claim]bool{}}, err
 }
 

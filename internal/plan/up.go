@@ -40,7 +40,7 @@ func Up(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
 	}
 	d.Warnings = append(d.Warnings, warnUncertain(d.basis)...)
 	d.Warnings = append(d.Warnings, warnPlaces(d.basis, hosts)...)
-	d.Warnings = append(d.Warnings, warnLarge(d.basis, d.networks.spans)...)
+	d.Warnings = append(d.Warnings, warnLarge(d.basis, d.maker.MTUs)...)
 	for i := range hosts { // on all hosts, before any node that moves is made anew on another
 		d.removeStrays(&hosts[i], belongs[hosts[i].Name], d.Homes)
 	}
@@ -87,7 +87,7 @@ type siteDraft struct {
 func newSiteDraft(placed *site.Site, hosts []observe.Host, goal Goal) (*siteDraft, error) {
 	d := newDraft(placed, hosts, goal)
 	d.Homes = placed.Homes()
-	networks, err := newNetworkDraft(d)
+	networks, err := newNetworkDraft(d, hosts)
 	return &siteDraft{
 		draft: d, networks: networks, layers: newLayerDraft(d), names: spec.Names(placed), last: map[string]int{},
 	}, err

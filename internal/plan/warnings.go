@@ -51,14 +51,14 @@ func warnPlaces(b *basis, hosts []observe.Host) (all []string) {
 }
 
 // warnLarge names the nodes that are not concerned and would send more at a time than fits between hosts.
-func warnLarge(b *basis, spans Joints) []string {
+func warnLarge(b *basis, mtus map[string]int) []string {
 	var names []string
 	for _, h := range b.hosts {
 		for i := range h.Nodes {
 			n := &h.Nodes[i]
 			if !b.goal.concerns(n.Name) && slices.ContainsFunc(n.NICs, func(nic spec.NIC) bool {
-				s := spans[nic.Network]
-				return s != nil && nic.MTU > s.mtu
+				most, spans := mtus[nic.Network]
+				return spans && nic.MTU > most
 			}) {
 				names = append(names, n.Name)
 			}

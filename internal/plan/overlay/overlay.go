@@ -1,4 +1,6 @@
-package plan
+// Package overlay works out what joins the networks of a site that have nodes on several hosts: VXLANs between
+// their bridges, with addresses, sizes of frames and keys.
+package overlay
 
 import (
 	"cmp"
@@ -84,11 +86,16 @@ type joiner struct {
 	warnings []string
 }
 
-// Join works out what joins the bridges of networks that are on several hosts, with these nodes on them; the networks are the site's, or of a quarantine of it: key says which. Every host that has a network is
-// told of all nodes on it, whether they run or not: so what a host has to know changes only if the site does.
-func Join(s *site.Site, key string, hosts []observe.Host, homes map[string]string) (Joints, error) {
-	j := joiner{site: s, key: key, homes: homes, hosts: byName(hosts)}
-	return j.join()
+// Join works out what joins the bridges of networks that are on several hosts, with these nodes on them. The networks are
+// the site's, or of a quarantine of it: key says which. Every host that has a network is told of all nodes on it, whether
+// they run or not: so what a host has to know changes only if the site does. It returns what the user should know, too.
+func Join(s *site.Site, key string, hosts []observe.Host, homes map[string]string) (Joints, []string, error) {
+	j := joiner{site: s, key: key, homes: homes, hosts: map[string]*observe.Host{}}
+	for i := range hosts {
+		j.hosts[hosts[i].Name] = &hosts[i]
+	}
+	joints, err := j.join()
+	return joints, j.warnings, err
 }
 
 // JoinLive does it for the live networks of a site, with its nodes where they are or would be placed.
@@ -97,7 +104,8 @@ func JoinLive(s *site.Site, hosts []observe.Host) (Joints, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Join(placed, s.Key(), hosts, placed.Homes())
+	joints, _, err := Join(placed, s.Key(), hosts, placed.Homes())
+	return joints, err
 }
 
 // On returns a network as a host has it.
