@@ -9,7 +9,7 @@ import (
 	"orrery/internal/apply/remote"
 	"orrery/internal/host/path"
 	"orrery/internal/observe"
-	"orrery/internal/plan"
+	"orrery/internal/plan/overlay"
 	"orrery/internal/problem"
 )
 
@@ -20,7 +20,7 @@ func (c *Call) tryWays(ctx context.Context, all []State) {
 		all[0].wrong(err)
 		return
 	}
-	by := map[string][]plan.Way{}
+	by := map[string][]overlay.Way{}
 	for _, w := range ways {
 		by[w.From] = append(by[w.From], w)
 	}
@@ -49,7 +49,7 @@ func (c *Call) tryWays(ctx context.Context, all []State) {
 }
 
 // ways returns those between hosts that answer, and the connections to these.
-func (c *Call) ways(ctx context.Context, all []State) (map[string]*remote.Link, []plan.Way, error) {
+func (c *Call) ways(ctx context.Context, all []State) (map[string]*remote.Link, []overlay.Way, error) {
 	links, f := map[string]*remote.Link{}, &apply.Fleet{}
 	for i, h := range c.Site.Hosts {
 		if !all[i].Answers {
@@ -80,11 +80,11 @@ func (c *Call) ways(ctx context.Context, all []State) (map[string]*remote.Link, 
 	for _, name := range f.Unknown {
 		hosts = append(hosts, observe.Host{Name: name, Unknown: true})
 	}
-	joints, err := plan.JoinLive(c.Site, hosts)
+	joints, err := overlay.JoinLive(c.Site, hosts)
 	if err != nil {
 		return nil, nil, err
 	}
-	var known []plan.Way
+	var known []overlay.Way
 	for _, w := range joints.Ways() {
 		if _, from := f.Host(w.From); from {
 			if _, to := f.Host(w.To); to {
@@ -96,7 +96,7 @@ func (c *Call) ways(ctx context.Context, all []State) (map[string]*remote.Link, 
 }
 
 // try has a host try ways.
-func (c *Call) try(ctx context.Context, l *remote.Link, ways []plan.Way) ([]int, error) {
+func (c *Call) try(ctx context.Context, l *remote.Link, ways []overlay.Way) ([]int, error) {
 	var all []path.Way
 	for _, w := range ways {
 		all = append(all, path.Way{From: w.At, To: w.There, Size: w.Size})
@@ -108,14 +108,14 @@ func (c *Call) try(ctx context.Context, l *remote.Link, ways []plan.Way) ([]int,
 }
 
 // tooSmall tells that less arrives than has to.
-func tooSmall(w plan.Way, arrives int) error {
+func tooSmall(w overlay.Way, arrives int) error {
 	switch {
 	case arrives >= w.Size:
 		return nil
 	case arrives == 0:
 		return problem.New(problem.Unable, "host %s does not answer a ping from %s at %s, so whether nodes of network %s reach one another is not known", w.To, w.At, w.There, w.Network).
 			Try("let ICMP echo pass between the hosts, and what networks over hosts need (docs/site-file.md); or say underlay = with them, if they reach one another at other addresses")
-	case arrives-w.Over < plan.LeastMTU:
+	case arrives-w.Over < overlay.LeastMTU:
 		return problem.New(problem.Unable, "from %s, packets of %d bytes arrive at host %s (%s), and no larger ones: network %s sends %d", w.At, arrives, w.To, w.There, w.Network, w.Size).
 			Try("give what is between them a larger MTU")
 	}
