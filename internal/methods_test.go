@@ -30,7 +30,6 @@ var crowded = []string{
 	"internal/plan.draft",
 	"internal/plan/release.draft",
 	"internal/site/check.checker",
-	"internal/site/sitefile.loader",
 	"internal/tree.Root",
 }
 
