@@ -22,10 +22,7 @@ import (
 )
 
 // A Root is the top directory of a tree. It may be used by several goroutines at once.
-type Root struct {
-	dir    *os.File
-	beyond uint64 // what becomes of a link that leads out: RESOLVE_IN_ROOT or RESOLVE_BENEATH
-}
+type Root struct{ topDir }
 
 // ErrNotRegular is the cause of an error about something that is no regular file where one is needed.
 var ErrNotRegular = errors.New("not a regular file")
@@ -48,7 +45,7 @@ func open(dir string, beyond uint64) (*Root, error) {
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: dir, Err: err}
 	}
-	return &Root{os.NewFile(uintptr(fd), dir), beyond}, nil
+	return &Root{topDir{os.NewFile(uintptr(fd), dir), beyond}}, nil
 }
 
 // Sub opens the tree in a directory of the tree.
@@ -57,7 +54,7 @@ func (r *Root) Sub(name string) (*Root, error) {
 	if err != nil {
 		return nil, r.wrong("open", name, err)
 	}
-	return &Root{os.NewFile(uintptr(fd), r.at(name)), r.beyond}, nil
+	return &Root{topDir{os.NewFile(uintptr(fd), r.at(name)), r.beyond}}, nil
 }
 
 // Alone returns the tree without what is mounted in it: whoever can mount there does not decide on which file system is written. What is mounted
@@ -67,7 +64,7 @@ func (r *Root) Alone() (*Root, error) {
 	if err != nil {
 		return nil, r.wrong("open", ".", err)
 	}
-	return &Root{os.NewFile(uintptr(fd), r.Name()), r.beyond | unix.RESOLVE_NO_XDEV}, nil
+	return &Root{topDir{os.NewFile(uintptr(fd), r.Name()), r.beyond | unix.RESOLVE_NO_XDEV}}, nil
 }
 
 // Lstat tells of a path, of a link itself.

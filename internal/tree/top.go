@@ -4,29 +4,36 @@ import (
 	"cmp"
 	"errors"
 	"io/fs"
+	"os"
 	"path"
 
 	"golang.org/x/sys/unix"
 )
 
+// A topDir is the open directory at the top of a tree. It resolves the paths below it, and names them in errors.
+type topDir struct {
+	dir    *os.File
+	beyond uint64 // what becomes of a link that leads out: RESOLVE_IN_ROOT or RESOLVE_BENEATH
+}
+
 // Close ends the use of a tree.
-func (r *Root) Close() error { return r.dir.Close() }
+func (t *topDir) Close() error { return t.dir.Close() }
 
 // Name returns the path by which the tree was opened, for messages.
-func (r *Root) Name() string { return r.dir.Name() }
+func (t *topDir) Name() string { return t.dir.Name() }
 
 // Fd returns the open directory, for calls that need one; it is valid until Close.
-func (r *Root) Fd() int { return int(r.dir.Fd()) }
+func (t *topDir) Fd() int { return int(t.dir.Fd()) }
 
 // open opens a path without leaving the tree.
-func (r *Root) open(name string, flags int) (int, error) {
+func (t *topDir) open(name string, flags int) (int, error) {
 	how := unix.OpenHow{
 		Flags:   uint64(flags | unix.O_CLOEXEC),
-		Resolve: r.beyond | unix.RESOLVE_NO_MAGICLINKS,
+		Resolve: t.beyond | unix.RESOLVE_NO_MAGICLINKS,
 	}
 	const tries = 1000 // the kernel asks for another when something was renamed on the way
 	for try := 0; ; try++ {
-		fd, err := unix.Openat2(int(r.dir.Fd()), relative(name), &how)
+		fd, err := unix.Openat2(int(t.dir.Fd()), relative(name), &how)
 		if (errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR)) && try < tries {
 			continue
 		}
@@ -37,12 +44,12 @@ func (r *Root) open(name string, flags int) (int, error) {
 // relative returns a path from the top of the tree.
 func relative(name string) string { return cmp.Or(path.Clean("/" + name)[1:], ".") }
 
-func (r *Root) at(name string) string { return path.Join(r.Name(), path.Clean("/"+name)) }
+func (t *topDir) at(name string) string { return path.Join(t.Name(), path.Clean("/"+name)) }
 
 // wrong says of an error where it was met.
-func (r *Root) wrong(op, name string, err error) error {
+func (t *topDir) wrong(op, name string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &fs.PathError{Op: op, Path: Shorten(r.at(name)), Err: err}
+	return &fs.PathError{Op: op, Path: Shorten(t.at(name)), Err: err}
 }
