@@ -13,7 +13,7 @@ import (
 // MkdirAll makes a directory and those above it that are missing, with the mode 0755 and an owner. Links to directories are followed
 // inside the tree.
 func (r *Root) MkdirAll(name string, uid, gid int) error {
-	fd, err := r.directory(name, uid, gid)
+	fd, err := maker{&r.topDir, uid, gid}.directory(name)
 	if err == nil {
 		err = unix.Close(fd)
 	}
@@ -37,39 +37,45 @@ func (r *Root) Mkdir(name string, mode uint32) error {
 	return r.wrong("mkdir", name, err)
 }
 
+// A maker makes the directories of a tree that are missing on the way to a path, for an owner.
+type maker struct {
+	*topDir
+	uid, gid int
+}
+
 // above opens the directory above a path, made if it is missing, and gives the last part of the path.
-func (r *Root) above(name string, uid, gid int) (dir int, base string, err error) {
+func (m maker) above(name string) (dir int, base string, err error) {
 	name = relative(name)
 	if base = path.Base(name); base == "." {
-		return 0, "", r.wrong("write", name, unix.EISDIR)
+		return 0, "", m.wrong("write", name, unix.EISDIR)
 	}
-	dir, err = r.directory(path.Dir(name), uid, gid)
+	dir, err = m.directory(path.Dir(name))
 	return dir, base, err
 }
 
-func (r *Root) directory(name string, uid, gid int) (int, error) {
+func (m maker) directory(name string) (int, error) {
 	const flags = unix.O_RDONLY | unix.O_DIRECTORY
-	fd, err := r.open(name, flags)
+	fd, err := m.open(name, flags)
 	if !errors.Is(err, unix.ENOENT) {
-		return fd, r.wrong("open", name, err)
+		return fd, m.wrong("open", name, err)
 	}
-	fd, err = r.open(".", flags)
+	fd, err = m.open(".", flags)
 	at := ""
 	for part := range strings.SplitSeq(relative(name), "/") {
 		if err != nil {
 			break
 		}
 		at = path.Join(at, part)
-		next, missing := r.open(at, flags)
+		next, missing := m.open(at, flags)
 		if errors.Is(missing, unix.ENOENT) {
-			missing = mkdir(fd, part, uid, gid)
+			missing = m.mkdir(fd, part)
 			if missing == nil {
-				next, missing = r.open(at, flags)
+				next, missing = m.open(at, flags)
 			}
 		}
 		unix.Close(fd) //nolint:errcheck // it was only gone through
 		if fd, err = next, missing; err != nil {
-			return -1, r.wrong("mkdir", at, err)
+			return -1, m.wrong("mkdir", at, err)
 		}
 	}
 	return fd, err
@@ -87,7 +93,7 @@ func (r *Root) MakeDown(name string, uid, gid int) (*os.File, error) {
 		var next int
 		next, err = unix.Openat(at, part, flags, 0)
 		if errors.Is(err, unix.ENOENT) {
-			made := mkdir(at, part, uid, gid)
+			made := maker{&r.topDir, uid, gid}.mkdir(at, part)
 			if next, err = unix.Openat(at, part, flags, 0); err != nil && made != nil {
 				err = made
 			}
@@ -101,7 +107,7 @@ func (r *Root) MakeDown(name string, uid, gid int) (*os.File, error) {
 	return os.NewFile(uintptr(at), r.at(name)), nil
 }
 
-func mkdir(dir int, name string, uid, gid int) error {
+func (m maker) mkdir(dir int, name string) error {
 	if err := unix.Mkdirat(dir, name, 0o755); err != nil {
 		if errors.Is(err, unix.EEXIST) {
 			return fmt.Errorf("it is a link that leads nowhere: %w", unix.ENOENT)
@@ -113,7 +119,7 @@ func mkdir(dir int, name string, uid, gid int) error {
 		return err
 	}
 	defer unix.Close(fd) //nolint:errcheck // it was only gone through
-	if err := unix.Fchown(fd, uid, gid); err != nil {
+	if err := unix.Fchown(fd, m.uid, m.gid); err != nil {
 		return err
 	}
 	return unix.Fchmod(fd, 0o755) // whatever the umask is

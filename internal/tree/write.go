@@ -30,7 +30,7 @@ type File struct {
 // Put makes a file in the place of whatever file or link is there, whole or not at all. A directory there is an error. Directories that
 // are missing above it are made, with the mode 0755 and the owner given by uid and gid.
 func (r *Root) Put(f File, uid, gid int) error {
-	dir, base, err := r.above(f.Path, uid, gid)
+	dir, base, err := maker{&r.topDir, uid, gid}.above(f.Path)
 	if err != nil {
 		return err
 	}
