@@ -280,9 +280,8 @@ func (m *iniImport) at(section string) string {
 
 // roleNotes tells which roles the user has to write.
 func (m *iniImport) roleNotes() {
-	roles, _ := m.rolesUsed()
-	for _, role := range roles {
-		m.Roles = append(m.Roles, role)
+	m.Roles, _ = m.rolesUsed()
+	for _, role := range m.Roles {
 		m.ToDo = append(m.ToDo, fmt.Sprintf("%s: role %s: write roles/%s/role.toml", m.name, role, role))
 	}
 }

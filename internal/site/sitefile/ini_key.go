@@ -6,7 +6,7 @@ import (
 )
 
 func (w *iniWriter) writeKey(n *iniNode, key string, vars map[string]string) {
-	value := n.keys[key]
+	value, placed := n.keys[key], false
 	if isPlace(key) {
 		return // has been seen to
 	}
@@ -19,26 +19,22 @@ func (w *iniWriter) writeKey(n *iniNode, key string, vars map[string]string) {
 	case "host_server":
 		if host := w.nodes[value]; host != nil && host.isHost {
 			w.out("host   = %s\n", tomlString(host.name))
-			return
+			placed = true
 		}
 	case "cpus", "cpu", "cores":
-		if w.cpus(n, key) {
-			return
-		}
+		placed = w.cpus(n, key)
 	case "ram", "memory":
-		if w.size(n, key, "memory") {
-			return
-		}
+		placed = w.size(n, key, "memory")
 	case "swap":
 		if !n.hasMemory() {
 			w.lose(n, key, "a node without a limit of memory has none of swap")
 			return
 		}
-		if w.size(n, key, "swap") {
-			return
-		}
+		placed = w.size(n, key, "swap")
 	}
-	w.lose(n, key, "no place for it")
+	if !placed {
+		w.lose(n, key, "no place for it")
+	}
 }
 
 func (w *iniWriter) cpus(n *iniNode, key string) bool {

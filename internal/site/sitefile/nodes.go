@@ -67,11 +67,7 @@ func (d *declaration) node(networks []string) site.Node {
 	}
 	d.suit(&n)
 	if d.Requirements != "" {
-		at := d.At.Keys["requirements"]
-		if at == nil {
-			at = d.loader.file.Defaults.At.Keys["requirements"]
-		}
-		n.Requirements = d.loader.require(d.Requirements, at)
+		n.Requirements = d.loader.require(d.Requirements, cmp.Or(d.At.Keys["requirements"], d.loader.file.Defaults.At.Keys["requirements"]))
 	}
 	return n
 }

@@ -51,7 +51,7 @@ func (r *roleParts) wrong(at *strict.Node, p *problem.Problem) {
 
 // service takes the long form of a service.
 func (r *roleParts) service(t *serviceTable) {
-	r.report.units[[2]string{r.Name, t.Name}] = orAt(t.At.Keys["name"], t.At)
+	r.report.units[[2]string{r.Name, t.Name}] = t.At.At("name")
 	switch t.When {
 	case site.Boot:
 		r.Services = append(r.Services, t.Name)
@@ -130,11 +130,4 @@ func (r *roleParts) besideNamed(key, name string, at *strict.Node) []byte {
 			Try("%s", problem.NearestOr(name, slices.Sorted(maps.Keys(r.Beside)), "write it")))
 	}
 	return content
-}
-
-func orAt(at, otherwise *strict.Node) *strict.Node {
-	if at != nil {
-		return at
-	}
-	return otherwise
 }
