@@ -67,21 +67,14 @@ func (r *Root) Alone() (*Root, error) {
 	return &Root{topDir{os.NewFile(uintptr(fd), r.Name()), r.beyond | unix.RESOLVE_NO_XDEV}}, nil
 }
 
+// Close ends the use of a tree.
+func (r *Root) Close() error { return r.dir.Close() }
+
 // Lstat tells of a path, of a link itself.
 func (r *Root) Lstat(name string) (*unix.Stat_t, error) { return r.stat(name, unix.O_NOFOLLOW) }
 
 // Stat tells of a path, with links followed inside the tree.
 func (r *Root) Stat(name string) (*unix.Stat_t, error) { return r.stat(name, 0) }
-
-func (r *Root) stat(name string, flag int) (*unix.Stat_t, error) {
-	fd, err := r.open(name, unix.O_PATH|flag)
-	if err != nil {
-		return nil, r.wrong("stat", name, err)
-	}
-	defer unix.Close(fd) //nolint:errcheck // it was only looked at
-	st := &unix.Stat_t{}
-	return st, r.wrong("stat", name, unix.Fstat(fd, st))
-}
 
 // Readlink returns what a symbolic link says.
 func (r *Root) Readlink(name string) (string, error) {

@@ -16,9 +16,6 @@ type topDir struct {
 	beyond uint64 // what becomes of a link that leads out: RESOLVE_IN_ROOT or RESOLVE_BENEATH
 }
 
-// Close ends the use of a tree.
-func (t *topDir) Close() error { return t.dir.Close() }
-
 // Name returns the path by which the tree was opened, for messages.
 func (t *topDir) Name() string { return t.dir.Name() }
 
@@ -39,6 +36,16 @@ func (t *topDir) open(name string, flags int) (int, error) {
 		}
 		return fd, err
 	}
+}
+
+func (t *topDir) stat(name string, flag int) (*unix.Stat_t, error) {
+	fd, err := t.open(name, unix.O_PATH|flag)
+	if err != nil {
+		return nil, t.wrong("stat", name, err)
+	}
+	defer unix.Close(fd) //nolint:errcheck // it was only looked at
+	st := &unix.Stat_t{}
+	return st, t.wrong("stat", name, unix.Fstat(fd, st))
 }
 
 // relative returns a path from the top of the tree.
