@@ -28,9 +28,6 @@ var crowded = []string{
 	"internal/lab/report.Report",
 	"internal/mirror.Mirror",
 	"internal/plan/release.draft",
-	"internal/site/sitefile.iniImport",
-	"internal/site/sitefile.loader",
-	"internal/tree.Root",
 }
 
 // TestMethods counts the methods that types have of their own, and those that interfaces ask for,

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// PackFile writes a file into an archive, as long as it is now: of the same content, always the same bytes.
-func (r *Root) PackFile(to *tar.Writer, name string) error {
+// PackFile writes a file of a tree into an archive, as long as it is now: of the same content, always the same bytes.
+func PackFile(to *tar.Writer, r *Root, name string) error {
 	f, err := r.OpenFile(name)
 	if err != nil {
 		return err

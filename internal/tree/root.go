@@ -11,7 +11,6 @@
 package tree
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -23,10 +22,7 @@ import (
 )
 
 // A Root is the top directory of a tree. It may be used by several goroutines at once.
-type Root struct {
-	dir    *os.File
-	beyond uint64 // what becomes of a link that leads out: RESOLVE_IN_ROOT or RESOLVE_BENEATH
-}
+type Root struct{ topDir }
 
 // ErrNotRegular is the cause of an error about something that is no regular file where one is needed.
 var ErrNotRegular = errors.New("not a regular file")
@@ -49,7 +45,7 @@ func open(dir string, beyond uint64) (*Root, error) {
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: dir, Err: err}
 	}
-	return &Root{os.NewFile(uintptr(fd), dir), beyond}, nil
+	return &Root{topDir{os.NewFile(uintptr(fd), dir), beyond}}, nil
 }
 
 // Sub opens the tree in a directory of the tree.
@@ -58,7 +54,7 @@ func (r *Root) Sub(name string) (*Root, error) {
 	if err != nil {
 		return nil, r.wrong("open", name, err)
 	}
-	return &Root{os.NewFile(uintptr(fd), r.at(name)), r.beyond}, nil
+	return &Root{topDir{os.NewFile(uintptr(fd), r.at(name)), r.beyond}}, nil
 }
 
 // Alone returns the tree without what is mounted in it: whoever can mount there does not decide on which file system is written. What is mounted
@@ -68,33 +64,17 @@ func (r *Root) Alone() (*Root, error) {
 	if err != nil {
 		return nil, r.wrong("open", ".", err)
 	}
-	return &Root{os.NewFile(uintptr(fd), r.Name()), r.beyond | unix.RESOLVE_NO_XDEV}, nil
+	return &Root{topDir{os.NewFile(uintptr(fd), r.Name()), r.beyond | unix.RESOLVE_NO_XDEV}}, nil
 }
 
 // Close ends the use of a tree.
 func (r *Root) Close() error { return r.dir.Close() }
-
-// Name returns the path by which the tree was opened, for messages.
-func (r *Root) Name() string { return r.dir.Name() }
-
-// Fd returns the open directory, for calls that need one; it is valid until Close.
-func (r *Root) Fd() int { return int(r.dir.Fd()) }
 
 // Lstat tells of a path, of a link itself.
 func (r *Root) Lstat(name string) (*unix.Stat_t, error) { return r.stat(name, unix.O_NOFOLLOW) }
 
 // Stat tells of a path, with links followed inside the tree.
 func (r *Root) Stat(name string) (*unix.Stat_t, error) { return r.stat(name, 0) }
-
-func (r *Root) stat(name string, flag int) (*unix.Stat_t, error) {
-	fd, err := r.open(name, unix.O_PATH|flag)
-	if err != nil {
-		return nil, r.wrong("stat", name, err)
-	}
-	defer unix.Close(fd) //nolint:errcheck // it was only looked at
-	st := &unix.Stat_t{}
-	return st, r.wrong("stat", name, unix.Fstat(fd, st))
-}
 
 // Readlink returns what a symbolic link says.
 func (r *Root) Readlink(name string) (string, error) {
@@ -131,35 +111,6 @@ func names(fd, most int) ([]string, error) {
 	}
 	slices.Sort(all)
 	return all, err
-}
-
-// open opens a path without leaving the tree.
-func (r *Root) open(name string, flags int) (int, error) {
-	how := unix.OpenHow{
-		Flags:   uint64(flags | unix.O_CLOEXEC),
-		Resolve: r.beyond | unix.RESOLVE_NO_MAGICLINKS,
-	}
-	const tries = 1000 // the kernel asks for another when something was renamed on the way
-	for try := 0; ; try++ {
-		fd, err := unix.Openat2(int(r.dir.Fd()), relative(name), &how)
-		if (errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR)) && try < tries {
-			continue
-		}
-		return fd, err
-	}
-}
-
-// relative returns a path from the top of the tree.
-func relative(name string) string { return cmp.Or(path.Clean("/" + name)[1:], ".") }
-
-func (r *Root) at(name string) string { return path.Join(r.Name(), path.Clean("/"+name)) }
-
-// wrong says of an error where it was met.
-func (r *Root) wrong(op, name string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return &fs.PathError{Op: op, Path: Shorten(r.at(name)), Err: err}
 }
 
 // OpenDown opens a directory of the tree, by the names on the way to it from the top, of which none may be a link. They may be longer

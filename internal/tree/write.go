@@ -30,7 +30,7 @@ type File struct {
 // Put makes a file in the place of whatever file or link is there, whole or not at all. A directory there is an error. Directories that
 // are missing above it are made, with the mode 0755 and the owner given by uid and gid.
 func (r *Root) Put(f File, uid, gid int) error {
-	dir, base, err := r.above(f.Path, uid, gid)
+	dir, base, err := maker{&r.topDir, uid, gid}.above(f.Path)
 	if err != nil {
 		return err
 	}
@@ -103,33 +103,6 @@ func create(dir int, name string, f File) error {
 	return err
 }
 
-// MkdirAll makes a directory and those above it that are missing, with the mode 0755 and an owner. Links to directories are followed
-// inside the tree.
-func (r *Root) MkdirAll(name string, uid, gid int) error {
-	fd, err := r.directory(name, uid, gid)
-	if err == nil {
-		err = unix.Close(fd)
-	}
-	return err
-}
-
-// Mkdir makes a directory with a mode, unless there is one, in a directory that is there.
-func (r *Root) Mkdir(name string, mode uint32) error {
-	dir, err := r.open(path.Dir(relative(name)), unix.O_PATH|unix.O_DIRECTORY)
-	if err != nil {
-		return r.wrong("mkdir", name, err)
-	}
-	defer unix.Close(dir) //nolint:errcheck // it was only gone through
-	err = unix.Mkdirat(dir, path.Base(relative(name)), mode)
-	if errors.Is(err, unix.EEXIST) {
-		var st *unix.Stat_t
-		if st, err = r.Lstat(name); err == nil && st.Mode&unix.S_IFMT != unix.S_IFDIR {
-			err = unix.ENOTDIR
-		}
-	}
-	return r.wrong("mkdir", name, err)
-}
-
 // Own sets the owner and mode of a file or directory. It does not follow a link.
 func (r *Root) Own(name string, uid, gid int, mode uint32) error {
 	fd, err := r.open(name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY)
@@ -152,88 +125,6 @@ func (r *Root) Stamp(name string, when unix.Timespec) error {
 	defer unix.Close(fd) //nolint:errcheck // nothing was written to it
 	times := []unix.Timespec{{Nsec: unix.UTIME_OMIT}, when}
 	return r.wrong("stamp", name, unix.UtimesNanoAt(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", fd), times, 0))
-}
-
-// above opens the directory above a path, made if it is missing, and gives the last part of the path.
-func (r *Root) above(name string, uid, gid int) (dir int, base string, err error) {
-	name = relative(name)
-	if base = path.Base(name); base == "." {
-		return 0, "", r.wrong("write", name, unix.EISDIR)
-	}
-	dir, err = r.directory(path.Dir(name), uid, gid)
-	return dir, base, err
-}
-
-func (r *Root) directory(name string, uid, gid int) (int, error) {
-	const flags = unix.O_RDONLY | unix.O_DIRECTORY
-	fd, err := r.open(name, flags)
-	if !errors.Is(err, unix.ENOENT) {
-		return fd, r.wrong("open", name, err)
-	}
-	fd, err = r.open(".", flags)
-	at := ""
-	for part := range strings.SplitSeq(relative(name), "/") {
-		if err != nil {
-			break
-		}
-		at = path.Join(at, part)
-		next, missing := r.open(at, flags)
-		if errors.Is(missing, unix.ENOENT) {
-			missing = mkdir(fd, part, uid, gid)
-			if missing == nil {
-				next, missing = r.open(at, flags)
-			}
-		}
-		unix.Close(fd) //nolint:errcheck // it was only gone through
-		if fd, err = next, missing; err != nil {
-			return -1, r.wrong("mkdir", at, err)
-		}
-	}
-	return fd, err
-}
-
-// MakeDown opens a directory of the tree for something to be mounted on it, and makes it and those above it as MkdirAll does. None on the way may be
-// a link: what one writes in there shall not lead a mount elsewhere.
-func (r *Root) MakeDown(name string, uid, gid int) (*os.File, error) {
-	const flags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
-	at, err := unix.Openat(r.Fd(), ".", flags, 0)
-	for part := range strings.SplitSeq(path.Clean("/" + name)[1:], "/") {
-		if err != nil || part == "" {
-			break
-		}
-		var next int
-		next, err = unix.Openat(at, part, flags, 0)
-		if errors.Is(err, unix.ENOENT) {
-			made := mkdir(at, part, uid, gid)
-			if next, err = unix.Openat(at, part, flags, 0); err != nil && made != nil {
-				err = made
-			}
-		}
-		unix.Close(at) //nolint:errcheck // it was only gone through
-		at = next
-	}
-	if err != nil {
-		return nil, r.wrong("open", name, err)
-	}
-	return os.NewFile(uintptr(at), r.at(name)), nil
-}
-
-func mkdir(dir int, name string, uid, gid int) error {
-	if err := unix.Mkdirat(dir, name, 0o755); err != nil {
-		if errors.Is(err, unix.EEXIST) {
-			return fmt.Errorf("it is a link that leads nowhere: %w", unix.ENOENT)
-		}
-		return err
-	}
-	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd) //nolint:errcheck // it was only gone through
-	if err := unix.Fchown(fd, uid, gid); err != nil {
-		return err
-	}
-	return unix.Fchmod(fd, 0o755) // whatever the umask is
 }
 
 // Rename moves a file or directory of the tree to another path in it, and replaces whatever file is there.

@@ -69,7 +69,7 @@ func pack(ctx context.Context, dir string, to io.Writer) error {
 	}
 	archive := tar.NewWriter(to)
 	for _, name := range names {
-		if err := root.PackFile(archive, name); err != nil { // one that has become longer is another one, which its digest tells
+		if err := tree.PackFile(archive, root, name); err != nil { // one that has become longer is another one, which its digest tells
 			return err
 		}
 	}

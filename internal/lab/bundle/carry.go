@@ -35,7 +35,7 @@ func Pack(dir string, to io.Writer) error {
 	defer root.Close()
 	out := tar.NewWriter(to)
 	for _, c := range carried {
-		if err := root.PackFile(out, c.name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := tree.PackFile(out, root, c.name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}

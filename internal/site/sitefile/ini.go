@@ -42,7 +42,7 @@ func ImportINI(r io.Reader, name, siteName string) (i *Imported, err error) {
 	}
 	m := &iniImport{
 		name: name, lines: iniLines(string(text)), nodes: map[string]*iniNode{}, taken: names{},
-		bySubnet: map[netip.Prefix]*iniNetwork{}, hostAddresses: names{},
+		bySubnet: map[netip.Prefix]*iniNetwork{},
 	}
 	if p := m.read(file); p != nil {
 		return nil, p
@@ -54,7 +54,8 @@ func ImportINI(r io.Reader, name, siteName string) (i *Imported, err error) {
 	m.hostsOf()
 	m.networksOf()
 	m.idsOf()
-	m.Content = m.write()
+	w := iniWriter{iniImport: m, images: map[string]string{}, addresses: names{}}
+	m.Content = w.write()
 	m.roleNotes()
 	return &m.Imported, nil
 }
@@ -81,8 +82,6 @@ type iniImport struct {
 	taken    names // of nodes and hosts
 	bySubnet map[netip.Prefix]*iniNetwork
 	lengths  [33]bool // prefix lengths in bySubnet
-
-	hostAddresses names
 }
 
 // Limits of a database. The library takes quadratic time for a long section, and [DEFAULT] adds its values to
@@ -281,9 +280,8 @@ func (m *iniImport) at(section string) string {
 
 // roleNotes tells which roles the user has to write.
 func (m *iniImport) roleNotes() {
-	roles, _ := m.rolesUsed()
-	for _, role := range roles {
-		m.Roles = append(m.Roles, role)
+	m.Roles, _ = m.rolesUsed()
+	for _, role := range m.Roles {
 		m.ToDo = append(m.ToDo, fmt.Sprintf("%s: role %s: write roles/%s/role.toml", m.name, role, role))
 	}
 }

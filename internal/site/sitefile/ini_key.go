@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-func (m *iniImport) writeKey(out printer, n *iniNode, key string, vars map[string]string) {
-	value := n.keys[key]
+func (w *iniWriter) writeKey(n *iniNode, key string, vars map[string]string) {
+	value, placed := n.keys[key], false
 	if isPlace(key) {
 		return // has been seen to
 	}
@@ -17,36 +17,32 @@ func (m *iniImport) writeKey(out printer, n *iniNode, key string, vars map[strin
 		vars[key] = value
 		return
 	case "host_server":
-		if host := m.nodes[value]; host != nil && host.isHost {
-			out("host   = %s\n", tomlString(host.name))
-			return
+		if host := w.nodes[value]; host != nil && host.isHost {
+			w.out("host   = %s\n", tomlString(host.name))
+			placed = true
 		}
 	case "cpus", "cpu", "cores":
-		if m.cpus(out, n, key) {
-			return
-		}
+		placed = w.cpus(n, key)
 	case "ram", "memory":
-		if m.size(out, n, key, "memory") {
-			return
-		}
+		placed = w.size(n, key, "memory")
 	case "swap":
 		if !n.hasMemory() {
-			m.lose(n, key, "a node without a limit of memory has none of swap")
+			w.lose(n, key, "a node without a limit of memory has none of swap")
 			return
 		}
-		if m.size(out, n, key, "swap") {
-			return
-		}
+		placed = w.size(n, key, "swap")
 	}
-	m.lose(n, key, "no place for it")
+	if !placed {
+		w.lose(n, key, "no place for it")
+	}
 }
 
-func (m *iniImport) cpus(out printer, n *iniNode, key string) bool {
+func (w *iniWriter) cpus(n *iniNode, key string) bool {
 	cpus, err := strconv.ParseFloat(n.keys[key], 64)
 	if err != nil || !(cpus >= 0.01) || cpus > 1<<16 {
 		return false
 	}
-	out("cpus   = %s\n", strconv.FormatFloat(cpus, 'f', -1, 64))
+	w.out("cpus   = %s\n", strconv.FormatFloat(cpus, 'f', -1, 64))
 	return true
 }
 
@@ -59,17 +55,17 @@ func (n *iniNode) hasMemory() bool {
 }
 
 // size writes an amount of memory under a name of the site file.
-func (m *iniImport) size(out printer, n *iniNode, key, as string) bool {
+func (w *iniWriter) size(n *iniNode, key, as string) bool {
 	text, ok := sizeOf(n.keys[key])
 	if !ok || !enough(text) && as != "swap" {
 		return false
 	}
-	out("%-6s = %s\n", as, tomlString(text))
+	w.out("%-6s = %s\n", as, tomlString(text))
 	return true
 }
 
-func (m *iniImport) comments(out printer, n *iniNode) {
+func (w *iniWriter) comments(n *iniNode) {
 	for _, lost := range n.lost {
-		out("# not placed: %s\n", oneLine(lost))
+		w.out("# not placed: %s\n", oneLine(lost))
 	}
 }

@@ -21,14 +21,14 @@ func (l *loader) nodes() {
 	networks, d := l.defaultNetworks(), l.decoder(Name)
 	var nodes []site.Node
 	for _, t := range l.file.Nodes {
-		said := nodeTable{choices: l.file.Defaults.choices}
-		d.Table(t.Value, "node."+t.Name, &said)
+		said := declaration{nodeTable: nodeTable{choices: l.file.Defaults.choices}, loader: l}
+		d.Table(t.Value, "node."+t.Name, &said.nodeTable)
 		names, p := expand(t.Name, maxNodes-len(nodes))
 		if p != nil {
 			l.report.wrong(Name, t.At, p)
 			continue
 		}
-		first := l.node(&said, networks)
+		first := said.node(networks)
 		if l.parts += len(names) * (1 + len(first.NICs) + len(first.Roles)); l.parts > maxParts {
 			l.report.wrong(Name, t.At, tooMuch())
 			return
@@ -39,7 +39,7 @@ func (l *loader) nodes() {
 				continue
 			}
 			l.report.nodes[name] = t.At
-			nodes = append(nodes, l.following(first, name, i, &said))
+			nodes = append(nodes, said.following(first, name, i))
 		}
 	}
 	slices.SortStableFunc(nodes, func(a, b site.Node) int { return cmp.Compare(a.ID, b.ID) })
@@ -50,28 +50,32 @@ func tooMuch() *problem.Problem {
 	return mistake("the nodes of the site are on more networks, have more roles and are in more groups than %d in all", maxParts).Try("make several sites")
 }
 
+// A declaration is a table of site.toml that declares a node or a range of them, with what [defaults] says of all.
+type declaration struct {
+	nodeTable
+	loader *loader
+}
+
+func (d *declaration) wrong(at *strict.Node, p *problem.Problem) { d.loader.report.wrong(Name, at, p) }
+
 // node returns what a declaration says of the first of its nodes; the addresses that are to be derived are left out.
-func (l *loader) node(t *nodeTable, networks []string) site.Node {
+func (d *declaration) node(networks []string) site.Node {
 	n := site.Node{
-		ID: t.ID, Image: cmp.Or(t.Image, l.onlyImage()), Roles: t.Roles, Host: cmp.Or(t.Host, l.onlyHost()), Engine: t.Engine, Privileged: t.Privileged,
-		Syscalls:  slices.Sorted(slices.Values(t.Syscalls)),
-		Autostart: t.Autostart, Vars: t.Vars, Limits: t.Limits, VM: t.VM, Xen: t.Xen, NICs: l.sixes(t, l.interfaces(t, l.nics(t, networks))), SimulatedBy: t.SimulatedBy,
+		ID: d.ID, Image: cmp.Or(d.Image, d.loader.onlyImage()), Roles: d.Roles, Host: cmp.Or(d.Host, d.loader.onlyHost()), Engine: d.Engine, Privileged: d.Privileged,
+		Syscalls:  slices.Sorted(slices.Values(d.Syscalls)),
+		Autostart: d.Autostart, Vars: d.Vars, Limits: d.Limits, VM: d.VM, Xen: d.Xen, NICs: d.sixes(d.interfaces(d.nics(networks))), SimulatedBy: d.SimulatedBy,
 	}
-	l.suit(&n, t)
-	if t.Requirements != "" {
-		at := t.At.Keys["requirements"]
-		if at == nil {
-			at = l.file.Defaults.At.Keys["requirements"]
-		}
-		n.Requirements = l.require(t.Requirements, at)
+	d.suit(&n)
+	if d.Requirements != "" {
+		n.Requirements = d.loader.require(d.Requirements, cmp.Or(d.At.Keys["requirements"], d.loader.file.Defaults.At.Keys["requirements"]))
 	}
 	return n
 }
 
 // suit leaves out what [defaults] says that a node of this engine cannot have: there may be containers and virtual machines in a site. What the node
 // says itself stays, and is a mistake.
-func (l *loader) suit(n *site.Node, t *nodeTable) {
-	said := func(key string) bool { return t.At.Keys[key] != nil }
+func (d *declaration) suit(n *site.Node) {
+	said := func(key string) bool { return d.At.Keys[key] != nil }
 	if n.Engine != site.Xen && !said("xen") {
 		n.Xen = site.XenGuest{}
 	}
@@ -91,27 +95,27 @@ func (l *loader) suit(n *site.Node, t *nodeTable) {
 	if !said("pids") {
 		n.Limits.Pids = 0
 	}
-	if !said("memory") && l.file.Defaults.At.Keys["memory"] == nil {
+	if !said("memory") && d.loader.file.Defaults.At.Keys["memory"] == nil {
 		n.Limits.Memory = site.DefaultVMMemory
 	}
 }
 
 // nics returns the networks that a node is on, with the addresses that it says; the zero Addr is to be derived.
-func (l *loader) nics(t *nodeTable, networks []string) []site.NIC {
+func (d *declaration) nics(networks []string) []site.NIC {
 	var nics []site.NIC
-	if t.At.Keys["net"] == nil { // net = {} is on no network
+	if d.At.Keys["net"] == nil { // net = {} is on no network
 		for _, name := range networks {
-			if l.file.Defaults.Networks != nil || !l.takesInterfaces(name) || t.takes(name) {
+			if d.loader.file.Defaults.Networks != nil || !d.takesInterfaces(name) || d.takes(name) {
 				nics = append(nics, site.NIC{Network: name})
 			}
 		}
 		return nics
 	}
-	for _, net := range t.Net {
+	for _, net := range d.Net {
 		nic := site.NIC{Network: net.Name}
-		if net.Value != "auto" && !l.report.bad[net.At] {
+		if net.Value != "auto" && !d.loader.report.bad[net.At] {
 			if p := (*strict.Address)(&nic.Address).Parse(net.Value); p != nil {
-				l.report.wrong(Name, net.At, mistake("net.%s: %s", net.Name, p.What).Try(`%s or "auto"`, p.Cure))
+				d.wrong(net.At, mistake("net.%s: %s", net.Name, p.What).Try(`%s or "auto"`, p.Cure))
 			}
 		}
 		nics = append(nics, nic)
@@ -120,8 +124,8 @@ func (l *loader) nics(t *nodeTable, networks []string) []site.NIC {
 }
 
 // takesInterfaces reports whether nodes are on a network only by an interface of the host.
-func (l *loader) takesInterfaces(network string) bool {
-	n, ok := l.site.Network(network)
+func (d *declaration) takesInterfaces(network string) bool {
+	n, ok := d.loader.site.Network(network)
 	return ok && site.KindOf(n.Kind).TakesInterfaces
 }
 
@@ -131,10 +135,10 @@ func (t *nodeTable) takes(network string) bool {
 }
 
 // nicOn returns the interface of a node on a network, for the key that says something of it, or reports that there is none.
-func (l *loader) nicOn(nics []site.NIC, key, network string, at *strict.Node) *site.NIC {
+func (d *declaration) nicOn(nics []site.NIC, key, network string, at *strict.Node) *site.NIC {
 	i := slices.IndexFunc(nics, func(nic site.NIC) bool { return nic.Network == network })
 	if i < 0 {
-		l.report.wrong(Name, at, mistake("%s.%s: the node is not on network %s", key, network, network).
+		d.wrong(at, mistake("%s.%s: the node is not on network %s", key, network, network).
 			Try(`add net.%s = "auto", or take it out`, network))
 		return nil
 	}
@@ -142,9 +146,9 @@ func (l *loader) nicOn(nics []site.NIC, key, network string, at *strict.Node) *s
 }
 
 // interfaces adds the interfaces of the host that a node takes.
-func (l *loader) interfaces(t *nodeTable, nics []site.NIC) []site.NIC {
-	for _, taken := range t.Interface {
-		if nic := l.nicOn(nics, "interface", taken.Name, taken.At); nic != nil {
+func (d *declaration) interfaces(nics []site.NIC) []site.NIC {
+	for _, taken := range d.Interface {
+		if nic := d.nicOn(nics, "interface", taken.Name, taken.At); nic != nil {
 			nic.Interface = taken.Value
 		}
 	}
@@ -152,16 +156,16 @@ func (l *loader) interfaces(t *nodeTable, nics []site.NIC) []site.NIC {
 }
 
 // sixes adds the addresses of IPv6 from which a node may send.
-func (l *loader) sixes(t *nodeTable, nics []site.NIC) []site.NIC {
-	for _, said := range t.IPv6 {
-		nic := l.nicOn(nics, "ipv6", said.Name, said.At)
+func (d *declaration) sixes(nics []site.NIC) []site.NIC {
+	for _, said := range d.IPv6 {
+		nic := d.nicOn(nics, "ipv6", said.Name, said.At)
 		if nic == nil {
 			continue
 		}
 		for _, text := range said.Value {
 			a, err := netip.ParseAddr(text)
 			if err != nil {
-				l.report.wrong(Name, said.At, mistake("ipv6.%s: %q is no address", said.Name, text).Try(`such as "2001:db8::11"`))
+				d.wrong(said.At, mistake("ipv6.%s: %q is no address", said.Name, text).Try(`such as "2001:db8::11"`))
 				continue
 			}
 			nic.IPv6 = append(nic.IPv6, a)
@@ -171,10 +175,10 @@ func (l *loader) sixes(t *nodeTable, nics []site.NIC) []site.NIC {
 }
 
 // following returns the i-th node of a declaration.
-func (l *loader) following(first site.Node, name string, i int, t *nodeTable) site.Node {
+func (d *declaration) following(first site.Node, name string, i int) site.Node {
 	n := first
 	n.Name = name
-	if t.At.Keys["id"] != nil {
+	if d.At.Keys["id"] != nil {
 		n.ID += i
 	}
 	n.NICs = slices.Clone(first.NICs)
@@ -185,8 +189,8 @@ func (l *loader) following(first site.Node, name string, i int, t *nodeTable) si
 			nic.Address = site.AddressAfter(nic.Address, i)
 			continue
 		}
-		if network, ok := l.site.Network(nic.Network); ok {
-			nic.Address = site.DeriveAddress(l.site.Name, n.Name, n.ID, *network)
+		if network, ok := d.loader.site.Network(nic.Network); ok {
+			nic.Address = site.DeriveAddress(d.loader.site.Name, n.Name, n.ID, *network)
 		}
 	}
 	return n

@@ -3,78 +3,92 @@ package sitefile
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"path"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
+	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/strict"
 )
 
 // roleOf makes the model's role of what role.toml says.
 func (l *loader) roleOf(name string, f *roleFile, beside map[string][]byte) site.Role {
-	r := f.Role
+	r := roleParts{f.Role, l.report}
 	r.Name, r.Dir, r.Beside, r.NeedsRoles, r.NeedsHealthy = name, "roles/"+name, beside, f.Needs.Roles, f.Needs.Healthy
 	for i, unit := range f.Services {
 		l.report.units[[2]string{name, unit}], _ = l.report.roots[roleFileOf(name)].Find("services", strconv.Itoa(i))
 	}
 	for i := range f.ServiceTables {
-		l.service(&r, &f.ServiceTables[i])
+		r.service(&f.ServiceTables[i])
 	}
 	for i := range f.Files {
-		r.Files = append(r.Files, l.roleContent(&r, &f.Files[i]))
+		r.Files = append(r.Files, r.content(&f.Files[i]))
 	}
 	for i := range f.Steps {
-		r.Steps = append(r.Steps, l.step(&r, &f.Steps[i], i+1))
+		r.Steps = append(r.Steps, r.step(&f.Steps[i], i+1))
 	}
 	for i := range r.Volumes {
 		if v := &r.Volumes[i]; v.Exclusive && v.Quarantine == "" {
 			v.Quarantine = site.Snapshot
 		}
 	}
-	return r
+	return r.Role
+}
+
+// roleParts are those of a role that is being made.
+type roleParts struct {
+	site.Role
+	report *report
+}
+
+func (r *roleParts) wrong(at *strict.Node, p *problem.Problem) {
+	r.report.wrong(roleFileOf(r.Name), at, p)
 }
 
 // service takes the long form of a service.
-func (l *loader) service(r *site.Role, t *serviceTable) {
-	l.report.units[[2]string{r.Name, t.Name}] = orAt(t.At.Keys["name"], t.At)
+func (r *roleParts) service(t *serviceTable) {
+	r.report.units[[2]string{r.Name, t.Name}] = t.At.At("name")
 	switch t.When {
 	case site.Boot:
 		r.Services = append(r.Services, t.Name)
 	case site.Active:
 		r.Active = append(r.Active, t.Name)
 	default:
-		l.report.wrong(roleFileOf(r.Name), t.At.Keys["when"], mistake("when = %q does not say when the service runs", t.When).
+		r.wrong(t.At.Keys["when"], mistake("when = %q does not say when the service runs", t.When).
 			Try(`write when = "boot" or, for one that must run only on a live node, when = "active"`))
 	}
 }
 
-func (l *loader) roleContent(r *site.Role, t *fileTable) site.File {
+func (r *roleParts) content(t *fileTable) site.File {
 	f := t.File
 	f.Unsaid = t.At.Keys["mode"] == nil
 	given := 0
 	if t.Source != nil {
 		given++
 		f.Source = path.Clean(*t.Source)
-		f.Content = l.besideNamed(r, "source", *t.Source, t.At.Keys["source"])
+		f.Content = r.besideNamed("source", *t.Source, t.At.Keys["source"])
 	}
 	if t.Template != nil {
 		given++
 		f.Template = path.Clean(*t.Template)
-		f.Content = l.besideNamed(r, "template", *t.Template, t.At.Keys["template"])
+		f.Content = r.besideNamed("template", *t.Template, t.At.Keys["template"])
 	}
 	if t.Content != nil {
 		given++
 		f.Content = []byte(*t.Content)
 	}
 	if given != 1 {
-		l.report.wrong(roleFileOf(r.Name), t.At, mistake("the file %s has %d of source, template and content", cmp.Or(f.Path, "without a path"), given).
+		r.wrong(t.At, mistake("the file %s has %d of source, template and content", cmp.Or(f.Path, "without a path"), given).
 			Try("give one of them"))
 	}
 	return f
 }
 
-func (l *loader) step(r *site.Role, t *stepTable, number int) site.Step {
+func (r *roleParts) step(t *stepTable, number int) site.Step {
 	s := t.Step
 	if s.Timeout == 0 {
 		s.Timeout = 2 * time.Minute
@@ -87,11 +101,11 @@ func (l *loader) step(r *site.Role, t *stepTable, number int) site.Step {
 	}
 	switch {
 	case (t.Run == nil) == (t.Script == nil):
-		l.report.wrong(roleFileOf(r.Name), t.At, mistake("the step must have either run or script").
+		r.wrong(t.At, mistake("the step must have either run or script").
 			Try(`write run = "FILE" for a script beside %s or script = """…""" for one here`, roleFileName))
 	case t.Run != nil:
 		s.Run = path.Clean(*t.Run)
-		s.Script = l.besideNamed(r, "run", *t.Run, t.At.Keys["run"])
+		s.Script = r.besideNamed("run", *t.Run, t.At.Keys["run"])
 	default:
 		s.Script = []byte(*t.Script)
 	}
@@ -104,9 +118,16 @@ func (l *loader) step(r *site.Role, t *stepTable, number int) site.Step {
 	return s
 }
 
-func orAt(at, otherwise *strict.Node) *strict.Node {
-	if at != nil {
-		return at
+// besideNamed returns the content of a file beside role.toml that the role names.
+func (r *roleParts) besideNamed(key, name string, at *strict.Node) []byte {
+	if name == "" || !filepath.IsLocal(name) {
+		r.wrong(at, mistake("%s = %q is not in the role's directory", key, name).Try("move it beside %s", roleFileName))
+		return nil
 	}
-	return otherwise
+	content, ok := r.Beside[path.Clean(name)]
+	if !ok {
+		r.wrong(at, mistake("%s = %q: there is no such file in %s", key, name, r.Dir).
+			Try("%s", problem.NearestOr(name, slices.Sorted(maps.Keys(r.Beside)), "write it")))
+	}
+	return content
 }

@@ -4,17 +4,12 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"maps"
 	"path"
-	"path/filepath"
-	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
-	"orrery/internal/problem"
 	"orrery/internal/site"
-	"orrery/internal/strict"
 	"orrery/internal/tree"
 )
 
@@ -106,19 +101,4 @@ func (l *loader) beside(dir string) (beside map[string][]byte, whole bool) {
 // leftover tells what tools leave behind: it must not make another layer.
 func leftover(name string) bool {
 	return strings.HasSuffix(name, "~") || strings.HasPrefix(name, ".") && strings.HasSuffix(name, ".swp")
-}
-
-// besideNamed returns the content of a file that a role names.
-func (l *loader) besideNamed(role *site.Role, key, name string, at *strict.Node) []byte {
-	file := roleFileOf(role.Name)
-	if name == "" || !filepath.IsLocal(name) {
-		l.report.wrong(file, at, mistake("%s = %q is not in the role's directory", key, name).Try("move it beside %s", roleFileName))
-		return nil
-	}
-	content, ok := role.Beside[path.Clean(name)]
-	if !ok {
-		l.report.wrong(file, at, mistake("%s = %q: there is no such file in %s", key, name, role.Dir).
-			Try("%s", problem.NearestOr(name, slices.Sorted(maps.Keys(role.Beside)), "write it")))
-	}
-	return content
 }

@@ -1,0 +1,126 @@
+package tree
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// MkdirAll makes a directory and those above it that are missing, with the mode 0755 and an owner. Links to directories are followed
+// inside the tree.
+func (r *Root) MkdirAll(name string, uid, gid int) error {
+	fd, err := maker{&r.topDir, uid, gid}.directory(name)
+	if err == nil {
+		err = unix.Close(fd)
+	}
+	return err
+}
+
+// Mkdir makes a directory with a mode, unless there is one, in a directory that is there.
+func (r *Root) Mkdir(name string, mode uint32) error {
+	dir, err := r.open(path.Dir(relative(name)), unix.O_PATH|unix.O_DIRECTORY)
+	if err != nil {
+		return r.wrong("mkdir", name, err)
+	}
+	defer unix.Close(dir) //nolint:errcheck // it was only gone through
+	err = unix.Mkdirat(dir, path.Base(relative(name)), mode)
+	if errors.Is(err, unix.EEXIST) {
+		var st *unix.Stat_t
+		if st, err = r.Lstat(name); err == nil && st.Mode&unix.S_IFMT != unix.S_IFDIR {
+			err = unix.ENOTDIR
+		}
+	}
+	return r.wrong("mkdir", name, err)
+}
+
+// A maker makes the directories of a tree that are missing on the way to a path, for an owner.
+type maker struct {
+	*topDir
+	uid, gid int
+}
+
+// above opens the directory above a path, made if it is missing, and gives the last part of the path.
+func (m maker) above(name string) (dir int, base string, err error) {
+	name = relative(name)
+	if base = path.Base(name); base == "." {
+		return 0, "", m.wrong("write", name, unix.EISDIR)
+	}
+	dir, err = m.directory(path.Dir(name))
+	return dir, base, err
+}
+
+func (m maker) directory(name string) (int, error) {
+	const flags = unix.O_RDONLY | unix.O_DIRECTORY
+	fd, err := m.open(name, flags)
+	if !errors.Is(err, unix.ENOENT) {
+		return fd, m.wrong("open", name, err)
+	}
+	fd, err = m.open(".", flags)
+	at := ""
+	for part := range strings.SplitSeq(relative(name), "/") {
+		if err != nil {
+			break
+		}
+		at = path.Join(at, part)
+		next, missing := m.open(at, flags)
+		if errors.Is(missing, unix.ENOENT) {
+			missing = m.mkdir(fd, part)
+			if missing == nil {
+				next, missing = m.open(at, flags)
+			}
+		}
+		unix.Close(fd) //nolint:errcheck // it was only gone through
+		if fd, err = next, missing; err != nil {
+			return -1, m.wrong("mkdir", at, err)
+		}
+	}
+	return fd, err
+}
+
+// MakeDown opens a directory of the tree for something to be mounted on it, and makes it and those above it as MkdirAll does. None on the way may be
+// a link: what one writes in there shall not lead a mount elsewhere.
+func (r *Root) MakeDown(name string, uid, gid int) (*os.File, error) {
+	const flags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	at, err := unix.Openat(r.Fd(), ".", flags, 0)
+	for part := range strings.SplitSeq(path.Clean("/" + name)[1:], "/") {
+		if err != nil || part == "" {
+			break
+		}
+		var next int
+		next, err = unix.Openat(at, part, flags, 0)
+		if errors.Is(err, unix.ENOENT) {
+			made := maker{&r.topDir, uid, gid}.mkdir(at, part)
+			if next, err = unix.Openat(at, part, flags, 0); err != nil && made != nil {
+				err = made
+			}
+		}
+		unix.Close(at) //nolint:errcheck // it was only gone through
+		at = next
+	}
+	if err != nil {
+		return nil, r.wrong("open", name, err)
+	}
+	return os.NewFile(uintptr(at), r.at(name)), nil
+}
+
+func (m maker) mkdir(dir int, name string) error {
+	if err := unix.Mkdirat(dir, name, 0o755); err != nil {
+		if errors.Is(err, unix.EEXIST) {
+			return fmt.Errorf("it is a link that leads nowhere: %w", unix.ENOENT)
+		}
+		return err
+	}
+	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd) //nolint:errcheck // it was only gone through
+	if err := unix.Fchown(fd, m.uid, m.gid); err != nil {
+		return err
+	}
+	return unix.Fchmod(fd, 0o755) // whatever the umask is
+}
