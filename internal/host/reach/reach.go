@@ -42,7 +42,7 @@ var ( // but in tests
 
 // keptTimeout is how long a host may take until it says what it needs on a login that is kept, before a new one is made:
 // with the 9 s that this has, a host that is gone is told of within 10 s.
-const keptTimeout = time.Second
+var keptTimeout = time.Second // but in tests
 
 // A Line is a connection to this program on another host.
 type Line struct {
