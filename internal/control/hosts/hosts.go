@@ -89,7 +89,7 @@ func (c *Call) Fleet(ctx context.Context) (f *apply.Fleet, silent, err error) {
 	if f, silent, err = c.Bare(ctx); f == nil || err != nil {
 		return nil, silent, err
 	}
-	return f, silent, c.LearnLive(ctx, f)
+	return f, silent, c.Releases(f).LearnLive(ctx)
 }
 
 // Leaving returns the hosts for an operation that takes down what is on them. It reports what cannot be
@@ -102,7 +102,7 @@ func (c *Call) Leaving(ctx context.Context) (f *apply.Fleet, silent, err error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := c.Learn(ctx, f, r.Active); err != nil {
+	if err := c.Releases(f).Learn(ctx, r.Active); err != nil {
 		c.Notice("%v", err)
 	}
 	return f, silent, ctx.Err()
@@ -164,7 +164,7 @@ func (c *Call) Bare(ctx context.Context) (f *apply.Fleet, silent, err error) {
 	for _, h := range f.All {
 		h.Files = files
 	}
-	f.Lock, f.LockErr = c.lock()
+	f.Lock, f.LockErr = c.Lock().read()
 	f.Assembled()
 	return f, silent, nil
 }

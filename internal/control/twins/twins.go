@@ -52,7 +52,7 @@ func Destroy(ctx context.Context, c *control.Session, name string) error {
 		if err := end(ctx, b, original, name); err != nil {
 			return err
 		}
-		b.Call(original).DisownTwin(name)
+		b.Call(original).Lock().RemoveTwin(name)
 		return nil
 	}
 	if err := c.Allowed(); err != nil {
