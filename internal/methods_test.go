@@ -21,7 +21,6 @@ var crowded = []string{
 	"internal/backup.Restore",
 	"internal/backup/vault.Repository",
 	"internal/control/backups.restoring",
-	"internal/control/hosts.Call",
 	"internal/engine/kvm/argv.Machine",
 	"internal/host/cgroup.Group",
 	"internal/host/doctor.machine",

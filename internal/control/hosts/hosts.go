@@ -243,7 +243,7 @@ func (c *Call) distinct(links []*remote.Link) error {
 		}
 	}
 	for i, h := range c.Site.Hosts {
-		if other := c.same(machines, i); other != nil {
+		if other := sameMachine(c.Site.Hosts, machines, i); other != nil {
 			return problem.New(problem.Mistake, "hosts %s and %s are one machine, at %s and at %s", other.Name, h.Name, other.Address, h.Address).At("site.toml").
 				Try("keep one of them")
 		}
@@ -251,10 +251,10 @@ func (c *Call) distinct(links []*remote.Link) error {
 	return nil
 }
 
-// same returns the host before one in the site that is the same machine; nil: there is none. What machine a host is that does not answer is not known.
-func (c *Call) same(machines []string, as int) *site.Host {
+// sameMachine returns the host before one of these that is the same machine, or nil. What machine a host is that does not answer is not known.
+func sameMachine(hosts []site.Host, machines []string, as int) *site.Host {
 	if i := slices.Index(machines, machines[as]); i < as && machines[as] != "" {
-		return &c.Site.Hosts[i]
+		return &hosts[i]
 	}
 	return nil
 }
