@@ -168,10 +168,11 @@ func (d *draft) ready(p *part) error {
 	if len(p.set) == 0 {
 		return nil
 	}
-	var err error
-	if p.networks, err = d.networks(p.host, p.changing); err != nil {
+	w := wiring{Plan: d.Plan, spans: d.spans, host: p.host}
+	if err := w.networks(p.changing); err != nil {
 		return err
 	}
+	p.networks = w.steps
 	for _, m := range p.changing {
 		if p.why == "" || m.proves() || d.asked(m) {
 			d.wake(m, p.networks)
