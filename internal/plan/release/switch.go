@@ -109,7 +109,7 @@ type draft struct {
 	peers   selector.Peers
 	spans   *spans
 
-	quarantines map[int]*quarantine // by release
+	quarantines quarantines
 }
 
 // A part is what is done on one host.
@@ -174,7 +174,7 @@ func (d *draft) ready(p *part) error {
 	}
 	p.networks = w.steps
 	for _, m := range p.changing {
-		if p.why == "" || m.proves() || d.asked(m) {
+		if p.why == "" || m.proves() || d.quarantines.asked(m) {
 			d.wake(m, p.networks)
 		}
 	}
