@@ -218,8 +218,8 @@ func (d *draft) fit(m *member) error {
 		what = fmt.Sprintf("is %s", m.to.State)
 	case m.to.State == observe.Running && m.to.Proven != m.to.Config.Health && !m.served():
 		what = "is not proven"
-	case m.to.Release != 0 && !m.former() && d.outdated(m) != "":
-		what = "was not staged anew when others were: " + d.outdated(m)
+	case m.to.Release != 0 && !m.former() && d.makers.outdated(m) != "":
+		what = "was not staged anew when others were: " + d.makers.outdated(m)
 	default:
 		return nil
 	}

@@ -49,6 +49,7 @@ func Switch(s *site.Site, hosts []observe.Host, g Goal) (*plan.Plan, error) {
 	if d.spans, err = span(s, g.Releases, hosts, d.members); err != nil {
 		return nil, err
 	}
+	d.makers = makers{d.spans, map[int]*spec.Maker{}}
 	if err := d.waits(hosts); err != nil {
 		return nil, err
 	}
@@ -105,7 +106,7 @@ type draft struct {
 	members map[string]*member
 	order   []*member // those that others wait for come first
 	proofs  []int     // steps after which all of the set is proven
-	makers  map[int]*spec.Maker
+	makers  makers
 	peers   selector.Peers
 	spans   *spans
 
