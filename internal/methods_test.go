@@ -26,7 +26,6 @@ var crowded = []string{
 	"internal/lab/report.Report",
 	"internal/mirror.Mirror",
 	"internal/plan.draft",
-	"internal/plan/release.draft",
 	"internal/site/check.checker",
 	"internal/site/sitefile.iniImport",
 	"internal/site/sitefile.loader",

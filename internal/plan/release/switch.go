@@ -42,7 +42,7 @@ func Switch(s *site.Site, hosts []observe.Host, g Goal) (*plan.Plan, error) {
 				Try("orrery stage %s --release %d", name, g.To[name])
 		}
 	}
-	if err := d.stay(hosts); err != nil {
+	if err := stay(d.members, hosts); err != nil {
 		return nil, err
 	}
 	var err error
@@ -82,13 +82,13 @@ func (d *draft) refuse(hosts []observe.Host) error {
 	return refused.OrNil()
 }
 
-// stay refuses that a node is live on another host than before, of which its volumes and links are.
-func (d *draft) stay(hosts []observe.Host) error {
+// stay refuses that a node of a set is live on another host than before, of which its volumes and links are.
+func stay(set map[string]*member, hosts []observe.Host) error {
 	for i := range hosts {
 		h := &hosts[i]
 		for j := range h.Nodes {
 			n := &h.Nodes[j]
-			m := d.members[n.Name]
+			m := set[n.Name]
 			if m == nil || m.host == h || !standing(n) {
 				continue
 			}
@@ -135,7 +135,7 @@ func (d *draft) all(hosts []observe.Host) error {
 				p.set = append(p.set, m)
 			}
 		}
-		p.changing = slices.DeleteFunc(slices.Clone(p.set), func(m *member) bool { return !d.changing(m) })
+		p.changing = slices.DeleteFunc(slices.Clone(p.set), func(m *member) bool { return !d.goal.changing(m) })
 		for _, m := range p.changing {
 			if err := d.fit(m); err != nil {
 				return err
@@ -151,7 +151,7 @@ func (d *draft) all(hosts []observe.Host) error {
 	}
 	d.prove()
 	for _, m := range slices.Backward(d.order) { // those that wait for others let go first
-		if d.changing(m) {
+		if d.goal.changing(m) {
 			d.retire(m)
 		}
 	}
