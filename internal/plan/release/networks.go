@@ -2,11 +2,12 @@ package release
 
 import (
 	"maps"
+	"slices"
+
 	"orrery/internal/observe"
 	"orrery/internal/plan"
 	"orrery/internal/plan/stand"
 	"orrery/internal/site/spec"
-	"slices"
 )
 
 // A wiring is the networks of one host to which links are moved.
