@@ -22,7 +22,7 @@ var layers = [][]string{
 	{"site"},
 	{"distro"},
 	{"site/selector", "site/check", "site/render", "site/spec", "site/sitefile", "site/inventory", "site/graph", "site/twin", "observe"},
-	{"plan/kernel", "plan/stand", "plan/place", "plan/handover", "plan/orphan", "plan/clash", "plan", "plan/wayback", "plan/pack", "plan/boot", "plan/release"},
+	{"plan/kernel", "plan/stand", "plan/place", "plan/handover", "plan/orphan", "plan/clash", "plan/overlay", "plan", "plan/wayback", "plan/pack", "plan/boot", "plan/release"},
 	{"host"},
 	{"host/pci", "host/numa", "host/qemu", "host/xl", "host/fork", "aside"},
 	{"host/cgroup", "host/seccomp", "host/doctor", "host/outfit", "host/schedule", "host/login", "host/path", "host/reach", "host/runnertest", "cargo", "wire", "lane", "treesync"},
@@ -82,7 +82,7 @@ var within = [][]string{
 	{"site/spec", "observe"},
 	{"engine", "engine/nodedir", "engine/vm"},
 	{"engine/confine", "engine/disk", "engine/vm"},
-	{"plan/kernel", "plan/stand", "plan/place", "plan/handover", "plan/orphan", "plan/clash", "plan", "plan/wayback", "plan/pack", "plan/boot", "plan/release"},
+	{"plan/kernel", "plan/stand", "plan/place", "plan/handover", "plan/orphan", "plan/clash", "plan/overlay", "plan", "plan/wayback", "plan/pack", "plan/boot", "plan/release"},
 }
 
 // pure packages decide; what they must not import would let them do.
@@ -104,6 +104,7 @@ var pure = map[string][]string{
 	"plan/kernel":    {"os", "net", "os/exec", "net/http"},
 	"plan/orphan":    {"os", "net", "os/exec", "net/http"},
 	"plan/place":     {"os", "net", "os/exec", "net/http"},
+	"plan/overlay":   {"os", "net", "os/exec", "net/http"},
 	"plan/release":   {"os", "net", "os/exec", "net/http"},
 	"plan":           {"os", "net", "os/exec", "net/http"},
 	"lab/stats":      {"os", "net", "os/exec", "net/http"},

@@ -25,8 +25,6 @@ var crowded = []string{
 	"internal/host/doctor.machine",
 	"internal/lab/report.Report",
 	"internal/mirror.Mirror",
-	"internal/plan.draft",
-	"internal/site/check.checker",
 	"internal/site/sitefile.iniImport",
 	"internal/site/sitefile.loader",
 	"internal/tree.Root",

@@ -42,19 +42,8 @@ func TestMain(m *testing.M) {
 
 // alone runs the tests while no other run of them is at work on this machine.
 func alone(m *testing.M) (int, error) {
-	if err := os.MkdirAll(dirs.State, 0o711); err != nil {
+	if err := need.TakeTurn(); err != nil {
 		return 0, err
-	}
-	lock, err := os.OpenFile(filepath.Join(dirs.State, "test.lock"), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return 0, err
-	}
-	defer lock.Close()
-	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		fmt.Fprintln(os.Stderr, "test: waiting for another run of these tests, which has the lock "+lock.Name())
-		if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
-			return 0, os.NewSyscallError("flock", err)
-		}
 	}
 	unix.Umask(0o077) // whatever root's is, nodes must be able to come up
 	dir, err := os.MkdirTemp("", "orrery-test-")

@@ -1,14 +1,15 @@
 package plan
 
 import (
-	"orrery/internal/knot"
 	"slices"
+
+	"orrery/internal/knot"
 )
 
 // An assignment puts nodes into batches such that none waits for a node of a later one: for its health, its address or the network that it leaves.
 // Nodes that wait for one another in a circle change together: it goes through the knots of the steps, with those of one node taken as one.
 type assignment struct {
-	*draft
+	all     []*Step
 	batches int
 	chainOf map[int]*chain // the first of the steps that are taken as one -> their node
 	as      []int          // step -> the first of those with which it is taken as one
@@ -17,17 +18,16 @@ type assignment struct {
 	earliest []int // batch before which the nodes of a closed step cannot be
 }
 
-func (d *draft) assign(rolled, away []*chain) *assignment {
-	all := len(d.Steps)
+func assign(all []*Step, rolled, away []*chain) *assignment {
 	a := &assignment{
-		draft: d, batches: 1, chainOf: map[int]*chain{}, as: make([]int, all), parts: map[int][]int{},
-		earliest: make([]int, all),
+		all: all, batches: 1, chainOf: map[int]*chain{}, as: make([]int, len(all)), parts: map[int][]int{},
+		earliest: make([]int, len(all)),
 	}
 	for n := range a.as {
 		a.as[n] = n
 	}
 	for _, c := range rolled {
-		a.unite(c, c.steps[c.gate(d):])
+		a.unite(c, c.steps[c.gate(all):])
 	}
 	for _, c := range away {
 		a.unite(c, c.steps)
@@ -36,7 +36,7 @@ func (d *draft) assign(rolled, away []*chain) *assignment {
 	for _, c := range slices.Concat(rolled, away) {
 		last = append(last, a.as[c.last()])
 	}
-	knot.Each(all, last, a.needs, a.close)
+	knot.Each(len(all), last, a.needs, a.close)
 	return a
 }
 
@@ -56,7 +56,7 @@ func (a *assignment) needs(first int) []int {
 	}
 	var needs []int
 	for _, part := range parts {
-		for _, need := range a.Steps[part].Needs {
+		for _, need := range a.all[part].Needs {
 			if need = a.as[need]; need != first {
 				needs = append(needs, need)
 			}

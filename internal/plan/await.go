@@ -8,8 +8,8 @@ import (
 )
 
 // await makes the configuration of each waiting node need the last steps of the nodes that must be healthy before it.
-func (d *draft) await(all []waiting) error {
-	a := &awaiter{draft: d, configured: map[string]bool{}, known: map[string][]int{}}
+func (d *siteDraft) await(all []waiting) error {
+	a := &awaiter{siteDraft: d, configured: map[string]bool{}, known: map[string][]int{}}
 	for _, w := range all {
 		a.configured[w.node.Name] = true
 	}
@@ -25,7 +25,7 @@ func (d *draft) await(all []waiting) error {
 
 // An awaiter finds out which steps must be done before a node is configured.
 type awaiter struct {
-	*draft
+	*siteDraft
 	configured map[string]bool // nodes that wait themselves
 	peers      selector.Peers
 	known      map[string][]int // node -> result of before

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,14 +14,13 @@ type chain struct {
 	node   string
 	steps  []int // in order
 	rolls  bool  // it runs, and is disturbed
-	proven bool  // its health, as it is now
 	bounds []*bound
 	batch  int // 0: before the first
 }
 
 // gate returns where the chain waits for the batches before: at the first step that disturbs its node.
-func (c *chain) gate(d *draft) int {
-	return slices.IndexFunc(c.steps, func(n int) bool { return len(d.Steps[n].Disturbs) > 0 })
+func (c *chain) gate(steps []*Step) int {
+	return slices.IndexFunc(c.steps, func(n int) bool { return len(steps[n].Disturbs) > 0 })
 }
 
 func (c *chain) last() int { return c.steps[len(c.steps)-1] }
@@ -38,15 +36,15 @@ type bound struct {
 // when all nodes of those before have come to the end of their steps, which is a check of their health; so the first failure leaves later
 // batches untouched. The first begins when every layer is built, and when the nodes of which there are bounds and that are away already are back.
 // It reports whether there are batches.
-func (d *draft) roll() bool {
-	if d.site.Stage != 0 || !d.bounded() {
+func roll(d *draft) bool {
+	if d.site.Stage != 0 || !bounded(d.site, d.goal) {
 		return false
 	}
-	rolled, away := d.chains()
+	rolled, away := chains(d)
 	if !slices.ContainsFunc(rolled, func(c *chain) bool { return len(c.bounds) > 0 }) {
 		return false
 	}
-	a := d.assign(rolled, away)
+	a := assign(d.Steps, rolled, away)
 	if a.batches == 1 && !crowded(rolled, 1) && !slices.ContainsFunc(away, func(c *chain) bool { return c.batch == 0 }) {
 		return false
 	}
@@ -56,29 +54,29 @@ func (d *draft) roll() bool {
 	}
 	begin := make([]int, a.batches+1) // batch -> the step with which it begins
 	for batch := 1; batch <= a.batches; batch++ {
-		begin[batch] = d.beginBatch(batch, rolled, away)
+		begin[batch] = beginBatch(d, batch, rolled, away)
 	}
 	for _, c := range rolled {
 		for _, n := range c.steps {
 			d.Steps[n].Batch = c.batch
 		}
-		gate := d.Steps[c.steps[c.gate(d)]]
+		gate := d.Steps[c.steps[c.gate(d.Steps)]]
 		gate.Needs = append(gate.Needs, begin[c.batch])
 	}
 	return true
 }
 
 // bounded reports whether a bound is declared or asked for.
-func (d *draft) bounded() bool {
-	if d.goal.Batch != (site.Batch{}) {
-		return d.goal.Batch.Bounds()
+func bounded(s *site.Site, goal Goal) bool {
+	if goal.Batch != (site.Batch{}) {
+		return goal.Batch.Bounds()
 	}
-	return slices.ContainsFunc(d.site.Groups, func(g site.Group) bool { return g.Batch.Bounds() })
+	return slices.ContainsFunc(s.Groups, func(g site.Group) bool { return g.Batch.Bounds() })
 }
 
 // chains returns the nodes that batches are made of, and those of which there are bounds and that are away, or not known to be healthy, already.
 // Among the former those come first that are not known to be healthy: what failed before fails again before another node is touched.
-func (d *draft) chains() (rolled, away []*chain) {
+func chains(d *draft) (rolled, away []*chain) {
 	there := map[string]*observe.Node{}
 	for _, h := range d.hosts {
 		for i := range h.Nodes {
@@ -88,54 +86,51 @@ func (d *draft) chains() (rolled, away []*chain) {
 		}
 	}
 	all := map[string]*chain{}
-	for i := range d.site.Nodes {
-		if name := d.site.Nodes[i].Name; there[name] != nil && d.goal.concerns(name) {
-			all[name] = &chain{node: name}
-		}
+	names := d.concerned(func(n *site.Node) bool { return there[n.Name] != nil })
+	for _, name := range names {
+		all[name] = &chain{node: name}
 	}
 	for n, s := range d.Steps {
 		if c := all[s.Subject]; c != nil && s.ForNode() {
 			c.steps = append(c.steps, n)
 		}
 	}
-	for i := range d.site.Nodes {
-		c := all[d.site.Nodes[i].Name]
-		if c == nil || len(c.steps) == 0 {
+	var sick []*chain
+	for _, name := range names {
+		c := all[name]
+		if len(c.steps) == 0 {
 			continue
 		}
 		has := there[c.node]
-		sick := func(d observe.Drift) bool { return d.How == observe.Failing }
-		c.proven = has.Configured && has.Proven == has.Config.Health && !slices.ContainsFunc(has.Drift, sick)
-		if c.rolls = has.State == observe.Running && c.gate(d) >= 0; c.rolls {
-			rolled = append(rolled, c)
-		} else {
+		failing := func(d observe.Drift) bool { return d.How == observe.Failing }
+		proven := has.Configured && has.Proven == has.Config.Health && !slices.ContainsFunc(has.Drift, failing)
+		c.rolls = has.State == observe.Running && c.gate(d.Steps) >= 0
+		switch {
+		case !c.rolls:
 			away = append(away, c)
+		case proven:
+			rolled = append(rolled, c)
+		default:
+			sick = append(sick, c)
 		}
 	}
-	d.bind(all, len(rolled))
+	rolled = append(sick, rolled...)
+	bind(d.site, d.goal, all, len(rolled))
 	away = slices.DeleteFunc(away, func(c *chain) bool { return len(c.bounds) == 0 })
-	slices.SortStableFunc(rolled, func(a, b *chain) int { return cmp.Compare(ordinal(a.proven), ordinal(b.proven)) })
 	return rolled, away
-}
-
-func ordinal(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // bind sets the bounds of chains: that of the goal for all of them, else those of their groups. A share is
 // one of the nodes that are disturbed, or of the nodes of the group.
-func (d *draft) bind(all map[string]*chain, disturbed int) {
-	if d.goal.Batch.Bounds() {
-		b := &bound{most: d.goal.Batch.Of(disturbed), in: map[int]int{}}
+func bind(s *site.Site, goal Goal, all map[string]*chain, disturbed int) {
+	if goal.Batch.Bounds() {
+		b := &bound{most: goal.Batch.Of(disturbed), in: map[int]int{}}
 		for _, c := range all {
 			c.bounds = append(c.bounds, b)
 		}
 		return
 	}
-	for _, g := range d.site.Groups {
+	for _, g := range s.Groups {
 		if !g.Batch.Bounds() {
 			continue
 		}
@@ -149,7 +144,7 @@ func (d *draft) bind(all map[string]*chain, disturbed int) {
 }
 
 // beginBatch adds the step for which the nodes of a batch wait.
-func (d *draft) beginBatch(batch int, rolled, away []*chain) int {
+func beginBatch(d *draft, batch int, rolled, away []*chain) int {
 	s := Step{
 		Kind: BeginBatch, Host: d.Steps[rolled[0].steps[0]].Host, Subject: fmt.Sprintf("%d of %d", batch, len(d.Batches)),
 		Reason: strings.Join(d.Batches[batch-1], ", "),
@@ -159,7 +154,7 @@ func (d *draft) beginBatch(batch int, rolled, away []*chain) int {
 			s.Needs = append(s.Needs, c.last())
 		}
 		if batch == 1 && c.rolls {
-			s.Needs = append(s.Needs, d.layersUnder(c)...)
+			s.Needs = append(s.Needs, layersUnder(d.Steps, c)...)
 		}
 	}
 	if crowded(rolled, batch) {
@@ -176,11 +171,11 @@ func crowded(rolled []*chain, batch int) bool {
 }
 
 // layersUnder returns the steps that build or fetch what a node is to stand on.
-func (d *draft) layersUnder(c *chain) []int {
+func layersUnder(steps []*Step, c *chain) []int {
 	var layers []int
 	for _, n := range c.steps {
-		for _, need := range d.Steps[n].Needs {
-			if k := d.Steps[need].Kind; k == BuildLayer || k == FetchLayer {
+		for _, need := range steps[n].Needs {
+			if k := steps[need].Kind; k == BuildLayer || k == FetchLayer {
 				layers = append(layers, need)
 			}
 		}

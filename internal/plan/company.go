@@ -20,7 +20,9 @@ type companion struct {
 }
 
 // companions returns those of nodes that are asked to be on a host and are on others, as the hosts are.
-func (m *mover) companions(hosts []observe.Host, moves map[string]string) (all []*companion, err error) {
+func companions(
+	b *basis, hosts []observe.Host, before map[string]*observe.Host, moves map[string]string,
+) (all []*companion, err error) {
 	for i := range hosts {
 		h := &hosts[i]
 		for _, has := range h.Nodes {
@@ -29,7 +31,7 @@ func (m *mover) companions(hosts []observe.Host, moves map[string]string) (all [
 				continue
 			}
 			c := &companion{journey: journey{node: has.Name, has: has, from: h.Name, to: to}}
-			if err := m.accompanies(c, &h.Releases); err != nil {
+			if err := c.check(b, before[c.from], &h.Releases); err != nil {
 				return nil, err
 			}
 			all = append(all, c)
@@ -38,8 +40,8 @@ func (m *mover) companions(hosts []observe.Host, moves map[string]string) (all [
 	return all, nil
 }
 
-// accompanies refuses one that cannot go along, and with it the move.
-func (m *mover) accompanies(c *companion, r *observe.Releases) (err error) {
+// check refuses one that cannot go along, and with it the move.
+func (c *companion) check(b *basis, from *observe.Host, r *observe.Releases) (err error) {
 	release := site.ReleaseName(c.has.Release)
 	no := func(cure, format string, args ...any) error {
 		return problem.New(problem.Unable, "node %s cannot move to host %s: release %s of it stands beside it on host %s, and cannot come with it: %s", c.node, c.to, release, c.from, fmt.Sprintf(format, args...)).Try("%s", cure)
@@ -60,7 +62,7 @@ func (m *mover) accompanies(c *companion, r *observe.Releases) (err error) {
 		return no(end, "it is half made")
 	}
 	var why string
-	if c.Edition, why, err = m.spell(&c.has.Node); err != nil {
+	if c.Edition, why, err = spell(b, &c.has.Node); err != nil {
 		return err
 	}
 	if why != "" {
@@ -69,12 +71,12 @@ func (m *mover) accompanies(c *companion, r *observe.Releases) (err error) {
 	if why, _ := place.Bound(c.Site, c.Of); why != "" {
 		return no(end, "%s", why)
 	}
-	for _, h := range []*observe.Host{m.before[c.from], m.hosts[c.to]} {
+	for _, h := range []*observe.Host{from, b.hosts[c.to]} {
 		if h.Engines != nil && !h.Engines[c.has.Engine].Move {
 			return no(end, "the engine %s moves no nodes", c.has.Engine)
 		}
 	}
-	return place.Fits(m.site.Key(), c.Of, m.hosts[c.to])
+	return place.Fits(b.site.Key(), c.Of, b.hosts[c.to])
 }
 
 // bring plans that companions come, before what is live goes after them: if one of them fails, that has not been disturbed. They stand still then, as after a boot of their host.
@@ -82,21 +84,18 @@ func (m *mover) bring(all []*companion) {
 	left := map[string][]int{} // host -> the steps after which companions have left it
 	for _, c := range all {
 		why := fmt.Sprintf("release %s, in quarantine: ", site.ReleaseName(c.has.Release))
-		step := func(kind Kind, host, peer, reason, undo string, needs ...int) int {
+		halt := func(copied int) int {
+			if !c.has.Runs() {
+				return copied
+			}
 			return m.add(Step{
-				Kind: kind, Host: host, Peer: peer, Subject: c.node, Reason: why + reason, Undo: undo, Needs: needs, Node: c.Node, Was: &c.has.Node,
-				Configured: c.has.Configured, Active: c.has.Active,
+				Kind: StopNode, Host: c.from, Subject: c.node, Reason: why + "moves to host " + c.to,
+				Undo: "start", Needs: []int{copied}, Was: &c.has.Node,
 			})
 		}
-		last := step(CopyNode, c.to, c.from, "moves here from host "+c.from, "remove what has come", slices.Concat(m.layersOf(m.hosts[c.to], c.Layers), m.settled[c.node])...)
-		if c.has.Runs() {
-			last = m.add(Step{Kind: StopNode, Host: c.from, Subject: c.node, Reason: why + "moves to host " + c.to, Undo: "start", Needs: []int{last}, Was: &c.has.Node})
-		}
-		last = step(SendNode, c.to, c.from, "the rest, from host "+c.from, "", last)
-		last = step(GiveNode, c.from, c.to, "to host "+c.to, "take it back", last)
-		c.came = step(ReceiveNode, c.to, c.from, "from host "+c.from, "remove it, and host "+c.from+" has it again", last)
+		c.came = m.travel(&c.journey, c.Node, why, m.up.layers.make(m.hosts[c.to], c.Layers), halt)
 		m.came[c.node] = append(m.came[c.node], c.came)
-		left[c.from] = append(left[c.from], m.leave(c.from, c.to, &c.has.Node, c.came))
+		left[c.from] = append(left[c.from], leave(m.draft, c.from, c.to, &c.has.Node, c.came))
 	}
 	for _, name := range slices.Sorted(maps.Keys(left)) {
 		h := m.before[name]

@@ -103,6 +103,18 @@ func TestPagesOfItsOwn(t *testing.T) {
 	}
 }
 
+// TestPagesOfNoSize: a host that reports pages of no size has none, and nothing is divided by that.
+func TestPagesOfNoSize(t *testing.T) {
+	f := newFleet("sv1")
+	s := observatory()
+	virtual(&s.Nodes[3])
+	hosts := f.observe()
+	hosts[0].Hugepages = []observe.Hugepages{{Total: 256}, {Size: -1, Total: 256}}
+	if _, err := plan.Up(s, hosts, plan.Goal{}); err != nil {
+		t.Errorf("%v", err)
+	}
+}
+
 // TestPagesElsewhere: pages that a machine has on one node of a host's memory do not help it on another.
 func TestPagesElsewhere(t *testing.T) {
 	f := newFleet("sv1")

@@ -18,16 +18,16 @@ func Down(s *site.Site, hosts []observe.Host, goal Goal) *Plan {
 	cut := settling(s, hosts, goal)
 	hosts = cut.After
 	d := newDraft(s, hosts, goal)
-	d.settleMoves(cut)
+	settleMoves(d, cut)
 	for i := range hosts {
-		d.dropArrivals(&hosts[i])
-		d.downHost(&hosts[i])
+		dropArrivals(d, &hosts[i])
+		downHost(d, &hosts[i])
 	}
 	return d.sorted()
 }
 
 // dropArrivals plans the end of what has come of nodes that are on no host.
-func (d *draft) dropArrivals(h *observe.Host) {
+func dropArrivals(d *draft, h *observe.Host) {
 	for _, a := range h.Arrivals {
 		if d.goal.concerns(a.Name) {
 			n := &spec.Node{Site: d.maker.Key(), Name: a.Name, ID: a.ID}
@@ -36,7 +36,7 @@ func (d *draft) dropArrivals(h *observe.Host) {
 	}
 }
 
-func (d *draft) downHost(h *observe.Host) {
+func downHost(d *draft, h *observe.Host) {
 	var gone []int
 	for i := range h.Nodes {
 		if n := &h.Nodes[i]; d.goal.concerns(n.Name) {
@@ -68,7 +68,7 @@ func (d *draft) downHost(h *observe.Host) {
 		}
 	}
 	if h.Names != "" {
-		last = append(last, d.add(Step{Kind: ForgetNames, Host: h.Name, Subject: h.Name, Reason: "asked for", Needs: gone}))
+		last = append(last, d.forgetNames(h, "asked for", gone))
 	}
 	live := slices.Collect(maps.Values(h.Releases.Resting()))
 	for _, release := range h.Releases.Staged {
@@ -81,13 +81,6 @@ func (d *draft) downHost(h *observe.Host) {
 	if len(last) > 0 {
 		d.add(Step{Kind: RestoreHost, Host: h.Name, Subject: h.Name, Reason: "unless another site is up", Needs: last})
 	}
-}
-
-func (d *draft) removeNetwork(h *observe.Host, n *spec.Network, why string, needs []int) int {
-	return d.add(Step{
-		Kind: RemoveNetwork, Host: h.Name, Subject: n.Name, Reason: why, Needs: needs, Network: n,
-		Undo: "make network " + n.Name,
-	})
 }
 
 // Stop plans that nodes stand still, with all that is theirs kept.
@@ -106,12 +99,12 @@ func Stop(s *site.Site, hosts []observe.Host, goal Goal) *Plan {
 func Start(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
 	return power(s, hosts, goal, func(d *draft, h *observe.Host, n *observe.Node) error {
 		if why := n.Ruined(); why != "" {
-			return d.start(h, n, []int{d.stop(h, n, why)})
+			return start(d, h, n, []int{d.stop(h, n, why)})
 		}
 		if n.State != observe.Stopped && !n.Starved {
 			return nil
 		}
-		return d.start(h, n, nil)
+		return start(d, h, n, nil)
 	})
 }
 
@@ -125,7 +118,7 @@ func Restart(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
 		if n.Runs() {
 			ended = []int{d.stop(h, n, "asked for")}
 		}
-		return d.start(h, n, ended)
+		return start(d, h, n, ended)
 	})
 }
 
@@ -148,7 +141,7 @@ func power(s *site.Site, hosts []observe.Host, goal Goal, set func(*draft, *obse
 }
 
 // start plans that a node that does not run, or not any more then, runs as it is, and is healthy.
-func (d *draft) start(h *observe.Host, n *observe.Node, needs []int) error {
+func start(d *draft, h *observe.Host, n *observe.Node, needs []int) error {
 	if err := place.Able(h, n.Name, n.Engine); err != nil {
 		return err
 	}

@@ -11,37 +11,54 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// layer plans the layers that a node needs, each once a host and after those that it stands on, and gives the steps to wait for.
-func (d *draft) layer(h *observe.Host, n *site.Node) []int {
-	return d.layersOf(h, d.makerOf(n).Layers(n))
+// layerDraft plans the layers that nodes stand on.
+type layerDraft struct {
+	*draft
+	steps   map[string]int            // host and digest -> step that builds it, or fetches it
+	fetched map[string]string         // digest -> the last host that is planned to fetch it
+	origins map[string]*place.Origin  // of layers, by their digests
+	needed  map[string]map[string]int // digest -> host -> nodes that stand on it; nil: not counted yet
 }
 
-// layersOf plans some layers on a host, of which each comes after those that it stands on.
-func (d *draft) layersOf(h *observe.Host, all []*spec.Layer) []int {
+func newLayerDraft(d *draft) *layerDraft {
+	return &layerDraft{
+		draft: d, steps: map[string]int{}, fetched: map[string]string{}, origins: map[string]*place.Origin{},
+	}
+}
+
+// under plans the layers that a node needs, each once a host and after those that it stands on. It returns the steps
+// to wait for.
+func (d *layerDraft) under(h *observe.Host, n *site.Node) []int {
+	return d.make(h, d.makerOf(n).Layers(n))
+}
+
+// make plans some layers on a host, of which each comes after those that it stands on.
+func (d *layerDraft) make(h *observe.Host, layers []*spec.Layer) []int {
 	awaited := map[string]int{} // the topmost steps, by layer
-	for i, l := range all {
+	for i, l := range layers {
 		var needs []int
 		for _, lower := range l.Lower() {
-			if step, ok := d.layers[h.Name+" "+lower]; ok {
+			if step, ok := d.steps[h.Name+" "+lower]; ok {
 				needs = append(needs, step)
 				delete(awaited, lower)
 				break
 			}
 		}
-		if step, ok := d.provide(h, l, all[:i], needs); ok {
+		if step, ok := d.provide(h, l, layers[:i], needs); ok {
 			awaited[l.Digest] = step
 		}
 	}
 	return slices.Sorted(maps.Values(awaited))
 }
 
-// provide plans that a host has a layer: it fetches it from the hosts that have it, or from the one that builds it for all, or is that one. Those before it are what it may stand on.
-func (d *draft) provide(h *observe.Host, l *spec.Layer, before []*spec.Layer, needs []int) (int, bool) {
+// provide plans that a host has a layer: it fetches it from the hosts that have it, or from the one that builds it
+// for all, or is that one. Those before it are what it may stand on.
+func (d *layerDraft) provide(h *observe.Host, l *spec.Layer, before []*spec.Layer, needs []int) (int, bool) {
 	if h.Layers[l.Digest] {
 		return 0, false
 	}
 	key := h.Name + " " + l.Digest
-	if step, ok := d.layers[key]; ok {
+	if step, ok := d.steps[key]; ok {
 		return step, true
 	}
 	s := Step{Kind: BuildLayer, Host: h.Name, Subject: l.Title, Reason: "not in the store: " + l.Digest, Layer: l, Undo: "kept in the store"}
@@ -50,19 +67,20 @@ func (d *draft) provide(h *observe.Host, l *spec.Layer, before []*spec.Layer, ne
 		s.Reason += ", and in that of " + phrase.List(sources, 4)
 		if builder != nil {
 			s.Sources, s.Reason = []string{builder.Name}, "not in the store: "+l.Digest+", and built on "+builder.Name
-			d.layersOf(builder, append(slices.Clone(before), l))
-			needs = append(needs, d.layers[builder.Name+" "+l.Digest])
+			d.make(builder, append(slices.Clone(before), l))
+			needs = append(needs, d.steps[builder.Name+" "+l.Digest])
 		}
 		s.After, d.fetched[l.Digest] = d.fetched[l.Digest], h.Name
 	}
 	s.Needs = needs
 	step := d.add(s)
-	d.layers[key] = step
+	d.steps[key] = step
 	return step, true
 }
 
-// sources returns the hosts that have a layer. If there are none, builder is the one that builds it. If nobody else needs it, that is the host itself.
-func (d *draft) sources(l *spec.Layer, itself *observe.Host) (all []string, builder *observe.Host) {
+// sources returns the hosts that have a layer. If there are none, builder is the one that builds it. If nobody else
+// needs it, that is the host itself.
+func (d *layerDraft) sources(l *spec.Layer, itself *observe.Host) (all []string, builder *observe.Host) {
 	if len(d.hosts) < 2 {
 		return nil, itself
 	}
@@ -81,7 +99,7 @@ func (d *draft) sources(l *spec.Layer, itself *observe.Host) (all []string, buil
 }
 
 // countNeeds counts, for each layer and host, the nodes there that stand on it, or will.
-func (d *draft) countNeeds() {
+func (d *layerDraft) countNeeds() {
 	d.needed = map[string]map[string]int{}
 	for i := range d.site.Nodes {
 		n := &d.site.Nodes[i]

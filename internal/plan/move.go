@@ -32,29 +32,25 @@ func MoveNodes(s *site.Site, hosts []observe.Host, goal Goal, moves map[string]s
 	if err != nil {
 		return nil, err
 	}
-	m := &mover{before: map[string]*observe.Host{}, made: map[string][]laid{}, fixed: map[string]bool{}, came: map[string][]int{}}
-	for i := range released.Nodes {
-		m.fixed[released.Nodes[i].Name] = released.Nodes[i].Host != ""
-	}
-	for i := range hosts {
-		m.before[hosts[i].Name] = &hosts[i]
-	}
+	before := byName(hosts)
 	hosts = moved(scoped(s, cut.After), all)
 	placed, err := place.Place(released, hosts)
 	if err != nil {
 		return nil, err
 	}
-	m.draft = newDraft(placed, hosts, goal)
-	m.names, m.Homes = spec.Names(placed), placed.Homes()
-	if err := m.span(); err != nil {
+	up, err := newSiteDraft(placed, hosts, goal)
+	if err != nil {
 		return nil, err
+	}
+	m := &mover{
+		draft: up.draft, up: up, before: before, fixed: released.Homes(), made: map[string][]laid{}, came: map[string][]int{},
 	}
 	cut.All = slices.DeleteFunc(cut.All, func(h handover.Handover) bool { // the copy goes on from what has come
 		return h.End == handover.Drop && slices.ContainsFunc(all, func(j journey) bool { return j.has.ID == h.ID && j.from == h.From && j.to == h.To })
 	})
-	m.settleMoves(cut)
-	m.warnFrames()
-	with, err := m.companions(cut.After, moves)
+	settleMoves(m.draft, cut)
+	m.Warnings = append(m.Warnings, warnFrames(m.basis)...)
+	with, err := companions(m.basis, cut.After, before, moves)
 	if err != nil {
 		return nil, err
 	}
@@ -73,27 +69,6 @@ func MoveBack(s *site.Site, hosts []observe.Host, goal Goal, failed *Plan) (*Pla
 		}
 	}
 	return MoveNodes(s, hosts, goal, moves)
-}
-
-// warnFrames names the nodes that stay and whose networks take other frames, since they come to another host or are on one host only then.
-func (m *mover) warnFrames() {
-	var names []string
-	for i := range m.site.Nodes {
-		n := &m.site.Nodes[i]
-		has, there := m.hosts[n.Host].Node(n.Name)
-		if !there || m.goal.concerns(n.Name) {
-			continue
-		}
-		wanted, err := m.makerOf(n).Node(n)
-		if err == nil && slices.ContainsFunc(has.NICs, func(was spec.NIC) bool {
-			return slices.ContainsFunc(wanted.NICs, func(is spec.NIC) bool { return is.Network == was.Network && is.MTU != was.MTU })
-		}) {
-			names = append(names, n.Name)
-		}
-	}
-	if len(names) > 0 {
-		m.Warnings = append(m.Warnings, "a network takes frames of another size then, and the next up restarts those that stay on it: "+phrase.List(names, 12))
-	}
 }
 
 // A journey is the move of one node.
@@ -190,8 +165,9 @@ func moved(hosts []observe.Host, all []journey) []observe.Host {
 // mover drafts moves.
 type mover struct {
 	*draft
+	up     *siteDraft
 	before map[string]*observe.Host // the hosts as they were seen
-	fixed  map[string]bool          // nodes of which the site says where they are
+	fixed  map[string]string        // hosts of the nodes of which the site says where they are
 	made   map[string][]laid        // what a host is given before anything stops
 	joins  []laid                   // what tells hosts where the nodes of a network are. It is done when those stand still that move
 	lefts  []int                    // the steps with which nodes have left their hosts
@@ -216,7 +192,7 @@ func on(n *site.Node, all []laid) (steps []int) {
 
 func (m *mover) move(all []journey, with []*companion) error {
 	for i := range all {
-		if err := m.may(&all[i]); err != nil {
+		if err := all[i].check(m.basis, m.before[all[i].from]); err != nil {
 			return err
 		}
 	}
@@ -228,7 +204,7 @@ func (m *mover) move(all []journey, with []*companion) error {
 	for _, h := range m.hosts {
 		hosts = append(hosts, *h)
 	}
-	if err := place.Come(m.site, hosts, names, func(node string) bool { return m.fixed[node] }); err != nil {
+	if err := place.Come(m.site, hosts, names, func(node string) bool { return m.fixed[node] != "" }); err != nil {
 		return err
 	}
 	for _, host := range slices.Sorted(maps.Keys(m.hosts)) {
@@ -247,7 +223,7 @@ func (m *mover) move(all []journey, with []*companion) error {
 			m.resume(name)
 		}
 	}
-	m.settle()
+	settle(m.draft)
 	for _, host := range slices.Sorted(maps.Keys(m.hosts)) {
 		m.clear(m.hosts[host])
 		m.tell(m.hosts[host])
@@ -255,18 +231,18 @@ func (m *mover) move(all []journey, with []*companion) error {
 	return nil
 }
 
-// may refuses the move of a node that is tied to its host, or that the other one cannot have.
-func (m *mover) may(j *journey) error {
-	n, _ := m.site.Node(j.node)
-	wanted, err := m.makerOf(n).Node(n)
+// check refuses the move of a node that is tied to its host, or that the other one cannot have.
+func (j *journey) check(b *basis, from *observe.Host) error {
+	n, _ := b.site.Node(j.node)
+	wanted, err := b.makerOf(n).Node(n)
 	if err != nil {
 		return err
 	}
-	to, from := m.hosts[j.to], m.before[j.from]
+	to := b.hosts[j.to]
 	no := func(cure, format string, args ...any) error {
 		return problem.New(problem.Unable, "node %s cannot move to host %s: %s", n.Name, j.to, fmt.Sprintf(format, args...)).Try("%s", cure)
 	}
-	if why, cure := place.Bound(m.makerOf(n).Site, n); why != "" {
+	if why, cure := place.Bound(b.makerOf(n).Site, n); why != "" {
 		return no(cure, "%s", why)
 	}
 	upFirst := "orrery up " + n.Name + " first, then move"
@@ -289,7 +265,7 @@ func (m *mover) may(j *journey) error {
 			return no("orrery backup and orrery restore take it there", "the engine %s moves no nodes", n.Engine)
 		}
 	}
-	return place.Fits(m.site.Key(), n, to)
+	return place.Fits(b.site.Key(), n, to)
 }
 
 // ground plans the networks of a host: those that are not there before nodes stop, what changes of the others when they stand still.
@@ -297,19 +273,19 @@ func (m *mover) ground(h *observe.Host) error {
 	if h.Unknown {
 		return nil
 	}
-	nodes := m.on(h.Name, m.goal.concerns)
-	ready := m.prepare(h, len(nodes) > 0)
+	nodes := nodesOn(m.site, h.Name, m.goal)
+	ready := m.up.prepare(h, len(nodes) > 0)
 	for _, step := range ready {
 		m.made[h.Name] = append(m.made[h.Name], laid{"", step})
 	}
-	used := m.uses(nodes)
-	for _, wanted := range m.draft.networks {
-		wanted = m.spans.On(h.Name, wanted)
+	used := m.up.networks.uses(nodes)
+	for _, wanted := range m.up.networks.all {
+		wanted = m.up.networks.spans.On(h.Name, wanted)
 		if i := slices.IndexFunc(h.Networks, func(n observe.Network) bool { return n.Name == wanted.Name }); i >= 0 && used[wanted.Name] && relinks(&h.Networks[i], &wanted) {
 			return problem.New(problem.Mistake, "network %s of host %s is not as it is declared, and would be made anew", wanted.Name, h.Name).Try("orrery up first, then move")
 		}
 	}
-	steps, err := m.makeNetworks(h, nodes, ready)
+	steps, err := m.up.networks.make(h, nodes, ready)
 	if err != nil {
 		return err
 	}
@@ -324,17 +300,15 @@ func (m *mover) ground(h *observe.Host) error {
 	return nil
 }
 
-// on returns the nodes of a host, as the site is placed.
-func (m *mover) on(host string, which func(name string) bool) (nodes []*site.Node) {
-	for i := range m.site.Nodes {
-		if n := &m.site.Nodes[i]; n.Host == host && which(n.Name) {
+// nodesOn returns the nodes of a host that a goal concerns, as the site is placed.
+func nodesOn(s *site.Site, host string, goal Goal) (nodes []*site.Node) {
+	for i := range s.Nodes {
+		if n := &s.Nodes[i]; n.Host == host && goal.concerns(n.Name) {
 			nodes = append(nodes, n)
 		}
 	}
 	return nodes
 }
-
-func every(string) bool { return true }
 
 // journey plans the move of one node.
 func (m *mover) journey(j *journey) error {
@@ -344,31 +318,42 @@ func (m *mover) journey(j *journey) error {
 		return err
 	}
 	to, from, has, ready := m.hosts[j.to], m.before[j.from], &j.has, on(n, m.made[j.to])
-	step := func(kind Kind, host, peer, reason, undo string, needs ...int) int {
-		return m.add(Step{
-			Kind: kind, Host: host, Peer: peer, Subject: j.node, Reason: reason, Undo: undo, Needs: needs, Node: wanted, Was: &has.Node,
-			Runs: j.ran, Configured: has.Configured, Active: has.Active,
-		})
-	}
-	last := step(CopyNode, j.to, j.from, "moves here from host "+j.from, "remove what has come", slices.Concat(m.layer(to, n), m.settled[j.node], m.came[j.node])...)
-	if has.Runs() {
-		last = m.stop(from, has, "moves to host "+j.to, append(slices.Clone(ready), last)...)
-		m.Steps[last].Peer = j.to
-	}
 	joins := on(n, m.joins)
-	for _, join := range joins {
-		m.Steps[join].Needs = append(m.Steps[join].Needs, last)
+	halt := func(copied int) int {
+		if has.Runs() {
+			copied = m.stop(from, has, "moves to host "+j.to, append(slices.Clone(ready), copied)...)
+			m.Steps[copied].Peer = j.to
+		}
+		for _, join := range joins {
+			m.Steps[join].Needs = append(m.Steps[join].Needs, copied)
+		}
+		return copied
 	}
-	last = step(SendNode, j.to, j.from, "the rest, from host "+j.from, "", last)
-	last = step(GiveNode, j.from, j.to, "to host "+j.to, "take it back", last)
-	last = step(ReceiveNode, j.to, j.from, "from host "+j.from, "remove it, and host "+j.from+" has it again", last)
+	last := m.travel(j, wanted, "", append(m.up.layers.under(to, n), m.came[j.node]...), halt)
 	m.arrivals[j.to] = append(m.arrivals[j.to], last)
 	if j.ran {
-		u := &nodeDraft{draft: m.draft, host: to, node: n, wanted: wanted, has: arrived(wanted, has), before: append(ready, last), ground: joins}
+		arrival := change{to, n, wanted, arrived(wanted, has)}
+		u := &nodeDraft{change: arrival, up: m.up, before: append(ready, last), ground: joins}
 		last = u.resume(last)
 	}
-	m.lefts = append(m.lefts, m.leave(j.from, j.to, &has.Node, last))
+	m.lefts = append(m.lefts, leave(m.draft, j.from, j.to, &has.Node, last))
 	return nil
+}
+
+// travel plans the way of a node to another host, which makes it as wanted. What it has written is copied while it
+// runs, and the rest once halt has stopped it. It returns the step that receives the node.
+func (m *mover) travel(j *journey, wanted *spec.Node, why string, needs []int, halt func(copied int) int) int {
+	step := func(kind Kind, host, peer, reason, undo string, needs ...int) int {
+		return m.add(Step{
+			Kind: kind, Host: host, Peer: peer, Subject: j.node, Reason: why + reason, Undo: undo, Needs: needs,
+			Node: wanted, Was: &j.has.Node, Runs: j.ran, Configured: j.has.Configured, Active: j.has.Active,
+		})
+	}
+	needs = append(needs, m.settled[j.node]...)
+	copied := step(CopyNode, j.to, j.from, "moves here from host "+j.from, "remove what has come", needs...)
+	last := step(SendNode, j.to, j.from, "the rest, from host "+j.from, "", halt(copied))
+	last = step(GiveNode, j.from, j.to, "to host "+j.to, "take it back", last)
+	return step(ReceiveNode, j.to, j.from, "from host "+j.from, "remove it, and host "+j.from+" has it again", last)
 }
 
 // resume lets a node run again whose move was cut short.
@@ -384,7 +369,7 @@ func (m *mover) resume(name string) {
 	}
 	if wanted, err := m.makerOf(n).Node(n); err == nil {
 		u := &nodeDraft{
-			draft: m.draft, host: host, node: n, wanted: wanted, has: arrived(wanted, has),
+			change: change{host, n, wanted, arrived(wanted, has)}, up: m.up,
 			before: slices.Concat(on(n, m.made[n.Host]), m.settled[n.Name]), ground: on(n, m.joins),
 		}
 		if last := u.resume(-1); last >= 0 {
@@ -393,7 +378,7 @@ func (m *mover) resume(name string) {
 	}
 }
 
-// resume plans that a node runs, and gives the last step, or another if there is none.
+// resume plans that a node runs, and returns the last step, or another if there is none.
 func (u *nodeDraft) resume(other int) int {
 	u.upNode()
 	if len(u.steps) == 0 {
@@ -414,8 +399,8 @@ func (m *mover) clear(h *observe.Host) {
 	if h.Unknown {
 		return
 	}
-	here := m.on(h.Name, every)
-	used := m.uses(here)
+	here := nodesOn(m.site, h.Name, Goal{})
+	used := m.up.networks.uses(here)
 	for i := range h.Networks {
 		n := &h.Networks[i].Network
 		concerned := func(node site.Node) bool {
@@ -434,7 +419,7 @@ func (m *mover) clear(h *observe.Host) {
 		m.removeNetwork(h, n, "no node of this host is on it any more", needs)
 	}
 	if h.Names != "" && len(here) == 0 && len(h.Nodes) == 0 {
-		m.add(Step{Kind: ForgetNames, Host: h.Name, Subject: h.Name, Reason: "no node is on this host any more", Needs: m.lefts})
+		m.forgetNames(h, "no node is on this host any more", m.lefts)
 	}
 }
 
@@ -443,7 +428,7 @@ func (m *mover) tell(h *observe.Host) {
 	came := slices.Clone(m.arrivals[h.Name])
 	reason := "nodes have come"
 	if len(came) == 0 {
-		if h.Unknown || h.Names == m.draft.names || len(h.Nodes) == 0 {
+		if h.Unknown || h.Names == m.up.names || len(h.Nodes) == 0 {
 			return
 		}
 		reason, came = "nodes are on other hosts", slices.Concat(slices.Collect(maps.Values(m.arrivals))...)
@@ -454,6 +439,7 @@ func (m *mover) tell(h *observe.Host) {
 		}
 	}
 	m.add(Step{
-		Kind: WriteNames, Host: h.Name, Subject: h.Name, Reason: reason, Undo: "put the former names back", Needs: came, Names: m.draft.names, WasNames: h.Names,
+		Kind: WriteNames, Host: h.Name, Subject: h.Name, Reason: reason, Undo: "put the former names back",
+		Needs: came, Names: m.up.names, WasNames: h.Names,
 	})
 }

@@ -7,17 +7,36 @@ import (
 
 	"orrery/internal/observe"
 	"orrery/internal/plan/clash"
+	"orrery/internal/plan/overlay"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
 
-// makeNetworks plans the networks that nodes are on, and the veth pairs that these stand on, and gives the steps by network.
-func (d *draft) makeNetworks(h *observe.Host, nodes []*site.Node, ready []int) (map[string]int, error) {
+// networkDraft plans the networks that nodes are on.
+type networkDraft struct {
+	*draft
+	all      []spec.Network // of the site
+	spans    overlay.Joints // those that are on several hosts
+	relinked map[claim]bool // those whose links are made anew
+	refused  problem.List   // those that hosts cannot have
+}
+
+// newNetworkDraft works out how networks are joined over hosts. It comes before nodes are spelled out, whose MTUs
+// depend on that.
+func newNetworkDraft(d *draft, hosts []observe.Host) (*networkDraft, error) {
+	spans, warnings, err := overlay.Join(d.site, d.maker.Key(), hosts, d.Homes)
+	d.maker.MTUs = spans.MTUs()
+	d.Warnings = append(d.Warnings, warnings...)
+	return &networkDraft{draft: d, all: d.maker.Networks(), spans: spans, relinked: map[claim]bool{}}, err
+}
+
+// make plans the networks that nodes are on, and the veth pairs under these, and returns the steps by network.
+func (d *networkDraft) make(h *observe.Host, nodes []*site.Node, ready []int) (map[string]int, error) {
 	steps := map[string]int{}
 	used := d.uses(nodes)
 	d.joined(h, used)
-	for _, wanted := range d.networks { // veth pairs come first
+	for _, wanted := range d.all { // veth pairs come first
 		if !used[wanted.Name] {
 			continue
 		}
@@ -45,21 +64,21 @@ func (d *draft) makeNetworks(h *observe.Host, nodes []*site.Node, ready []int) (
 				s.WasNetwork, s.Undo, s.Disturbs = &was.Network, "make network "+wanted.Name+" as it was", cutOff(h, &was.Network, &wanted)
 			}
 		}
-		if p := clash.Planned(h, &wanted, d.networks); p != nil {
+		if p := clash.Planned(h, &wanted, d.all); p != nil {
 			d.refused = append(d.refused, p)
 		}
 		if anew {
 			s.Needs = append(slices.Clone(s.Needs), veth)
 		}
 		steps[wanted.Name] = d.add(s)
-		if freed := (claim{h.Name, "network " + wanted.Name}); !d.relinked[freed] {
+		if freed := networkClaim(h.Name, wanted.Name); !d.relinked[freed] {
 			d.frees[freed] = steps[wanted.Name]
 		}
 	}
 	for _, step := range steps { // what only one network can have
 		for i := range h.Networks {
 			if was := &h.Networks[i]; was.Name != d.Steps[step].Subject && overlap(&was.Network, d.Steps[step].Network) {
-				d.claims(step, claim{h.Name, "network " + was.Name})
+				d.claim(step, networkClaim(h.Name, was.Name))
 			}
 		}
 	}
@@ -67,7 +86,7 @@ func (d *draft) makeNetworks(h *observe.Host, nodes []*site.Node, ready []int) (
 }
 
 // unlink plans the end of a network whose link has to become another, once those that are on it stand still.
-func (d *draft) unlink(h *observe.Host, was *spec.Network, why string) (int, error) {
+func (d *networkDraft) unlink(h *observe.Host, was *spec.Network, why string) (int, error) {
 	for i := range h.Nodes {
 		if n := &h.Nodes[i]; n.Runs() && stands(&n.Node, was) && !d.goal.concerns(n.Name) {
 			return 0, problem.New(problem.Mistake, "network %s cannot be made anew while node %s is on it", was.Name, n.Name).
@@ -75,33 +94,25 @@ func (d *draft) unlink(h *observe.Host, was *spec.Network, why string) (int, err
 		}
 	}
 	step := d.removeNetwork(h, was, why, nil)
-	d.freeNetwork(h, was, step)
-	d.relinked[claim{h.Name, "network " + was.Name}] = true
+	d.frees.network(h, was, step)
+	d.relinked[networkClaim(h.Name, was.Name)] = true
 	return step, nil
 }
 
-// freeNetwork notes what a network sets free when it is removed.
-func (d *draft) freeNetwork(h *observe.Host, n *spec.Network, step int) {
-	d.frees[claim{h.Name, "network " + n.Name}] = step
-	if n.Parent != "" {
-		d.frees[interfaceClaim(h.Name, n.Parent)] = step
-	}
-}
-
 // uses returns the names of the networks that nodes are on, and of the veth pairs that these networks or the nodes stand on.
-func (d *draft) uses(nodes []*site.Node) map[string]bool {
+func (d *networkDraft) uses(nodes []*site.Node) map[string]bool {
 	used, interfaces := map[string]bool{}, map[string]bool{}
 	for _, n := range nodes {
 		for _, nic := range n.NICs {
 			used[nic.Network], interfaces[nic.Interface] = true, true
 		}
 	}
-	for _, n := range d.networks {
+	for _, n := range d.all {
 		if used[n.Name] {
 			interfaces[n.Parent] = true
 		}
 	}
-	for _, n := range d.networks {
+	for _, n := range d.all {
 		if n.Kind == spec.VethPair && (interfaces[n.Ends[0]] || interfaces[n.Ends[1]]) {
 			used[n.Name] = true
 		}
@@ -110,7 +121,7 @@ func (d *draft) uses(nodes []*site.Node) map[string]bool {
 }
 
 // joined adds, of the networks of a host, those that are or were joined with others and that nodes use which are concerned, wherever these are: each host has to know where all of them are.
-func (d *draft) joined(h *observe.Host, used map[string]bool) {
+func (d *networkDraft) joined(h *observe.Host, used map[string]bool) {
 	if d.goal.Nodes == nil {
 		return // each network is either used or removed
 	}
@@ -123,13 +134,26 @@ func (d *draft) joined(h *observe.Host, used map[string]bool) {
 }
 
 // vethPairUnder returns the step that makes the veth pair on which an interface is, and whether it makes other ends than there were.
-func (d *draft) vethPairUnder(name string, steps map[string]int) (step int, anew bool) {
+func (d *networkDraft) vethPairUnder(name string, steps map[string]int) (step int, anew bool) {
 	for _, step := range steps {
 		if s := d.Steps[step]; s.Network.Joins(name) && s.WasNetwork == nil {
 			return step, true
 		}
 	}
 	return 0, false
+}
+
+// under returns the steps that make the networks on which a node is, and what these stand on.
+func (d *networkDraft) under(n *spec.Node, steps map[string]int) (all []int) {
+	for _, nic := range n.NICs {
+		if step, ok := steps[nic.Network]; ok {
+			all = append(all, step)
+		}
+		if step, ok := d.vethPairUnder(nic.Parent, steps); ok {
+			all = append(all, step)
+		}
+	}
+	return all
 }
 
 // relinks reports whether what nodes are on is another link when a network has been changed.

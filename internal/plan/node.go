@@ -2,25 +2,24 @@ package plan
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"orrery/internal/observe"
 	"orrery/internal/plan/stand"
-	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
 
-// upNode plans what makes one node as declared; it gives the step that configures it, if there is one. A node that does
-// not start by itself is left standing still, unless it was asked for by name, ran before, or its roles have yet to be applied.
+// upNode plans what makes one node as declared. It returns the step that configures it, if there is one. A node that
+// does not start by itself is left standing still, unless it was asked for by name, ran before, or its roles have yet
+// to be applied.
 func (u *nodeDraft) upNode() (configure int, planned bool) {
-	d, n, wanted, has := u.draft, u.node, u.wanted, u.has
+	wanted, has := u.wanted, u.has
 	wasOn := has != nil && (has.Runs() || has.Resume)
 	running := u.shape() && has.State == observe.Running
 	if !running {
-		if !wanted.Autostart && !wasOn && d.goal.Nodes == nil && !u.fresh && has.Configured {
+		if !wanted.Autostart && !wasOn && u.up.goal.Nodes == nil && !u.fresh && has.Configured {
 			return 0, false
 		}
 		u.step(StartNode, u.startReason(), "stop")
@@ -31,37 +30,22 @@ func (u *nodeDraft) upNode() (configure int, planned bool) {
 		configure, planned = u.step(ConfigureNode, reason, "put the files back as they were"), true
 	}
 	if wanted.Config.Health != "" && (len(u.steps) > 0 || has.Proven != wanted.Config.Health) {
-		u.step(CheckNode, u.checkReason(), "")
+		why := "prove health"
+		if len(u.steps) == 0 {
+			why = "health not yet proven"
+		}
+		u.step(CheckNode, why, "")
 	}
 	if len(u.steps) > 0 {
-		d.last[n.Name] = u.steps[len(u.steps)-1]
+		u.up.last[u.node.Name] = u.steps[len(u.steps)-1]
 	}
 	return configure, planned
 }
 
-// unfit says why a node that is there cannot become the wanted one, so that it has to go first; "" if it can.
-func (u *nodeDraft) unfit() string {
-	has, wanted := u.has, u.wanted
-	switch {
-	case has.State == observe.Broken:
-		return "half made"
-	case has.ID != wanted.ID:
-		return fmt.Sprintf("id changed from %d to %d", has.ID, wanted.ID)
-	case has.Engine != wanted.Engine:
-		return fmt.Sprintf("engine changed from %s to %s", has.Engine, wanted.Engine)
-	case !u.can().Keep && u.replaceReason() != "":
-		return u.replaceReason() + "; the engine " + has.Engine + " keeps nothing of what it replaces"
-	}
-	return ""
-}
-
 // nodeDraft is the chain of steps of one node in the making.
 type nodeDraft struct {
-	*draft
-	host   *observe.Host
-	node   *site.Node
-	wanted *spec.Node
-	has    *observe.Node
+	change
+	up     *siteDraft
 	before []int // steps before the first,
 	ground []int // and before the first that is no stop
 	steps  []int
@@ -86,13 +70,13 @@ func (u *nodeDraft) step(kind Kind, reason, undo string) int {
 			s.Disturbs = []string{u.node.Name}
 		}
 	}
-	n := u.add(s)
+	n := u.up.add(s)
 	u.steps = append(u.steps, n)
 	return n
 }
 
-// restarts reports whether services of the node restart when it is configured while it runs. Of a file that says which do
-// (site.File.Restarts), only these do. Anything else may restart what its role has, or roles that need it.
+// restarts reports whether services of the node restart when it is configured while it runs. Of a file that says
+// which do (site.File.Restarts), only these do. Anything else may restart what its role has, or roles that need it.
 func (u *nodeDraft) restarts() bool {
 	if u.has.State != observe.Running {
 		return false
@@ -120,7 +104,7 @@ func (u *nodeDraft) restartedBy(part string) (services []string, exact bool) {
 	if _, added := u.has.Config.Parts[part]; !added {
 		return nil, false
 	}
-	for _, r := range u.site.RolesOf(u.node) {
+	for _, r := range u.up.site.RolesOf(u.node) {
 		for i := range r.Files {
 			if f := &r.Files[i]; part == r.Name+": file "+f.Path {
 				return f.Restarts, f.Restarts != nil
@@ -136,32 +120,29 @@ func (u *nodeDraft) mend() {
 		return
 	}
 	n := u.step(MendNode, "drifted: "+observe.Drifts(u.has.Drift), "")
-	u.Steps[n].Drift = u.has.Drift
+	u.up.Steps[n].Drift = u.has.Drift
 	if slices.ContainsFunc(u.has.Drift, observe.Drift.Disturbs) {
-		u.Steps[n].Disturbs = []string{u.node.Name}
+		u.up.Steps[n].Disturbs = []string{u.node.Name}
 	}
 }
-
-// can tells what the engine of the node that is there can do.
-func (u *nodeDraft) can() observe.Capabilities { return u.host.Engines[u.has.Engine] }
 
 // halt stops the node, if it does not stand still.
 func (u *nodeDraft) halt(kind Kind, why string) {
 	if u.has.Runs() {
-		u.stops(u.host, &u.has.Node, u.step(kind, why, "start"))
+		u.up.frees.node(u.host, &u.has.Node, u.step(kind, why, "start"))
 	}
 }
 
 // shape plans that the node is there in the declared form, and reports whether it is left in the state it was in.
 func (u *nodeDraft) shape() (undisturbed bool) {
 	if u.has == nil {
-		u.before = append(u.before, u.layer(u.host, u.node)...)
+		u.before = append(u.before, u.up.layers.under(u.host, u.node)...)
 		u.step(CreateNode, "new", "destroy")
 		u.fresh = true
 		return false
 	}
 	if why := u.replaceReason(); why != "" {
-		u.before = append(u.before, u.layer(u.host, u.node)...)
+		u.before = append(u.before, u.up.layers.under(u.host, u.node)...)
 		kind := StopNode
 		if !u.has.KeepsData() && !u.has.WritesDisks() { // undo gives the node back: its guest may hold back what belongs on a disk
 			kind = KillNode
@@ -197,16 +178,17 @@ func (u *nodeDraft) shape() (undisturbed bool) {
 		changes = append(changes, spec.NetworksOf("plugs", wires.In))
 	}
 	if len(changes) > 0 {
-		u.limit(strings.Join(changes, ", "))
+		n := u.step(LimitNode, strings.Join(changes, ", "), "put back what was")
+		if u.less != nil {
+			u.up.Steps[n].Was = u.less
+		}
 	}
 	if u.has.State == observe.Running && u.misplaced(wires) {
 		n := u.step(MoveLinks, "links are not on their networks", "move them back")
-		u.Steps[n].Moves = []Move{{Was: &u.has.Node, Is: u.wanted}}
+		u.up.Steps[n].Moves = []Move{{Was: &u.has.Node, Is: u.wanted}}
 	}
 	return true
 }
-
-func (u *nodeDraft) replaceReason() string { return stand.LayerChange(&u.has.Node, u.wanted) }
 
 func (u *nodeDraft) reshapeReason() string {
 	was := u.has.Node
@@ -219,31 +201,8 @@ func (u *nodeDraft) reshapeReason() string {
 	return cmp.Or(stand.ShapeChange(&was, u.wanted, u.linked), u.relinkReason())
 }
 
-// replug says how the disks of a machine change while it runs; "": they do not, or it has to be started anew.
-func (u *nodeDraft) replug() string {
-	was, is := u.has.VM, u.wanted.VM
-	if u.has.State != observe.Running || !u.can().PlugDisk || spec.Digest(was.Fixed()) != spec.Digest(is.Fixed()) {
-		return ""
-	}
-	if how, live := was.Replug(is); live {
-		return how.String()
-	}
-	return ""
-}
-
-// rewire says how the interfaces of a machine change while it runs; not at all, if it has to be started anew for that.
-func (u *nodeDraft) rewire() (none spec.Rewire) {
-	if u.has.State != observe.Running || !u.can().PlugNIC {
-		return none
-	}
-	if how, live := u.has.Rewire(u.wanted, u.has.Doubt); live {
-		return how
-	}
-	return none
-}
-
-// unplug plans that interfaces go from a machine that runs. It is a step of its own, before those that come: others may wait for the network or the address, and what
-// comes may wait for those.
+// unplug plans that interfaces go from a machine that runs. It is a step of its own, before those that come: others
+// may wait for the network or the address, and what comes may wait for those.
 func (u *nodeDraft) unplug(nics []spec.NIC) {
 	if len(nics) == 0 {
 		return
@@ -254,26 +213,12 @@ func (u *nodeDraft) unplug(nics []spec.NIC) {
 	u.ground = ground
 	less := *u.wanted
 	less.VM, less.Limits, less.Autostart, less.NICs = u.has.VM, u.has.Limits, u.has.Autostart, spec.Without(u.has.NICs, nics)
-	u.Steps[n].Node, u.less = &less, &less
-	u.leaves(u.host, &u.has.Node, nics, n)
+	u.up.Steps[n].Node, u.less = &less, &less
+	u.up.frees.links(u.host, &u.has.Node, nics, n)
 }
 
-// limit plans what of a node changes while it runs, if it runs, beside what goes from it.
-func (u *nodeDraft) limit(reason string) {
-	n := u.step(LimitNode, reason, "put back what was")
-	if u.less != nil {
-		u.Steps[n].Was = u.less
-	}
-}
-
-// misplaced reports whether a link that stays is not on its bridge.
-func (u *nodeDraft) misplaced(wires spec.Rewire) bool {
-	stay := func(n *spec.Node) []spec.NIC { return spec.Without(n.NICs, slices.Concat(wires.In, wires.Out)) }
-	return !slices.Equal(stay(&u.has.Node), stay(u.wanted))
-}
-
-// relinkReason says why a node that runs has to be started anew, although nothing of its own has changed: for its links, or because
-// it is of no use as it is.
+// relinkReason says why a node that runs has to be started anew, although nothing of its own has changed: for its
+// links, or because it is of no use as it is.
 func (u *nodeDraft) relinkReason() string {
 	if !u.has.Runs() {
 		return ""
@@ -285,24 +230,16 @@ func (u *nodeDraft) relinkReason() string {
 		return "its link to network " + strings.Join(u.has.Unlinked, ", ") + " is gone"
 	}
 	for _, nic := range u.has.NICs {
-		if u.draft.relinked[claim{u.host.Name, "network " + nic.Network}] {
+		if u.up.networks.relinked[networkClaim(u.host.Name, nic.Network)] {
 			return "network " + nic.Network + " is made anew"
 		}
 	}
-	for _, s := range u.Steps {
+	for _, s := range u.up.Steps {
 		if s.Kind == MakeNetwork && s.Host == u.host.Name && s.WasNetwork == nil && s.Network.Kind == spec.VethPair && stands(&u.has.Node, s.Network) {
 			return "network " + s.Subject + " is made anew"
 		}
 	}
 	return ""
-}
-
-// linked leaves out on which bridge links are, where that can be changed while the node runs.
-func (u *nodeDraft) linked(n *spec.Node) []spec.NIC {
-	if u.has.State != observe.Running || !u.can().MoveNIC {
-		return n.NICs
-	}
-	return spec.Linked(n)
 }
 
 func (u *nodeDraft) startReason() string {
@@ -345,11 +282,4 @@ func (u *nodeDraft) configureReason() string {
 // liveOnly reports whether a node has or does something that is for live nodes only.
 func liveOnly(n *spec.Node) bool {
 	return len(n.Config.Active) > 0 || n.Exclusive()
-}
-
-func (u *nodeDraft) checkReason() string {
-	if len(u.steps) == 0 {
-		return "health not yet proven"
-	}
-	return "prove health"
 }

@@ -22,10 +22,10 @@ func Build(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := newDraft(placed, hosts, goal)
+	d := newLayerDraft(newDraft(placed, hosts, goal))
 	for i := range placed.Nodes {
 		if n := &placed.Nodes[i]; goal.concerns(n.Name) && !d.unknown(n.Host) {
-			d.layer(d.hosts[n.Host], n)
+			d.under(d.hosts[n.Host], n)
 		}
 	}
 	return d.sorted(), nil

@@ -5,6 +5,9 @@
 //
 // The package does no I/O and reads no clock, so the preview is the run: apply carries out the steps of a plan and nothing else, and a plan made afterwards
 // is empty. Before a step travels to its host, a Packer adds what it needs of the site, and Encode writes it down.
+//
+// Inside, a basis is what a plan is made from, and a draft has the steps so far. networkDraft, layerDraft and nodeDraft add
+// the steps of their subject, siteDraft and mover put these together.
 package plan
 
 import (
@@ -12,12 +15,8 @@ import (
 	"slices"
 	"time"
 
-	"orrery/internal/observe"
 	"orrery/internal/plan/orphan"
-	"orrery/internal/plan/place"
-	"orrery/internal/problem"
 	"orrery/internal/site"
-	"orrery/internal/site/spec"
 )
 
 // A Plan is what will be done, in an order in which it can be done.
@@ -98,115 +97,4 @@ func (p *Plan) Nodes() []string {
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
-}
-
-// draft is a plan in the making.
-type draft struct {
-	Plan
-	spans    Joints              // networks that are on several hosts
-	maker    *spec.Maker         // of the site,
-	makers   map[int]*spec.Maker // and of its releases
-	site     *site.Site
-	goal     Goal
-	hosts    map[string]*observe.Host
-	blind    bool                      // of some host nothing is known; then
-	there    map[string][]string       // the others that have a node
-	networks []spec.Network            // of the site
-	layers   map[string]int            // host and digest -> step that builds it, or fetches it
-	fetched  map[string]string         // digest -> the last host that is planned to fetch it
-	origins  map[string]*place.Origin  // of layers, by their digests
-	needed   map[string]map[string]int // digest -> host -> nodes that stand on it; nil: not counted yet
-	last     map[string]int            // node -> its last step
-	frees    map[claim]int             // what a step sets free, for those that claim it
-	relinked map[claim]bool            // networks whose links are made anew
-	names    string                    // digest of what nodes know of one another
-	refused  problem.List              // networks that hosts cannot have
-
-	// Of moves from host to host, by nodes or hosts:
-	homes    map[string]string // hosts of nodes before, by their names: what is there was made by that
-	settled  map[string][]int  // node -> the steps that bring a move to its end that was cut short
-	stuck    map[string]bool   // nodes of which nobody can know where they are
-	arrivals map[string][]int  // host -> the steps by which nodes come to it
-}
-
-func newDraft(s *site.Site, hosts []observe.Host, goal Goal) *draft {
-	d := &draft{
-		Plan: Plan{Site: s.Name}, maker: spec.NewMaker(s), site: s, goal: goal,
-		makers: map[int]*spec.Maker{}, hosts: map[string]*observe.Host{}, layers: map[string]int{}, fetched: map[string]string{}, origins: map[string]*place.Origin{}, last: map[string]int{}, frees: map[claim]int{}, relinked: map[claim]bool{},
-		settled: map[string][]int{}, stuck: map[string]bool{}, arrivals: map[string][]int{},
-	}
-	for i := range hosts {
-		d.hosts[hosts[i].Name] = &hosts[i]
-		d.blind = d.blind || hosts[i].Unknown
-	}
-	if d.blind {
-		d.there = observe.Whereabouts(hosts, s.Stage)
-	}
-	return d
-}
-
-// makerOf returns the Maker that knows the roles of a node.
-func (d *draft) makerOf(n *site.Node) *spec.Maker {
-	of, ok := d.goal.Releases[n.Release]
-	if n.Release == 0 || d.site.Stage != 0 || !ok {
-		return d.maker
-	}
-	if _, made := d.makers[n.Release]; !made {
-		d.makers[n.Release] = spec.NewMaker(of.Placed(d.site.Homes()))
-		d.makers[n.Release].MTUs = d.maker.MTUs
-	}
-	return d.makers[n.Release]
-}
-
-// add puts a step at the end and gives its number.
-func (d *draft) add(s Step) int {
-	s.N = len(d.Steps)
-	s.Needs = slices.Clone(s.Needs) // steps may be given the same list, and sorted writes to it
-	d.Steps = append(d.Steps, &s)
-	return s.N
-}
-
-// found indexes the nodes of a host by name.
-func found(h *observe.Host) map[string]*observe.Node {
-	all := make(map[string]*observe.Node, len(h.Nodes))
-	for i := range h.Nodes {
-		all[h.Nodes[i].Name] = &h.Nodes[i]
-	}
-	return all
-}
-
-// sorted returns the plan in an order in which every step comes after those that it needs, otherwise as drafted.
-func (d *draft) sorted() *Plan {
-	place := make([]int, len(d.Steps))
-	for i := range place {
-		place[i] = -1
-	}
-	ordered := make([]*Step, 0, len(d.Steps))
-	var visit func(n int)
-	visit = func(n int) {
-		if place[n] >= 0 {
-			return
-		}
-		place[n] = len(d.Steps) // being visited
-		for _, need := range d.Steps[n].Needs {
-			visit(need)
-		}
-		place[n] = len(ordered)
-		ordered = append(ordered, d.Steps[n])
-	}
-	for n := range d.Steps {
-		visit(n)
-	}
-	for n, s := range ordered {
-		s.N = n
-		for i, need := range s.Needs {
-			s.Needs[i] = place[need]
-		}
-		slices.Sort(s.Needs)
-		s.Needs = slices.Compact(s.Needs)
-		// A cycle, which check refuses, is cut here: nobody could begin it.
-		s.Needs = slices.DeleteFunc(s.Needs, func(need int) bool { return need >= n })
-	}
-	d.Steps = ordered
-	return &d.Plan
 }

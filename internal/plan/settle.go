@@ -16,34 +16,32 @@ func settling(s *site.Site, hosts []observe.Host, goal Goal) *handover.Ends {
 	if s.Stage != 0 {
 		return &handover.Ends{After: hosts}
 	}
-	d := newDraft(s, hosts, goal)
-	d.homes = observe.Homes(hosts, 0)
-	ends := handover.Settle(hosts, goal.concerns, d.receivable)
-	ends.Homes = d.homes
+	b := newBasis(s, hosts, goal)
+	b.homes = observe.Homes(hosts, 0)
+	receivable := func(to *observe.Host, g *observe.Given) bool { // of one that is declared, the host has the layers
+		n := receives(b, g)
+		return n != nil && !slices.ContainsFunc(n.Layers(), func(digest string) bool { return !to.Layers[digest] })
+	}
+	ends := handover.Settle(hosts, goal.concerns, receivable)
+	ends.Homes = b.homes
 	return ends
-}
-
-// receivable reports whether a node can be made of what has come: of one that is declared, the host has the layers.
-func (d *draft) receivable(to *observe.Host, g *observe.Given) bool {
-	n := d.receives(g)
-	return n != nil && !slices.ContainsFunc(n.Layers(), func(digest string) bool { return !to.Layers[digest] })
 }
 
 // receives returns the node that is made of what has come of one that was given: it is declared, and stands on the layers on which it stood. Of one that is not, what its host says of it is all that is
 // known, and no other host makes a node by that: nil.
-func (d *draft) receives(g *observe.Given) *spec.Node {
+func receives(b *basis, g *observe.Given) *spec.Node {
 	if g.Staged {
-		e, why, err := d.spell(&g.Node.Node)
+		e, why, err := spell(b, &g.Node.Node)
 		if err != nil || why != "" {
 			return nil
 		}
 		return e.Node
 	}
-	n, ok := d.site.Node(g.Name)
+	n, ok := b.site.Node(g.Name)
 	if !ok {
 		return nil
 	}
-	wanted, err := d.makerOf(n).Node(n)
+	wanted, err := b.makerOf(n).Node(n)
 	if err != nil || wanted.ID != g.ID || wanted.Engine != g.Engine || stand.LayerChange(&g.Node.Node, wanted) != "" {
 		return nil
 	}
@@ -51,27 +49,27 @@ func (d *draft) receives(g *observe.Given) *spec.Node {
 }
 
 // spell spells out a node in quarantine as its release made it where it is, or was before it was given to another host.
-func (d *draft) spell(has *spec.Node) (e *stand.Edition, why string, err error) {
-	of := d.goal.Releases[has.Release]
+func spell(b *basis, has *spec.Node) (e *stand.Edition, why string, err error) {
+	of := b.goal.Releases[has.Release]
 	if of != nil {
-		of = of.Placed(d.homes)
+		of = of.Placed(b.homes)
 	}
-	return stand.Spell(has, of, d.maker.MTUs)
+	return stand.Spell(has, of, b.maker.MTUs)
 }
 
 // settleMoves plans the end of moves that were cut short. What is done to a node afterwards waits for that.
-func (d *draft) settleMoves(m *handover.Ends) {
+func settleMoves(d *draft, m *handover.Ends) {
 	d.homes = m.Homes
 	for _, u := range m.Stuck {
 		d.stuck[u.Node] = true
 		d.Warnings = append(d.Warnings, fmt.Sprintf("node %s is left alone: %s", u.Node, u.Why))
 	}
 	for i := range m.All {
-		d.settleMove(&m.All[i])
+		settleMove(d, &m.All[i])
 	}
 }
 
-func (d *draft) settleMove(h *handover.Handover) {
+func settleMove(d *draft, h *handover.Handover) {
 	const why = "a move was cut short"
 	was := &spec.Node{Site: d.maker.Key(), Name: h.Node, ID: h.ID}
 	if h.Given != nil {
@@ -88,23 +86,23 @@ func (d *draft) settleMove(h *handover.Handover) {
 	s.Sum, s.Runs, s.Configured, s.Active = h.Given.Sum, h.Given.Resume, h.Given.Configured, h.Given.Active
 	switch h.End {
 	case handover.Leave:
-		d.leave(h.From, h.To, was)
+		leave(d, h.From, h.To, was)
 		return
 	case handover.Reclaim:
 		s.Kind, s.Host, s.Peer, s.Reason = ReclaimNode, h.From, h.To, why+": not all of it has come to host "+h.Given.To
 	case handover.Receive:
 		s.Kind, s.Host, s.Peer, s.Reason = ReceiveNode, h.To, h.From, why+": host "+h.From+" has given it, and all of it is here"
-		s.Node = d.receives(h.Given)
+		s.Node = receives(d.basis, h.Given)
 	}
 	step := d.add(s)
 	d.settled[h.Node] = append(d.settled[h.Node], step)
 	if h.End == handover.Receive {
 		d.arrivals[h.To] = append(d.arrivals[h.To], step)
-		d.leave(h.From, h.To, was, step)
+		leave(d, h.From, h.To, was, step)
 	}
 }
 
 // leave plans the end of what is kept of a node on the host that it has left.
-func (d *draft) leave(from, to string, n *spec.Node, needs ...int) int {
+func leave(d *draft, from, to string, n *spec.Node, needs ...int) int {
 	return d.add(Step{Kind: LeaveNode, Host: from, Peer: to, Subject: n.Name, Was: n, Reason: "it is on host " + to, Needs: needs})
 }

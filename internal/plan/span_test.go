@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"orrery/internal/observe"
+	"orrery/internal/plan/overlay"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
@@ -253,7 +254,7 @@ func TestEncrypt(t *testing.T) {
 	if n := all["sv1 data"]; n.VXLAN.Key != "" || strings.Contains(n.VXLAN.Peers, "|") {
 		t.Errorf("a network that is not encrypted is %+v", n)
 	}
-	joints, err := JoinLive(s, hosts)
+	joints, err := overlay.JoinLive(s, hosts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -318,18 +319,19 @@ func TestSpanQuarantine(t *testing.T) {
 		}
 		d := newDraft(s, hosts, Goal{})
 		d.Homes = map[string]string{"a": "sv1", "b": "sv2", "c": "sv3"}
-		if err := d.span(); err != nil || len(d.spans) != 0 || len(d.Warnings) != 0 {
-			t.Errorf("live, %v is joined, with warnings %q (%v)", d.spans, d.Warnings, err)
+		n, err := newNetworkDraft(d, hosts)
+		if err != nil || len(n.spans) != 0 || len(d.Warnings) != 0 {
+			t.Errorf("live, %v is joined, with warnings %q (%v)", n.spans, d.Warnings, err)
 		}
 		s.Stage = 700
 		d = newDraft(s, hosts, Goal{})
 		d.Homes = map[string]string{"a": "sv1", "b": "sv2", "c": "sv3"}
-		err := d.span()
-		if joined := want == ""; err != nil || joined != (len(d.spans) == 2) || joined != (len(d.Warnings) == 0) || !strings.Contains(strings.Join(d.Warnings, " "), want) {
-			t.Errorf("mtu %d: in quarantine, %v is joined, with warnings %q (%v)", mtu, d.spans, d.Warnings, err)
+		n, err = newNetworkDraft(d, hosts)
+		if joined := want == ""; err != nil || joined != (len(n.spans) == 2) || joined != (len(d.Warnings) == 0) || !strings.Contains(strings.Join(d.Warnings, " "), want) {
+			t.Errorf("mtu %d: in quarantine, %v is joined, with warnings %q (%v)", mtu, n.spans, d.Warnings, err)
 		}
-		if want == "" && d.spans["lan"].mtu != 1450 {
-			t.Errorf("in quarantine the MTU is %d", d.spans["lan"].mtu)
+		if want == "" && n.spans.MTUs()["lan"] != 1450 {
+			t.Errorf("in quarantine the MTU is %d", n.spans.MTUs()["lan"])
 		}
 	}
 }
@@ -353,7 +355,7 @@ func TestNumbersClash(t *testing.T) {
 		s.Nodes[2].NICs = nil
 		break
 	}
-	if err := d.span(); err == nil || !strings.Contains(err.Error(), "by the same number") {
+	if _, err := newNetworkDraft(d, hosts); err == nil || !strings.Contains(err.Error(), "by the same number") {
 		t.Errorf("of networks %s and %s: %v", s.Networks[0].Name, s.Networks[1].Name, err)
 	}
 }

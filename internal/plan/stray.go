@@ -9,13 +9,13 @@ import (
 
 // removeStrays plans the end of nodes that are on a host and belong on another or nowhere, and of networks that no
 // node is on that belongs here. With a selection it leaves alone what that does not concern.
-func (d *draft) removeStrays(h *observe.Host, here []*site.Node, home map[string]string) {
+func (d *siteDraft) removeStrays(h *observe.Host, here []*site.Node, home map[string]string) {
 	all := d.goal.Nodes == nil
 	ids := map[int]bool{}
 	for _, n := range here {
 		ids[n.ID] = d.goal.concerns(n.Name)
 	}
-	used := d.uses(here)
+	used := d.networks.uses(here)
 	for i := range h.Nodes {
 		n := &h.Nodes[i]
 		host, declared := home[n.Name]
@@ -40,20 +40,15 @@ func (d *draft) removeStrays(h *observe.Host, here []*site.Node, home map[string
 		if _, declared := d.site.Network(n.Name); declared {
 			why = "no node of this host is on it any more"
 		}
-		d.freeNetwork(h, n, d.removeNetwork(h, n, why, nil))
+		d.frees.network(h, n, d.removeNetwork(h, n, why, nil))
 	}
 	if all && h.Names != "" && len(here) == 0 {
-		d.forgetNames(h)
-	}
-}
-
-// forgetNames plans the end of what nodes know of one another, after the end of all nodes of a host.
-func (d *draft) forgetNames(h *observe.Host) {
-	var gone []int
-	for _, s := range d.Steps {
-		if s.Host == h.Name && s.Kind == DestroyNode {
-			gone = append(gone, s.N)
+		var gone []int
+		for _, s := range d.Steps {
+			if s.Host == h.Name && s.Kind == DestroyNode {
+				gone = append(gone, s.N)
+			}
 		}
+		d.forgetNames(h, "no node is on this host any more", gone)
 	}
-	d.add(Step{Kind: ForgetNames, Host: h.Name, Subject: h.Name, Reason: "no node is on this host any more", Needs: gone})
 }

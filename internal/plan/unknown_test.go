@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"orrery/internal/observe"
+	"orrery/internal/plan/overlay"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
@@ -39,7 +40,7 @@ func TestUnknownHost(t *testing.T) {
 	if p, err = Up(s, hosts, Goal{}); err != nil || p.Counts()[CreateNode] != 5 || p.Counts()[DestroyNode] != 1 || len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], "orrery move to-move-on --to sv2") {
 		t.Errorf("once all is known: %v, %v", p, err)
 	}
-	if s := Spanning(&site.Site{Networks: []site.Network{{Name: "lan"}, {Name: "wire", Kind: site.Macvlan}}, Nodes: []site.Node{
+	if s := overlay.Spanning(&site.Site{Networks: []site.Network{{Name: "lan"}, {Name: "wire", Kind: site.Macvlan}}, Nodes: []site.Node{
 		{Name: "a", NICs: []site.NIC{{Network: "lan"}, {Network: "wire"}}}, {Name: "b", NICs: []site.NIC{{Network: "lan"}, {Network: "wire"}}},
 	}}, map[string]string{"a": "sv1", "b": "sv2"}); len(s) != 1 || strings.Join(s["lan"], " ") != "sv1 sv2" {
 		t.Errorf("networks over hosts are %v", s)

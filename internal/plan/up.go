@@ -25,13 +25,11 @@ func Up(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
 		return nil, err
 	}
 	hosts = scoped(s, hosts)
-	d := newDraft(placed, hosts, goal)
-	d.names = spec.Names(placed)
-	d.Homes = placed.Homes()
-	if err := d.span(); err != nil {
+	d, err := newSiteDraft(placed, hosts, goal)
+	if err != nil {
 		return nil, err
 	}
-	d.settleMoves(cut) // a node that has come is made for the networks as they are to be
+	settleMoves(d.draft, cut) // a node that has come is made for the networks as they are to be
 	byHost, belongs := map[string][]*site.Node{}, map[string][]*site.Node{}
 	for i := range placed.Nodes {
 		n := &placed.Nodes[i]
@@ -40,9 +38,9 @@ func Up(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
 			byHost[n.Host] = append(byHost[n.Host], n)
 		}
 	}
-	d.warnUncertain()
-	d.warnPlaces(hosts)
-	d.warnLarge()
+	d.Warnings = append(d.Warnings, warnUncertain(d.basis)...)
+	d.Warnings = append(d.Warnings, warnPlaces(d.basis, hosts)...)
+	d.Warnings = append(d.Warnings, warnLarge(d.basis, d.maker.MTUs)...)
 	for i := range hosts { // on all hosts, before any node that moves is made anew on another
 		d.removeStrays(&hosts[i], belongs[hosts[i].Name], d.Homes)
 	}
@@ -57,23 +55,42 @@ func Up(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
 		}
 		waiting = append(waiting, w...)
 	}
-	if err := d.refused.OrNil(); err != nil {
+	if err := d.networks.refused.OrNil(); err != nil {
 		return nil, err
 	}
 	if err := d.await(waiting); err != nil {
 		return nil, err
 	}
-	d.settle()
+	settle(d.draft)
 	for i := range hosts {
 		if goal.Nodes == nil && !hosts[i].Unknown {
 			d.Orphans = append(d.Orphans, orphan.All(s, &hosts[i], goal.Releases)...)
 		}
 	}
 	p := d.sorted()
-	if d.roll() {
+	if roll(d.draft) {
 		p = d.sorted()
 	}
 	return p, nil
+}
+
+// siteDraft plans what brings nodes of a site up.
+type siteDraft struct {
+	*draft
+	networks *networkDraft
+	layers   *layerDraft
+	names    string         // digest of what nodes know of one another
+	last     map[string]int // node -> its last step
+}
+
+// newSiteDraft begins with a site that has a host for every node.
+func newSiteDraft(placed *site.Site, hosts []observe.Host, goal Goal) (*siteDraft, error) {
+	d := newDraft(placed, hosts, goal)
+	d.Homes = placed.Homes()
+	networks, err := newNetworkDraft(d, hosts)
+	return &siteDraft{
+		draft: d, networks: networks, layers: newLayerDraft(d), names: spec.Names(placed), last: map[string]int{},
+	}, err
 }
 
 // waiting is a node whose configuration waits until other nodes are healthy.
@@ -83,17 +100,20 @@ type waiting struct {
 }
 
 // upHost plans one host, with those of its nodes that are concerned.
-func (d *draft) upHost(h *observe.Host, nodes []*site.Node) ([]waiting, error) {
-	there := found(h)
+func (d *siteDraft) upHost(h *observe.Host, nodes []*site.Node) ([]waiting, error) {
+	there := make(map[string]*observe.Node, len(h.Nodes))
+	for i := range h.Nodes {
+		there[h.Nodes[i].Name] = &h.Nodes[i]
+	}
 	ready := d.prepare(h, len(nodes) > 0)
-	networks, err := d.makeNetworks(h, nodes, ready)
+	networks, err := d.networks.make(h, nodes, ready)
 	if err != nil {
 		return nil, err
 	}
 	if step, ok := d.writeNames(h, nodes); ok {
 		ready = append(ready, step)
 	}
-	d.warn(h, nodes)
+	d.Warnings = append(d.Warnings, warnMachines(h, nodes)...)
 	if err := place.FitTogether(nodes, h); err != nil {
 		return nil, err
 	}
@@ -106,18 +126,13 @@ func (d *draft) upHost(h *observe.Host, nodes []*site.Node) ([]waiting, error) {
 		if err != nil {
 			return nil, err
 		}
-		u := &nodeDraft{draft: d, host: h, node: n, wanted: wanted, has: there[n.Name], before: slices.Concat(ready, d.settled[n.Name])}
-		for _, nic := range wanted.NICs {
-			if step, ok := networks[nic.Network]; ok {
-				u.ground = append(u.ground, step)
-			}
-			if step, ok := d.vethPairUnder(nic.Parent, networks); ok {
-				u.ground = append(u.ground, step)
-			}
+		u := &nodeDraft{
+			change: change{h, n, wanted, there[n.Name]}, up: d,
+			before: slices.Concat(ready, d.settled[n.Name]), ground: d.networks.under(wanted, networks),
 		}
 		if u.has != nil {
 			if why := u.unfit(); why != "" {
-				u.before = append(u.before, d.removeNode(h, u.has, why, append(d.layer(h, n), ready...)...))
+				u.before = append(u.before, d.removeNode(h, u.has, why, append(d.layers.under(h, n), ready...)...))
 				u.has = nil
 			} else if err := stand.DiskChange(&u.has.Node, wanted); err != nil {
 				return nil, err
@@ -131,7 +146,7 @@ func (d *draft) upHost(h *observe.Host, nodes []*site.Node) ([]waiting, error) {
 }
 
 // prepare plans the kernel settings that a host needs to run nodes.
-func (d *draft) prepare(h *observe.Host, needed bool) []int {
+func (d *siteDraft) prepare(h *observe.Host, needed bool) []int {
 	if !needed {
 		return nil
 	}
@@ -156,7 +171,7 @@ func pick(all map[string]string, keys spec.Parts) spec.Parts {
 }
 
 // writeNames plans what nodes know of one another, where that has changed.
-func (d *draft) writeNames(h *observe.Host, nodes []*site.Node) (int, bool) {
+func (d *siteDraft) writeNames(h *observe.Host, nodes []*site.Node) (int, bool) {
 	// In quarantine, nodes are told of one another as they are made: the names on record are those of the live ones.
 	if len(nodes) == 0 || h.Names == d.names || d.site.Stage != 0 {
 		return 0, false

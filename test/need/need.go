@@ -13,6 +13,9 @@ func Integration(t testing.TB) {
 	if !Asked() {
 		t.Skip("integration test: run make test as root")
 	}
+	if err := TakeTurn(); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // SameIDs skips a test in which the ids of a node begin with this user's, if its group has another number: a node's root has both at once.

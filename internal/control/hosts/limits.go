@@ -9,6 +9,7 @@ import (
 	"orrery/internal/observe"
 	"orrery/internal/phrase"
 	"orrery/internal/plan"
+	"orrery/internal/plan/overlay"
 	"orrery/internal/plan/place"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -55,7 +56,7 @@ func Joined(s *site.Site, seen []observe.Host, p *plan.Plan) error {
 	if err := shared(s, seen, p.Homes); err != nil {
 		return err
 	}
-	for name, hosts := range plan.Spanning(s, p.Homes) {
+	for name, hosts := range overlay.Spanning(s, p.Homes) {
 		if n, ok := s.Network(name); ok && site.KindOf(n.Kind).Routed {
 			return problem.New(problem.Unable, "nodes of the %s network %s are, or would be, on the hosts %s, and such a network does not reach from host to host", n.Kind, name, strings.Join(hosts, " and ")).
 				At("site.toml").Try("leave kind = %q out: a bridge reaches over hosts; or say host = on its nodes, so that they are on one", n.Kind)

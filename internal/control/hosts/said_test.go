@@ -5,20 +5,20 @@ import (
 	"strings"
 	"testing"
 
-	"orrery/internal/plan"
+	"orrery/internal/plan/overlay"
 	"orrery/internal/problem"
 )
 
 // TestTooSmall: what does not arrive whole is said with the largest size that does, and what can be done about it:
 // another MTU of the network only if that can be so small.
 func TestTooSmall(t *testing.T) {
-	w := plan.Way{Network: "lan", From: "sv1", To: "sv2", At: netip.MustParseAddr("10.8.1.1"),
+	w := overlay.Way{Network: "lan", From: "sv1", To: "sv2", At: netip.MustParseAddr("10.8.1.1"),
 		There: netip.MustParseAddr("10.8.1.2"), Size: 1500, Over: 50}
 	for arrives, says := range map[int]string{
 		1500: "", 1600: "", 0: "host sv2 does not answer a ping from 10.8.1.1 at 10.8.1.2",
 		1499: "mtu = 1449 in [network.lan]", 1000: "mtu = 950 in [network.lan]",
-		50 + plan.LeastMTU: "mtu = 576 in [network.lan]",
-		49 + plan.LeastMTU: "give what is between them a larger MTU", 1: "give what is between them a larger MTU",
+		50 + overlay.LeastMTU: "mtu = 576 in [network.lan]",
+		49 + overlay.LeastMTU: "give what is between them a larger MTU", 1: "give what is between them a larger MTU",
 	} {
 		err := tooSmall(w, arrives)
 		if (err == nil) != (says == "") || err != nil && (!strings.Contains(err.Error(), says) ||

@@ -10,7 +10,7 @@ import (
 	"orrery/internal/control/here"
 	"orrery/internal/host/path"
 	"orrery/internal/observe"
-	"orrery/internal/plan"
+	"orrery/internal/plan/overlay"
 	"orrery/internal/problem"
 )
 
@@ -21,7 +21,7 @@ func (v *survey) tryWays(ctx context.Context) {
 		v.all[0].wrong(err)
 		return
 	}
-	by := map[string][]plan.Way{}
+	by := map[string][]overlay.Way{}
 	for _, w := range ways {
 		by[w.From] = append(by[w.From], w)
 	}
@@ -50,7 +50,7 @@ func (v *survey) tryWays(ctx context.Context) {
 }
 
 // ways returns those between hosts that answer, and the connections to these.
-func (v *survey) ways(ctx context.Context) (map[string]*remote.Link, []plan.Way, error) {
+func (v *survey) ways(ctx context.Context) (map[string]*remote.Link, []overlay.Way, error) {
 	links, f := map[string]*remote.Link{}, &apply.Fleet{}
 	for i, h := range v.call.Site.Hosts {
 		if !v.all[i].Answers {
@@ -81,11 +81,11 @@ func (v *survey) ways(ctx context.Context) (map[string]*remote.Link, []plan.Way,
 	for _, name := range f.Unknown {
 		hosts = append(hosts, observe.Host{Name: name, Unknown: true})
 	}
-	joints, err := plan.JoinLive(v.call.Site, hosts)
+	joints, err := overlay.JoinLive(v.call.Site, hosts)
 	if err != nil {
 		return nil, nil, err
 	}
-	var known []plan.Way
+	var known []overlay.Way
 	for _, w := range joints.Ways() {
 		if _, from := f.Host(w.From); from {
 			if _, to := f.Host(w.To); to {
@@ -97,7 +97,7 @@ func (v *survey) ways(ctx context.Context) (map[string]*remote.Link, []plan.Way,
 }
 
 // try has a host try ways: this machine, if there is no connection.
-func try(ctx context.Context, m here.Machine, l *remote.Link, ways []plan.Way) ([]int, error) {
+func try(ctx context.Context, m here.Machine, l *remote.Link, ways []overlay.Way) ([]int, error) {
 	var all []path.Way
 	for _, w := range ways {
 		all = append(all, path.Way{From: w.At, To: w.There, Size: w.Size})
@@ -109,14 +109,14 @@ func try(ctx context.Context, m here.Machine, l *remote.Link, ways []plan.Way) (
 }
 
 // tooSmall tells that less arrives than has to.
-func tooSmall(w plan.Way, arrives int) error {
+func tooSmall(w overlay.Way, arrives int) error {
 	switch {
 	case arrives >= w.Size:
 		return nil
 	case arrives == 0:
 		return problem.New(problem.Unable, "host %s does not answer a ping from %s at %s, so whether nodes of network %s reach one another is not known", w.To, w.At, w.There, w.Network).
 			Try("let ICMP echo pass between the hosts, and what networks over hosts need (docs/site-file.md); or say underlay = with them, if they reach one another at other addresses")
-	case arrives-w.Over < plan.LeastMTU:
+	case arrives-w.Over < overlay.LeastMTU:
 		return problem.New(problem.Unable, "from %s, packets of %d bytes arrive at host %s (%s), and no larger ones: network %s sends %d", w.At, arrives, w.To, w.There, w.Network, w.Size).
 			Try("give what is between them a larger MTU")
 	}

@@ -4,7 +4,7 @@
 //
 // The device learns nothing from packets, and nothing is found by multicast. Its table lists the hosts of all
 // nodes by hardware address, stopped nodes included, so that a start is no step on other hosts, and it lists
-// where to send broadcasts. The plan writes it (plan/span.go). As with all networks, the kernel is the only
+// where to send broadcasts. The plan writes it (plan/overlay/overlay.go). As with all networks, the kernel is the only
 // record.
 //
 // # Rules

@@ -131,7 +131,7 @@ type pool struct {
 
 // serves reports whether the memory of a machine has to be in these pages.
 func (p pool) serves(v *site.VM) bool {
-	return v.Hugepages == p.Size && (p.numa == nil || v.Numa != nil && *v.Numa == *p.numa)
+	return p.Size > 0 && v.Hugepages == p.Size && (p.numa == nil || v.Numa != nil && *v.Numa == *p.numa)
 }
 
 // holds wants that these pages are enough for machines. Those that they are in already are theirs.

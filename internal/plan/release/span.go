@@ -2,7 +2,7 @@ package release
 
 import (
 	"orrery/internal/observe"
-	"orrery/internal/plan"
+	"orrery/internal/plan/overlay"
 	"orrery/internal/plan/place"
 	"orrery/internal/site"
 )
@@ -13,13 +13,13 @@ type spans struct {
 	of    map[int]*site.Site // by release
 	hosts []observe.Host
 	set   map[string]*member
-	live  plan.Joints
-	apart map[int]plan.Joints // by release
+	live  overlay.Joints
+	apart map[int]overlay.Joints // by release
 }
 
 // span works out the live networks that are on several hosts. A switch moves no node to another host: so they are the same before it and after, but for what was live nowhere.
 func span(s *site.Site, of map[int]*site.Site, hosts []observe.Host, set map[string]*member) (*spans, error) {
-	all := &spans{site: s, of: of, hosts: hosts, set: set, apart: map[int]plan.Joints{}}
+	all := &spans{site: s, of: of, hosts: hosts, set: set, apart: map[int]overlay.Joints{}}
 	if len(hosts) < 2 {
 		return all, nil
 	}
@@ -29,7 +29,7 @@ func span(s *site.Site, of map[int]*site.Site, hosts []observe.Host, set map[str
 }
 
 // quarantine returns those of a release's quarantine. They are as stage would make them: of all nodes of the release, with numbers of their own.
-func (all *spans) quarantine(release int) (plan.Joints, error) {
+func (all *spans) quarantine(release int) (overlay.Joints, error) {
 	if joints, known := all.apart[release]; known || len(all.hosts) < 2 {
 		return joints, nil
 	}
@@ -43,7 +43,7 @@ func (all *spans) quarantine(release int) (plan.Joints, error) {
 }
 
 // join joins the networks of a site with the nodes where they are: where the set is; else where an instance is that counts, or else any. Only what is nowhere is where up would place it.
-func (all *spans) join(s *site.Site, key string, counts func(n *observe.Node) bool) (plan.Joints, error) {
+func (all *spans) join(s *site.Site, key string, counts func(n *observe.Node) bool) (overlay.Joints, error) {
 	placed, err := place.Place(s, all.hosts)
 	if err != nil {
 		return nil, err
@@ -67,5 +67,6 @@ func (all *spans) join(s *site.Site, key string, counts func(n *observe.Node) bo
 			homes[name] = m.host.Name
 		}
 	}
-	return plan.Join(placed, key, all.hosts, homes)
+	joints, _, err := overlay.Join(placed, key, all.hosts, homes)
+	return joints, err
 }

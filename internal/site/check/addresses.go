@@ -39,29 +39,27 @@ func (s *segment) free() string {
 	return fmt.Sprintf("%s is full: make the subnet wider", s.Subnet)
 }
 
-func (c *checker) addresses() {
+func checkAddresses(ix *index, found *findings) {
 	segments := map[string]*segment{}
-	for i := range c.site.Networks {
-		n := &c.site.Networks[i]
+	for n := range each(ix.Networks) {
 		segments[n.Name] = &segment{Network: n, taken: map[netip.Addr]*site.Node{}, next: n.Subnet.Addr().Next()}
 	}
 	for pass := range 2 { // who has an address, before what is wrong with it and which others are free
-		for i := range c.site.Nodes {
-			n := &c.site.Nodes[i]
+		for n := range each(ix.Nodes) {
 			seen := map[string]bool{}
 			for _, nic := range n.NICs {
 				s, known := segments[nic.Network]
 				switch {
 				case pass == 1 && !known:
-					c.unknown(at("node", n.Name, "net", nic.Network), "network", nic.Network,
-						names(c.site.Networks, func(n *site.Network) string { return n.Name }))
+					found.unknown(atNode(n, "net", nic.Network), "network", nic.Network,
+						names(ix.Networks, func(n *site.Network) string { return n.Name }))
 				case pass == 1 && seen[nic.Network]:
-					c.wrong(at("defaults", "networks"), "name it once", "network %q is named twice", nic.Network)
+					found.wrong(at("defaults", "networks"), "name it once", "network %q is named twice", nic.Network)
 				case !known || site.Room(s.Subnet) == 0 || n.ID < minID:
 				case pass == 0 && s.taken[nic.Address] == nil:
 					s.taken[nic.Address] = n
 				case pass == 1:
-					c.address(n, nic, s)
+					checkAddress(found, n, nic, s)
 				}
 				seen[nic.Network] = true
 			}
@@ -69,26 +67,24 @@ func (c *checker) addresses() {
 	}
 }
 
-func (c *checker) address(n *site.Node, nic site.NIC, s *segment) {
+func checkAddress(found *findings, n *site.Node, nic site.NIC, s *segment) {
 	wrong := ill(s.Network, nic.Address)
 	if wrong == "" && s.taken[nic.Address] == n && nic.Address != s.Gateway {
 		return // as nearly all are: no words for them
 	}
-	key := at("node", n.Name, "net", nic.Network)
+	key := atNode(n, "net", nic.Network)
 	what := fmt.Sprintf("address %s of node %s", nic.Address, n.Name)
 	if other := s.taken[nic.Address]; other != n && nic.Address.IsValid() {
-		c.add(Mistake{
-			Key: key, What: fmt.Sprintf("%s on network %s is already that of node %s", what, nic.Network, other.Name),
-			Cure: s.free(), Other: at("node", other.Name, "net", nic.Network),
-		})
+		found.clash(key, atNode(other, "net", nic.Network), s.free(),
+			"%s on network %s is already that of node %s", what, nic.Network, other.Name)
 		return
 	}
 	switch {
 	case !nic.Address.IsValid():
-		c.wrong(key, s.free(), "node %s finds no address on network %s, %s", n.Name, nic.Network, s.Subnet)
+		found.wrong(key, s.free(), "node %s finds no address on network %s, %s", n.Name, nic.Network, s.Subnet)
 	case nic.Address == s.Gateway:
-		c.wrong(key, s.free(), "%s is the gateway of network %s", what, nic.Network)
+		found.wrong(key, s.free(), "%s is the gateway of network %s", what, nic.Network)
 	case wrong != "":
-		c.wrong(key, s.free(), "%s %s", what, wrong)
+		found.wrong(key, s.free(), "%s %s", what, wrong)
 	}
 }

@@ -17,33 +17,33 @@ const (
 	maxSerial = 20 // a guest sees no more of the name (virtio_blk.h of Linux)
 )
 
-// drives checks the disks of a virtual machine.
-func (c *checker) drives(n *site.Node, key func(...any) []string) {
-	c.manner(n.VM.Manner, func(name string) []string { return key("vm", name) })
+// checkDrives checks the disks of a virtual machine.
+func checkDrives(ix *index, found *findings, taken holders, n *site.Node) {
+	checkManner(found, n.VM.Manner, func(name string) []string { return atNode(n, "vm", name) })
 	if n.VM.Disk == "" && n.VM.Size != 0 {
-		c.wrong(key("vm", "size"), `write vm.disk = "qcow2", or take it out`, "node %s has no disk of its own, and says how large it is", n.Name)
+		found.wrong(atNode(n, "vm", "size"), `write vm.disk = "qcow2", or take it out`, "node %s has no disk of its own, and says how large it is", n.Name)
 	}
-	if i, ok := c.site.Image(n.Image); ok && i.IsDisk() && n.VM.Disk != "" {
-		c.wrong(key("vm", "disk"), "take it out", "node %s boots a disk, and keeps what it writes on that", n.Name)
+	if i, ok := ix.Image(n.Image); ok && i.IsDisk() && n.VM.Disk != "" {
+		found.wrong(atNode(n, "vm", "disk"), "take it out", "node %s boots a disk, and keeps what it writes on that", n.Name)
 	}
 	if len(n.VM.Disks) > maxDrives {
-		c.wrong(key("vm", "disks"), "take some out", "node %s has %d disks; %d are possible", n.Name, len(n.VM.Disks), maxDrives)
+		found.wrong(atNode(n, "vm", "disks"), "take some out", "node %s has %d disks; %d are possible", n.Name, len(n.VM.Disks), maxDrives)
 		return
 	}
 	seen := map[string]bool{site.RootDisk: true}
 	for i := range n.VM.Disks {
 		d := &n.VM.Disks[i]
-		at := func(name string) []string { return key("vm", "disks", i, name) }
+		at := func(name string) []string { return atNode(n, "vm", "disks", i, name) }
 		switch {
 		case !Label(d.Name):
-			c.wrong(at("name"), cureOfLabel(d.Name), "disk name %q is no legal name", d.Name)
+			found.wrong(at("name"), cureOfLabel(d.Name), "disk name %q is no legal name", d.Name)
 		case len(d.Name) > maxSerial:
-			c.wrong(at("name"), "at most 20 characters: a guest sees no more", "disk name %q is too long", d.Name)
+			found.wrong(at("name"), "at most 20 characters: a guest sees no more", "disk name %q is too long", d.Name)
 		case seen[d.Name]:
-			c.wrong(at("name"), "choose another name", "node %s has a disk %s already", n.Name, d.Name)
+			found.wrong(at("name"), "choose another name", "node %s has a disk %s already", n.Name, d.Name)
 		}
 		seen[d.Name] = true
-		c.manner(d.Manner, at)
+		checkManner(found, d.Manner, at)
 	}
 	for i, d := range n.VM.Drives() {
 		if n.VM.Disk != "" {
@@ -51,60 +51,54 @@ func (c *checker) drives(n *site.Node, key func(...any) []string) {
 		}
 		at := func(name string) []string {
 			if i < 0 {
-				return key("vm", name)
+				return atNode(n, "vm", name)
 			}
-			return key("vm", "disks", i, name)
+			return atNode(n, "vm", "disks", i, name)
 		}
-		c.drive(n, d, at)
+		checkDrive(found, taken, n, d, at)
 	}
 }
 
-// drive checks one disk, with what holds for it of what its machine says.
-func (c *checker) drive(n *site.Node, d site.Drive, at func(string) []string) {
+// checkDrive checks one disk, with what holds for it of what its machine says.
+func checkDrive(found *findings, taken holders, n *site.Node, d site.Drive, at func(string) []string) {
 	switch {
 	case d.IsDevice():
-		c.device(n, d, at)
+		checkDevice(found, taken, n, d, at)
 	case d.Disk != site.QCow2 && d.Disk != site.RawFile:
-		c.wrong(at("disk"), `"qcow2", "raw" or the path of a device, such as "/dev/vg/lv"`, "disk = %q is nothing that a disk can be", d.Disk)
+		found.wrong(at("disk"), `"qcow2", "raw" or the path of a device, such as "/dev/vg/lv"`, "disk = %q is nothing that a disk can be", d.Disk)
 	case d.Size == 0:
-		c.wrong(at("size"), `such as size = "8GiB"`, "disk %s of node %s is a file, and does not say how large it is", d.Name, n.Name)
+		found.wrong(at("size"), `such as size = "8GiB"`, "disk %s of node %s is a file, and does not say how large it is", d.Name, n.Name)
 	case d.Size < minDisk || d.Size > maxDisk || d.Size%512 != 0:
-		c.wrong(at("size"), "from 64MiB to 64TiB, in whole sectors of 512 bytes", "size = %d bytes is no size of a disk", d.Size)
+		found.wrong(at("size"), "from 64MiB to 64TiB, in whole sectors of 512 bytes", "size = %d bytes is no size of a disk", d.Size)
 	}
 	if d.AIO == "native" && slices.Contains(site.Caches, cmp.Or(d.Cache, "writeback")) && !d.Direct() {
-		c.wrong(at("aio"), `write cache = "none" or "directsync" beside it`, `aio = "native" reads and writes past the memory of the host, and the cache does not`)
+		found.wrong(at("aio"), `write cache = "none" or "directsync" beside it`, `aio = "native" reads and writes past the memory of the host, and the cache does not`)
 	}
 }
 
-// device checks that a device of the host is one node's alone.
-func (c *checker) device(n *site.Node, d site.Drive, at func(string) []string) {
+// checkDevice checks that a device of the host is one node's alone.
+func checkDevice(found *findings, taken holders, n *site.Node, d site.Drive, at func(string) []string) {
 	if d.Size != 0 {
-		c.wrong(at("size"), "take it out", "disk %s of node %s is a device, which is as large as it is", d.Name, n.Name)
+		found.wrong(at("size"), "take it out", "disk %s of node %s is a device, which is as large as it is", d.Name, n.Name)
 	}
 	if !strings.HasPrefix(d.Disk, "/dev/") || path.Clean(d.Disk) != d.Disk {
-		c.wrong(at("disk"), `a path in /dev, such as "/dev/vg/lv" or "/dev/disk/by-id/…"`, "disk = %q is no path of a device", d.Disk)
+		found.wrong(at("disk"), `a path in /dev, such as "/dev/vg/lv" or "/dev/disk/by-id/…"`, "disk = %q is no path of a device", d.Disk)
 		return
 	}
-	on := [2]string{n.Host, d.Disk}
-	if other, taken := c.drivesOf[on]; taken {
-		c.wrong(at("disk"), "give each a device of its own", "device %s is that of node %s already", d.Disk, other)
-		return
+	if other := taken.claim(n, d.Disk); other != nil {
+		found.wrong(at("disk"), "give each a device of its own", "device %s is that of node %s already", d.Disk, other.Name)
 	}
-	if c.drivesOf == nil {
-		c.drivesOf = map[[2]string]string{}
-	}
-	c.drivesOf[on] = n.Name
 }
 
-// manner checks how a disk is used.
-func (c *checker) manner(m site.Manner, at func(string) []string) {
+// checkManner checks how a disk is used.
+func checkManner(found *findings, m site.Manner, at func(string) []string) {
 	if m.Cache != "" && !slices.Contains(site.Caches, m.Cache) {
-		c.wrong(at("cache"), "use "+sentence(site.Caches), "cache = %q is not known", m.Cache)
+		found.wrong(at("cache"), "use "+sentence(site.Caches), "cache = %q is not known", m.Cache)
 	}
 	if m.AIO != "" && !slices.Contains(site.AIOs, m.AIO) {
-		c.wrong(at("aio"), "use "+sentence(site.AIOs), "aio = %q is not known", m.AIO)
+		found.wrong(at("aio"), "use "+sentence(site.AIOs), "aio = %q is not known", m.AIO)
 	}
 	if m.Read < 0 || m.Write < 0 || m.IOPS < 0 {
-		c.wrong(at("read"), "a number of bytes a second, or of requests; or take it out", "a bound of a disk is less than nothing")
+		found.wrong(at("read"), "a number of bytes a second, or of requests; or take it out", "a bound of a disk is less than nothing")
 	}
 }

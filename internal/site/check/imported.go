@@ -6,13 +6,13 @@ import (
 	"orrery/internal/site"
 )
 
-// disk checks what an image says of a disk: that it is one, and how a virtual machine is to have it.
-func (c *checker) disk(i *site.Image) {
+// checkDiskImage checks what an image says of a disk: that it is one, and how a virtual machine is to have it.
+func checkDiskImage(found *findings, i *site.Image) {
 	key := func(name string) []string { return at("image", i.Name, name) }
 	if !i.IsDisk() {
 		for _, of := range []struct{ key, value string }{{"firmware", i.Firmware}, {"guest", i.Guest}, {"login", i.Login}, {"bus", i.Bus}} {
 			if of.value != "" {
-				c.wrong(key(of.key), `take it out, or import a disk: import = "disk.qcow2"`, "image %s is no disk, and says %s = %q", i.Name, of.key, of.value)
+				found.wrong(key(of.key), `take it out, or import a disk: import = "disk.qcow2"`, "image %s is no disk, and says %s = %q", i.Name, of.key, of.value)
 			}
 		}
 		return
@@ -22,53 +22,53 @@ func (c *checker) disk(i *site.Image) {
 		known      []string
 	}{{"firmware", i.Firmware, site.Firmwares}, {"guest", i.Guest, site.Guests}, {"bus", i.Bus, site.Buses}} {
 		if of.value != "" && !slices.Contains(of.known, of.value) {
-			c.wrong(key(of.key), "use "+sentence(of.known), "%s = %q is nothing that a disk can have", of.key, of.value)
+			found.wrong(key(of.key), "use "+sentence(of.known), "%s = %q is nothing that a disk can have", of.key, of.value)
 		}
 	}
 	if i.Login != "" && !account().MatchString(i.Login) {
-		c.wrong(key("login"), `such as "debian"`, "login = %q is no name of a user", i.Login)
+		found.wrong(key("login"), `such as "debian"`, "login = %q is no name of a user", i.Login)
 	}
 	if i.Login != "" && i.Guest == site.NoGuest {
-		c.wrong(key("login"), `take it out, or take guest = "none" out`, "image %s has nobody to log in to, and says login = %q", i.Name, i.Login)
+		found.wrong(key("login"), `take it out, or take guest = "none" out`, "image %s has nobody to log in to, and says login = %q", i.Name, i.Login)
 	}
 	if len(i.Packages) > 0 {
-		c.wrong(key("packages"), "let a role have them: apt = […]", "image %s is a disk, which is taken as it is", i.Name)
+		found.wrong(key("packages"), "let a role have them: apt = […]", "image %s is a disk, which is taken as it is", i.Name)
 	}
 }
 
-// imported checks what a node with a disk image cannot have.
-func (c *checker) imported(n *site.Node) {
-	i, ok := c.site.Image(n.Image)
+// checkImported checks what a node with a disk image cannot have.
+func checkImported(ix *index, found *findings, n *site.Node) {
+	i, ok := ix.Image(n.Image)
 	if !ok || !i.IsDisk() {
 		return
 	}
 	if !n.Virtual() {
-		c.wrong(at("node", n.Name, "image"), `write engine = "kvm", or another image`, "node %s has the engine %s and cannot boot image %s, which is a disk", n.Name, n.Engine, i.Name)
+		found.wrong(atNode(n, "image"), `write engine = "kvm", or another image`, "node %s has the engine %s and cannot boot image %s, which is a disk", n.Name, n.Engine, i.Name)
 		return
 	}
 	if n.Engine == site.Xen {
-		c.importedOnXen(n, i)
+		checkImportedOnXen(found, n, i)
 	}
 	if len(n.VM.Drives()) > 0 {
-		c.wrong(at("node", n.Name, "vm"), "take its disks out", "node %s boots image %s, which is its disk, and has no others", n.Name, i.Name)
+		found.wrong(atNode(n, "vm"), "take its disks out", "node %s boots image %s, which is its disk, and has no others", n.Name, i.Name)
 	}
-	roles := c.rolesOf(n.Roles)
+	roles := ix.rolesOf(n.Roles)
 	if i.Guest == site.NoGuest && len(roles) > 0 {
-		c.wrong(at("node", n.Name, "roles"), "take them out", `node %s boots image %s with guest = "none": nothing can be done in it`, n.Name, i.Name)
+		found.wrong(atNode(n, "roles"), "take them out", `node %s boots image %s with guest = "none": nothing can be done in it`, n.Name, i.Name)
 		return
 	}
 	for _, r := range roles {
 		switch {
 		case len(r.Volumes) > 0:
-			c.wrong(at("node", n.Name, "roles"), "give the role to a node whose image is no disk", "node %s boots a disk and sees no volume of the host, such as %s of role %s", n.Name, r.Volumes[0].Name, r.Name)
+			found.wrong(atNode(n, "roles"), "give the role to a node whose image is no disk", "node %s boots a disk and sees no volume of the host, such as %s of role %s", n.Name, r.Volumes[0].Name, r.Name)
 		case len(r.Secrets) > 0:
-			c.wrong(at("node", n.Name, "roles"), "give the role to a node whose image is no disk", "node %s boots a disk, on which secret %s of role %s would stay", n.Name, r.Secrets[0].Name, r.Name)
+			found.wrong(atNode(n, "roles"), "give the role to a node whose image is no disk", "node %s boots a disk, on which secret %s of role %s would stay", n.Name, r.Secrets[0].Name, r.Name)
 		}
 	}
 }
 
-// importedOnXen checks what a guest of Xen can have of a disk image: there is no way to it but its network, and no emulated machine that could be of several kinds.
-func (c *checker) importedOnXen(n *site.Node, i *site.Image) {
+// checkImportedOnXen checks what a guest of Xen can have of a disk image: there is no way to it but its network, and no emulated machine that could be of several kinds.
+func checkImportedOnXen(found *findings, n *site.Node, i *site.Image) {
 	for _, of := range []struct {
 		wrong      bool
 		cure, what string
@@ -78,7 +78,7 @@ func (c *checker) importedOnXen(n *site.Node, i *site.Image) {
 		{i.Bus != "", "take it out", "whose disk is on Xen's own bus"},
 	} {
 		if of.wrong {
-			c.wrong(at("node", n.Name, "image"), of.cure, "node %s boots image %s as a guest of Xen, %s", n.Name, i.Name, of.what)
+			found.wrong(atNode(n, "image"), of.cure, "node %s boots image %s as a guest of Xen, %s", n.Name, i.Name, of.what)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package check
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"orrery/internal/site"
@@ -28,94 +27,20 @@ func illInterface(name string) string {
 	return ""
 }
 
-// kind checks what a network is, and what can be said of one that is so.
-func (c *checker) kind(n *site.Network) {
-	key := func(name string) []string { return at("network", n.Name, name) }
-	if known := site.KindNames(); n.Kind != "" && !slices.Contains(known, n.Kind) {
-		cure := "one of " + sentence(known)
-		if nearest := c.nearest("kind", n.Kind, known); nearest != "" {
-			cure = fmt.Sprintf("did you mean %q? There are %s", nearest, sentence(known))
-		}
-		c.wrong(key("kind"), cure, "network %s is of kind %q, which does not exist", n.Name, n.Kind)
-		return
-	}
-	kind := site.KindOf(n.Kind)
-	switch {
-	case n.Uplinked():
-		c.uplink(n)
-	case kind.OnInterface && n.Interface == "":
-		c.wrong(key("interface"), `write interface = "enp3s0", an interface of the host`, "%s network %s is on no interface", n.Kind, n.Name)
-	case kind.OnInterface:
-		if what := illInterface(n.Interface); what != "" {
-			c.wrong(key("interface"), `such as "enp3s0"`, "interface %q %s", n.Interface, what)
-		}
-	case kind.TakesInterfaces && n.Interface != "":
-		c.wrong(key("interface"), fmt.Sprintf("say interface.%s = %q of one node", n.Name, n.Interface),
-			"%s network %s has an interface, where each of its nodes takes one", n.Kind, n.Name)
-	case n.Interface != "":
-		c.wrong(key("interface"), `take it out, or write kind = "macvlan", or vlan = 100`, "network %s is on no interface of the host, and names %q", n.Name, n.Interface)
-	}
-	switch {
-	case kind.Routed && !n.Gateway.IsValid():
-		c.wrong(key("gateway"), "give a gateway", "%s network %s has no gateway, through which nodes reach one another", n.Kind, n.Name)
-	case kind.WithoutHost && n.NAT:
-		c.wrong(key("nat"), "take it out", "the host is not on %s network %s and cannot masquerade for it", n.Kind, n.Name)
-	}
-}
-
-// uplink checks what joins the bridges of a network with what hosts have.
-func (c *checker) uplink(n *site.Network) {
-	key := func(name string) []string { return at("network", n.Name, name) }
-	switch {
-	case !site.KindOf(n.Kind).Bridged:
-		name := "vlan"
-		if n.VLAN == 0 {
-			name = "bridge"
-		}
-		c.wrong(key(name), "take it out, or leave kind out", "%s network %s cannot be joined with a wire by its bridges, for it has none", n.Kind, n.Name)
-	case n.Bridge != "" && (n.VLAN != 0 || n.Interface != ""):
-		c.wrong(key("bridge"), "say either bridge, or interface and vlan", "network %s would be joined with two wires", n.Name)
-	case n.Bridge != "":
-		if what := illInterface(n.Bridge); what != "" {
-			c.wrong(key("bridge"), `such as "br0"`, "bridge %q %s", n.Bridge, what)
-		}
-	case n.VLAN < 1 || n.VLAN > 4094:
-		c.wrong(key("vlan"), "1 to 4094", "vlan %d does not exist", n.VLAN)
-	case n.Interface == "":
-		c.wrong(key("interface"), `write interface = "enp3s0", an interface of the host`, "network %s is on vlan %d of no interface", n.Name, n.VLAN)
-	default:
-		if what := illInterface(n.Interface); what != "" {
-			c.wrong(key("interface"), `such as "enp3s0"`, "interface %q %s", n.Interface, what)
-		}
-	}
-	if len(n.Host) > 0 && !n.NAT {
-		c.wrong(key("host"), "write nat = true, or take it out", "network %s opens ports of the host, which is on it only with nat: its gateway is a router on the wire", n.Name)
-	}
-	for i := range c.site.Networks {
-		other := &c.site.Networks[i]
-		if other.Name == n.Name {
-			return
-		}
-		if other.Uplinked() && other.Bridge == n.Bridge && other.Interface == n.Interface && other.VLAN == n.VLAN {
-			c.add(Mistake{Key: at("network", n.Name), Other: at("network", other.Name), What: fmt.Sprintf("networks %s and %s are joined with the same wire", other.Name, n.Name), Cure: "networks on one wire would be one: give each its own, or make them one"})
-		}
-	}
-}
-
-func (c *checker) vethPairs() {
-	for _, veth := range c.site.VethPairs {
+func checkVethPairs(ix *index, found *findings) {
+	for _, veth := range ix.VethPairs {
 		key := at("vethpair", veth.Name)
-		c.label(key, "vethpair", veth.Name)
-		c.mtu(at("vethpair", veth.Name, "mtu"), veth.MTU)
+		checkLabel(found, key, "vethpair", veth.Name)
+		checkMTU(found, at("vethpair", veth.Name, "mtu"), veth.MTU)
 		for i, end := range veth.Ends {
 			switch what := illInterface(end); {
 			case end == "" && i == 1 && veth.Ends[0] == "":
 			case end == "":
-				c.wrong(at("vethpair", veth.Name, "ends"), `write ends = ["w0", "w1"]`, "veth pair %s does not have two ends", veth.Name)
+				found.wrong(at("vethpair", veth.Name, "ends"), `write ends = ["w0", "w1"]`, "veth pair %s does not have two ends", veth.Name)
 			case what != "":
-				c.wrong(at("vethpair", veth.Name, "ends", i), `such as "w0"`, "end %q of veth pair %s %s", end, veth.Name, what)
+				found.wrong(at("vethpair", veth.Name, "ends", i), `such as "w0"`, "end %q of veth pair %s %s", end, veth.Name, what)
 			case i == 1 && veth.Ends[0] == end:
-				c.wrong(at("vethpair", veth.Name, "ends", i), "give each its own name", "both ends of veth pair %s are called %q", veth.Name, end)
+				found.wrong(at("vethpair", veth.Name, "ends", i), "give each its own name", "both ends of veth pair %s are called %q", veth.Name, end)
 			}
 		}
 	}
@@ -128,9 +53,9 @@ type use struct {
 	key  []string
 }
 
-// interfaces checks who takes what of the hosts: whatever it is, only one can have it.
-func (c *checker) interfaces() {
-	c.vethEnds()
+// checkInterfaces checks who takes what of the hosts: whatever it is, only one can have it.
+func checkInterfaces(ix *index, found *findings) {
+	checkVethEnds(ix, found)
 	taken := map[string][]use{}
 	take := func(name, kind string, t use) {
 		if name == "" {
@@ -138,38 +63,33 @@ func (c *checker) interfaces() {
 		}
 		for _, other := range taken[name] {
 			if other.host == t.host || other.host == "" || t.host == "" {
-				c.add(Mistake{
-					Key: t.key, Other: other.key, What: fmt.Sprintf("interface %q of %s is already that of %s", name, t.who, other.who),
-					Cure: "give each its own" + kind,
-				})
+				found.clash(t.key, other.key, "give each its own"+kind, "interface %q of %s is already that of %s", name, t.who, other.who)
 				return
 			}
 		}
 		taken[name] = append(taken[name], t)
 	}
-	for i := range c.site.Networks {
-		n := &c.site.Networks[i]
+	for n := range each(ix.Networks) {
 		if site.KindOf(n.Kind).OnInterface {
 			take(n.Interface, "; networks on one would be one", use{who: "network " + n.Name, key: at("network", n.Name, "interface")})
 		}
 	}
-	for i := range c.site.Nodes {
-		n := &c.site.Nodes[i]
+	for n := range each(ix.Nodes) {
 		for _, nic := range n.NICs {
-			kind, known := c.kinds[nic.Network]
-			key := at("node", n.Name, "interface", nic.Network)
+			kind, known := ix.kindByName[nic.Network]
+			key := atNode(n, "interface", nic.Network)
 			switch {
 			case !known:
 			case !kind.TakesInterfaces && nic.Interface != "":
-				c.wrong(key, "take it out, or make the network exclusive", "node %s takes interface %q on network %s, which is not exclusive",
+				found.wrong(key, "take it out, or make the network exclusive", "node %s takes interface %q on network %s, which is not exclusive",
 					n.Name, nic.Interface, nic.Network)
 			case !kind.TakesInterfaces:
 			case nic.Interface == "":
-				c.wrong(key, fmt.Sprintf(`write interface.%s = "enp3s0f1"`, nic.Network),
+				found.wrong(key, fmt.Sprintf(`write interface.%s = "enp3s0f1"`, nic.Network),
 					"node %s takes no interface on %s network %s", n.Name, kind.Name, nic.Network)
 			default:
 				if what := illInterface(nic.Interface); what != "" {
-					c.wrong(key, `such as "enp3s0f1"`, "interface %q %s", nic.Interface, what)
+					found.wrong(key, `such as "enp3s0f1"`, "interface %q %s", nic.Interface, what)
 				}
 				take(nic.Interface, "", use{"node " + n.Name, n.Host, key})
 			}
@@ -177,16 +97,14 @@ func (c *checker) interfaces() {
 	}
 }
 
-// vethEnds checks that no two veth pairs have ends of one name.
-func (c *checker) vethEnds() {
+// checkVethEnds checks that no two veth pairs have ends of one name.
+func checkVethEnds(ix *index, found *findings) {
 	ends := map[string]string{}
-	for _, veth := range c.site.VethPairs {
+	for _, veth := range ix.VethPairs {
 		for i, end := range veth.Ends {
 			if other, taken := ends[end]; taken && end != "" && other != veth.Name {
-				c.add(Mistake{
-					Key: at("vethpair", veth.Name, "ends", i), Other: at("vethpair", other, "ends"),
-					What: fmt.Sprintf("end %q of veth pair %s is already that of veth pair %s", end, veth.Name, other), Cure: "give each its own",
-				})
+				found.clash(at("vethpair", veth.Name, "ends", i), at("vethpair", other, "ends"), "give each its own",
+					"end %q of veth pair %s is already that of veth pair %s", end, veth.Name, other)
 			}
 			ends[end] = veth.Name
 		}

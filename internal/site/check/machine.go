@@ -16,77 +16,76 @@ const (
 // cpuModel is the name of a processor as QEMU has them: "max", "host", "qemu64", "Skylake-Server-v4".
 var cpuModel = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// machine checks what only containers, or only virtual machines, can have.
-func (c *checker) machine(n *site.Node) {
-	key := func(parts ...any) []string { return at(append([]any{"node", n.Name}, parts...)...) }
-	c.xen(n, key)
-	c.syscalls(n, key)
+// checkMachine checks what only containers, or only virtual machines, can have.
+func checkMachine(ix *index, found *findings, taken holders, n *site.Node) {
+	checkXen(found, n)
+	checkSyscalls(found, n)
 	if !n.Virtual() {
 		if !n.VM.IsZero() {
-			c.wrong(key("vm"), `write engine = "kvm", or take it out`, "node %s is no virtual machine, and says what it shows to its guest", n.Name)
+			found.wrong(atNode(n, "vm"), `write engine = "kvm", or take it out`, "node %s is no virtual machine, and says what it shows to its guest", n.Name)
 		}
 		return
 	}
 	if n.VM.CPU != "" && !cpuModel().MatchString(n.VM.CPU) {
-		c.wrong(key("vm", "cpu"), "such as \"max\"; `qemu-system-x86_64 -cpu help` lists them", "cpu = %q is no model of a processor", n.VM.CPU)
+		found.wrong(atNode(n, "vm", "cpu"), "such as \"max\"; `qemu-system-x86_64 -cpu help` lists them", "cpu = %q is no model of a processor", n.VM.CPU)
 	}
 	if n.VM.Model != "" && !slices.Contains(site.CardModels, n.VM.Model) {
-		c.wrong(key("vm", "model"), "use "+sentence(site.CardModels), "model = %q is no network card that a virtual machine can have", n.VM.Model)
+		found.wrong(atNode(n, "vm", "model"), "use "+sentence(site.CardModels), "model = %q is no network card that a virtual machine can have", n.VM.Model)
 	}
 	if n.Privileged {
-		c.wrong(key("privileged"), "take it out", "node %s is a virtual machine: its root has nothing of the host, privileged or not", n.Name)
+		found.wrong(atNode(n, "privileged"), "take it out", "node %s is a virtual machine: its root has nothing of the host, privileged or not", n.Name)
 	}
-	c.machineLimits(n, key)
-	c.machineLinks(n, key)
-	c.devices(n, key)
-	c.drives(n, key)
+	checkMachineLimits(found, n)
+	checkMachineLinks(ix, found, n)
+	checkDevices(ix, found, taken, n)
+	checkDrives(ix, found, taken, n)
 }
 
-// syscalls checks the system calls that a container asks for.
-func (c *checker) syscalls(n *site.Node, key func(...any) []string) {
+// checkSyscalls checks the system calls that a container asks for.
+func checkSyscalls(found *findings, n *site.Node) {
 	if n.Virtual() && len(n.Syscalls) > 0 {
-		c.wrong(key("syscalls"), "take it out", "node %s is a virtual machine: its guest has a kernel of its own, which refuses nothing", n.Name)
+		found.wrong(atNode(n, "syscalls"), "take it out", "node %s is a virtual machine: its guest has a kernel of its own, which refuses nothing", n.Name)
 		return
 	}
 	for i, name := range n.Syscalls {
 		if !slices.Contains(site.NodeSyscalls, name) {
-			c.wrong(key("syscalls"), "use "+sentence(site.NodeSyscalls), "syscalls has %q, which no node has to ask for", name)
+			found.wrong(atNode(n, "syscalls"), "use "+sentence(site.NodeSyscalls), "syscalls has %q, which no node has to ask for", name)
 		} else if i > 0 && n.Syscalls[i-1] == name {
-			c.wrong(key("syscalls"), "say it once", "syscalls has %q twice", name)
+			found.wrong(atNode(n, "syscalls"), "say it once", "syscalls has %q twice", name)
 		}
 	}
 }
 
-// machineLimits checks what bounds a virtual machine: the processors and the memory that it shows to its guest.
-func (c *checker) machineLimits(n *site.Node, key func(...any) []string) {
+// checkMachineLimits checks what bounds a virtual machine: the processors and the memory that it shows to its guest.
+func checkMachineLimits(found *findings, n *site.Node) {
 	const inside = "take it out: the guest's own kernel sees to it"
 	l := &n.Limits
 	if l.Swap != nil && *l.Swap >= 0 {
-		c.wrong(key("swap"), inside, "node %s is a virtual machine and has no limit of swap", n.Name)
+		found.wrong(atNode(n, "swap"), inside, "node %s is a virtual machine and has no limit of swap", n.Name)
 	}
 	if l.Pids != 0 {
-		c.wrong(key("pids"), inside, "node %s is a virtual machine and has no limit of processes", n.Name)
+		found.wrong(atNode(n, "pids"), inside, "node %s is a virtual machine and has no limit of processes", n.Name)
 	}
 	switch {
 	case l.Memory == 0:
-		c.wrong(key("memory"), `such as "512MiB"`, "node %s is a virtual machine, whose memory is never without limit", n.Name)
+		found.wrong(atNode(n, "memory"), `such as "512MiB"`, "node %s is a virtual machine, whose memory is never without limit", n.Name)
 	case l.Memory >= minMemory && l.Memory < site.MinVMMemory:
-		c.wrong(key("memory"), "at least 128MiB", "memory = %d bytes is too little for a virtual machine to boot with", l.Memory)
+		found.wrong(atNode(n, "memory"), "at least 128MiB", "memory = %d bytes is too little for a virtual machine to boot with", l.Memory)
 	}
 	if sane(l.Cpus) && l.Cpus > maxVCPUs {
-		c.wrong(key("cpus"), "at most 255", "cpus = %v is more than a virtual machine can have", l.Cpus)
+		found.wrong(atNode(n, "cpus"), "at most 255", "cpus = %v is more than a virtual machine can have", l.Cpus)
 	}
 }
 
-// machineLinks checks that a virtual machine is on networks only for whose links the host has an end.
-func (c *checker) machineLinks(n *site.Node, key func(...any) []string) {
+// checkMachineLinks checks that a virtual machine is on networks only for whose links the host has an end.
+func checkMachineLinks(ix *index, found *findings, n *site.Node) {
 	for _, nic := range n.NICs {
-		if kind := c.kinds[nic.Network]; kind.Wired() {
-			c.wrong(key("net", nic.Network), `put it on a bridge or a routed network, or write engine = "lxc"`,
+		if kind := ix.kindByName[nic.Network]; kind.Wired() {
+			found.wrong(atNode(n, "net", nic.Network), `put it on a bridge or a routed network, or write engine = "lxc"`,
 				"node %s is a virtual machine and cannot be on %s network %s", n.Name, kind.Name, nic.Network)
 		}
 	}
 	if len(n.NICs) > maxCards {
-		c.wrong(key("net"), "take some out", "node %s is a virtual machine on %d networks; %d are possible", n.Name, len(n.NICs), maxCards)
+		found.wrong(atNode(n, "net"), "take some out", "node %s is a virtual machine on %d networks; %d are possible", n.Name, len(n.NICs), maxCards)
 	}
 }

@@ -15,11 +15,11 @@ var word = pattern.New(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$`)
 // reserved names would be read as something else: by resolvers, in selectors or in site files.
 var reserved = []string{"all", "and", "auto", "ip6-localhost", "ip6-loopback", "localhost", "not", "or"}
 
-func (c *checker) label(key []string, kind, name string) bool {
+func checkLabel(found *findings, key []string, kind, name string) bool {
 	if Label(name) {
 		return true
 	}
-	c.wrong(key, cureOfLabel(name), "%s name %q is no legal host name", kind, name)
+	found.wrong(key, cureOfLabel(name), "%s name %q is no legal host name", kind, name)
 	return false
 }
 
@@ -39,41 +39,41 @@ func cureOfLabel(name string) string {
 	return `lower case letters, digits and "-"`
 }
 
-func (c *checker) siteNames() {
-	if c.site.Name == "" {
-		c.wrong(at("site", "name"), `write name = "…" in [site]`, "the site has no name")
+func checkSiteName(ix *index, found *findings) {
+	if ix.Name == "" {
+		found.wrong(at("site", "name"), `write name = "…" in [site]`, "the site has no name")
 		return
 	}
-	c.label(at("site", "name"), "site", c.site.Name)
-	if id := c.site.ID; id != "" && !Label(id) {
-		c.wrong(at("site", "id"), cureOfLabel(id), "id %q has other characters than names of hosts have", id)
+	checkLabel(found, at("site", "name"), "site", ix.Name)
+	if id := ix.ID; id != "" && !Label(id) {
+		found.wrong(at("site", "id"), cureOfLabel(id), "id %q has other characters than names of hosts have", id)
 	}
 }
 
-func (c *checker) groups() {
-	for i := range c.site.Groups {
-		if g := &c.site.Groups[i]; !word().MatchString(g.Name) {
-			c.wrong(at("group", g.Name), `letters, digits, "_", "." and "-"`, "group name %q is not legal", g.Name)
+func checkGroups(ix *index, found *findings) {
+	for _, g := range ix.Groups {
+		if !word().MatchString(g.Name) {
+			found.wrong(at("group", g.Name), `letters, digits, "_", "." and "-"`, "group name %q is not legal", g.Name)
 		}
-		if s := c.site.Groups[i].Spread; s != "" && s != site.OverHosts {
-			c.wrong(at("group", c.site.Groups[i].Name, "spread"), `write spread = "host"`, "spread = %q is nothing over which nodes are spread", s)
+		if g.Spread != "" && g.Spread != site.OverHosts {
+			found.wrong(at("group", g.Name, "spread"), `write spread = "host"`, "spread = %q is nothing over which nodes are spread", g.Spread)
 		}
 	}
 }
 
-func (c *checker) nodeNames() {
-	seen := make(map[string]bool, len(c.site.Nodes))
-	for i := range c.site.Nodes {
-		name := c.site.Nodes[i].Name
+func checkNodeNames(ix *index, found *findings) {
+	seen := make(map[string]bool, len(ix.Nodes))
+	for i := range ix.Nodes {
+		name := ix.Nodes[i].Name
 		key := at("node", name)
 		switch {
 		case seen[name]:
-			c.wrong(key, "choose another name", "two nodes are called %q", name)
-		case !c.label(key, "node", name):
+			found.wrong(key, "choose another name", "two nodes are called %q", name)
+		case !checkLabel(found, key, "node", name):
 		case slices.Contains(reserved, name):
-			c.wrong(key, "choose another name", "a node cannot be called %q: the word means something else", name)
+			found.wrong(key, "choose another name", "a node cannot be called %q: the word means something else", name)
 		case strings.Trim(name, "0123456789") == "":
-			c.wrong(key, fmt.Sprintf("put a letter in it: \"n%s\"", name), "node name %q is a number: it would be read as an address", name)
+			found.wrong(key, fmt.Sprintf("put a letter in it: \"n%s\"", name), "node name %q is a number: it would be read as an address", name)
 		}
 		seen[name] = true
 	}
@@ -84,10 +84,9 @@ const (
 	maxID = 999_999 // a release number before it gives the number of a guest
 )
 
-func (c *checker) ids() {
-	first := make(map[int]*site.Node, len(c.site.Nodes))
-	for i := range c.site.Nodes {
-		n := &c.site.Nodes[i]
+func checkIDs(ix *index, found *findings) {
+	first := make(map[int]*site.Node, len(ix.Nodes))
+	for n := range each(ix.Nodes) {
 		if first[n.ID] == nil {
 			first[n.ID] = n
 		}
@@ -101,26 +100,23 @@ func (c *checker) ids() {
 		proposed[next] = true
 		return next
 	}
-	for i := range c.site.Nodes {
-		n := &c.site.Nodes[i]
+	for n := range each(ix.Nodes) {
 		if first[n.ID] == n && minID <= n.ID && n.ID <= maxID {
 			continue
 		}
-		key := at("node", n.Name, "id")
+		key := atNode(n, "id")
 		switch other := first[n.ID]; {
 		case n.ID == 0:
 			vacant := free(minID)
-			c.add(Mistake{
+			found.add(Mistake{
 				Key: key, What: fmt.Sprintf("node %s has no id", n.Name), Cure: fmt.Sprintf("id = %d is free", vacant),
 				Written: fmt.Sprintf("id 0 of node %s is out of range: ids are %d to %d", n.Name, minID, maxID),
 			})
 		case n.ID < minID || n.ID > maxID:
-			c.wrong(key, fmt.Sprintf("%d to %d; %d is free", minID, maxID, free(minID)), "id %d is out of range", n.ID)
+			found.wrong(key, fmt.Sprintf("%d to %d; %d is free", minID, maxID, free(minID)), "id %d is out of range", n.ID)
 		case other != n:
-			c.add(Mistake{
-				Key: key, What: fmt.Sprintf("id %d of node %s is already the id of node %s", n.ID, n.Name, other.Name),
-				Cure: fmt.Sprintf("%d is free", free(n.ID)), Other: at("node", other.Name, "id"),
-			})
+			found.clash(key, atNode(other, "id"), fmt.Sprintf("%d is free", free(n.ID)),
+				"id %d of node %s is already the id of node %s", n.ID, n.Name, other.Name)
 		}
 	}
 }

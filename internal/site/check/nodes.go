@@ -2,7 +2,6 @@ package check
 
 import (
 	"fmt"
-
 	"slices"
 
 	"orrery/internal/site"
@@ -15,67 +14,59 @@ const (
 	minCpus   = 0.01 // a millisecond in a tenth of a second, the least that the kernel accepts
 )
 
-// nodes checks each node by itself, but for its name, id and addresses.
-func (c *checker) nodes() {
-	images := set(names(c.site.Images, func(i *site.Image) string { return i.Name }))
-	hosts := set(names(c.site.Hosts, func(h *site.Host) string { return h.Name }))
-	for i := range c.site.Nodes {
-		n := &c.site.Nodes[i]
+// checkNodes checks each node by itself, but for its name, id and addresses.
+func checkNodes(ix *index, found *findings) {
+	taken := holders{}
+	images := set(names(ix.Images, func(i *site.Image) string { return i.Name }))
+	hosts := set(names(ix.Hosts, func(h *site.Host) string { return h.Name }))
+	for n := range each(ix.Nodes) {
 		switch {
-		case n.Image == "" && len(c.site.Images) == 0:
-			c.wrong(at("node", n.Name, "image"), `declare one: image.debian.suite = "bookworm"`, "the site has no image")
+		case n.Image == "" && len(ix.Images) == 0:
+			found.wrong(atNode(n, "image"), `declare one: image.debian.suite = "bookworm"`, "the site has no image")
 		case n.Image == "":
-			c.wrong(at("node", n.Name, "image"), "say image = … for the node or in [defaults]", "node %s has none of the site's %d images", n.Name, len(images))
+			found.wrong(atNode(n, "image"), "say image = … for the node or in [defaults]", "node %s has none of the site's %d images", n.Name, len(images))
 		case !images[n.Image]:
-			c.image(at("node", n.Name, "image"), n.Image)
+			checkImageName(ix, found, atNode(n, "image"), n.Image)
 		}
 		if n.Host != "" && !hosts[n.Host] {
-			c.unknown(at("node", n.Name, "host"), "host", n.Host, names(c.site.Hosts, func(h *site.Host) string { return h.Name }))
+			found.unknown(atNode(n, "host"), "host", n.Host, names(ix.Hosts, func(h *site.Host) string { return h.Name }))
 		}
 		if !slices.Contains(site.Engines, n.Engine) {
-			c.unknown(at("node", n.Name, "engine"), "engine", n.Engine, site.Engines)
+			found.unknown(atNode(n, "engine"), "engine", n.Engine, site.Engines)
 		}
 		for k, role := range n.Roles {
-			if c.roles[role] == nil {
-				c.role(at("node", n.Name, "roles", k), role)
+			if ix.roleByName[role] == nil {
+				addUnknownRole(ix, found, atNode(n, "roles", k), role)
 			}
 		}
-		c.limits(n)
-		c.machine(n)
-		c.imported(n)
+		checkLimits(found, n)
+		checkMachine(ix, found, taken, n)
+		checkImported(ix, found, n)
 	}
 }
 
-func set(names []string) map[string]bool {
-	set := make(map[string]bool, len(names))
-	for _, name := range names {
-		set[name] = true
-	}
-	return set
-}
-
-func (c *checker) limits(n *site.Node) {
+func checkLimits(found *findings, n *site.Node) {
 	l := &n.Limits
 	if l.Swap != nil && l.Memory == 0 {
 		// Control groups of version 1 limit memory and swap together.
-		c.wrong(at("node", n.Name, "swap"), "say memory too", "node %s has a limit of swap and none of memory", n.Name)
+		found.wrong(atNode(n, "swap"), "say memory too", "node %s has a limit of swap and none of memory", n.Name)
 	}
 	if !sane(l.Cpus) || l.Cpus != 0 && l.Cpus < minCpus {
-		c.wrong(at("node", n.Name, "cpus"), "more than 0; 0 means no limit", "cpus = %v is not a number of processors", l.Cpus)
+		found.wrong(atNode(n, "cpus"), "more than 0; 0 means no limit", "cpus = %v is not a number of processors", l.Cpus)
 	}
 	if l.Memory != 0 && l.Memory < minMemory {
-		c.wrong(at("node", n.Name, "memory"), "at least 16MiB", "memory = %d bytes is too little to start with", l.Memory)
+		found.wrong(atNode(n, "memory"), "at least 16MiB", "memory = %d bytes is too little to start with", l.Memory)
 	}
 	if l.Swap != nil && *l.Swap < 0 {
-		c.wrong(at("node", n.Name, "swap"), "0 or more", "swap = %d is less than nothing", *l.Swap)
+		found.wrong(atNode(n, "swap"), "0 or more", "swap = %d is less than nothing", *l.Swap)
 	}
 	if l.Pids != 0 && l.Pids < minPids {
-		c.wrong(at("node", n.Name, "pids"), fmt.Sprintf("at least %d", minPids), "pids = %d is too few to start with", l.Pids)
+		found.wrong(atNode(n, "pids"), fmt.Sprintf("at least %d", minPids), "pids = %d is too few to start with", l.Pids)
 	}
 	if l.Pids > site.MaxPids {
-		c.wrong(at("node", n.Name, "pids"), fmt.Sprintf("at most %d; 0 is no limit", site.MaxPids), "pids = %d is more than the kernel can count", l.Pids)
+		found.wrong(atNode(n, "pids"), fmt.Sprintf("at most %d; 0 is no limit", site.MaxPids), "pids = %d is more than the kernel can count", l.Pids)
 	}
 	if _, err := site.Processors(l.Pin); err != nil {
-		c.wrong(at("node", n.Name, "pin"), `such as "0-3,8"`, "pin = %q: %v", l.Pin, err)
+		found.wrong(atNode(n, "pin"), `such as "0-3,8"`, "pin = %q: %v", l.Pin, err)
 	}
 }

@@ -32,10 +32,10 @@ func TestNumbers(t *testing.T) {
 		for _, times := range all {
 			same += times * (times - 1) / 2
 		}
-		c := newChecker(s)
-		c.numbers()
-		if len(c.mistakes) != same {
-			t.Fatalf("%d, not %d, of %v %v: %+v", len(c.mistakes), same, s.Releases, s.Nodes, c.mistakes)
+		found := newFindings()
+		checkNumbers(newIndex(s), found)
+		if len(found.mistakes) != same {
+			t.Fatalf("%d, not %d, of %v %v: %+v", len(found.mistakes), same, s.Releases, s.Nodes, found.mistakes)
 		}
 	})
 }

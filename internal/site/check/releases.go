@@ -10,46 +10,45 @@ import (
 
 const maxRelease = 9999 // before an id it makes the number of a guest, which has at most nine digits (Proxmox)
 
-func (c *checker) releases() {
-	for _, r := range c.site.Releases {
+func checkReleases(ix *index, found *findings) {
+	for _, r := range ix.Releases {
 		key := at("release", r.Number)
 		if r.Number < 1 || r.Number > maxRelease {
-			c.wrong(key, "1 to 9999", "release number %d is out of range", r.Number)
+			found.wrong(key, "1 to 9999", "release number %d is out of range", r.Number)
 		}
 		if r.Image != "" {
-			c.image(at("release", r.Number, "image"), r.Image)
+			checkImageName(ix, found, at("release", r.Number, "image"), r.Image)
 		}
-		c.substitutes(r)
+		checkSubstitutes(ix, found, r)
 	}
 }
 
-// substitutes checks the roles that a release uses instead of others. One that takes a place does not give its own away:
+// checkSubstitutes checks the roles that a release uses instead of others. One that takes a place does not give its own away:
 // what a release is of must not depend on the order in which they are taken.
-func (c *checker) substitutes(r site.Release) {
+func checkSubstitutes(ix *index, found *findings, r site.Release) {
 	for _, old := range slices.Sorted(maps.Keys(r.Roles)) {
 		key, other := at("release", r.Number, "roles", old), r.Roles[old]
 		switch next, chained := r.Roles[other]; {
-		case c.roles[old] == nil:
-			c.role(key, old)
-		case c.roles[other] == nil:
-			c.role(key, other)
+		case ix.roleByName[old] == nil:
+			addUnknownRole(ix, found, key, old)
+		case ix.roleByName[other] == nil:
+			addUnknownRole(ix, found, key, other)
 		case other == old:
-			c.wrong(key, "take it out", "role %s is replaced by itself", old)
+			found.wrong(key, "take it out", "role %s is replaced by itself", old)
 		case chained && next == old:
-			c.wrong(key, "take one of them out", "roles %s and %s replace one another", old, other)
+			found.wrong(key, "take one of them out", "roles %s and %s replace one another", old, other)
 		case chained:
-			c.wrong(key, fmt.Sprintf("write %q here or take that out", next), "role %s is replaced by %s, which is itself replaced by %s", old, other, next)
+			found.wrong(key, fmt.Sprintf("write %q here or take that out", next), "role %s is replaced by %s, which is itself replaced by %s", old, other, next)
 		}
 	}
 }
 
-// numbers finds nodes that would have the same number on their host, where releases stand beside one another. It does not
+// checkNumbers finds nodes that would have the same number on their host, where releases stand beside one another. It does not
 // look at all pairs of nodes and releases: as long as ids have no more than three digits, numbers tell them apart.
-func (c *checker) numbers() {
-	nodes := make(map[int]*site.Node, len(c.site.Nodes))
+func checkNumbers(ix *index, found *findings) {
+	nodes := make(map[int]*site.Node, len(ix.Nodes))
 	leading := map[span][]*site.Node{} // nodes with more digits, by so many leading ones
-	for i := range c.site.Nodes {
-		n := &c.site.Nodes[i]
+	for n := range each(ix.Nodes) {
 		if n.ID < minID || n.ID > maxID || nodes[n.ID] != nil {
 			continue
 		}
@@ -59,13 +58,13 @@ func (c *checker) numbers() {
 		}
 	}
 	releases := map[int]bool{}
-	for _, r := range c.site.Releases {
+	for _, r := range ix.Releases {
 		releases[r.Number] = true
 	}
-	for i := range c.site.Nodes {
-		c.plainNumber(&c.site.Nodes[i], releases, nodes)
+	for n := range each(ix.Nodes) {
+		checkPlainNumber(found, n, releases, nodes)
 	}
-	for _, r := range c.site.Releases {
+	for _, r := range ix.Releases {
 		for digits, rest := 1, 10; r.Number/rest > 0; digits, rest = digits+1, rest*10 {
 			if !releases[r.Number/rest] {
 				continue
@@ -73,7 +72,7 @@ func (c *checker) numbers() {
 			for _, n := range leading[span{digits, r.Number % rest}] {
 				id := n.ID % (ends(n.ID) / rest)
 				if other := nodes[id]; other != nil && site.FullID(r.Number, id) == site.FullID(r.Number/rest, n.ID) {
-					c.sameNumber(n, r.Number/rest, other, r.Number)
+					addSameNumber(found, n, r.Number/rest, other, r.Number)
 				}
 			}
 		}
@@ -86,23 +85,20 @@ type span struct{ digits, number int }
 // ends returns the first number that has more digits than an id, and more than three.
 func ends(id int) int { return site.FullID(1, id) - id }
 
-// plainNumber finds a node of a release whose number is the id of a node of none.
-func (c *checker) plainNumber(n *site.Node, releases map[int]bool, nodes map[int]*site.Node) {
+// checkPlainNumber finds a node of a release whose number is the id of a node of none.
+func checkPlainNumber(found *findings, n *site.Node, releases map[int]bool, nodes map[int]*site.Node) {
 	for rest := 1000; n.ID/rest > 0; rest *= 10 {
 		if other := nodes[n.ID%rest]; other != nil && releases[n.ID/rest] && site.FullID(n.ID/rest, other.ID) == n.ID {
-			c.sameNumber(n, 0, other, n.ID/rest)
+			addSameNumber(found, n, 0, other, n.ID/rest)
 		}
 	}
 }
 
-func (c *checker) sameNumber(n *site.Node, release int, other *site.Node, others int) {
+func addSameNumber(found *findings, n *site.Node, release int, other *site.Node, others int) {
 	of := ""
 	if release != 0 {
 		of = fmt.Sprintf(" of release %d", release)
 	}
-	c.add(Mistake{
-		Key: at("node", n.Name, "id"), Other: at("release", others),
-		What: fmt.Sprintf("node %s%s has the same number %d as node %s of release %d", n.Name, of, site.FullID(release, n.ID), other.Name, others),
-		Cure: "choose an id of at most three digits, or releases of as many digits as one another",
-	})
+	found.clash(atNode(n, "id"), at("release", others), "choose an id of at most three digits, or releases of as many digits as one another",
+		"node %s%s has the same number %d as node %s of release %d", n.Name, of, site.FullID(release, n.ID), other.Name, others)
 }

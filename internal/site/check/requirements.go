@@ -14,24 +14,24 @@ import (
 // options may stand on a line of their own: they choose among files of the same version.
 var options = []string{"--require-hashes", "--only-binary", "--no-binary", "--prefer-binary"}
 
-// requirements checks each requirements file once.
-func (c *checker) requirements() {
+// checkRequirements checks each requirements file once.
+func checkRequirements(ix *index, found *findings) {
 	seen := map[string]bool{}
 	one := func(r site.Requirements) {
 		if r.File != "" && !seen[r.File] {
 			seen[r.File] = true
-			c.pins(r)
+			checkPins(found, r)
 		}
 	}
-	for i := range c.site.Nodes {
-		one(c.site.Nodes[i].Requirements)
+	for n := range each(ix.Nodes) {
+		one(n.Requirements)
 	}
-	for _, r := range c.site.Releases {
+	for _, r := range ix.Releases {
 		one(r.Requirements)
 	}
 }
 
-func (c *checker) pins(r site.Requirements) {
+func checkPins(found *findings, r site.Requirements) {
 	all := pins.Lines(r.Text)
 	hashed := pins.Hashed(all)
 	first := map[string]int{}
@@ -40,18 +40,18 @@ func (c *checker) pins(r site.Requirements) {
 		word, _, _ := strings.Cut(strings.ReplaceAll(l.Text, "=", " "), " ")
 		if l.Pin == nil {
 			if strings.HasPrefix(word, "-") {
-				c.option(key, word, l.Text)
+				checkOption(found, key, word, l.Text)
 			} else {
-				c.unpinned(key, l)
+				addUnpinned(found, key, l)
 			}
 			continue
 		}
 		name := pins.Normal(l.Pin.Name)
 		switch {
 		case first[name] != 0 && l.Pin.Always():
-			c.wrong(key, "take one of them out", "%s is already pinned in line %d", l.Pin.Name, first[name])
+			found.wrong(key, "take one of them out", "%s is already pinned in line %d", l.Pin.Name, first[name])
 		case hashed && !l.Hashed:
-			c.wrong(key, "add --hash=sha256:… or take all hashes out", "%s has no hash, and other packages here have: pip wants all or none", l.Pin.Name)
+			found.wrong(key, "add --hash=sha256:… or take all hashes out", "%s has no hash, and other packages here have: pip wants all or none", l.Pin.Name)
 		}
 		if !l.Pin.Never() {
 			first[name] = l.Number
@@ -59,11 +59,9 @@ func (c *checker) pins(r site.Requirements) {
 	}
 }
 
-func (c *checker) option(key []string, word, text string) {
-	for _, allowed := range options {
-		if word == allowed {
-			return
-		}
+func checkOption(found *findings, key []string, word, text string) {
+	if slices.Contains(options, word) {
+		return
 	}
 	cure := "take it out"
 	switch word {
@@ -74,10 +72,10 @@ func (c *checker) option(key []string, word, text string) {
 	case "-e", "--editable":
 		cure = "build a wheel and put it in the index"
 	}
-	c.wrong(key, cure, "%q cannot stand in a requirements file here", text)
+	found.wrong(key, cure, "%q cannot stand in a requirements file here", text)
 }
 
-func (c *checker) unpinned(key []string, l pins.Line) {
+func addUnpinned(found *findings, key []string, l pins.Line) {
 	text := l.Text
 	name := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune("=<>!~;@[( \t,", r) })
 	cure := "write NAME==VERSION"
@@ -94,18 +92,17 @@ func (c *checker) unpinned(key []string, l pins.Line) {
 		cure = "write a space before the #, or it begins no comment"
 	}
 	if l.Wrong != "" {
-		c.wrong(key, cure, "%q has %s that pip cannot read", text, l.Wrong)
+		found.wrong(key, cure, "%q has %s that pip cannot read", text, l.Wrong)
 		return
 	}
-	c.wrong(key, cure, "%q is not pinned to one version", text)
+	found.wrong(key, cure, "%q is not pinned to one version", text)
 }
 
-// pips checks that the requirements of a node pin what its roles have pip install.
-func (c *checker) pips() {
+// checkPips checks that the requirements of a node pin what its roles have pip install.
+func checkPips(ix *index, found *findings) {
 	files := map[string]map[string]*pins.Pin{}
 	done := map[string]bool{}
-	for i := range c.site.Nodes {
-		n := &c.site.Nodes[i]
+	for n := range each(ix.Nodes) {
 		key := n.Requirements.File + "\x00" + strings.Join(n.Roles, "\x00")
 		if done[key] {
 			continue
@@ -125,29 +122,28 @@ func (c *checker) pips() {
 			}
 			files[n.Requirements.File] = pinned
 		}
-		for _, r := range c.rolesOf(n.Roles) {
+		for _, r := range ix.rolesOf(n.Roles) {
 			for k, name := range r.Pip {
 				if file := n.Requirements.File; file != "" && pins.Package().MatchString(name) {
-					c.pip(at("role", r.Name, "pip", k), name, file, pinned)
+					checkPip(found, at("role", r.Name, "pip", k), name, file, pinned)
 				}
 			}
 		}
 	}
-	for i := range c.site.Roles {
-		r := &c.site.Roles[i]
+	for r := range each(ix.Roles) {
 		for k, name := range r.Pip {
 			if !pins.Package().MatchString(name) {
-				c.wrong(at("role", r.Name, "pip", k), "a name only; its version is pinned in the requirements file", "%q is no name of a Python package", name)
+				found.wrong(at("role", r.Name, "pip", k), "a name only; its version is pinned in the requirements file", "%q is no name of a Python package", name)
 			}
 		}
 	}
 }
 
-func (c *checker) pip(key []string, name, file string, pinned map[string]*pins.Pin) {
+func checkPip(found *findings, key []string, name, file string, pinned map[string]*pins.Pin) {
 	bare := pins.Package().FindStringSubmatch(name)[1]
 	is := pinned[pins.Normal(bare)]
 	if is != nil && is.Never() {
-		c.wrong(key, fmt.Sprintf("add %s==VERSION to it, without a marker or with one that holds in nodes", bare),
+		found.wrong(key, fmt.Sprintf("add %s==VERSION to it, without a marker or with one that holds in nodes", bare),
 			"Python package %q is in %s for other systems only: %s", name, file, is.Marker)
 	}
 	if is != nil {
@@ -157,5 +153,5 @@ func (c *checker) pip(key []string, name, file string, pinned map[string]*pins.P
 	if nearest := problem.Nearest(pins.Normal(bare), slices.Sorted(maps.Keys(pinned))); nearest != "" {
 		cure = fmt.Sprintf("did you mean %q? Otherwise %s", nearest, cure)
 	}
-	c.wrong(key, cure, "Python package %q is not in %s", name, file)
+	found.wrong(key, cure, "Python package %q is not in %s", name, file)
 }

@@ -2,44 +2,33 @@ package check
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"orrery/internal/site"
 )
 
-// restarts checks which services files of roles restart: services that roles have, when a file changes on a node that runs.
-func (c *checker) restarts() {
-	services := site.ServicesOf(pointers(c.site.Roles))
-	known := make(map[string]bool, len(services))
-	for _, s := range services {
-		known[s] = true
-	}
-	for i := range c.site.Roles {
-		r := &c.site.Roles[i]
+// checkRestarts checks which services files of roles restart: services that roles have, when a file changes on a node that runs.
+func checkRestarts(ix *index, found *findings) {
+	services := site.ServicesOf(slices.Collect(each(ix.Roles)))
+	known := set(services)
+	for r := range each(ix.Roles) {
 		for k, f := range r.Files {
 			key := at("role", r.Name, "file", k, "restarts")
 			if f.Restarts != nil && !f.Rendered() {
-				c.wrong(key, "take it out, or make the file a template",
+				found.wrong(key, "take it out, or make the file a template",
 					"restarts is of no use for %s, which is in the layer: a change of it recreates the node", f.Path)
 				continue
 			}
 			for n, s := range f.Restarts {
 				if !known[s] {
 					cure := "add it to services of its role"
-					if nearest := c.nearest("service", s, services); nearest != "" {
+					if nearest := found.nearest("service", s, services); nearest != "" {
 						cure = fmt.Sprintf("did you mean %q?", nearest)
 					}
-					c.wrong(append(key, strconv.Itoa(n)), cure, "%s restarts %q, and no role has that service", f.Path, s)
+					found.wrong(append(key, strconv.Itoa(n)), cure, "%s restarts %q, and no role has that service", f.Path, s)
 				}
 			}
 		}
 	}
-}
-
-func pointers(roles []site.Role) []*site.Role {
-	all := make([]*site.Role, len(roles))
-	for i := range roles {
-		all[i] = &roles[i]
-	}
-	return all
 }

@@ -10,32 +10,32 @@ import (
 // maxTest is how long a test may take: it is for one night.
 const maxTest = 24 * time.Hour
 
-func (c *checker) tests() {
+func checkTests(ix *index, found *findings) {
 	nodes := map[string]bool{}
-	if len(c.site.Tests) > 0 {
-		nodes = set(names(c.site.Nodes, func(n *site.Node) string { return n.Name }))
+	if len(ix.Tests) > 0 {
+		nodes = set(names(ix.Nodes, func(n *site.Node) string { return n.Name }))
 	}
-	for _, t := range c.site.Tests {
+	for _, t := range ix.Tests {
 		if !word().MatchString(t.Name) {
-			c.wrong(at("test", t.Name), `letters, digits, "_", "." and "-"`, "test name %q is not legal", t.Name)
+			found.wrong(at("test", t.Name), `letters, digits, "_", "." and "-"`, "test name %q is not legal", t.Name)
 		}
 		switch {
 		case t.Node == "":
-			c.wrong(at("test", t.Name, "node"), "say on which node it is run", "test %s has no node", t.Name)
+			found.wrong(at("test", t.Name, "node"), "say on which node it is run", "test %s has no node", t.Name)
 		case !nodes[t.Node]:
-			c.unknown(at("test", t.Name, "node"), "node", t.Node, names(c.site.Nodes, func(n *site.Node) string { return n.Name }))
+			found.unknown(at("test", t.Name, "node"), "node", t.Node, names(ix.Nodes, func(n *site.Node) string { return n.Name }))
 		}
 		switch {
 		case len(t.Command) == 0:
-			c.wrong(at("test", t.Name, "command"), `such as ["pytest", "/usr/share/karoo/tests"]`, "test %s has no command", t.Name)
+			found.wrong(at("test", t.Name, "command"), `such as ["pytest", "/usr/share/karoo/tests"]`, "test %s has no command", t.Name)
 		case t.Command[0] == "":
-			c.wrong(at("test", t.Name, "command"), `such as ["pytest", "/usr/share/karoo/tests"]`, "the command has no name")
+			found.wrong(at("test", t.Name, "command"), `such as ["pytest", "/usr/share/karoo/tests"]`, "the command has no name")
 		}
 		if !account().MatchString(t.User) {
-			c.wrong(at("test", t.Name, "user"), `such as "root"`, "user %q is not legal", t.User)
+			found.wrong(at("test", t.Name, "user"), `such as "root"`, "user %q is not legal", t.User)
 		}
 		if t.Timeout <= 0 || t.Timeout > maxTest {
-			c.wrong(at("test", t.Name, "timeout"), fmt.Sprintf("more than 0, at most %.0fh", maxTest.Hours()), "timeout %s is out of range", t.Timeout)
+			found.wrong(at("test", t.Name, "timeout"), fmt.Sprintf("more than 0, at most %.0fh", maxTest.Hours()), "timeout %s is out of range", t.Timeout)
 		}
 	}
 }

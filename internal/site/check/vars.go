@@ -6,20 +6,20 @@ import (
 	"slices"
 )
 
-// vars refuses numbers that JSON, in which the inventory is, cannot have.
-func (c *checker) vars() {
-	c.finite(at("site", "vars"), c.site.Vars)
-	for i := range c.site.Nodes {
-		if n := &c.site.Nodes[i]; len(n.Vars) > 0 {
-			c.finite(at("node", n.Name, "vars"), n.Vars)
+// checkVars refuses numbers that JSON, in which the inventory is, cannot have.
+func checkVars(ix *index, found *findings) {
+	checkFinite(found, at("site", "vars"), ix.Vars)
+	for n := range each(ix.Nodes) {
+		if len(n.Vars) > 0 {
+			checkFinite(found, atNode(n, "vars"), n.Vars)
 		}
 	}
 }
 
-func (c *checker) finite(key []string, vars map[string]any) {
+func checkFinite(found *findings, key []string, vars map[string]any) {
 	for _, name := range slices.Sorted(maps.Keys(vars)) {
 		if within := append(slices.Clone(key), name); !finite(vars[name]) {
-			c.wrong(within, "write it as a string", "%s has a number that is none", name)
+			found.wrong(within, "write it as a string", "%s has a number that is none", name)
 		}
 	}
 }

@@ -11,26 +11,25 @@ import (
 	"orrery/internal/site/selector"
 )
 
-// waits checks the selectors of needs.healthy, and that no nodes wait for one another. A node does not wait for itself.
-func (c *checker) waits() {
-	g := &waitGraph{nodes: len(c.site.Nodes)}
-	index := make(map[*site.Node]int, len(c.site.Nodes))
-	for i := range c.site.Nodes {
-		index[&c.site.Nodes[i]] = i
+// checkWaits checks the selectors of needs.healthy, and that no nodes wait for one another. A node does not wait for itself.
+func checkWaits(ix *index, found *findings) {
+	g := &waitGraph{nodes: len(ix.Nodes)}
+	index := make(map[*site.Node]int, len(ix.Nodes))
+	for i := range ix.Nodes {
+		index[&ix.Nodes[i]] = i
 	}
 	// Every role that waits is a vertex between the nodes that have it and those that it waits for: an edge for
 	// every pair of nodes would be far too many.
-	g.edges = make([][]int, len(c.site.Nodes))
+	g.edges = make([][]int, len(ix.Nodes))
 	vertex := map[string]int{}
-	view := selector.NewView(c.site)
-	for i := range c.site.Roles {
-		r := &c.site.Roles[i]
+	view := selector.NewView(ix.Site)
+	for r := range each(ix.Roles) {
 		if len(r.NeedsHealthy) == 0 {
 			continue
 		}
 		var targets []int
 		for k, text := range r.NeedsHealthy {
-			for _, n := range c.awaited(view, at("role", r.Name, "needs", "healthy", k), r.Name, text) {
+			for _, n := range awaited(ix, found, view, at("role", r.Name, "needs", "healthy", k), r.Name, text) {
 				targets = append(targets, index[n])
 			}
 		}
@@ -41,8 +40,8 @@ func (c *checker) waits() {
 	if len(vertex) == 0 {
 		return
 	}
-	for i := range c.site.Nodes {
-		for _, r := range c.rolesOf(c.site.Nodes[i].Roles) {
+	for i := range ix.Nodes {
+		for _, r := range ix.rolesOf(ix.Nodes[i].Roles) {
 			if v, waits := vertex[r.Name]; waits {
 				g.edges[i] = append(g.edges[i], v)
 			}
@@ -55,14 +54,14 @@ func (c *checker) waits() {
 	knot.Each(len(all), all, func(v int) []int { return g.edges[v] }, func(vertices []int) {
 		if len(vertices) > 1 {
 			slices.Reverse(vertices)
-			c.knot(g, vertices)
+			addKnot(ix, found, g, vertices)
 		}
 	})
 }
 
-func (c *checker) awaited(view *selector.View, key []string, role, text string) []*site.Node {
+func awaited(ix *index, found *findings, view *selector.View, key []string, role, text string) []*site.Node {
 	q, err := selector.Parse(text)
-	if err == nil && c.used[role] {
+	if err == nil && ix.used[role] {
 		err = view.Check(q)
 	}
 	if err != nil {
@@ -70,13 +69,13 @@ func (c *checker) awaited(view *selector.View, key []string, role, text string) 
 		if p, ok := err.(*problem.Problem); ok {
 			m.What, m.Cure = p.What, p.Cure
 		}
-		c.add(m)
+		found.add(m)
 		return nil
 	}
 	return view.Select(q)
 }
 
-func (c *checker) knot(g *waitGraph, knot []int) {
+func addKnot(ix *index, found *findings, g *waitGraph, knot []int) {
 	var nodes []int
 	within := map[int]bool{}
 	for _, v := range knot {
@@ -94,12 +93,12 @@ func (c *checker) knot(g *waitGraph, knot []int) {
 	var first *site.Role
 	for _, v := range path {
 		if v < g.nodes {
-			words = append(words, c.site.Nodes[v].Name)
+			words = append(words, ix.Nodes[v].Name)
 		} else if first == nil {
 			first = g.roles[v-g.nodes]
 		}
 	}
-	c.wrong(at("role", first.Name, "needs", "healthy"), `take one of the selectors out or narrow it with "and not …"`,
+	found.wrong(at("role", first.Name, "needs", "healthy"), `take one of the selectors out or narrow it with "and not …"`,
 		"nodes wait for one another to be healthy: %s", fmt.Sprint(strings.Join(words, " → ")))
 }
 

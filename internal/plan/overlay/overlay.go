@@ -1,4 +1,6 @@
-package plan
+// Package overlay works out what joins the networks of a site that have nodes on several hosts: VXLANs between
+// their bridges, with addresses, sizes of frames and keys.
+package overlay
 
 import (
 	"cmp"
@@ -84,14 +86,16 @@ type joiner struct {
 	warnings []string
 }
 
-// Join works out what joins the bridges of networks that are on several hosts, with these nodes on them; the networks are the site's, or of a quarantine of it: key says which. Every host that has a network is
-// told of all nodes on it, whether they run or not: so what a host has to know changes only if the site does.
-func Join(s *site.Site, key string, hosts []observe.Host, homes map[string]string) (Joints, error) {
+// Join works out what joins the bridges of networks that are on several hosts, with these nodes on them. The networks are
+// the site's, or of a quarantine of it: key says which. Every host that has a network is told of all nodes on it, whether
+// they run or not: so what a host has to know changes only if the site does. It returns what the user should know, too.
+func Join(s *site.Site, key string, hosts []observe.Host, homes map[string]string) (Joints, []string, error) {
 	j := joiner{site: s, key: key, homes: homes, hosts: map[string]*observe.Host{}}
 	for i := range hosts {
 		j.hosts[hosts[i].Name] = &hosts[i]
 	}
-	return j.join()
+	joints, err := j.join()
+	return joints, j.warnings, err
 }
 
 // JoinLive does it for the live networks of a site, with its nodes where they are or would be placed.
@@ -100,21 +104,8 @@ func JoinLive(s *site.Site, hosts []observe.Host) (Joints, error) {
 	if err != nil {
 		return nil, err
 	}
-	homes := map[string]string{}
-	for i := range placed.Nodes {
-		homes[placed.Nodes[i].Name] = placed.Nodes[i].Host
-	}
-	return Join(placed, s.Key(), hosts, homes)
-}
-
-func (d *draft) span() error {
-	var err error
-	j := joiner{site: d.site, key: d.maker.Key(), homes: d.Homes, hosts: d.hosts}
-	d.spans, err = j.join()
-	d.maker.MTUs = d.spans.MTUs()
-	d.networks = d.maker.Networks()
-	d.Warnings = append(d.Warnings, j.warnings...)
-	return err
+	joints, _, err := Join(placed, s.Key(), hosts, placed.Homes())
+	return joints, err
 }
 
 // On returns a network as a host has it.
@@ -269,25 +260,6 @@ func (j *joiner) addNodes(s *span, network string) {
 	}
 }
 
-// warnLarge names the nodes that are not concerned and would send more at a time than fits between hosts.
-func (d *draft) warnLarge() {
-	var names []string
-	for _, h := range d.hosts {
-		for i := range h.Nodes {
-			n := &h.Nodes[i]
-			if !d.goal.concerns(n.Name) && slices.ContainsFunc(n.NICs, func(nic spec.NIC) bool {
-				s := d.spans[nic.Network]
-				return s != nil && nic.MTU > s.mtu
-			}) {
-				names = append(names, n.Name)
-			}
-		}
-	}
-	if slices.Sort(names); len(names) > 0 {
-		d.Warnings = append(d.Warnings, "on a network over hosts with a larger MTU than fits, until up is run for them: "+phrase.List(names, 12))
-	}
-}
-
 // peer returns a host as the other hosts on a network see it, which reach it at an address.
 func (j *joiner) peer(n *site.Network, name string, at netip.Addr) (spec.Peer, error) {
 	if !n.Encrypt {
@@ -314,20 +286,26 @@ func (j *joiner) peer(n *site.Network, name string, at netip.Addr) (spec.Peer, e
 // keyWas returns the key of a host that does not answer, by what is on record of it; "": there is none, or hosts disagree.
 func (j *joiner) keyWas(at netip.Addr) string {
 	found := map[string]bool{}
+	for p := range j.peers {
+		if p.Endpoint == at && p.Key != "" {
+			found[p.Key] = true
+		}
+	}
+	return only(found)
+}
+
+// peers yields what is on record at any host of others on its networks.
+func (j *joiner) peers(yield func(spec.Peer) bool) {
 	for _, h := range j.hosts {
 		for i := range h.Networks {
-			peers, _ := h.Networks[i].VXLAN.ReadPeers()
+			peers, _ := h.Networks[i].VXLAN.ReadPeers() // what is no record says nothing
 			for _, p := range peers {
-				if p.Endpoint == at && p.Key != "" {
-					found[p.Key] = true
+				if !yield(p) {
+					return
 				}
 			}
 		}
 	}
-	if len(found) != 1 {
-		return ""
-	}
-	return slices.Collect(maps.Keys(found))[0]
 }
 
 // on returns what joins the network's bridge on a host with those on the others; nothing does if it is on that alone, or not there.
@@ -402,25 +380,21 @@ func (j *joiner) underlayWas(name string) netip.Addr {
 		}
 	}
 	found := map[netip.Addr]bool{}
-	for _, h := range j.hosts {
-		for i := range h.Networks {
-			peers, _ := h.Networks[i].VXLAN.ReadPeers() // what is no record says nothing
-			for _, p := range peers {
-				if slices.ContainsFunc(p.MACs, func(mac string) bool { return theirs[mac] }) {
-					found[at(p)] = true
-				}
-			}
+	for p := range j.peers {
+		if slices.ContainsFunc(p.MACs, func(mac string) bool { return theirs[mac] }) {
+			found[at(p)] = true
 		}
 	}
 	return only(found)
 }
 
-// only returns what alone is in a set, or the zero Addr.
-func only(found map[netip.Addr]bool) netip.Addr {
-	if len(found) != 1 {
-		return netip.Addr{}
+// only returns what alone is in a set, or the zero value.
+func only[K comparable](found map[K]bool) (alone K) {
+	if len(found) == 1 {
+		for alone = range found {
+		}
 	}
-	return slices.Collect(maps.Keys(found))[0]
+	return alone
 }
 
 // beside returns the only address of a host on a subnet on which others are by what the site says; the zero Addr: there is none, or more than one.

@@ -1,46 +1,42 @@
 package check
 
 import (
-	"fmt"
 	"net/netip"
 )
 
 // maxSixes is how many addresses of IPv6 a node may say that it has on a network.
 const maxSixes = 8
 
-// sixes checks the addresses of IPv6 that nodes say that they have: no two nodes of a network have one.
-func (c *checker) sixes() {
+// checkIPv6 checks the addresses of IPv6 that nodes say that they have: no two nodes of a network have one.
+func checkIPv6(ix *index, found *findings) {
 	type holder struct{ network, address string }
 	taken := map[holder]string{}
-	for i := range c.site.Nodes {
-		n := &c.site.Nodes[i]
+	for n := range each(ix.Nodes) {
 		for _, nic := range n.NICs {
-			key := at("node", n.Name, "ipv6", nic.Network)
-			kind, known := c.kinds[nic.Network]
+			kind, known := ix.kindByName[nic.Network]
 			if len(nic.IPv6) == 0 || !known {
 				continue
 			}
+			key := atNode(n, "ipv6", nic.Network)
 			if !kind.Bridged {
-				c.wrong(key, "take it out", "%s network %s has no ports at which the addresses of node %s are told apart",
+				found.wrong(key, "take it out", "%s network %s has no ports at which the addresses of node %s are told apart",
 					kind.Name, nic.Network, n.Name)
 				continue
 			}
 			if len(nic.IPv6) > maxSixes {
-				c.wrong(key, "spoof = true on the network allows all",
+				found.wrong(key, "spoof = true on the network allows all",
 					"node %s has %d addresses of IPv6 on network %s; %d are possible", n.Name, len(nic.IPv6), nic.Network, maxSixes)
 			}
 			for _, a := range nic.IPv6 {
 				if !unicast6(a) {
-					c.wrong(key, `such as "2001:db8::11" or "fe80::5054:ff:fe12:3456"`,
+					found.wrong(key, `such as "2001:db8::11" or "fe80::5054:ff:fe12:3456"`,
 						"%s is not an IPv6 address of one node", a)
 					continue
 				}
 				h := holder{nic.Network, a.String()}
 				if other, ok := taken[h]; ok {
-					c.add(Mistake{
-						Key: key, Other: at("node", other, "ipv6", nic.Network), Cure: "give each its own",
-						What: fmt.Sprintf("address %s of node %s on network %s is already that of node %s", a, n.Name, nic.Network, other),
-					})
+					found.clash(key, at("node", other, "ipv6", nic.Network), "give each its own",
+						"address %s of node %s on network %s is already that of node %s", a, n.Name, nic.Network, other)
 				}
 				taken[h] = n.Name
 			}

@@ -1,0 +1,77 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+
+	"orrery/internal/observe"
+	"orrery/internal/plan/stand"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// A change is from a node as it is to the node as it shall be.
+type change struct {
+	host   *observe.Host
+	node   *site.Node
+	wanted *spec.Node
+	has    *observe.Node // nil: it is not there
+}
+
+// unfit says why a node that is there cannot become the wanted one, so that it has to go first; "" if it can.
+func (c *change) unfit() string {
+	has, wanted := c.has, c.wanted
+	switch {
+	case has.State == observe.Broken:
+		return "half made"
+	case has.ID != wanted.ID:
+		return fmt.Sprintf("id changed from %d to %d", has.ID, wanted.ID)
+	case has.Engine != wanted.Engine:
+		return fmt.Sprintf("engine changed from %s to %s", has.Engine, wanted.Engine)
+	case !c.can().Keep && c.replaceReason() != "":
+		return c.replaceReason() + "; the engine " + has.Engine + " keeps nothing of what it replaces"
+	}
+	return ""
+}
+
+// can tells what the engine of the node that is there can do.
+func (c *change) can() observe.Capabilities { return c.host.Engines[c.has.Engine] }
+
+func (c *change) replaceReason() string { return stand.LayerChange(&c.has.Node, c.wanted) }
+
+// replug says how the disks of a machine change while it runs; "": they do not, or it has to be started anew.
+func (c *change) replug() string {
+	was, is := c.has.VM, c.wanted.VM
+	if c.has.State != observe.Running || !c.can().PlugDisk || spec.Digest(was.Fixed()) != spec.Digest(is.Fixed()) {
+		return ""
+	}
+	if how, live := was.Replug(is); live {
+		return how.String()
+	}
+	return ""
+}
+
+// rewire says how the interfaces of a machine change while it runs; not at all, if it has to be started anew for that.
+func (c *change) rewire() (none spec.Rewire) {
+	if c.has.State != observe.Running || !c.can().PlugNIC {
+		return none
+	}
+	if how, live := c.has.Rewire(c.wanted, c.has.Doubt); live {
+		return how
+	}
+	return none
+}
+
+// misplaced reports whether a link that stays is not on its bridge.
+func (c *change) misplaced(wires spec.Rewire) bool {
+	stay := func(n *spec.Node) []spec.NIC { return spec.Without(n.NICs, slices.Concat(wires.In, wires.Out)) }
+	return !slices.Equal(stay(&c.has.Node), stay(c.wanted))
+}
+
+// linked leaves out on which bridge links are, where that can be changed while the node runs.
+func (c *change) linked(n *spec.Node) []spec.NIC {
+	if c.has.State != observe.Running || !c.can().MoveNIC {
+		return n.NICs
+	}
+	return spec.Linked(n)
+}

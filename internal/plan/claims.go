@@ -1,0 +1,122 @@
+package plan
+
+import (
+	"net/netip"
+	"strconv"
+
+	"orrery/internal/observe"
+	"orrery/internal/site/spec"
+)
+
+// A claim is what only one node of a host can have at a time: an id, an address on a network; or, on no host in
+// particular, to be the node of a name.
+type claim struct{ host, what string }
+
+func idClaim(host string, n *spec.Node) claim    { return claim{host, "id " + strconv.Itoa(n.ID)} }
+func nameClaim(n *spec.Node) claim               { return claim{"", "node " + n.Name} }
+func placeClaim(host string, n *spec.Node) claim { return claim{host, "place of " + n.Name} }
+
+func addressClaim(host string, nic spec.NIC) claim {
+	return claim{host, "address " + nic.Network + " " + nic.Address.String()}
+}
+
+func interfaceClaim(host, name string) claim { return claim{host, "interface " + name} }
+func networkClaim(host, name string) claim   { return claim{host, "network " + name} }
+
+// freed has the step that sets free what others may claim.
+type freed map[claim]int
+
+// node notes what a node sets free when it stops.
+func (f freed) node(h *observe.Host, n *spec.Node, step int) { f.links(h, n, n.NICs, step) }
+
+// links notes what a node sets free when some of its interfaces go, with its place on their networks.
+func (f freed) links(h *observe.Host, n *spec.Node, nics []spec.NIC, step int) {
+	f[placeClaim(h.Name, n)] = step
+	for _, c := range linkClaims(h.Name, n, nics) {
+		f[c] = step
+	}
+}
+
+// network notes what a network sets free when it is removed.
+func (f freed) network(h *observe.Host, n *spec.Network, step int) {
+	f[networkClaim(h.Name, n.Name)] = step
+	if n.Parent != "" {
+		f[interfaceClaim(h.Name, n.Parent)] = step
+	}
+}
+
+// settle lets steps wait for those that set free what they claim: a node's creation for the end of one with its id,
+// its start for the stop of one with its address, the end of a network for the stop of those that were on it.
+func settle(d *draft) {
+	for n, s := range d.Steps {
+		d.claim(n, claimsOf(s, d.hosts[s.Host])...)
+	}
+}
+
+// claim lets a step wait for those that set free what it claims.
+func (d *draft) claim(n int, all ...claim) {
+	for _, c := range all {
+		if step, ok := d.frees[c]; ok && step != n {
+			d.Steps[n].Needs = append(d.Steps[n].Needs, step)
+		}
+	}
+}
+
+// claimsOf returns what a step claims on its host.
+func claimsOf(s *Step, h *observe.Host) (all []claim) {
+	switch s.Kind {
+	case CreateNode:
+		return []claim{idClaim(s.Host, s.Node), nameClaim(s.Node)}
+	case StartNode:
+		return linkClaims(s.Host, s.Node, s.Node.NICs)
+	case LimitNode: // of which an interface may come
+		return linkClaims(s.Host, s.Node, spec.Without(s.Node.NICs, s.Was.NICs))
+	case MakeNetwork:
+		if s.Network.Kind == spec.VethPair && s.WasNetwork == nil {
+			all = placeClaims(h, s.Network)
+		}
+		if s.Network.Parent != "" {
+			all = append(all, interfaceClaim(s.Host, s.Network.Parent))
+		}
+	case RemoveNetwork:
+		all = placeClaims(h, s.Network)
+		for _, other := range h.Networks { // what is on a veth pair goes first
+			if s.Network.Joins(other.Parent) {
+				all = append(all, networkClaim(s.Host, other.Name))
+			}
+		}
+	}
+	return all
+}
+
+// linkClaims returns what interfaces of a node need.
+func linkClaims(host string, n *spec.Node, nics []spec.NIC) []claim {
+	all := make([]claim, 0, 2*len(nics))
+	for _, nic := range nics {
+		all = append(all, addressClaim(host, nic))
+		if n.Takes(nic) {
+			all = append(all, interfaceClaim(host, nic.Parent))
+		}
+	}
+	return all
+}
+
+// placeClaims returns the places of the nodes that were on a network: they have to stand still.
+func placeClaims(h *observe.Host, on *spec.Network) (all []claim) {
+	for i := range h.Nodes {
+		if was := &h.Nodes[i].Node; stands(was, on) {
+			all = append(all, placeClaim(h.Name, was))
+		}
+	}
+	return all
+}
+
+// overlap reports whether two networks would answer at the same addresses, or have the same interface.
+func overlap(a, b *spec.Network) bool {
+	if a.Parent != "" && a.Parent == b.Parent || a.Joins(b.Ends[0]) || a.Joins(b.Ends[1]) {
+		return true
+	}
+	x, err1 := netip.ParsePrefix(a.Subnet)
+	y, err2 := netip.ParsePrefix(b.Subnet)
+	return err1 == nil && err2 == nil && x.Overlaps(y)
+}

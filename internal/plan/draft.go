@@ -1,0 +1,68 @@
+package plan
+
+import (
+	"slices"
+
+	"orrery/internal/observe"
+	"orrery/internal/site"
+)
+
+// A draft is a plan in the making: the steps so far, in the order in which they were added, and what they set free.
+type draft struct {
+	*basis
+	Plan
+	frees    freed
+	settled  map[string][]int // node -> the steps that bring a move to its end that was cut short
+	arrivals map[string][]int // host -> the steps by which nodes come to it from others
+}
+
+func newDraft(s *site.Site, hosts []observe.Host, goal Goal) *draft {
+	return &draft{
+		basis: newBasis(s, hosts, goal), Plan: Plan{Site: s.Name}, frees: freed{},
+		settled: map[string][]int{}, arrivals: map[string][]int{},
+	}
+}
+
+// add puts a step at the end and returns its number.
+func (d *draft) add(s Step) int {
+	s.N = len(d.Steps)
+	s.Needs = slices.Clone(s.Needs) // steps may be given the same list, and sorted writes to it
+	d.Steps = append(d.Steps, &s)
+	return s.N
+}
+
+// sorted returns the plan in an order in which every step comes after those that it needs, otherwise as drafted.
+func (d *draft) sorted() *Plan {
+	place := make([]int, len(d.Steps))
+	for i := range place {
+		place[i] = -1
+	}
+	ordered := make([]*Step, 0, len(d.Steps))
+	var visit func(n int)
+	visit = func(n int) {
+		if place[n] >= 0 {
+			return
+		}
+		place[n] = len(d.Steps) // being visited
+		for _, need := range d.Steps[n].Needs {
+			visit(need)
+		}
+		place[n] = len(ordered)
+		ordered = append(ordered, d.Steps[n])
+	}
+	for n := range d.Steps {
+		visit(n)
+	}
+	for n, s := range ordered {
+		s.N = n
+		for i, need := range s.Needs {
+			s.Needs[i] = place[need]
+		}
+		slices.Sort(s.Needs)
+		s.Needs = slices.Compact(s.Needs)
+		// A cycle, which check refuses, is cut here: nobody could begin it.
+		s.Needs = slices.DeleteFunc(s.Needs, func(need int) bool { return need >= n })
+	}
+	d.Steps = ordered
+	return &d.Plan
+}

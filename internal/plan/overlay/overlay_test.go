@@ -1,0 +1,30 @@
+package overlay
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+
+	"orrery/internal/site/spec"
+)
+
+// TestManyWays: of very many hosts on a network, each has ways to those near it.
+func TestManyWays(t *testing.T) {
+	many := &span{peers: map[string]spec.Peer{}, mtu: 1450, over: overIPv4}
+	for i := range 50 {
+		many.peers[fmt.Sprintf("sv%02d", i)] = spec.Peer{Address: netip.AddrFrom4([4]byte{10, 8, 1, byte(i)})}
+	}
+	ways, from := Joints{"lan": many}.Ways(), map[string]int{}
+	for _, w := range ways {
+		from[w.From]++
+		from[w.To]++
+	}
+	for name, n := range from {
+		if n != 2*mostWays {
+			t.Errorf("host %s has %d ways", name, n)
+		}
+	}
+	if len(from) != 50 || len(ways) != 50*mostWays {
+		t.Errorf("%d hosts have %d ways", len(from), len(ways))
+	}
+}

@@ -1,0 +1,47 @@
+package plan
+
+import (
+	"orrery/internal/observe"
+	"orrery/internal/site/spec"
+)
+
+// removeNode plans the end of a node and returns the last step. One whose data outlives it shuts down in order first; all that
+// another has written goes with it, so it is not waited for.
+func (d *draft) removeNode(h *observe.Host, n *observe.Node, why string, needs ...int) int {
+	saves := n.Runs() && n.KeepsData()
+	needs = append(needs, d.settled[n.Name]...)
+	if saves {
+		needs = []int{d.stop(h, n, why, needs...)}
+	}
+	destroy := d.add(Step{
+		Kind: DestroyNode, Host: h.Name, Subject: n.Name, Reason: why, Disturbs: []string{n.Name}, Needs: needs, Was: &n.Node,
+	})
+	if n.Runs() && !saves {
+		d.frees.node(h, &n.Node, destroy)
+	}
+	d.frees[idClaim(h.Name, &n.Node)] = destroy
+	d.frees[nameClaim(&n.Node)] = destroy
+	return destroy
+}
+
+// stop plans the end of a running node, in the way that the goal asks for.
+func (d *draft) stop(h *observe.Host, n *observe.Node, why string, needs ...int) int {
+	step := d.add(Step{
+		Kind: d.goal.Ending.Kind(), Host: h.Name, Subject: n.Name, Reason: why, Disturbs: []string{n.Name}, Needs: needs,
+		Was: &n.Node, Undo: "start", Timeout: d.goal.Ending.Timeout,
+	})
+	d.frees.node(h, &n.Node, step)
+	return step
+}
+
+func (d *draft) removeNetwork(h *observe.Host, n *spec.Network, why string, needs []int) int {
+	return d.add(Step{
+		Kind: RemoveNetwork, Host: h.Name, Subject: n.Name, Reason: why, Needs: needs, Network: n,
+		Undo: "make network " + n.Name,
+	})
+}
+
+// forgetNames plans the end of what nodes know of one another, after the end of all nodes of a host.
+func (d *draft) forgetNames(h *observe.Host, why string, needs []int) int {
+	return d.add(Step{Kind: ForgetNames, Host: h.Name, Subject: h.Name, Reason: why, Needs: needs})
+}

@@ -1,0 +1,121 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"orrery/internal/observe"
+	"orrery/internal/phrase"
+	"orrery/internal/plan/place"
+	"orrery/internal/site"
+	"orrery/internal/site/spec"
+)
+
+// warnUncertain names the nodes that are left alone because it is not known where they are.
+func warnUncertain(b *basis) []string {
+	var hosts []string
+	for name, h := range b.hosts {
+		if h.Unknown {
+			hosts = append(hosts, name)
+		}
+	}
+	if len(hosts) == 0 {
+		return nil
+	}
+	slices.Sort(hosts)
+	why := "left alone, because they may be on " + strings.Join(hosts, " or ") + ", of which nothing is known"
+	return warning(why, 12, b.concerned(func(n *site.Node) bool { return !b.certain(n) }))
+}
+
+// warnPlaces names the nodes that are left alone because their hosts are drained, and the groups that are to be
+// spread and are not.
+func warnPlaces(b *basis, hosts []observe.Host) (all []string) {
+	for i := range hosts {
+		host := hosts[i].Name
+		if !b.drained(host) {
+			continue
+		}
+		nodes := b.concerned(func(n *site.Node) bool { return n.Host == host && b.barred(n) })
+		slices.Sort(nodes)
+		why := "left alone, because their host " + host + " is drained (orrery host undrain " + host + ")"
+		all = append(all, warning(why, 12, nodes)...)
+	}
+	if b.site.Stage != 0 {
+		return all
+	}
+	for _, c := range place.Crowds(b.site, hosts) {
+		all = append(all, c.String()+" (orrery rebalance moves some)")
+	}
+	return all
+}
+
+// warnLarge names the nodes that are not concerned and would send more at a time than fits between hosts.
+func warnLarge(b *basis, mtus map[string]int) []string {
+	var names []string
+	for _, h := range b.hosts {
+		for i := range h.Nodes {
+			n := &h.Nodes[i]
+			if !b.goal.concerns(n.Name) && slices.ContainsFunc(n.NICs, func(nic spec.NIC) bool {
+				most, spans := mtus[nic.Network]
+				return spans && nic.MTU > most
+			}) {
+				names = append(names, n.Name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return warning("on a network over hosts with a larger MTU than fits, until up is run for them", 12, names)
+}
+
+// warnFrames names the nodes that stay when others move, and whose networks take other frames, since they come to
+// another host or are on one host only then.
+func warnFrames(b *basis) []string {
+	var names []string
+	for i := range b.site.Nodes {
+		n := &b.site.Nodes[i]
+		has, there := b.hosts[n.Host].Node(n.Name)
+		if !there || b.goal.concerns(n.Name) {
+			continue
+		}
+		wanted, err := b.makerOf(n).Node(n)
+		if err == nil && slices.ContainsFunc(has.NICs, func(was spec.NIC) bool {
+			return slices.ContainsFunc(wanted.NICs, func(is spec.NIC) bool { return is.Network == was.Network && is.MTU != was.MTU })
+		}) {
+			names = append(names, n.Name)
+		}
+	}
+	return warning("a network takes frames of another size then, and the next up restarts those that stay on it", 12, names)
+}
+
+// warnMachines names virtual machines of a host that run, but not as their user may think: emulated, or with more
+// processors than the host has.
+func warnMachines(h *observe.Host, nodes []*site.Node) (all []string) {
+	var slow, large []string
+	for _, n := range nodes {
+		if h.Engines[n.Engine].Accel == observe.TCG {
+			slow = append(slow, n.Name)
+		}
+		if n.Virtual() && h.Cpus > 0 && n.Limits.VCPUs() > h.Cpus {
+			large = append(large, fmt.Sprintf("%s (%d)", n.Name, n.Limits.VCPUs()))
+		}
+	}
+	if len(slow) > 0 {
+		all = append(all, Emulated(h.Name, slow))
+	}
+	why := fmt.Sprintf("virtual machines have more processors than host %s, which has %d", h.Name, h.Cpus)
+	return append(all, warning(why, 8, large)...)
+}
+
+// warning names those for whom a warning holds, so many of them, or returns nil if there are none.
+func warning(why string, most int, names []string) []string {
+	if len(names) == 0 {
+		return nil
+	}
+	return []string{why + ": " + phrase.List(names, most)}
+}
+
+// Emulated warns of virtual machines of a host whose processors are emulated.
+func Emulated(host string, nodes []string) string {
+	return fmt.Sprintf("on host %s virtual machines run in software emulation, many times as slow as containers: %s; `orrery doctor` says why", host, phrase.List(nodes, 8))
+}

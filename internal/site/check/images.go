@@ -1,0 +1,61 @@
+package check
+
+import (
+	"slices"
+
+	"orrery/internal/distro"
+	"orrery/internal/pattern"
+	"orrery/internal/site"
+)
+
+// suite also covers "stable" and "bookworm-backports".
+var suite = pattern.New(`^[a-z][a-z0-9-]*$`)
+
+var component = pattern.New(`^[a-z][a-z0-9/-]*$`)
+
+func checkImages(ix *index, found *findings) {
+	for _, i := range ix.Images {
+		key := at("image", i.Name)
+		checkLabel(found, key, "image", i.Name)
+		switch {
+		case i.Suite == "" && i.Import == "":
+			found.wrong(key, `write suite = "bookworm"`, "image %s has neither suite nor import", i.Name)
+		case i.Suite != "" && i.Import != "":
+			found.wrong(at("image", i.Name, "import"), "take one of them out", "image %s has both suite and import", i.Name)
+		case i.Suite != "" && !suite().MatchString(i.Suite):
+			found.wrong(at("image", i.Name, "suite"), `write suite = "bookworm"`, "suite %q is none of Debian", i.Suite)
+		}
+		checkDistribution(found, &i)
+		checkDiskImage(found, &i)
+		for k, name := range i.Components {
+			if !component().MatchString(name) {
+				found.wrong(at("image", i.Name, "components", k), `such as "main"`, "component %q is not legal", name)
+			}
+		}
+		for k, name := range i.Packages {
+			checkDebianPackage(found, at("image", i.Name, "packages", k), name)
+		}
+	}
+}
+
+// checkDistribution checks that an image is of one that is known, and of a suite that it has. An image that names none may be of a suite that only its mirror has.
+func checkDistribution(found *findings, i *site.Image) {
+	if i.Distribution == "" {
+		return
+	}
+	d := distro.Named(i.Distribution)
+	if d == nil {
+		known := names(distro.All, func(d **distro.Distribution) string { return (*d).Name })
+		found.wrong(at("image", i.Name, "distribution"), "use "+sentence(known),
+			"distribution %q is not known", i.Distribution)
+	} else if i.Suite != "" && !d.Has(i.Suite) {
+		cure := "use " + sentence(slices.Concat(d.Suites, d.Moving))
+		found.wrong(at("image", i.Name, "suite"), cure, "%s has no suite %q", d.Title, i.Suite)
+	}
+}
+
+func checkImageName(ix *index, found *findings, key []string, name string) {
+	if _, ok := ix.Image(name); !ok {
+		found.unknown(key, "image", name, names(ix.Images, func(i *site.Image) string { return i.Name }))
+	}
+}

@@ -1,0 +1,57 @@
+package need
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// held is the variable of the environment that tells what a test starts again of itself that its package has its turn.
+const held = "ORRERY_TEST_TURN"
+
+// TakeTurn waits until no other process runs the integration tests of this package with the same state: they have the same sites,
+// and one would clear away what the other has up. The turn is over when this process has ended.
+func TakeTurn() error { return turn() }
+
+var turn = sync.OnceValue(func() error {
+	name := packageName()
+	if os.Getenv(held) == name {
+		return nil
+	}
+	if err := os.MkdirAll(State(), 0o711); err != nil {
+		return err
+	}
+	fd, err := unix.Open(filepath.Join(State(), "turn-"+name), unix.O_RDWR|unix.O_CREAT|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return err
+	}
+	if unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) != nil {
+		fmt.Fprintf(os.Stderr, "somebody else runs the integration tests of %s on this machine, and is waited for\n", name)
+		for err = unix.EINTR; err == unix.EINTR; {
+			err = unix.Flock(fd, unix.LOCK_EX)
+		}
+	}
+	if err != nil {
+		return os.NewSyscallError("flock", err)
+	}
+	return os.Setenv(held, name) // the file stays open
+})
+
+// packageName returns the directory of the package below the module's.
+func packageName() string {
+	dir, err := os.Getwd() // as go test starts it
+	if err != nil {
+		return "unknown"
+	}
+	for top := dir; top != "/"; top = filepath.Dir(top) {
+		if _, err := os.Stat(filepath.Join(top, "go.mod")); err == nil {
+			dir = strings.TrimPrefix(dir, top)
+			break
+		}
+	}
+	return strings.ReplaceAll(strings.Trim(dir, "/"), "/", "-")
+}
