@@ -21,13 +21,10 @@ var crowded = []string{
 	"internal/backup.Restore",
 	"internal/backup/vault.Repository",
 	"internal/control/backups.restoring",
-	"internal/control/hosts.Call",
 	"internal/engine/kvm/argv.Machine",
-	"internal/host/cgroup.Group",
 	"internal/host/doctor.machine",
 	"internal/lab/report.Report",
 	"internal/mirror.Mirror",
-	"internal/plan/release.draft",
 }
 
 // TestMethods counts the methods that types have of their own, and those that interfaces ask for,

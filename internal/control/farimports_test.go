@@ -117,8 +117,8 @@ func TestImportsOfStrangers(t *testing.T) {
 	for record, file := range map[string]string{"{}": own, `{"images": {"debian": "1-2"}}`: own, digest: own, digest + " ": "/"} {
 		d.must(os.WriteFile(filepath.Join(dir, "release.json"), []byte(record), 0o600))
 		d.must(os.WriteFile(filepath.Join(dir, "site/site.toml"), []byte(imports(file)), 0o600))
-		d.must(d.Call(d.site()).Store(t.Context(), f, 700, dir)) // even if somebody has vouched for it
-		made, err := d.Call(d.site()).Release(t.Context(), f, 700)
+		d.must(d.Call(d.site()).Releases(f).Store(t.Context(), 700, dir)) // even if somebody has vouched for it
+		made, err := d.Call(d.site()).Releases(f).Load(t.Context(), 700)
 		d.must(err)
 		_, err = hosts.Stamp(t.Context(), made)
 		d.must(err)

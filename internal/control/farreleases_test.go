@@ -362,13 +362,13 @@ func TestHostileRelease(t *testing.T) {
 	e.trust(700) // even if somebody has accepted it
 	f, err := e.Hosts(t.Context(), e.site())
 	e.must(err)
-	made, err := e.Call(e.site()).Release(t.Context(), f, 700)
+	made, err := e.Call(e.site()).Releases(f).Load(t.Context(), 700)
 	e.must(err)
 	if len(made.Secrets) != len(e.site().Secrets) || len(made.Hooks) > 0 {
 		t.Errorf("a host declares %+v and %+v", made.Secrets, made.Hooks)
 	}
 	f.All[0].Releases = liar{f.All[0].Releases}
-	if _, err := e.Call(e.site()).Release(t.Context(), f, 700); problem.Exit(err) != int(problem.Surprise) {
+	if _, err := e.Call(e.site()).Releases(f).Load(t.Context(), 700); problem.Exit(err) != int(problem.Surprise) {
 		t.Errorf("of what it does not keep: %v", err)
 	}
 }

@@ -144,7 +144,7 @@ func (j *Job) renewWayBack(ctx context.Context, seen []observe.Host) error {
 	if err != nil || r.Trial == nil || r.Switch != nil || j.Hosts.Own() && r.Trial.Boot != host.Now().Boot { // see overdue.ResumeTrial
 		return err
 	}
-	if err := j.Session.Call(j.Site).Learn(ctx, j.Hosts, r.Trial.Back); err != nil {
+	if err := j.Session.Call(j.Site).Releases(j.Hosts).Learn(ctx, r.Trial.Back); err != nil {
 		return err
 	}
 	_, err = unattended.SaveRollbackPlans(ctx, j.Session.Call(j.Site), j.Hosts, r.Trial, j.Hosts.Views().Sites())

@@ -35,7 +35,7 @@ func (j *Job) recoverSwitch(ctx context.Context) (done bool, err error) {
 		all = append(all, map[string]int{"": r.Trial.Release})
 	}
 	for _, of := range all {
-		if err := j.Session.Call(j.Base).Learn(ctx, f, of); err != nil {
+		if err := j.Session.Call(j.Base).Releases(f).Learn(ctx, of); err != nil {
 			return false, err
 		}
 	}
@@ -63,5 +63,5 @@ func (j *Job) recoverSwitch(ctx context.Context) (done bool, err error) {
 		return false, err
 	}
 	j.Hosts.ForgetLive() // it read what was live when this run began, and now another release may be
-	return true, j.Session.Call(j.Base).LearnLive(ctx, j.Hosts)
+	return true, j.Session.Call(j.Base).Releases(j.Hosts).LearnLive(ctx)
 }

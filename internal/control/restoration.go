@@ -148,7 +148,7 @@ func (r *restoring) settle(ctx context.Context, seen []observe.Host) error {
 		return err
 	}
 	r.Hosts.ForgetLive() // it read what was live when this run began
-	return r.Session.Call(r.Site).LearnLive(ctx, r.Hosts)
+	return r.Session.Call(r.Site).Releases(r.Hosts).LearnLive(ctx)
 }
 
 // clear takes down what was there, with its data; while a host is left out, only of the nodes that come back. Until all hosts have

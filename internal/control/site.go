@@ -49,7 +49,7 @@ func (c *Session) Load() (*site.Site, error) {
 	if err != nil || c.Twin == "" {
 		return s, err
 	}
-	t, err := c.Call(s).OneTwin(context.Background(), c.Twin)
+	t, err := c.Call(s).Twins().One(context.Background(), c.Twin)
 	c.Known.Forget(s.Name + "." + c.Twin)
 	if err == nil {
 		c.Known.Add(t.Record)

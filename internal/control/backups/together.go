@@ -204,7 +204,7 @@ func (t *together) releases(ctx context.Context, dir string) error {
 	}
 	delete(numbers, 0)
 	for number := range numbers {
-		at, err := t.Session.Call(t.into.Set.Site).Edition(ctx, t.fleet, number, dir)
+		at, err := t.Session.Call(t.into.Set.Site).Releases(t.fleet).Edition(ctx, number, dir)
 		if err != nil {
 			return err
 		}

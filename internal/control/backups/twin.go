@@ -17,7 +17,7 @@ import (
 func (r *restoring) asTwin(ctx context.Context) error {
 	r.original = r.site
 	var record twin.Record
-	is, err := r.Session.Call(r.original).OneTwin(ctx, r.twin)
+	is, err := r.Session.Call(r.original).Twins().One(ctx, r.twin)
 	switch {
 	case err == nil:
 		record, r.known = is.Record, true

@@ -89,7 +89,7 @@ func (c *Call) Fleet(ctx context.Context) (f *apply.Fleet, silent, err error) {
 	if f, silent, err = c.Bare(ctx); f == nil || err != nil {
 		return nil, silent, err
 	}
-	return f, silent, c.LearnLive(ctx, f)
+	return f, silent, c.Releases(f).LearnLive(ctx)
 }
 
 // Leaving returns the hosts for an operation that takes down what is on them. It reports what cannot be
@@ -102,7 +102,7 @@ func (c *Call) Leaving(ctx context.Context) (f *apply.Fleet, silent, err error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := c.Learn(ctx, f, r.Active); err != nil {
+	if err := c.Releases(f).Learn(ctx, r.Active); err != nil {
 		c.Notice("%v", err)
 	}
 	return f, silent, ctx.Err()
@@ -164,7 +164,7 @@ func (c *Call) Bare(ctx context.Context) (f *apply.Fleet, silent, err error) {
 	for _, h := range f.All {
 		h.Files = files
 	}
-	f.Lock, f.LockErr = c.lock()
+	f.Lock, f.LockErr = c.Lock().read()
 	f.Assembled()
 	return f, silent, nil
 }
@@ -243,7 +243,7 @@ func (c *Call) distinct(links []*remote.Link) error {
 		}
 	}
 	for i, h := range c.Site.Hosts {
-		if other := c.same(machines, i); other != nil {
+		if other := sameMachine(c.Site.Hosts, machines, i); other != nil {
 			return problem.New(problem.Mistake, "hosts %s and %s are one machine, at %s and at %s", other.Name, h.Name, other.Address, h.Address).At("site.toml").
 				Try("keep one of them")
 		}
@@ -251,10 +251,10 @@ func (c *Call) distinct(links []*remote.Link) error {
 	return nil
 }
 
-// same returns the host before one in the site that is the same machine; nil: there is none. What machine a host is that does not answer is not known.
-func (c *Call) same(machines []string, as int) *site.Host {
+// sameMachine returns the host before one of these that is the same machine, or nil. What machine a host is that does not answer is not known.
+func sameMachine(hosts []site.Host, machines []string, as int) *site.Host {
 	if i := slices.Index(machines, machines[as]); i < as && machines[as] != "" {
-		return &c.Site.Hosts[i]
+		return &hosts[i]
 	}
 	return nil
 }

@@ -47,20 +47,20 @@ func (s *State) wrong(err error) {
 }
 
 // States tells how the hosts of the site are, in its order.
-func (c *Call) States(ctx context.Context) []State { return c.survey(ctx, false) }
+func (c *Call) States(ctx context.Context) []State { return c.survey(ctx, false).all }
 
 // Check does the same, and looks whether they are fit for nodes, and whether each is a machine of its own.
 func (c *Call) Check(ctx context.Context) []State {
-	all := c.survey(ctx, true)
+	v := c.survey(ctx, true)
+	all, machines := v.all, make([]string, len(v.all))
 	if !slices.ContainsFunc(all, func(s State) bool { return s.keyless }) {
-		c.tryWays(ctx, all)
+		v.tryWays(ctx)
 	}
-	machines := make([]string, len(all))
 	for i := range all {
 		machines[i] = all[i].machine
 	}
 	for i := range all {
-		if other := c.same(machines, i); other != nil {
+		if other := sameMachine(c.Site.Hosts, machines, i); other != nil {
 			all[i].wrong(problem.New(problem.Mistake, "it is the same machine as host %s", other.Name).Try("keep one of them"))
 		}
 		if apart(all[i].skew(), all[i].took()) {
@@ -113,25 +113,31 @@ func (c *Call) inspect(ctx context.Context, h site.Host) (doctor.Facts, error) {
 	return l.Inspect(ctx)
 }
 
-func (c *Call) survey(ctx context.Context, fit bool) []State {
-	all := make([]State, len(c.Site.Hosts))
-	var each sync.WaitGroup
-	for i, h := range c.Site.Hosts {
-		each.Go(func() { all[i] = c.state(ctx, h, fit) })
-	}
-	each.Wait()
-	return all
+// A survey finds out how the hosts of a site are.
+type survey struct {
+	call *Call
+	all  []State // in the order of the site
 }
 
-func (c *Call) state(ctx context.Context, h site.Host, fit bool) State {
+func (c *Call) survey(ctx context.Context, fit bool) *survey {
+	v := &survey{c, make([]State, len(c.Site.Hosts))}
+	var each sync.WaitGroup
+	for i, h := range c.Site.Hosts {
+		each.Go(func() { v.all[i] = v.state(ctx, h, fit) })
+	}
+	each.Wait()
+	return v
+}
+
+func (v *survey) state(ctx context.Context, h site.Host, fit bool) State {
 	s := State{Host: h.Name, Address: h.Address}
 	var l *remote.Link
 	if h.Local() {
-		self := c.Machine.Self()
+		self := v.call.Machine.Self()
 		s.Hostname, s.machine = self.Hostname, self.Machine
 	} else {
 		var err error
-		if l, err = c.Link(ctx, h); err != nil {
+		if l, err = v.call.Link(ctx, h); err != nil {
 			s.wrong(err)
 			return s
 		}
@@ -139,7 +145,7 @@ func (c *Call) state(ctx context.Context, h site.Host, fit bool) State {
 	}
 	s.Answers = true
 	f := &apply.Fleet{}
-	c.add(f, h, l)
+	v.call.add(f, h, l)
 	nodes, err := f.All[0].Nodes.List(ctx)
 	if err != nil {
 		s.wrong(err)
@@ -156,7 +162,7 @@ func (c *Call) state(ctx context.Context, h site.Host, fit bool) State {
 		}
 	}
 	if fit {
-		facts, err := c.inspect(ctx, h)
+		facts, err := v.call.inspect(ctx, h)
 		if err != nil {
 			s.wrong(err)
 		}

@@ -33,9 +33,15 @@ func (c *Call) As(s *site.Site) *Call {
 	return &b
 }
 
-// AllTwins returns the twins of the site of which hosts have something that answer, by name. Silent tells why others do not answer.
-func (c *Call) AllTwins(ctx context.Context) (all []*Twin, silent, err error) {
-	f, silent, err := c.Bare(ctx)
+// Twins are the twins of a site, as its hosts know them.
+type Twins struct{ call *Call }
+
+// Twins returns those of the site.
+func (c *Call) Twins() Twins { return Twins{c} }
+
+// All returns the twins of the site of which hosts have something that answer, by name. Silent tells why others do not answer.
+func (t Twins) All(ctx context.Context) (all []*Twin, silent, err error) {
+	f, silent, err := t.call.Bare(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -49,21 +55,21 @@ func (c *Call) AllTwins(ctx context.Context) (all []*Twin, silent, err error) {
 	known := map[string]*Twin{}
 	for i, h := range f.All {
 		for _, r := range has[i] {
-			if r.Site != c.Site.Name || twin.Legal(r.Options.Name) != nil {
+			if r.Site != t.call.Site.Name || twin.Legal(r.Options.Name) != nil {
 				continue // of another site, or what no program of ours has written
 			}
-			t := known[r.Options.Name]
-			if t == nil {
-				t = &Twin{Record: r}
-				known[r.Options.Name] = t
+			one := known[r.Options.Name]
+			if one == nil {
+				one = &Twin{Record: r}
+				known[r.Options.Name] = one
 			}
-			if !same(t.Record, r) {
-				t.apart = problem.New(problem.Surprise, "hosts %s and %s have different records of twin %s", t.On[0], h.Name, r.Options.Name).At(r.Key()).
+			if !same(one.Record, r) {
+				one.apart = problem.New(problem.Surprise, "hosts %s and %s have different records of twin %s", one.On[0], h.Name, r.Options.Name).At(r.Key()).
 					Try("orrery twin destroy %s, and create it anew", r.Options.Name)
 			}
-			t.Filled = t.Filled && r.Filled
-			if !c.alone() {
-				t.On = append(t.On, h.Name)
+			one.Filled = one.Filled && r.Filled
+			if !t.call.alone() {
+				one.On = append(one.On, h.Name)
 			}
 		}
 	}
@@ -80,8 +86,8 @@ func same(a, b twin.Record) bool {
 }
 
 // Count counts the nodes of a twin on hosts that answer.
-func (c *Call) Count(ctx context.Context, t *Twin) error {
-	f, _, err := c.As(c.twinSite(t.Options.Name)).Bare(ctx)
+func (t Twins) Count(ctx context.Context, of *Twin) error {
+	f, _, err := t.call.As(t.site(of.Options.Name)).Bare(ctx)
 	if err != nil {
 		return err
 	}
@@ -91,52 +97,52 @@ func (c *Call) Count(ctx context.Context, t *Twin) error {
 		return err
 	})
 	for _, n := range slices.Concat(all...) {
-		t.Nodes++
+		of.Nodes++
 		if n.State == observe.Running {
-			t.Running++
+			of.Running++
 		}
 	}
 	return err
 }
 
-// twinSite is what need be known of a twin to end it.
-func (c *Call) twinSite(name string) *site.Site {
-	return &site.Site{Name: c.Site.Name, Twin: name, Hosts: c.Site.Hosts}
+// site is what need be known of a twin to end it.
+func (t Twins) site(name string) *site.Site {
+	return &site.Site{Name: t.call.Site.Name, Twin: name, Hosts: t.call.Site.Hosts}
 }
 
-// OneTwin returns a twin of the site. If there is none, or hosts know different things of it, it returns an error.
-func (c *Call) OneTwin(ctx context.Context, name string) (*Twin, error) {
-	all, silent, err := c.AllTwins(ctx)
+// One returns a twin of the site. If there is none, or hosts know different things of it, it returns an error.
+func (t Twins) One(ctx context.Context, name string) (*Twin, error) {
+	all, silent, err := t.All(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var names []string
-	for _, t := range all {
-		if t.Options.Name == name {
-			return t, t.apart
+	for _, one := range all {
+		if one.Options.Name == name {
+			return one, one.apart
 		}
-		names = append(names, t.Options.Name)
+		names = append(names, one.Options.Name)
 	}
-	p := problem.New(problem.Mistake, "site %s has no twin %q", c.Site.Name, name)
+	p := problem.New(problem.Mistake, "site %s has no twin %q", t.call.Site.Name, name)
 	switch near := problem.Nearest(name, names); {
 	case silent != nil:
-		return nil, errors.Join(problem.New(problem.Failed, "no host of site %s that answers has a twin %q", c.Site.Name, name).Try("see why the others do not answer"), silent)
+		return nil, errors.Join(problem.New(problem.Failed, "no host of site %s that answers has a twin %q", t.call.Site.Name, name).Try("see why the others do not answer"), silent)
 	case near != "":
 		return nil, p.Try("did you mean %s?", near)
 	case len(names) > 0:
 		return nil, p.Try("there are %s", phrase.List(names, 12))
 	}
-	return nil, p.Try("orrery twin create %s %s", c.Site.Name, name)
+	return nil, p.Try("orrery twin create %s %s", t.call.Site.Name, name)
 }
 
-// NewTwin takes down on all hosts of the site that there is a twin, which is their site s. All of them must answer: one that has it already is not asked afterwards.
-func (c *Call) NewTwin(ctx context.Context, s *site.Site, r twin.Record) error {
-	if !c.alone() {
+// Create takes down on all hosts of the site that there is a twin, which is their site s. All of them must answer: one that has it already is not asked afterwards.
+func (t Twins) Create(ctx context.Context, s *site.Site, r twin.Record) error {
+	if !t.call.alone() {
 		if err := mayTravel(s, nil); err != nil {
 			return err
 		}
 	}
-	all, silent, err := c.AllTwins(ctx)
+	all, silent, err := t.All(ctx)
 	if err != nil {
 		return err
 	}
@@ -153,7 +159,7 @@ func (c *Call) NewTwin(ctx context.Context, s *site.Site, r twin.Record) error {
 				Try("orrery --twin %s up brings it up; orrery twin destroy %[1]s ends it", r.Options.Name)
 		}
 	}
-	return c.As(s).RecordTwin(ctx, r)
+	return t.call.As(s).RecordTwin(ctx, r)
 }
 
 // RecordTwin lets all hosts of a twin have its record that have not got it. If one of them cannot, those that had none have none again.
@@ -185,10 +191,10 @@ func (c *Call) RecordTwin(ctx context.Context, r twin.Record) error {
 	}))
 }
 
-// TwinHosts returns the hosts of a twin, for what ends it.
-func (c *Call) TwinHosts(ctx context.Context, name string) (*site.Site, *apply.Fleet, error) {
-	s := c.twinSite(name)
-	f, silent, err := c.As(s).Bare(ctx)
+// Hosts returns the hosts of a twin, for what ends it.
+func (t Twins) Hosts(ctx context.Context, name string) (*site.Site, *apply.Fleet, error) {
+	s := t.site(name)
+	f, silent, err := t.call.As(s).Bare(ctx)
 	if err == nil {
 		err = silent
 	}

@@ -7,6 +7,7 @@ import (
 
 	"orrery/internal/apply"
 	"orrery/internal/apply/remote"
+	"orrery/internal/control/here"
 	"orrery/internal/host/path"
 	"orrery/internal/observe"
 	"orrery/internal/plan/overlay"
@@ -14,10 +15,10 @@ import (
 )
 
 // tryWays looks whether what networks over hosts send arrives there, whole: an interface says what it takes itself, and nothing of what is in between.
-func (c *Call) tryWays(ctx context.Context, all []State) {
-	links, ways, err := c.ways(ctx, all)
+func (v *survey) tryWays(ctx context.Context) {
+	links, ways, err := v.ways(ctx)
 	if err != nil {
-		all[0].wrong(err)
+		v.all[0].wrong(err)
 		return
 	}
 	by := map[string][]overlay.Way{}
@@ -27,13 +28,13 @@ func (c *Call) tryWays(ctx context.Context, all []State) {
 	ctx, end := context.WithTimeout(ctx, time.Minute) // it takes a second or two, and some more where packets are lost
 	defer end()
 	var each sync.WaitGroup
-	for i := range all {
-		from := &all[i]
+	for i := range v.all {
+		from := &v.all[i]
 		if by[from.Host] == nil {
 			continue
 		}
 		each.Go(func() {
-			sizes, err := c.try(ctx, links[from.Host], by[from.Host])
+			sizes, err := try(ctx, v.call.Machine, links[from.Host], by[from.Host])
 			if err != nil {
 				from.wrong(err)
 				return
@@ -49,21 +50,21 @@ func (c *Call) tryWays(ctx context.Context, all []State) {
 }
 
 // ways returns those between hosts that answer, and the connections to these.
-func (c *Call) ways(ctx context.Context, all []State) (map[string]*remote.Link, []overlay.Way, error) {
+func (v *survey) ways(ctx context.Context) (map[string]*remote.Link, []overlay.Way, error) {
 	links, f := map[string]*remote.Link{}, &apply.Fleet{}
-	for i, h := range c.Site.Hosts {
-		if !all[i].Answers {
+	for i, h := range v.call.Site.Hosts {
+		if !v.all[i].Answers {
 			f.Unknown = append(f.Unknown, h.Name)
 			continue
 		}
 		if !h.Local() {
-			l, err := c.Link(ctx, h)
+			l, err := v.call.Link(ctx, h)
 			if err != nil {
 				return nil, nil, err
 			}
 			links[h.Name] = l
 		}
-		c.add(f, h, links[h.Name])
+		v.call.add(f, h, links[h.Name])
 	}
 	if len(f.All) < 2 {
 		return nil, nil, nil
@@ -80,7 +81,7 @@ func (c *Call) ways(ctx context.Context, all []State) (map[string]*remote.Link, 
 	for _, name := range f.Unknown {
 		hosts = append(hosts, observe.Host{Name: name, Unknown: true})
 	}
-	joints, err := overlay.JoinLive(c.Site, hosts)
+	joints, err := overlay.JoinLive(v.call.Site, hosts)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -95,14 +96,14 @@ func (c *Call) ways(ctx context.Context, all []State) (map[string]*remote.Link, 
 	return links, known, nil
 }
 
-// try has a host try ways.
-func (c *Call) try(ctx context.Context, l *remote.Link, ways []overlay.Way) ([]int, error) {
+// try has a host try ways: this machine, if there is no connection.
+func try(ctx context.Context, m here.Machine, l *remote.Link, ways []overlay.Way) ([]int, error) {
 	var all []path.Way
 	for _, w := range ways {
 		all = append(all, path.Way{From: w.At, To: w.There, Size: w.Size})
 	}
 	if l == nil {
-		return c.Machine.Try(ctx, all), nil
+		return m.Try(ctx, all), nil
 	}
 	return l.Try(ctx, all)
 }

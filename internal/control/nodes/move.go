@@ -40,7 +40,7 @@ func (m *Moving) Job(do control.Operation) *control.Job {
 
 // Plan returns the steps of the move.
 func (m *Moving) Plan(ctx context.Context, seen []observe.Host) (*plan.Plan, error) {
-	if err := m.Session.Call(m.Site).Learn(ctx, m.Fleet, beside(seen, m.To)); err != nil {
+	if err := m.Session.Call(m.Site).Releases(m.Fleet).Learn(ctx, beside(seen, m.To)); err != nil {
 		return nil, err
 	}
 	p, err := plan.MoveNodes(m.Site, seen, plan.Goal{Releases: m.Fleet.Views().Sites()}, m.To)

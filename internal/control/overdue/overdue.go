@@ -63,7 +63,7 @@ func (Work) CatchUp(ctx context.Context, c *control.Session, s *site.Site, f *ap
 	if err != nil || !ended {
 		return err
 	}
-	return c.Call(s).LearnLive(ctx, f)
+	return c.Call(s).Releases(f).LearnLive(ctx)
 }
 
 // lapses returns the plans of this machine for which nothing waits.
@@ -139,7 +139,7 @@ func ResumeTrial(ctx context.Context, c *control.Session, s *site.Site) error {
 		return err
 	}
 	releases.TellTrial(c, s, r.Trial)
-	if err := c.Call(s).Learn(ctx, f, r.Trial.Back); err != nil {
+	if err := c.Call(s).Releases(f).Learn(ctx, r.Trial.Back); err != nil {
 		return err
 	}
 	_, err = unattended.SaveRollbackPlans(ctx, c.Call(s), f, r.Trial, f.Views().Sites())

@@ -60,7 +60,7 @@ func Prune(ctx context.Context, c *control.Session, s *site.Site, keep int) (*Pr
 			gone.Nodes++
 		}
 	}
-	c.Call(s).Disown(ctx, f, gone.Releases)
+	c.Call(s).Releases(f).Disown(ctx, gone.Releases)
 	return gone, nil
 }
 

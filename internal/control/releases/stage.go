@@ -98,7 +98,7 @@ func (t *staging) Begin(ctx context.Context) error {
 	if t.hosts.Site() != t.staged { // of the copy that is kept already
 		return nil
 	}
-	return t.Session.Call(t.site).Keep(ctx, t.hosts, t.staged, t.options.Release, control.Who())
+	return t.Session.Call(t.site).Releases(t.hosts).Keep(ctx, t.staged, t.options.Release, control.Who())
 }
 
 // giveUp takes down that rollback returns to a release no longer.
@@ -112,7 +112,7 @@ func giveUp(ctx context.Context, f *apply.Fleet, number int, goal plan.Goal) err
 
 // stagedBefore returns the site of a release's quarantine as it was staged before, or nil if it was not, or that cannot be read.
 func stagedBefore(ctx context.Context, c *control.Session, f *apply.Fleet, s *site.Site, number int) *site.Site {
-	made, err := c.Call(s).Release(ctx, f, number)
+	made, err := c.Call(s).Releases(f).Load(ctx, number)
 	if err != nil {
 		return nil
 	}

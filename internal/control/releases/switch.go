@@ -94,7 +94,7 @@ func switchTo(ctx context.Context, c *control.Session, s *site.Site, selectors [
 	if err != nil {
 		return nil, err
 	}
-	if err := c.Call(s).Learn(ctx, t.hosts, map[string]int{"": number}); err != nil {
+	if err := c.Call(s).Releases(t.hosts).Learn(ctx, map[string]int{"": number}); err != nil {
 		return nil, err
 	}
 	of := t.hosts.Views().Sites()[number]
@@ -175,7 +175,7 @@ func (t *change) Plan(ctx context.Context, seen []observe.Host) (*plan.Plan, err
 	if err := t.may(t.live); err != nil {
 		return nil, err
 	}
-	if err := t.Session.Call(t.site).Learn(ctx, t.hosts, t.live); err != nil {
+	if err := t.Session.Call(t.site).Releases(t.hosts).Learn(ctx, t.live); err != nil {
 		return nil, err
 	}
 	if seen = slices.Clone(seen); len(seen) > 1 || t.trial != nil { // what is taken back on one of them is still under way on others
@@ -342,7 +342,7 @@ func goingBack(ctx context.Context, c *control.Session, s *site.Site, selectors 
 		return nil, err
 	}
 	t.back, t.why = true, trial.RolledBack
-	return t, c.Call(s).Learn(ctx, t.hosts, t.to)
+	return t, c.Call(s).Releases(t.hosts).Learn(ctx, t.to)
 }
 
 // tellFailedSwitch lets the hooks know of a switch that was tried and failed. One that was refused has changed nothing.

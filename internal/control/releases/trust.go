@@ -82,7 +82,7 @@ func Trust(ctx context.Context, c *control.Session, s *site.Site, o TrustOptions
 	if err := agree(c, s, o, kept); err != nil {
 		return nil, err
 	}
-	_, err = call.Vouch(o.Release, kept.Digest)
+	_, err = call.Lock().Vouch(o.Release, kept.Digest)
 	return kept, err
 }
 

@@ -57,7 +57,7 @@ const awaitInterval = time.Second
 func goBack(ctx context.Context, c *control.Session, s *site.Site, t *change, why string) error {
 	trial := t.before.Trial
 	t.to, t.back, t.ends, t.why = trial.Back, true, trial, why
-	if err := c.Call(s).Learn(ctx, t.hosts, t.to); err != nil {
+	if err := c.Call(s).Releases(t.hosts).Learn(ctx, t.to); err != nil {
 		return err
 	}
 	t.Session = c.WithoutOverdue().Patiently()

@@ -38,7 +38,7 @@ func Create(ctx context.Context, c *control.Session, of twin.Record) (*site.Site
 	}
 	of.Hosts = hosts.Names(s)
 	b.Known.Add(of)
-	if err := b.Call(original).NewTwin(ctx, s, of); err != nil {
+	if err := b.Call(original).Twins().Create(ctx, s, of); err != nil {
 		return nil, nil, err
 	}
 	if err := c.Note(original, c.Command, "twin "+of.Options.Name); err != nil {

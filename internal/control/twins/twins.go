@@ -52,7 +52,7 @@ func Destroy(ctx context.Context, c *control.Session, name string) error {
 		if err := end(ctx, b, original, name); err != nil {
 			return err
 		}
-		b.Call(original).DisownTwin(name)
+		b.Call(original).Lock().RemoveTwin(name)
 		return nil
 	}
 	if err := c.Allowed(); err != nil {
@@ -86,7 +86,7 @@ func of(ctx context.Context, c *control.Session, name string) (*site.Site, error
 	if err != nil {
 		return nil, nil //nolint:nilerr // likewise
 	}
-	t, err := c.Call(s).OneTwin(ctx, name)
+	t, err := c.Call(s).Twins().One(ctx, name)
 	if err == nil {
 		c.Known.Add(t.Record) // whose it is
 	}
@@ -103,7 +103,7 @@ func of(ctx context.Context, c *control.Session, name string) (*site.Site, error
 
 // end ends a twin on all of its hosts.
 func end(ctx context.Context, c *control.Session, original *site.Site, name string) error {
-	s, f, err := c.Call(original).TwinHosts(ctx, name)
+	s, f, err := c.Call(original).Twins().Hosts(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -144,11 +144,11 @@ func List(ctx context.Context, c *control.Session) (all []*hosts.Twin, silent, e
 		if s, err := sitefile.Load(dir); err == nil {
 			name = s.Name
 			call := c.Call(s)
-			if all, silent, err = call.AllTwins(ctx); err != nil {
+			if all, silent, err = call.Twins().All(ctx); err != nil {
 				return nil, nil, err
 			}
 			for _, t := range all {
-				if err := call.Count(ctx, t); err != nil {
+				if err := call.Twins().Count(ctx, t); err != nil {
 					return nil, nil, err
 				}
 			}

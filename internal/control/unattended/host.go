@@ -88,7 +88,7 @@ func (h *Host) load(ctx context.Context) error {
 	c := &hosts.Call{Machine: h.Machine, Dirs: h.Dirs, Site: s, Dir: h.plan.Dir, Links: &hosts.Links{}, Notice: func(format string, args ...any) { h.Say(fmt.Errorf(format, args...)) }}
 	f, _, err := c.Fleet(ctx)
 	if err == nil {
-		err = c.Learn(ctx, f, h.plan.Intent.To)
+		err = c.Releases(f).Learn(ctx, h.plan.Intent.To)
 	}
 	if err == nil {
 		h.call, h.fleet, h.host = c, f, f.All[0].Host

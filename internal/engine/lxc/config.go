@@ -8,6 +8,7 @@ import (
 
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
+	"orrery/internal/host/cgroup"
 	"orrery/internal/image"
 	"orrery/internal/image/rootfs"
 )
@@ -43,7 +44,7 @@ func (s start) writeConfig() error {
 	set("lxc.cgroup.dir.container", "%s", s.group().Name())
 	set("lxc.cgroup.dir.monitor", "%s.monitor", s.group().Name())
 	set("lxc.cgroup.dir.monitor.pivot", "%s.pivot", s.group().Name())
-	for _, f := range s.group().Files(r.Limits) {
+	for _, f := range cgroup.LimitFiles(r.Limits) {
 		version := "cgroup2"
 		if f.V1 {
 			version = "cgroup"

@@ -82,7 +82,7 @@ func (g Group) Processes() []int {
 
 func (g Group) processes(ctx context.Context) (all []int, err error) {
 	// Nobody in a node has a reason to leave that of the freezer.
-	err = g.walk(ctx, g.at.hierarchy("freezer"), func(above int, name string) error {
+	err = branch{g.at.hierarchy("freezer"), g.name}.walk(ctx, func(above int, name string) error {
 		text, err := readIn(above, name, "cgroup.procs")
 		for word := range strings.FieldsSeq(string(text)) {
 			if pid, err := strconv.Atoi(word); err == nil && pid > 0 {

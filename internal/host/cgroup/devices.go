@@ -32,11 +32,12 @@ func DeviceAt(path string) (Device, error) {
 // AllowDevices lets what is in the group open and make these devices from now on, and no others. What is open stays open.
 // A host that is a container itself, or whose kernel lacks BPF, cannot limit this, and the group then has what the host has.
 func (g Group) AllowDevices(devices []Device) error {
-	allow := g.allowV2
+	var err error
 	if g.at.isV1("devices") {
-		allow = g.allowV1
+		err = allowV1(g.file("devices", ""), devices)
+	} else if _, v2 := g.at.versions(); v2 != "" {
+		err = allowV2(filepath.Join(v2, g.name), devices)
 	}
-	err := allow(devices)
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EINVAL) {
 		return nil
 	}
@@ -44,8 +45,8 @@ func (g Group) AllowDevices(devices []Device) error {
 }
 
 // allowV1 writes the list of version 1 (admin-guide/cgroup-v1/devices of Linux).
-func (g Group) allowV1(devices []Device) error {
-	if err := os.WriteFile(g.file("devices", "devices.deny"), []byte("a"), 0); err != nil {
+func allowV1(group string, devices []Device) error {
+	if err := os.WriteFile(filepath.Join(group, "devices.deny"), []byte("a"), 0); err != nil {
 		return err
 	}
 	for _, d := range devices {
@@ -54,7 +55,7 @@ func (g Group) allowV1(devices []Device) error {
 			kind = "b"
 		}
 		line := fmt.Sprintf("%s %d:%d rwm", kind, d.Major, d.Minor)
-		if err := os.WriteFile(g.file("devices", "devices.allow"), []byte(line), 0); err != nil {
+		if err := os.WriteFile(filepath.Join(group, "devices.allow"), []byte(line), 0); err != nil {
 			return err
 		}
 	}
@@ -63,12 +64,8 @@ func (g Group) allowV1(devices []Device) error {
 
 // allowV2 attaches a program of BPF to the group, which the kernel asks. It takes the place of the one before, and goes with
 // the group.
-func (g Group) allowV2(devices []Device) error {
-	_, v2 := g.at.versions()
-	if v2 == "" {
-		return nil
-	}
-	group, err := os.Open(filepath.Join(v2, g.name))
+func allowV2(at string, devices []Device) error {
+	group, err := os.Open(at)
 	if err != nil {
 		return err
 	}

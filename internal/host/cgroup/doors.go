@@ -20,7 +20,7 @@ const leafName = ".orrery"
 func (g Group) Doors() (tasks []*os.File, leaf *os.File, err error) {
 	v2 := string(g.at)
 	if !isV2(v2) {
-		if tasks, v2, err = g.tasks(); err != nil || v2 == "" {
+		if tasks, v2, err = g.at.tasks(g.name); err != nil || v2 == "" {
 			return tasks, nil, err
 		}
 	}
@@ -39,9 +39,9 @@ func (g Group) Doors() (tasks []*os.File, leaf *os.File, err error) {
 	return tasks, leaf, nil
 }
 
-// tasks opens those of version 1, and returns where version 2 is beside them. It asks of no hierarchy what it is that can be opened.
-func (g Group) tasks() (tasks []*os.File, v2 string, err error) {
-	entries, err := os.ReadDir(string(g.at))
+// tasks opens those of a group of version 1, and returns where version 2 is beside them. It asks of no hierarchy what it is that can be opened.
+func (p place) tasks(group string) (tasks []*os.File, v2 string, err error) {
+	entries, err := os.ReadDir(string(p))
 	if err != nil {
 		return nil, "", err
 	}
@@ -49,8 +49,8 @@ func (g Group) tasks() (tasks []*os.File, v2 string, err error) {
 		if !e.IsDir() {
 			continue // another name of one
 		}
-		root := filepath.Join(string(g.at), e.Name())
-		f, err := openIn(unix.AT_FDCWD, filepath.Join(root, g.name), "tasks", unix.O_WRONLY)
+		root := filepath.Join(string(p), e.Name())
+		f, err := openIn(unix.AT_FDCWD, filepath.Join(root, group), "tasks", unix.O_WRONLY)
 		switch {
 		case err == nil:
 			tasks = append(tasks, f)

@@ -31,7 +31,7 @@ func (g Group) SetFrozen(frozen bool) error {
 // own, and what is frozen neither ends in order nor, with version 1, dies of SIGKILL.
 func (g Group) ThawAll(ctx context.Context) error {
 	for _, root := range g.at.freezing() {
-		if err := g.walk(ctx, root, thawIn); err != nil {
+		if err := (branch{root, g.name}).walk(ctx, thawIn); err != nil {
 			return err
 		}
 	}

@@ -18,6 +18,9 @@ import (
 // interrupt, such as on a disk that is lost, may never end. It is a variable, so that tests can change it.
 var killTimeout = 10 * time.Second
 
+// heldAtOnce is how many processes are held to be killed: each is a file that we have open.
+const heldAtOnce = 256
+
 // Killing returns the context in which something is killed that belongs to a group: it ends with ctx and after killTimeout.
 func (g Group) Killing(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, killTimeout, stillThere{g})
@@ -27,19 +30,18 @@ func (g Group) Killing(ctx context.Context) (context.Context, context.CancelFunc
 type stillThere struct{ g Group }
 
 func (s stillThere) Error() string {
-	return fmt.Sprintf("processes have not ended %v after they were killed: %s", killTimeout, s.g.names())
+	return fmt.Sprintf("processes have not ended %v after they were killed: %s", killTimeout, listed(s.g.Processes()))
 }
 
-// names returns the first of the group's processes, for a message.
-func (g Group) names() string {
+// listed returns the first of some processes, for a message.
+func listed(pids []int) string {
 	const most = 5
 	var all []string
-	inside := g.Processes()
-	for _, pid := range inside[:min(most, len(inside))] {
+	for _, pid := range pids[:min(most, len(pids))] {
 		all = append(all, fmt.Sprint(pid))
 	}
-	if len(inside) > most {
-		all = append(all, fmt.Sprintf("and %d more", len(inside)-most))
+	if len(pids) > most {
+		all = append(all, fmt.Sprintf("and %d more", len(pids)-most))
 	}
 	return strings.Join(all, ", ")
 }
@@ -63,8 +65,10 @@ func (g Group) KillThose(ctx context.Context, doomed func(pid int) bool) error {
 		if len(inside) == 0 {
 			return nil
 		}
-		if err := g.kill(ctx, inside); err != nil {
-			return err
+		for some := range slices.Chunk(inside, heldAtOnce) {
+			if err := g.kill(ctx, some); err != nil {
+				return err
+			}
 		}
 		if err := g.ThawAll(ctx); err != nil {
 			return err
@@ -78,16 +82,6 @@ func (g Group) KillThose(ctx context.Context, doomed func(pid int) bool) error {
 // kill sends SIGKILL to processes that are in the group once they are held: one may have ended, and another have been
 // given its number. A thread of ours that was about to start one in there, and could not, leaves by itself.
 func (g Group) kill(ctx context.Context, pids []int) error {
-	const atOnce = 256 // each is a file that we have open
-	for some := range slices.Chunk(pids, atOnce) {
-		if err := g.killHeld(ctx, some); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (g Group) killHeld(ctx context.Context, pids []int) error {
 	held := map[int]process.Held{}
 	for _, pid := range pids {
 		if pid == os.Getpid() {

@@ -29,12 +29,14 @@ const period = 100_000
 // counts. Version 1 has no such bound.
 const maxBelow = 1000
 
-// Files says which files of the group hold limits, and with what in them.
-func (g Group) Files(l site.Limits) []File {
-	l = g.at.settable(l)
+// LimitFiles says which files of a node's group hold limits, and with what in them.
+func LimitFiles(l site.Limits) []File { return mounted.limited(l) }
+
+func (p place) limited(l site.Limits) []File {
+	l = p.settable(l)
 	var all []File
 	add := func(controller, v1, v1value, v2, v2value string) {
-		if g.at.isV1(controller) {
+		if p.isV1(controller) {
 			all = append(all, File{controller, true, v1, v1value})
 		} else {
 			all = append(all, File{controller, false, v2, v2value})
@@ -59,17 +61,17 @@ func (g Group) Files(l site.Limits) []File {
 		pids := strconv.Itoa(l.Pids)
 		add("pids", "pids.max", pids, "pids.max", pids)
 	}
-	if isV2(string(g.at)) {
+	if isV2(string(p)) {
 		all = append(all, File{Name: "cgroup.max.descendants", Value: strconv.Itoa(maxBelow)})
 	}
 	return all
 }
 
 // unlimited returns the files with the values that mean no limit, for those that l does not set.
-func (g Group) unlimited(l site.Limits) []File {
+func (p place) unlimited(l site.Limits) []File {
 	full := site.Limits{Cpus: 1, Pin: "0", Memory: 1, Swap: new(int64), Pids: 1}
 	set := map[string]bool{}
-	for _, f := range g.Files(l) {
+	for _, f := range p.limited(l) {
 		set[f.Name] = true
 	}
 	none := map[string]string{
@@ -77,7 +79,7 @@ func (g Group) unlimited(l site.Limits) []File {
 		"memory.memsw.limit_in_bytes": "-1", "memory.swap.max": "max", "pids.max": "max",
 	}
 	var all []File
-	for _, f := range g.Files(full) {
+	for _, f := range p.limited(full) {
 		if set[f.Name] {
 			continue
 		}
@@ -108,7 +110,7 @@ func onlineCpus() string {
 func (g Group) Limit(node string, l site.Limits) error {
 	path := func(f File) string { return g.file(f.Controller, f.Name) }
 	var refused []File
-	for _, f := range append(g.Files(l), g.unlimited(l)...) {
+	for _, f := range append(g.at.limited(l), g.at.unlimited(l)...) {
 		if os.WriteFile(path(f), []byte(f.Value), 0) != nil {
 			refused = append(refused, f)
 		}

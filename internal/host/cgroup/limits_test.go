@@ -25,7 +25,7 @@ func TestGroupsBelow(t *testing.T) {
 	g := Group{at, "orrery/it-cgroup/4"}
 	t.Cleanup(func() { Remove(g); RemoveEmpty("it-cgroup") })
 	must(t, g.Make())
-	for _, f := range g.Files(site.Limits{}) {
+	for _, f := range at.limited(site.Limits{}) {
 		must(t, os.WriteFile(g.file(f.Controller, f.Name), []byte(f.Value), 0))
 	}
 	var err error

@@ -13,7 +13,7 @@ import (
 func Remove(groups ...Group) {
 	for _, g := range groups {
 		for _, root := range g.at.all() {
-			g.remove(root)
+			branch{root, g.name}.remove()
 		}
 		g.weighed()
 	}
@@ -43,8 +43,7 @@ func removeBeside(root, site string) {
 		}
 	}
 	for _, name := range names {
-		g := InSite(site, name)
-		_ = g.walk(context.Background(), root, func(above int, name string) error {
+		_ = branch{root, InSite(site, name).name}.walk(context.Background(), func(above int, name string) error {
 			_ = unix.Unlinkat(above, name, unix.AT_REMOVEDIR) // something runs in it
 			return nil
 		})
@@ -63,10 +62,10 @@ func (p place) all() []string {
 // leaving is how long the last processes of a group may take to leave it once they have ended.
 const leaving = time.Second
 
-// remove removes the group and those inside it from one hierarchy.
-func (g Group) remove(root string) {
+// remove removes the group and those inside it.
+func (b branch) remove() {
 	until := time.Now().Add(leaving)
-	_ = g.walk(context.Background(), root, func(above int, name string) error {
+	_ = b.walk(context.Background(), func(above int, name string) error {
 		for {
 			err := unix.Unlinkat(above, name, unix.AT_REMOVEDIR)
 			if !errors.Is(err, unix.EBUSY) || time.Now().After(until) {

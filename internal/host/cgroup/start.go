@@ -56,9 +56,10 @@ func (g Group) Make() error {
 		v1 = append(v1, v2)
 	}
 	for _, root := range v1 {
-		err := g.make(root)
+		in := branch{root, g.name}
+		err := in.make()
 		for try := 0; errors.Is(err, fs.ErrNotExist) && try < 10; try++ {
-			err = g.make(root) // it was the last of its site for a moment, and another took away what was above it
+			err = in.make() // it was the last of its site for a moment, and another took away what was above it
 		}
 		if err != nil {
 			return fmt.Errorf("control group %s: %w", g.name, err)
@@ -68,11 +69,11 @@ func (g Group) Make() error {
 	return nil
 }
 
-// make makes the group in one hierarchy, from the top down.
-func (g Group) make(root string) error {
-	above := root
-	for name := range strings.SplitSeq(g.name, "/") {
-		if err := delegate(root, above); err != nil {
+// make makes the group, from the top down.
+func (b branch) make() error {
+	above := b.root
+	for name := range strings.SplitSeq(b.name, "/") {
+		if err := delegate(b.root, above); err != nil {
 			return err
 		}
 		at := filepath.Join(above, name)

@@ -29,16 +29,6 @@ type thread struct {
 // kernelThread is the flag of such a thread (PF_KTHREAD of linux/sched.h).
 const kernelThread = 0x00200000
 
-// threads returns those in the group.
-func (g Group) threads(in process.Table) (all []thread) {
-	for _, pid := range g.Processes() {
-		if since, ok := threadOf(in, pid); ok {
-			all = append(all, thread{pid, since})
-		}
-	}
-	return all
-}
-
 // threadOf reports whether a process is one of the kernel's, and gives when it began (proc_pid_stat(5)).
 func threadOf(in process.Table, pid int) (since string, ok bool) {
 	text, err := rawfile.ReadFile(in.File(pid, "stat"))
@@ -55,11 +45,16 @@ func threadOf(in process.Table, pid int) (since string, ok bool) {
 }
 
 // bystanders are the threads that have to be outside while the group stands still.
-func (f Frost) bystanders() []thread {
+func (f Frost) bystanders() (all []thread) {
 	if f.Group.at.isV1("freezer") { // it leaves them alone
 		return nil
 	}
-	return f.Group.threads(f.table())
+	for _, pid := range f.Group.Processes() {
+		if since, ok := threadOf(f.table(), pid); ok {
+			all = append(all, thread{pid, since})
+		}
+	}
+	return all
 }
 
 // expel puts threads where no limit holds and nothing stands still. One that has ended is no error.

@@ -10,14 +10,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// walk visits the group and all groups below it in one hierarchy, the deepest first. Visit gets the directory above a
+// A branch is a control group in one hierarchy.
+type branch struct{ root, name string }
+
+// walk visits the group and all groups below it, the deepest first. Visit gets the directory above a
 // group and the group's name in it. A group that goes while it is visited is no error.
 //
 // A node's root can nest groups deeper than a path may be long and a process may have files open. So walk opens each
 // directory relative to the one that it comes from, and has one open at a time.
-func (g Group) walk(ctx context.Context, root string, visit func(above int, name string) error) error {
+func (b branch) walk(ctx context.Context, visit func(above int, name string) error) error {
 	w := &walker{visit: visit}
-	top, name := filepath.Split(filepath.Join(root, g.name))
+	top, name := filepath.Split(filepath.Join(b.root, b.name))
 	var err error
 	if w.at, err = unix.Open(top, directory, 0); err != nil {
 		return ignoreGone(os.NewSyscallError("open", err))

@@ -8,87 +8,9 @@ import (
 
 	"orrery/internal/observe"
 	"orrery/internal/plan"
-	"orrery/internal/plan/stand"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
-
-// networks plans the networks that links are moved to.
-func (d *draft) networks(h *observe.Host, set []*member) ([]int, error) {
-	live, apart := map[string]bool{}, map[int]map[string]bool{} // names of networks; of quarantines, by release
-	use := func(n spec.Node) {
-		names := live
-		if n.Staged {
-			if apart[n.Release] == nil {
-				apart[n.Release] = map[string]bool{}
-			}
-			names = apart[n.Release]
-		}
-		for _, nic := range n.NICs {
-			names[nic.Network] = true
-		}
-	}
-	for _, m := range set {
-		use(m.live)
-		if !m.to.Runs() {
-			use(m.to.Node)
-		}
-		for _, old := range m.olds {
-			use(stand.Retired(old.Node))
-		}
-	}
-	stands := func(on *spec.Network) bool {
-		return slices.ContainsFunc(set, func(m *member) bool {
-			return slices.ContainsFunc(m.live.NICs, func(nic spec.NIC) bool { return on.Joins(nic.Parent) })
-		})
-	}
-	var steps []int
-	maker := spec.NewMaker(d.site)
-	maker.MTUs = d.spans.live.MTUs()
-	for _, n := range maker.Networks() { // veth pairs come first
-		if live[n.Name] || stands(&n) {
-			steps = d.network(h, d.spans.live.On(h.Name, n), steps)
-		}
-		for _, release := range slices.Sorted(maps.Keys(apart)) {
-			if apart[release][n.Name] {
-				joints, err := d.spans.quarantine(release)
-				if err != nil {
-					return nil, err
-				}
-				steps = d.network(h, joints.On(h.Name, n.Quarantined(release)), steps)
-			}
-		}
-	}
-	return steps, nil
-}
-
-// network adds the step that makes a network, if it is not there as it shall be.
-func (d *draft) network(h *observe.Host, wanted spec.Network, steps []int) []int {
-	s := plan.Step{
-		Kind: plan.MakeNetwork, Host: h.Name, Subject: wanted.Name, Reason: "for " + wanted.Site, Network: &wanted, Undo: "remove network " + wanted.Name,
-	}
-	has := slices.IndexFunc(h.Networks, func(n observe.Network) bool { return n.Site == wanted.Site && n.Name == wanted.Name })
-	switch {
-	case has >= 0 && plan.PassedThrough(h, &h.Networks[has], &wanted):
-		return steps
-	case has >= 0 && len(h.Networks[has].Drift) == 0:
-		was := &h.Networks[has].Network
-		if wanted.VXLAN == was.VXLAN || len(d.spans.hosts) < 2 { // whatever else the site says now is for up
-			return steps
-		}
-		is := *was
-		is.VXLAN, is.MTU = wanted.VXLAN, wanted.MTU
-		s.Network, s.WasNetwork, s.Reason, s.Undo = &is, was, "hosts or nodes on other hosts changed", "make network "+wanted.Name+" as it was"
-	case has >= 0:
-		s.WasNetwork, s.Undo = &wanted, "" // somebody has damaged it, and mended it stays
-	}
-	for _, step := range steps {
-		if d.Steps[step].Network.Joins(wanted.Parent) {
-			s.Needs = append(s.Needs, step)
-		}
-	}
-	return append(steps, add(d.Plan, s))
-}
 
 // commit plans that all hosts take down what is live: each has the same of the whole site on record.
 func (d *draft) commit(hosts []observe.Host, parts []*part) error {

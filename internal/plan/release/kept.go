@@ -127,10 +127,16 @@ func parts(was, is *spec.Node) string {
 	return strings.Join(words, ", ")
 }
 
+// makers spell out the nodes of releases in quarantine, placed as stage places them.
+type makers struct {
+	spans *spans
+	by    map[int]*spec.Maker // release
+}
+
 // outdated says how an instance differs from what its release declares; "": in nothing. The release may have been staged anew, from another
 // site directory, and the run ended before it came to this node.
-func (d *draft) outdated(m *member) string {
-	maker := d.maker(m.site, m.to.Release)
+func (all makers) outdated(m *member) string {
+	maker := all.of(m.site, m.to.Release)
 	declared, _ := maker.Site.Node(m.name)
 	node, err := maker.Node(declared)
 	if err != nil {
@@ -140,20 +146,17 @@ func (d *draft) outdated(m *member) string {
 	return stand.Outdated(&m.live, &live)
 }
 
-// maker returns what spells out the nodes of a release in quarantine, placed as stage places them.
-func (d *draft) maker(s *site.Site, release int) *spec.Maker {
-	if d.makers == nil {
-		d.makers = map[int]*spec.Maker{}
-	}
-	if d.makers[release] == nil {
+// of returns the maker of a release.
+func (all makers) of(s *site.Site, release int) *spec.Maker {
+	if all.by[release] == nil {
 		staged := *s
 		staged.Stage = release
-		placed, err := place.Place(&staged, d.spans.hosts)
+		placed, err := place.Place(&staged, all.spans.hosts)
 		if err != nil { // nodes that were never staged have no host
-			placed = staged.Placed(observe.Homes(d.spans.hosts, release))
+			placed = staged.Placed(observe.Homes(all.spans.hosts, release))
 		}
-		d.makers[release] = spec.NewMaker(placed)
-		d.makers[release].MTUs = d.spans.live.MTUs()
+		all.by[release] = spec.NewMaker(placed)
+		all.by[release].MTUs = all.spans.live.MTUs()
 	}
-	return d.makers[release]
+	return all.by[release]
 }

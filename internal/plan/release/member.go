@@ -122,7 +122,7 @@ func (d *draft) waits(hosts []observe.Host) error {
 
 // changed returns the member of a name for which something has to be done, or nil.
 func (d *draft) changed(name string) *member {
-	if m := d.members[name]; m != nil && d.changing(m) {
+	if m := d.members[name]; m != nil && d.goal.changing(m) {
 		return m
 	}
 	return nil
@@ -177,11 +177,11 @@ func (m *member) changes() bool {
 }
 
 // changing reports whether something has to be done for a member, be it that its instance is only configured anew.
-func (d *draft) changing(m *member) bool { return m.changes() || d.cutShort(m) }
+func (g Goal) changing(m *member) bool { return m.changes() || g.cutShort(m) }
 
 // cutShort reports whether a switch was killed while it stopped or started services of the member's instance, so that it has to be configured anew.
-func (d *draft) cutShort(m *member) bool {
-	if d.goal.Recover { // what does not run is left to up
+func (g Goal) cutShort(m *member) bool {
+	if g.Recover { // what does not run is left to up
 		return m.to.Runs() && !m.to.Configured
 	}
 	return m.served() && !m.to.Configured
@@ -212,14 +212,14 @@ func (d *draft) fit(m *member) error {
 	}
 	what := ""
 	switch {
-	case !m.to.Configured && !d.cutShort(m):
+	case !m.to.Configured && !d.goal.cutShort(m):
 		what = "is not configured"
 	case !sound(m.to):
 		what = fmt.Sprintf("is %s", m.to.State)
 	case m.to.State == observe.Running && m.to.Proven != m.to.Config.Health && !m.served():
 		what = "is not proven"
-	case m.to.Release != 0 && !m.former() && d.outdated(m) != "":
-		what = "was not staged anew when others were: " + d.outdated(m)
+	case m.to.Release != 0 && !m.former() && d.makers.outdated(m) != "":
+		what = "was not staged anew when others were: " + d.makers.outdated(m)
 	default:
 		return nil
 	}
@@ -239,8 +239,8 @@ func (m *member) steps() []int {
 }
 
 // doesOnlyLive reports whether the roles of an instance do something on live nodes only.
-func (d *draft) doesOnlyLive(n *observe.Node) bool {
-	s := d.goal.Releases[n.Release]
+func (g Goal) doesOnlyLive(n *observe.Node) bool {
+	s := g.Releases[n.Release]
 	if s == nil {
 		return false
 	}

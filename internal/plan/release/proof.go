@@ -33,7 +33,7 @@ func (d *draft) proof(m *member, woken bool) {
 	if woken {
 		s.Needs = append(slices.Clone(s.Needs), m.wake)
 		m.answers = s.Needs
-		if d.cutShort(m) { // it is configured when it is live
+		if d.goal.cutShort(m) { // it is configured when it is live
 			return
 		}
 		s.Kind, s.Reason = plan.ConfigureNode, "boot"

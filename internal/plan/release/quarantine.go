@@ -6,11 +6,14 @@ import (
 	"orrery/internal/site/selector"
 )
 
+// quarantines are what proofs depend on, by release.
+type quarantines map[int]*quarantine
+
 // postpone finds the members that cannot be healthy in quarantine, because a node that they need, directly or through
 // others, does not answer there: it was live and has let go of its volumes, it is live, or it does not run. Such
 // members are proven when they are live.
 func (d *draft) postpone() error {
-	d.quarantines = map[int]*quarantine{}
+	d.quarantines = quarantines{}
 	if d.goal.Recover {
 		return nil
 	}
@@ -20,7 +23,9 @@ func (d *draft) postpone() error {
 		}
 		q := d.quarantines[m.to.Release]
 		if q == nil {
-			q = d.quarantine(m.to.Release, m.site)
+			q = &quarantine{
+				site: m.site, peers: &d.peers, silent: silent(d.spans.hosts, m.to.Release, d.members), known: map[string]bool{}, asked: map[string]bool{},
+			}
 			d.quarantines[m.to.Release] = q
 		}
 		var err error
@@ -39,8 +44,8 @@ func (d *draft) postpone() error {
 func (m *member) proves() bool { return !m.served() && !m.postponed }
 
 // asked reports whether a proof depends on the member's instance, so that it has to answer in quarantine.
-func (d *draft) asked(m *member) bool {
-	q := d.quarantines[m.to.Release]
+func (all quarantines) asked(m *member) bool {
+	q := all[m.to.Release]
 	return q != nil && q.asked[m.name]
 }
 
@@ -53,28 +58,25 @@ type quarantine struct {
 	asked  map[string]bool // nodes on which proofs depend
 }
 
-// quarantine finds the instances of a release that do not answer. One that was never staged is none of them: what was
+// silent finds the instances of a release that do not answer. One that was never staged is none of them: what was
 // staged without it was proven without it.
-func (d *draft) quarantine(release int, s *site.Site) *quarantine {
-	q := &quarantine{
-		site: s, peers: &d.peers, silent: map[string]bool{}, known: map[string]bool{}, asked: map[string]bool{},
-	}
-	for i := range d.spans.hosts {
-		for j := range d.spans.hosts[i].Nodes {
-			if n := &d.spans.hosts[i].Nodes[j]; n.Release == release && !d.answers(n) {
-				q.silent[n.Name] = true
+func silent(hosts []observe.Host, release int, members map[string]*member) map[string]bool {
+	all := map[string]bool{}
+	for i := range hosts {
+		for j := range hosts[i].Nodes {
+			if n := &hosts[i].Nodes[j]; n.Release == release && !answers(n, members[n.Name]) {
+				all[n.Name] = true
 			}
 		}
 	}
-	return q
+	return all
 }
 
 // answers reports whether an instance runs in quarantine with all that it had when it was staged, or is woken there.
-func (d *draft) answers(n *observe.Node) bool {
+func answers(n *observe.Node, m *member) bool {
 	if !n.Staged || active(n) || n.Holds() || bereft(&n.Node) {
 		return false
 	}
-	m := d.members[n.Name]
 	return n.Runs() || m != nil && m.to == n
 }
 

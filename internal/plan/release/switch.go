@@ -42,13 +42,14 @@ func Switch(s *site.Site, hosts []observe.Host, g Goal) (*plan.Plan, error) {
 				Try("orrery stage %s --release %d", name, g.To[name])
 		}
 	}
-	if err := d.stay(hosts); err != nil {
+	if err := stay(d.members, hosts); err != nil {
 		return nil, err
 	}
 	var err error
 	if d.spans, err = span(s, g.Releases, hosts, d.members); err != nil {
 		return nil, err
 	}
+	d.makers = makers{d.spans, map[int]*spec.Maker{}}
 	if err := d.waits(hosts); err != nil {
 		return nil, err
 	}
@@ -81,13 +82,13 @@ func (d *draft) refuse(hosts []observe.Host) error {
 	return refused.OrNil()
 }
 
-// stay refuses that a node is live on another host than before, of which its volumes and links are.
-func (d *draft) stay(hosts []observe.Host) error {
+// stay refuses that a node of a set is live on another host than before, of which its volumes and links are.
+func stay(set map[string]*member, hosts []observe.Host) error {
 	for i := range hosts {
 		h := &hosts[i]
 		for j := range h.Nodes {
 			n := &h.Nodes[j]
-			m := d.members[n.Name]
+			m := set[n.Name]
 			if m == nil || m.host == h || !standing(n) {
 				continue
 			}
@@ -105,11 +106,11 @@ type draft struct {
 	members map[string]*member
 	order   []*member // those that others wait for come first
 	proofs  []int     // steps after which all of the set is proven
-	makers  map[int]*spec.Maker
+	makers  makers
 	peers   selector.Peers
 	spans   *spans
 
-	quarantines map[int]*quarantine // by release
+	quarantines quarantines
 }
 
 // A part is what is done on one host.
@@ -134,7 +135,7 @@ func (d *draft) all(hosts []observe.Host) error {
 				p.set = append(p.set, m)
 			}
 		}
-		p.changing = slices.DeleteFunc(slices.Clone(p.set), func(m *member) bool { return !d.changing(m) })
+		p.changing = slices.DeleteFunc(slices.Clone(p.set), func(m *member) bool { return !d.goal.changing(m) })
 		for _, m := range p.changing {
 			if err := d.fit(m); err != nil {
 				return err
@@ -150,7 +151,7 @@ func (d *draft) all(hosts []observe.Host) error {
 	}
 	d.prove()
 	for _, m := range slices.Backward(d.order) { // those that wait for others let go first
-		if d.changing(m) {
+		if d.goal.changing(m) {
 			d.retire(m)
 		}
 	}
@@ -168,12 +169,13 @@ func (d *draft) ready(p *part) error {
 	if len(p.set) == 0 {
 		return nil
 	}
-	var err error
-	if p.networks, err = d.networks(p.host, p.changing); err != nil {
+	w := wiring{Plan: d.Plan, spans: d.spans, host: p.host}
+	if err := w.networks(p.changing); err != nil {
 		return err
 	}
+	p.networks = w.steps
 	for _, m := range p.changing {
-		if p.why == "" || m.proves() || d.asked(m) {
+		if p.why == "" || m.proves() || d.quarantines.asked(m) {
 			d.wake(m, p.networks)
 		}
 	}

@@ -42,7 +42,7 @@ func (d *draft) retire(m *member) {
 			}))
 			continue
 		}
-		if !active(old) && !old.Holds() && !d.doesOnlyLive(old) {
+		if !active(old) && !old.Holds() && !d.goal.doesOnlyLive(old) {
 			continue
 		}
 		retired := old.Node
@@ -93,7 +93,7 @@ func (d *draft) activate(m *member, moved []int) {
 	}
 	slices.Sort(needs)
 	needs = slices.Compact(needs)
-	if d.cutShort(m) {
+	if d.goal.cutShort(m) {
 		live.Config.Active = spec.Active(m.site.RolesOf(m.node)) // which it may never have done
 		needs = []int{add(d.Plan, plan.Step{
 			Kind: plan.ConfigureNode, Host: m.host.Name, Subject: m.name, Reason: "not finished before",

@@ -1,0 +1,54 @@
+package hosts
+
+import (
+	"orrery/internal/problem"
+	"orrery/internal/site/sitefile"
+)
+
+// A LockFile is releases.lock of a site directory, and says which editions of the releases of a site, or of its twin, are trusted.
+type LockFile struct {
+	dir, twin string
+	notice    func(format string, args ...any)
+}
+
+// Lock returns releases.lock, for the releases of the site.
+func (c *Call) Lock() LockFile { return LockFile{c.Dir, c.Site.Twin, c.Notice} }
+
+// Vouch writes that the edition of a release has this digest.
+func (l LockFile) Vouch(number int, digest string) (*sitefile.Lock, error) {
+	lock, err := l.read()
+	if err != nil || lock.Digest(l.twin, number) == digest {
+		return lock, err
+	}
+	lock.Set(l.twin, number, digest)
+	if err := lock.Write(); err != nil {
+		return nil, err
+	}
+	l.notice("%s has a new digest for release %d: commit the file, so that other control hosts get it", sitefile.LockName, number)
+	return lock, nil
+}
+
+// RemoveTwin removes the releases of a twin that is gone.
+func (l LockFile) RemoveTwin(name string) {
+	l.amend(func(lock *sitefile.Lock) { lock.RemoveTwin(name) })
+}
+
+// amend removes lines. If they stay, they are of no harm.
+func (l LockFile) amend(remove func(*sitefile.Lock)) {
+	lock, err := l.read()
+	if err == nil {
+		remove(lock)
+		err = lock.Write()
+	}
+	if err != nil {
+		l.notice("%v", err)
+	}
+}
+
+// read reads the file.
+func (l LockFile) read() (*sitefile.Lock, error) {
+	if l.dir == "" {
+		return nil, problem.New(problem.Usage, "there is no site directory, and so no %s", sitefile.LockName).Try("-C names the site directory")
+	}
+	return sitefile.ReadLock(l.dir)
+}

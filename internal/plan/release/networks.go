@@ -1,0 +1,96 @@
+package release
+
+import (
+	"maps"
+	"slices"
+
+	"orrery/internal/observe"
+	"orrery/internal/plan"
+	"orrery/internal/plan/stand"
+	"orrery/internal/site/spec"
+)
+
+// A wiring is the networks of one host to which links are moved.
+type wiring struct {
+	*plan.Plan
+	spans *spans
+	host  *observe.Host
+	steps []int // that make them
+}
+
+// networks plans those that a set needs.
+func (w *wiring) networks(set []*member) error {
+	live, apart := map[string]bool{}, map[int]map[string]bool{} // names of networks; of quarantines, by release
+	use := func(n spec.Node) {
+		names := live
+		if n.Staged {
+			if apart[n.Release] == nil {
+				apart[n.Release] = map[string]bool{}
+			}
+			names = apart[n.Release]
+		}
+		for _, nic := range n.NICs {
+			names[nic.Network] = true
+		}
+	}
+	for _, m := range set {
+		use(m.live)
+		if !m.to.Runs() {
+			use(m.to.Node)
+		}
+		for _, old := range m.olds {
+			use(stand.Retired(old.Node))
+		}
+	}
+	stands := func(on *spec.Network) bool {
+		return slices.ContainsFunc(set, func(m *member) bool {
+			return slices.ContainsFunc(m.live.NICs, func(nic spec.NIC) bool { return on.Joins(nic.Parent) })
+		})
+	}
+	maker := spec.NewMaker(w.spans.site)
+	maker.MTUs = w.spans.live.MTUs()
+	for _, n := range maker.Networks() { // veth pairs come first
+		if live[n.Name] || stands(&n) {
+			w.network(w.spans.live.On(w.host.Name, n))
+		}
+		for _, release := range slices.Sorted(maps.Keys(apart)) {
+			if apart[release][n.Name] {
+				joints, err := w.spans.quarantine(release)
+				if err != nil {
+					return err
+				}
+				w.network(joints.On(w.host.Name, n.Quarantined(release)))
+			}
+		}
+	}
+	return nil
+}
+
+// network adds the step that makes a network, if it is not there as it shall be.
+func (w *wiring) network(wanted spec.Network) {
+	h := w.host
+	s := plan.Step{
+		Kind: plan.MakeNetwork, Host: h.Name, Subject: wanted.Name, Reason: "for " + wanted.Site, Network: &wanted, Undo: "remove network " + wanted.Name,
+	}
+	has := slices.IndexFunc(h.Networks, func(n observe.Network) bool { return n.Site == wanted.Site && n.Name == wanted.Name })
+	switch {
+	case has >= 0 && plan.PassedThrough(h, &h.Networks[has], &wanted):
+		return
+	case has >= 0 && len(h.Networks[has].Drift) == 0:
+		was := &h.Networks[has].Network
+		if wanted.VXLAN == was.VXLAN || len(w.spans.hosts) < 2 { // whatever else the site says now is for up
+			return
+		}
+		is := *was
+		is.VXLAN, is.MTU = wanted.VXLAN, wanted.MTU
+		s.Network, s.WasNetwork, s.Reason, s.Undo = &is, was, "hosts or nodes on other hosts changed", "make network "+wanted.Name+" as it was"
+	case has >= 0:
+		s.WasNetwork, s.Undo = &wanted, "" // somebody has damaged it, and mended it stays
+	}
+	for _, step := range w.steps {
+		if w.Steps[step].Network.Joins(wanted.Parent) {
+			s.Needs = append(s.Needs, step)
+		}
+	}
+	w.steps = append(w.steps, add(w.Plan, s))
+}
