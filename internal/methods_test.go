@@ -20,7 +20,6 @@ const (
 var crowded = []string{
 	"internal/backup.Restore",
 	"internal/backup/vault.Repository",
-	"internal/control/backups.restoring",
 	"internal/control/hosts.Call",
 	"internal/engine/kvm/argv.Machine",
 	"internal/host/cgroup.Group",

@@ -70,8 +70,8 @@ type restoring struct {
 	was              bool          // the site is on its hosts
 	site             *site.Site
 	fleet            *apply.Fleet
-	homes            map[string]string // hosts of nodes
-	spared           []string          // nodes of the backup that may be on a host which is left out
+	homes            *homes
+	spared           []string // nodes of the backup that may be on a host which is left out
 
 	twin     string // that is restored; "": it is the site itself
 	original *site.Site
@@ -238,7 +238,8 @@ func (r *restoring) agree(ctx context.Context, seen []observe.Host) error {
 	if r.other != nil {
 		r.notice("the site directory %s is another than in the backup, and stays as it is", r.Session.SiteDir)
 	}
-	if err := r.place(seen); err != nil {
+	var err error
+	if r.homes, err = findHomes(r.site, r.manifest, r.fleet, seen); err != nil {
 		return err
 	}
 	if err := r.spare(ctx, seen); err != nil {
@@ -264,7 +265,10 @@ func (r *restoring) agree(ctx context.Context, seen []observe.Host) error {
 			return err
 		}
 	}
-	outside := r.outside()
+	var outside []string
+	if r.twin == "" {
+		outside = r.homes.outside()
+	}
 	if !r.was && r.o.Replace && len(outside) > 0 {
 		why := fmt.Sprintf("What is in these directories would be deleted permanently: %s.", phrase.List(outside, 100))
 		if _, err := r.Session.Asker.Ask(control.Question{About: control.Replace, Site: r.site.Name, Why: why}); err != nil {
