@@ -18,7 +18,6 @@ const (
 
 // crowded are the types that have more all the same: each is to be parted by subject, and then leaves the list.
 var crowded = []string{
-	"internal/backup.Restore",
 	"internal/control/hosts.Call",
 	"internal/engine/kvm/argv.Machine",
 	"internal/host/cgroup.Group",

@@ -60,7 +60,7 @@ func Restore(ctx context.Context, c *control.Session, text string, o control.Res
 type restoring struct {
 	*control.Session // in the site directory that was restored
 	o                control.RestoreOptions
-	files            *backup.Restore
+	files            *backup.SiteDir
 	dir              string // where the site directory comes to
 	laid             string // where it is until all hosts have their parts; "": in its place
 	from             vault.Vault
@@ -105,8 +105,7 @@ func (r *restoring) run(ctx context.Context) (done *control.Restored, err error)
 	if err != nil {
 		return nil, err
 	}
-	r.files = &backup.Restore{From: r.from, Manifest: r.manifest, With: with, Dirs: r.Session.Dirs, Key: r.key()}
-	if r.secrets, err = r.files.Secrets(); err != nil {
+	if r.secrets, err = backup.OpenSecrets(r.from, r.manifest, with); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -158,7 +157,7 @@ func (r *restoring) settle() error {
 	if r.laid == "" {
 		return nil
 	}
-	if err := r.files.PlaceSite(); err != nil {
+	if err := r.files.Place(); err != nil {
 		return err
 	}
 	r.laid, r.Session.SiteDir = "", r.dir
@@ -184,15 +183,16 @@ func (r *restoring) declare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.files.SiteDir, r.dir, r.Session.Twin = dir, dir, ""
-	at, err := r.files.LaySite(ctx)
+	r.files = &backup.SiteDir{From: r.from, Manifest: r.manifest, Path: dir}
+	r.dir, r.Session.Twin = dir, ""
+	at, err := r.files.Lay(ctx)
 	if err != nil {
 		return err
 	}
 	r.Session.SiteDir = at
 	if at != dir {
 		r.laid = at
-	} else if r.other = r.files.CheckSiteDir(ctx); r.other != nil && !problem.Is(r.other, problem.Usage) {
+	} else if r.other = r.files.Check(ctx); r.other != nil && !problem.Is(r.other, problem.Usage) {
 		return r.other
 	}
 	if r.site, err = sitefile.Load(at); err != nil && r.other != nil {
