@@ -7,7 +7,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -75,8 +74,7 @@ func (r *Part) removeUnfilled(ctx context.Context, engines map[string]engine.Eng
 		if !tree.Exists(r.private(f.Record.ID)) {
 			continue
 		}
-		name := f.Record.Engine
-		if e, ok := engines[name]; ok {
+		if e, ok := engines[f.Record.Engine]; ok {
 			err = errors.Join(err, e.Destroy(ctx, engine.RefOf(&f.Record.Node)))
 		}
 	}
@@ -192,15 +190,9 @@ func carryFile(from, to *tree.Root, name string) error {
 	return to.Stamp(path.Dir(name), above.Mtim)
 }
 
-// Unfilled returns the nodes in the backup whose private layers have found no node: those of releases that were not live, and any that could not be filled.
-func (r *Part) Unfilled() []nodedir.Record {
-	filled := func(n nodedir.Record) bool { return !tree.Exists(r.private(n.ID)) }
-	return slices.DeleteFunc(slices.Clone(r.Manifest.Nodes), filled)
-}
-
-// Rebuilt compares the layers that the nodes stand on now with those on which they stood: it gives the titles of those that were built
+// rebuilt compares the layers that the nodes stand on now with those on which they stood: it returns the titles of those that were built
 // anew from the same recipe and have another content, and of those that are of another recipe.
-func (r *Part) Rebuilt(nodes []nodedir.Record) (content, recipe []string) {
+func (r *Part) rebuilt(nodes []nodedir.Record) (content, recipe []string) {
 	here := map[string]bool{}
 	for _, digest := range layersOf(nodes) {
 		here[digest] = true

@@ -79,10 +79,7 @@ func (d *directory) file(name string, content []byte, sync bool) error {
 
 // write writes a file whole or not at all, and waits until it is on disk.
 func (d *directory) write(name string, content []byte) error {
-	if err := d.file(name, content, true); err != nil {
-		return unwritten(d.dir, err)
-	}
-	return nil
+	return unwritten(d.dir, d.file(name, content, true))
 }
 
 // clearing makes a file or directory, in the place of what nobody wrote: a directory where a file belongs, or a file where a directory does.
@@ -97,14 +94,14 @@ func (d *directory) clearing(at string, make func() error) error {
 }
 
 func (d *directory) sync() error {
-	if err := unix.Syncfs(d.root.Fd()); err != nil {
-		return unwritten(d.dir, err)
-	}
-	return nil
+	return unwritten(d.dir, unix.Syncfs(d.root.Fd()))
 }
 
-// unwritten says that a backup cannot be written.
+// unwritten says that a backup cannot be written, if there is an error.
 func unwritten(where string, err error) error {
+	if err == nil {
+		return nil
+	}
 	return problem.New(problem.OfWriting(err), "the backup cannot be written").At(where).Because(problem.Reason(err)).
 		Try("what was written stays, and the same command goes on with it")
 }

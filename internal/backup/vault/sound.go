@@ -296,10 +296,7 @@ func (s *blockStore) remember() error {
 	s.mu.Unlock()
 	sum := sha256.Sum256(text)
 	// It does not wait for the disk: what a power cut leaves of it is known by its digest.
-	if err := s.file(readName, append(text, sum[:]...), false); err != nil {
-		return unwritten(s.dir, err)
-	}
-	return nil
+	return unwritten(s.dir, s.file(readName, append(text, sum[:]...), false))
 }
 
 // recall reads what remember wrote. It is only a shortcut: without it, each block is read before it is reused.
