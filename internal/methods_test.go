@@ -18,9 +18,6 @@ const (
 
 // crowded are the types that have more all the same: each is to be parted by subject, and then leaves the list.
 var crowded = []string{
-	"internal/backup.Restore",
-	"internal/backup/vault.Repository",
-	"internal/control/backups.restoring",
 	"internal/engine/kvm/argv.Machine",
 	"internal/host/doctor.machine",
 	"internal/lab/report.Report",

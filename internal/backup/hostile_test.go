@@ -101,18 +101,35 @@ func stage(t testing.TB, where, dir string) (*Restore, error) {
 	}
 	dirs := host.Dirs{State: filepath.Join(dir, "state"), Run: filepath.Join(dir, "run")}
 	r := &Restore{
-		From: v, ID: id, Manifest: m, Dirs: dirs, Store: image.Open(dirs.State), Key: m.Key, SiteDir: filepath.Join(dir, "site"), Saw: func(int64) {},
+		Part:     Part{Layout: Layout{Dirs: dirs, Key: m.Key, SiteDir: filepath.Join(dir, "site")}, ID: id, Manifest: m, Store: image.Open(dirs.State)},
+		Contents: vault.NewPieces(v), Saw: func(int64) {},
 	}
 	if err := v.Verify(t.Context(), id, r.Saw); err != nil {
 		return r, err
 	}
-	if err := r.CheckSiteDir(t.Context()); err != nil {
+	if err := (&SiteDir{v, m, r.SiteDir}).Check(t.Context()); err != nil {
 		return r, err
 	}
 	if slices.ContainsFunc(m.Trees, func(t vault.Tree) bool { return t.Kind == vault.VolumeTree && t.Path != "" }) {
 		return r, errAsks
 	}
+	if r.Sizes, err = sizes(t, r.Contents, m); err != nil {
+		return r, err
+	}
 	return r, r.Stage(t.Context())
+}
+
+// sizes returns the sizes of the trees in a backup, as their sender says them.
+func sizes(t testing.TB, from Contents, m *vault.Manifest) (map[string]Size, error) {
+	all := map[string]Size{}
+	for i := range m.Trees {
+		size, err := SizeOf(t.Context(), from, &m.Trees[i])
+		if err != nil {
+			return nil, err
+		}
+		all[m.Trees[i].Name] = size
+	}
+	return all, nil
 }
 
 // errAsks: the user would be asked.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"os"
 	"path/filepath"
 
 	"orrery/internal/backup/vault"
@@ -24,20 +25,20 @@ func TakeLock(ctx context.Context, dirs host.Dirs, key string, by host.Holder) (
 	return host.TakeLock(ctx, filepath.Join(dirs.Site(key), "restore.lock"), by)
 }
 
-// Part returns the part of a restore that was begun on this host; nil: none was.
-func Part(dirs host.Dirs, store *image.Store, key string) (*Restore, error) {
+// OpenPart returns the part of a restore that was begun on this host, or nil.
+func OpenPart(dirs host.Dirs, store *image.Store, key string) (*Part, error) {
 	at := Aside(dirs, key)
 	if !tree.Exists(at) {
 		return nil, nil
 	}
-	r := &Restore{Dirs: dirs, Store: store, Key: key, Saw: func(int64) {}, Lacked: map[string]int{}}
 	p, err := readProgress(dirs, key)
-	if err == nil {
-		p.Going = p.Going || p.Staged && !p.Apart // so an earlier Orrery has left it, and may have touched what was there
-		r.take(p)
+	p.Going = p.Going || p.Staged && !p.Apart // so an earlier Orrery has left it, and may have touched what was there
+	r := &Part{
+		Layout: Layout{Dirs: dirs, Key: key, SiteDir: p.SiteDir, Twin: p.Twin}, Store: store,
+		ID: p.ID, Title: p.From, Without: p.Without, Replace: p.Replace, plan: p,
 	}
 	if err == nil && p.Staged {
-		err = r.recall()
+		r.Manifest, err = readManifest(r.aside(manifestAside))
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, problem.New(problem.Left, "a restore of %s was interrupted, and it cannot be told how far it had come", key).At(at).Because(problem.Reason(err)).
@@ -46,38 +47,31 @@ func Part(dirs host.Dirs, store *image.Store, key string) (*Restore, error) {
 	return r, nil
 }
 
+// readManifest reads what was in the backup.
+func readManifest(at string) (*vault.Manifest, error) {
+	m, err := host.ReadJSON[vault.Manifest](at)
+	if err != nil {
+		return nil, err
+	}
+	return &m, m.Check()
+}
+
 // readProgress reads how far a restore of a site has come.
 func readProgress(dirs host.Dirs, key string) (progress, error) {
 	return host.ReadJSON[progress](filepath.Join(Aside(dirs, key), "restore.json"))
 }
 
-// take goes on from where another run has come to.
-func (r *Restore) take(p progress) {
-	r.plan, r.ID, r.Title, r.Without = p, p.ID, p.From, p.Without
-	r.SiteDir, r.Twin, r.Was, r.Replace = p.SiteDir, p.Twin, p.Was, r.Replace || p.Replace
-}
-
-// recall reads what was in the backup.
-func (r *Restore) recall() error {
-	m, err := host.ReadJSON[vault.Manifest](r.aside(manifestAside))
-	if err != nil {
-		return err
-	}
-	r.Manifest = &m
-	return m.Check()
-}
-
 // ToClear reports whether what was there is still to be taken down.
-func (r *Restore) ToClear() bool { return r.plan.Was && !r.plan.Cleared }
+func (r *Part) ToClear() bool { return r.plan.Was && !r.plan.Cleared }
 
 // Cleared notes that what was there has been taken down: what is there from now on is what was restored.
-func (r *Restore) Cleared() error {
+func (r *Part) Cleared() error {
 	r.plan.Cleared = true
 	return r.note()
 }
 
 // Placed reports whether all but private layers is in its place.
-func (r *Restore) Placed() bool {
+func (r *Part) Placed() bool {
 	for _, m := range r.plan.Moves {
 		if tree.Exists(m.From) {
 			return false
@@ -86,16 +80,24 @@ func (r *Restore) Placed() bool {
 	return r.plan.Staged && !r.ToClear()
 }
 
-// A source is where a backup is, or was.
+func (r *Part) note() error {
+	if err := host.WriteJSON(r.aside("restore.json"), 0o600, r.plan); err != nil {
+		return err
+	}
+	dir, err := os.Open(r.aside())
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return dir.Sync()
+}
+
+// A source is where a backup is that somebody else has.
 type source string
 
 // Where names it.
 func (s source) Where() string { return string(s) }
 
-// source returns where the backup is or, if a restore goes on without the backup, where it was.
-func (r *Restore) source() vault.Whereabouts {
-	if r.From == nil {
-		return source(r.Title)
-	}
-	return r.From
+func (r *Part) damaged(what string, err error) error {
+	return vault.Damaged(source(r.Title), what, err)
 }

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -18,58 +17,18 @@ import (
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
 	"orrery/internal/tree"
-	"orrery/internal/volume"
 )
 
 // cut takes the first part off a path.
 func cut(name string) (first, rest string, both bool) { return strings.Cut(name, "/") }
 
-// volume is where a volume belongs on this host.
-func (r *Restore) volume(t *vault.Tree) string {
-	m := spec.Mount{Volume: t.Volume, Source: t.Path, Shared: t.Node == ""}
-	if r.Twin {
-		m.Source = ""
-	}
-	return volume.Path(r.Dirs, r.Key, t.Node, m)
-}
-
-// InTheWay returns the directories that are there already where something is to be put, besides those of the site on this host.
-func (r *Restore) InTheWay() []string {
-	var all []string
-	for i := range r.Manifest.Trees {
-		t := &r.Manifest.Trees[i]
-		if t.Kind != vault.VolumeTree || t.Path == "" || r.Twin {
-			continue
-		}
-		if at := r.volume(t); tree.Exists(at) && !empty(at) {
-			all = append(all, at)
-		}
-	}
-	return all
-}
-
-// Distrusted returns the titles of layers that the backup has, and that are built from their recipes nevertheless.
-func (r *Restore) Distrusted() []string {
-	var all []string
-	for i := range r.Manifest.Layers {
-		l := &r.Manifest.Layers[i]
-		if _, brought := r.Manifest.Tree("layer/" + l.Digest); !brought || r.TrustLayers {
-			continue
-		}
-		if _, err := r.Store.Record(l.Digest); err != nil {
-			all = append(all, l.Title)
-		}
-	}
-	return all
-}
-
 // Place moves all to where it belongs but the private layers. What has been moved already by a run that was killed stays.
-func (r *Restore) Place(ctx context.Context, engines map[string]engine.Engine) error {
+func (r *Part) Place(ctx context.Context, engines map[string]engine.Engine) error {
 	for _, m := range r.plan.Moves {
 		if !tree.Exists(m.From) {
 			continue
 		}
-		if err := r.move(m); err != nil {
+		if err := m.do(r.Replace || filepath.Dir(m.To) == r.Dirs.Releases(r.Key)); err != nil {
 			return problem.New(problem.Failed, "what was restored cannot be put in its place").At(m.To).Because(problem.Reason(err)).
 				Try("make room there and run the same command again, or clear with orrery down")
 		}
@@ -77,31 +36,36 @@ func (r *Restore) Place(ctx context.Context, engines map[string]engine.Engine) e
 	return r.removeUnfilled(ctx, engines)
 }
 
-func (r *Restore) move(m move) error {
+// do moves it. In its way only an empty directory goes, unless what is there may be replaced.
+func (m move) do(replace bool) error {
 	if err := os.MkdirAll(filepath.Dir(m.To), 0o700); err != nil {
 		return err
 	}
 	if !m.File && tree.Exists(m.To) {
-		if err := r.away(m.To); err != nil {
+		if err := makeWay(m.To, replace); err != nil {
 			return err
 		}
 	}
 	return os.Rename(m.From, m.To)
 }
 
-// away makes way: an empty directory goes, and the copy of a release; another only if it was asked for.
-func (r *Restore) away(path string) error {
+func makeWay(path string, replace bool) error {
 	if empty(path) {
 		return os.Remove(path)
 	}
-	if !r.Replace && filepath.Dir(path) != r.Dirs.Releases(r.Key) {
+	if !replace {
 		return problem.New(problem.Surprise, "there is something already").At(path).Try("move it away, and run the same command again")
 	}
 	return tree.RemoveAll(path)
 }
 
+func empty(dir string) bool {
+	names, err := os.ReadDir(dir)
+	return err == nil && len(names) == 0
+}
+
 // removeUnfilled removes nodes that a run made that was killed before it could give them their private layers.
-func (r *Restore) removeUnfilled(ctx context.Context, engines map[string]engine.Engine) error {
+func (r *Part) removeUnfilled(ctx context.Context, engines map[string]engine.Engine) error {
 	found, err := nodedir.All(r.Dirs, r.Key)
 	if err != nil {
 		return err
@@ -110,8 +74,7 @@ func (r *Restore) removeUnfilled(ctx context.Context, engines map[string]engine.
 		if !tree.Exists(r.private(f.Record.ID)) {
 			continue
 		}
-		name := f.Record.Engine
-		if e, ok := engines[name]; ok {
+		if e, ok := engines[f.Record.Engine]; ok {
 			err = errors.Join(err, e.Destroy(ctx, engine.RefOf(&f.Record.Node)))
 		}
 	}
@@ -119,7 +82,7 @@ func (r *Restore) removeUnfilled(ctx context.Context, engines map[string]engine.
 }
 
 // Fill fills a new node with the private layer that it had, except what an engine writes for this host.
-func (r *Restore) Fill(ctx context.Context, e engine.Engine, n *spec.Node) error {
+func (r *Part) Fill(ctx context.Context, e engine.Engine, n *spec.Node) error {
 	staged := r.private(n.ID)
 	if !tree.Exists(staged) {
 		return nil // it was not in the backup
@@ -134,22 +97,22 @@ func (r *Restore) Fill(ctx context.Context, e engine.Engine, n *spec.Node) error
 		return problem.New(problem.Failed, "node %s: its private layer cannot be put in place", n.Name).At(fresh).Because(err)
 	}
 	if was := r.record(n); was != nil {
-		if err := e.Mark(ctx, ref, engine.Mark{
-			Configured: was.Configured && !r.renewed(n), Config: r.applied(was, n), Active: was.Active,
-		}); err != nil {
+		config := was.Config
+		if r.Twin {
+			config = movedVolumes(config, n.Config)
+		}
+		// If secrets may have been made anew, roles are applied anew, so that what they have set up with the former ones, such as
+		// the password of a database, is brought in line.
+		configured := was.Configured && (r.plan.Opened || !hasSecrets(n.Config))
+		if err := e.Mark(ctx, ref, engine.Mark{Configured: configured, Config: config, Active: was.Active}); err != nil {
 			return err
 		}
 	}
 	return layered.Fill(ref, staged)
 }
 
-// renewed reports whether a node's secrets may have been made anew: then its roles are applied anew, so that what they have set up with the
-// former ones, such as the password of a database, is brought in line.
-func (r *Restore) renewed(n *spec.Node) bool {
-	if r.plan.Opened {
-		return false
-	}
-	for part := range n.Config.Parts {
+func hasSecrets(c spec.Config) bool {
+	for part := range c.Parts {
 		if strings.Contains(part, ": secret ") {
 			return true
 		}
@@ -157,24 +120,20 @@ func (r *Restore) renewed(n *spec.Node) bool {
 	return false
 }
 
-// applied is what had been applied to a node. Volumes that a twin has in another place than the original came back with what is on
-// them: boot steps, which see to that, need not be done again.
-func (r *Restore) applied(was *nodedir.Record, n *spec.Node) spec.Config {
-	config := was.Config
-	if !r.Twin {
-		return config
-	}
-	config.Parts = maps.Clone(config.Parts)
-	for part, digest := range n.Config.Parts {
-		if _, had := config.Parts[part]; had && strings.Contains(part, ": volume ") {
-			config.Parts[part] = digest
+// movedVolumes returns what had been applied to a node of a twin. Volumes that it has in another place than the original came back with
+// what is on them: boot steps, which see to that, need not be done again.
+func movedVolumes(was, is spec.Config) spec.Config {
+	was.Parts = maps.Clone(was.Parts)
+	for part, digest := range is.Parts {
+		if _, had := was.Parts[part]; had && strings.Contains(part, ": volume ") {
+			was.Parts[part] = digest
 		}
 	}
-	return config
+	return was
 }
 
 // record returns what was on record of a node.
-func (r *Restore) record(n *spec.Node) *nodedir.Record {
+func (r *Part) record(n *spec.Node) *nodedir.Record {
 	for i := range r.Manifest.Nodes {
 		if r.Manifest.Nodes[i].ID == n.ID && r.Manifest.Nodes[i].Name == n.Name {
 			return &r.Manifest.Nodes[i]
@@ -231,15 +190,9 @@ func carryFile(from, to *tree.Root, name string) error {
 	return to.Stamp(path.Dir(name), above.Mtim)
 }
 
-// Unfilled returns the nodes in the backup whose private layers have found no node: those of releases that were not live, and any that could not be filled.
-func (r *Restore) Unfilled() []nodedir.Record {
-	filled := func(n nodedir.Record) bool { return !tree.Exists(r.private(n.ID)) }
-	return slices.DeleteFunc(slices.Clone(r.Manifest.Nodes), filled)
-}
-
-// Rebuilt compares the layers that the nodes stand on now with those on which they stood: it gives the titles of those that were built
+// rebuilt compares the layers that the nodes stand on now with those on which they stood: it returns the titles of those that were built
 // anew from the same recipe and have another content, and of those that are of another recipe.
-func (r *Restore) Rebuilt(nodes []nodedir.Record) (content, recipe []string) {
+func (r *Part) rebuilt(nodes []nodedir.Record) (content, recipe []string) {
 	here := map[string]bool{}
 	for _, digest := range layersOf(nodes) {
 		here[digest] = true

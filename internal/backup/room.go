@@ -37,7 +37,7 @@ type need struct {
 }
 
 // room wants that there is space for what is laid down, before it is: a backup may say that there is more in it than it has.
-func (r *Restore) room(ctx context.Context) error {
+func (r *Restore) room() error {
 	needs := map[uint64]*need{}
 	for i := range r.Manifest.Trees {
 		t := &r.Manifest.Trees[i]
@@ -52,10 +52,7 @@ func (r *Restore) room(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		size, err := r.size(ctx, t)
-		if err != nil {
-			return err
-		}
+		size := r.Sizes[t.Name]
 		n.Bytes, n.Paths = min(n.Bytes, math.MaxInt64-size.Bytes)+size.Bytes, n.Paths+size.Paths
 	}
 	for _, n := range needs {
@@ -64,14 +61,6 @@ func (r *Restore) room(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// size returns how much is in a tree, as whoever sends it says.
-func (r *Restore) size(ctx context.Context, t *vault.Tree) (Size, error) {
-	if r.Apart != nil {
-		return r.Apart.Sizes[t.Name], nil
-	}
-	return SizeOf(ctx, r.contents(), t)
 }
 
 // needOf returns the need of the file system on which a path will be.

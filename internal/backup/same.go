@@ -6,32 +6,9 @@ import (
 	"os"
 
 	"orrery/internal/backup/vault"
-	"orrery/internal/problem"
 	"orrery/internal/tree"
 	"orrery/internal/visible"
 )
-
-// CheckSiteDir wants the directory for the site's files to be empty, missing, or to hold the same files.
-func (r *Restore) CheckSiteDir(ctx context.Context) error {
-	if !tree.Exists(r.SiteDir) || empty(r.SiteDir) {
-		return nil
-	}
-	for i := range r.Manifest.Trees {
-		t := &r.Manifest.Trees[i]
-		if t.Kind != vault.SiteTree {
-			continue
-		}
-		why, err := different(ctx, vault.NewPieces(r.From), t, r.SiteDir)
-		if err != nil {
-			return err
-		}
-		if why != "" {
-			return problem.New(problem.Usage, "the directory for the site's files is not empty, and is another than in the backup: %s", why).
-				At(r.SiteDir).Try("name another with --dir")
-		}
-	}
-	return nil
-}
 
 // different names the first path in which a directory differs from a tree; "": none.
 func different(ctx context.Context, from *vault.Pieces, t *vault.Tree, dir string) (string, error) {

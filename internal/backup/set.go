@@ -4,9 +4,9 @@
 // A Set says what of a site there is to keep: a Source for each directory. A Backup reads the sources into a vault, twice: while the nodes run, and what
 // has changed since while they stand still. A Repair reads a vault again and fetches what it lacks from wherever it still is.
 //
-// A Restore goes the other way, and may be killed at any moment: Stage lays all trees down aside, where nothing sees them, and notes how far it has come;
-// what was there is cleared; Place moves directories to where they belong; Fill gives each node its private layer as the engine makes it. Interrupted
-// finds one that was cut short. A Pick takes one file or node out of a backup and touches no site.
+// A Restore goes the other way, and may be killed at any moment: Stage lays all trees down aside, where nothing sees them, and notes how far it has come.
+// From then on it is a Part, which OpenPart finds: what was there is cleared; Place moves directories to where they belong; Fill gives each node its private
+// layer as the engine makes it. A SiteDir is the site directory of a backup. A Pick takes one file or node out of a backup and touches no site.
 //
 // How content is stored is the business of package vault.
 package backup

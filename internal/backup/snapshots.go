@@ -26,7 +26,7 @@ import (
 const mostSnapshot = vault.MostManifest
 
 // eachSnapshot goes through the snapshots that are laid down.
-func (r *Restore) eachSnapshot(do func(staged string, s *snapshot.Snapshot) error) error {
+func (r *Part) eachSnapshot(do func(staged string, s *snapshot.Snapshot) error) error {
 	for i := range r.Manifest.Trees {
 		t := &r.Manifest.Trees[i]
 		at, _ := r.places(t)
@@ -38,7 +38,7 @@ func (r *Restore) eachSnapshot(do func(staged string, s *snapshot.Snapshot) erro
 			err = WellFormed(s, t.SnapshotName(), r.Key)
 		}
 		if err != nil {
-			return vault.Damaged(r.source(), t.Name, err)
+			return r.damaged(t.Name, err)
 		}
 		if err := do(at, s); err != nil {
 			return err
@@ -97,7 +97,7 @@ func (r *Restore) snapshots() error {
 
 // FitSnapshots puts snapshots in their place: what in them is of the host is that of this one, as in the nodes that have just been made. Of
 // nodes that did not come back nothing is left in them.
-func (r *Restore) FitSnapshots(engines map[string]engine.Engine) error {
+func (r *Part) FitSnapshots(engines map[string]engine.Engine) error {
 	return r.eachSnapshot(func(staged string, s *snapshot.Snapshot) error {
 		if err := r.fit(s, engines); err != nil {
 			return err
@@ -105,15 +105,15 @@ func (r *Restore) FitSnapshots(engines map[string]engine.Engine) error {
 		if err := host.WriteJSON(filepath.Join(staged, "snapshot.json"), 0o600, s); err != nil {
 			return err
 		}
-		return r.move(move{From: staged, To: filepath.Join(r.Dirs.Snapshots(r.Key), s.ID)})
+		return move{From: staged, To: filepath.Join(r.Dirs.Snapshots(r.Key), s.ID)}.do(r.Replace)
 	})
 }
 
-func (r *Restore) fit(s *snapshot.Snapshot, engines map[string]engine.Engine) error {
+func (l Layout) fit(s *snapshot.Snapshot, engines map[string]engine.Engine) error {
 	var nodes []snapshot.Node
 	used := map[string]string{} // where the volumes are used here, by the directories in which the snapshot keeps them
 	for _, n := range s.Nodes {
-		here, err := nodedir.Of(r.Dirs, r.Key, n.Record.ID).Read()
+		here, err := nodedir.Of(l.Dirs, l.Key, n.Record.ID).Read()
 		if errors.Is(err, os.ErrNotExist) || err == nil && here.Name != n.Record.Name {
 			continue
 		}
@@ -126,7 +126,7 @@ func (r *Restore) fit(s *snapshot.Snapshot, engines map[string]engine.Engine) er
 				if m.Shared {
 					kept.Node = volume.ForAll
 				}
-				used[s.Kept(kept)] = volume.Path(r.Dirs, r.Key, here.Name, m)
+				used[s.Kept(kept)] = volume.Path(l.Dirs, l.Key, here.Name, m)
 			}
 		}
 		if layered, ok := engines[here.Engine].(engine.Layered); ok && tree.Exists(s.Private(here.ID)) {

@@ -3,16 +3,11 @@ package backup
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
-
-	"filippo.io/age"
 
 	"orrery/internal/backup/vault"
 	"orrery/internal/host"
-	"orrery/internal/image"
 	"orrery/internal/problem"
 	"orrery/internal/tree"
 	"orrery/internal/volume"
@@ -22,31 +17,16 @@ import (
 // each tree by one rename; private layers come last, each when its node has been made. A run that is killed has laid down all or not, and
 // the next one goes on from there.
 type Restore struct {
-	From     vault.Vault
-	ID       string
-	Title    string // how a user names the backup
-	Manifest *vault.Manifest
-
-	Dirs    host.Dirs
-	Store   *image.Store
-	Key     string // under which the site will be kept here
-	SiteDir string // where the site directory will be
-	Twin    bool   // it is restored as a twin: volumes are with the host's state
+	Part
+	Contents Contents        // of whoever has the backup
+	Secrets  vault.Secrets   // decrypted, or nil if they are made anew
+	Sizes    map[string]Size // of its trees, by their names, as their sender says
 	// TrustLayers: layers in the backup come into the store, where all sites of the host find them by the digest of their recipe. That
 	// they are what the recipe makes nothing but the word of whoever made the backup says.
 	TrustLayers bool
-	Replace     bool // what is in the way goes
 	Was         bool // the site is on its hosts, and is taken down once all is laid down
-	With        []age.Identity
 	Saw         func(bytes int64)
-
-	Without []string // hosts that have no part of it, because they were left out
-	// Apart: it is the part of one of several hosts, with what is in it from elsewhere than From, and with secrets that somebody else has decrypted.
-	Apart *Apart
-
-	Lacked map[string]int // attributes that a file system here does not take, and how often
-
-	plan progress
+	Lacked      map[string]int // attributes that a file system here does not take, and how often
 }
 
 // progress is kept beside what is laid down: how far it has come, and, once all is laid down, what is needed to go on without the backup.
@@ -73,42 +53,30 @@ type move struct {
 	File bool   `json:"file,omitempty"` // a secret, which takes the place of another
 }
 
-// Aside is where a backup is laid down before it is moved to its place. While it is there, a restore is under way or was interrupted.
-func Aside(dirs host.Dirs, key string) string { return filepath.Join(dirs.Site(key), "restore") }
-
-func (r *Restore) aside(parts ...string) string {
-	return filepath.Join(append([]string{Aside(r.Dirs, r.Key)}, parts...)...)
-}
-
 // Stage lays all down.
 func (r *Restore) Stage(ctx context.Context) error {
 	r.Lacked = map[string]int{}
 	if err := r.Clear(); err != nil {
 		return err
 	}
-	r.plan = progress{ID: r.ID, From: r.Title, Opened: r.opens(), SiteDir: r.SiteDir, Twin: r.Twin, Replace: r.Replace, Was: r.Was, Apart: r.Apart != nil, Without: r.Without}
-	secrets, err := r.open()
-	if err != nil {
-		return err
-	}
+	r.plan = progress{ID: r.ID, From: r.Title, Opened: r.Secrets != nil, SiteDir: r.SiteDir, Twin: r.Twin, Replace: r.Replace, Was: r.Was, Apart: true, Without: r.Without}
 	if err := os.MkdirAll(r.aside(), 0o700); err != nil {
 		return err
 	}
 	if err := r.note(); err != nil {
 		return err
 	}
-	if err := r.room(ctx); err != nil {
+	if err := r.room(); err != nil {
 		return errors.Join(err, r.Clear())
 	}
-	from := r.contents()
 	for i := range r.Manifest.Trees {
-		if err := r.tree(ctx, from, &r.Manifest.Trees[i]); err != nil {
+		if err := r.tree(ctx, &r.Manifest.Trees[i]); err != nil {
 			err = r.explain(ctx, err)
 			return errors.Join(err, r.Clear())
 		}
 	}
-	for _, name := range secrets.Names() {
-		if err := r.secret(name, secrets[name]); err != nil {
+	for _, name := range r.Secrets.Names() {
+		if err := r.secret(name, r.Secrets[name]); err != nil {
 			return err
 		}
 	}
@@ -124,7 +92,7 @@ func (r *Restore) Stage(ctx context.Context) error {
 // explain says why it was not laid down; what there was of it goes.
 func (r *Restore) explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return problem.New(problem.Interrupted, "interrupted; nothing was put in place").At(r.source().Where())
+		return problem.New(problem.Interrupted, "interrupted; nothing was put in place").At(r.Title)
 	}
 	var p *problem.Problem
 	if errors.As(err, &p) {
@@ -134,7 +102,7 @@ func (r *Restore) explain(ctx context.Context, err error) error {
 }
 
 // tree lays down one tree.
-func (r *Restore) tree(ctx context.Context, from Contents, t *vault.Tree) error {
+func (r *Restore) tree(ctx context.Context, t *vault.Tree) error {
 	lacks := func(attr string) { r.Lacked[attr]++ }
 	if t.Kind == vault.LayerTree {
 		if !r.TrustLayers {
@@ -142,10 +110,10 @@ func (r *Restore) tree(ctx context.Context, from Contents, t *vault.Tree) error 
 		}
 		for i := range r.Manifest.Layers {
 			if l := &r.Manifest.Layers[i]; l.Digest == t.Layer {
-				return r.Store.Adopt(ctx, l, func(tree string) error { return lay(ctx, from, t, tree, r.Saw, lacks) })
+				return r.Store.Adopt(ctx, l, func(tree string) error { return lay(ctx, r.Contents, t, tree, r.Saw, lacks) })
 			}
 		}
-		return vault.Damaged(r.source(), "layer "+t.Layer, vault.ErrMissing)
+		return r.damaged("layer "+t.Layer, vault.ErrMissing)
 	}
 	at, to := r.places(t)
 	if at == "" {
@@ -168,43 +136,7 @@ func (r *Restore) tree(ctx context.Context, from Contents, t *vault.Tree) error 
 			return err
 		}
 	}
-	return lay(ctx, from, t, at, r.Saw, lacks)
-}
-
-// places tells where a tree is laid down, and where it is moved to; private layers are moved when their nodes have been made.
-func (r *Restore) places(t *vault.Tree) (at, to string) {
-	switch t.Kind {
-	case vault.PrivateTree:
-		return r.private(t.ID), ""
-	case vault.SiteTree:
-		if tree.Exists(r.SiteDir) && !empty(r.SiteDir) {
-			return "", "" // it is the same
-		}
-		return beside(r.SiteDir), r.SiteDir
-	case vault.VolumeTree:
-		if to = r.volume(t); t.Path != "" && !r.Twin {
-			return beside(to), to
-		}
-	case vault.ReleaseTree:
-		to = r.Dirs.Release(r.Key, t.Number)
-	case vault.SnapshotTree:
-		if r.Twin {
-			return "", "" // they tell of the original's directories
-		}
-	} // a snapshot stays there until it is fitted
-	return r.aside("trees", t.Name), to
-}
-
-func (r *Restore) private(id int) string { return r.aside("private", strconv.Itoa(id)) }
-
-// beside is a name for what will be in a place: on the same file system, so that a rename takes it there.
-func beside(path string) string {
-	return filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"-restore")
-}
-
-func empty(dir string) bool {
-	names, err := os.ReadDir(dir)
-	return err == nil && len(names) == 0
+	return lay(ctx, r.Contents, t, at, r.Saw, lacks)
 }
 
 // secret lays down a secret.
@@ -234,24 +166,12 @@ func (r *Restore) releases() error {
 	}
 	known, err := r.Manifest.ReadReleases()
 	if err != nil {
-		return vault.Damaged(r.From, "what it says of releases", err)
+		return r.damaged("what it says of releases", err)
 	}
 	known.Switch, known.Trial, known.Former = nil, nil, nil
 	at := r.aside("releases.json")
 	r.plan.Moves = append(r.plan.Moves, move{at, filepath.Join(r.Dirs.Site(r.Key), "releases.json"), true})
 	return host.WriteJSON(at, 0o644, known)
-}
-
-func (r *Restore) note() error {
-	if err := host.WriteJSON(r.aside("restore.json"), 0o600, r.plan); err != nil {
-		return err
-	}
-	dir, err := os.Open(r.aside())
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	return dir.Sync()
 }
 
 // settle brings all to disk and notes that it is laid down.
@@ -266,42 +186,32 @@ func (r *Restore) settle() error {
 	return r.note()
 }
 
-// open decrypts the secrets, if there is something to do so with.
-func (r *Restore) open() (vault.Secrets, error) {
-	if r.Apart != nil {
-		return r.Apart.Secrets, nil
-	}
-	if len(r.With) == 0 {
-		return nil, nil
-	}
-	if r.Manifest.Secrets == nil {
-		return nil, problem.New(problem.Usage, "there are no secrets in this backup to be decrypted").At(r.From.Where()).Try("leave the key or passphrase out")
-	}
-	all, err := vault.Unseal(vault.NewPieces(r.From).Stream(r.Manifest.Secrets.Pieces), r.With)
-	if err != nil {
-		return nil, problem.New(problem.Refused, "the secrets cannot be decrypted with this key or passphrase; nothing was done").At(r.From.Where()).Because(err).
-			Try("give the one with which the backup was made")
-	}
-	return all, nil
-}
-
-// Clear removes what an interrupted restore has laid down.
-func (r *Restore) Clear() error { return Clear(r.Dirs, r.Key) }
-
-// Clear removes what an interrupted restore of a site has laid down and not moved to its place.
-func Clear(dirs host.Dirs, key string) error {
-	at := Aside(dirs, key)
-	p, err := readProgress(dirs, key)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
-	for _, m := range p.Moves {
-		if m.From == beside(m.To) || filepath.Dir(m.From) == at || within(m.From, at) {
-			err = errors.Join(err, tree.RemoveAll(m.From))
+// InTheWay returns the directories that are there already where something is to be put, besides those of the site on this host.
+func (r *Restore) InTheWay() []string {
+	var all []string
+	for i := range r.Manifest.Trees {
+		t := &r.Manifest.Trees[i]
+		if t.Kind != vault.VolumeTree || t.Path == "" || r.Twin {
+			continue
+		}
+		if at := r.volume(t); tree.Exists(at) && !empty(at) {
+			all = append(all, at)
 		}
 	}
-	if err != nil { // the record of what is left stays with it
-		return err
+	return all
+}
+
+// Distrusted returns the titles of layers that the backup has, and that are built from their recipes nevertheless.
+func (r *Restore) Distrusted() []string {
+	var all []string
+	for i := range r.Manifest.Layers {
+		l := &r.Manifest.Layers[i]
+		if _, brought := r.Manifest.Tree("layer/" + l.Digest); !brought || r.TrustLayers {
+			continue
+		}
+		if _, err := r.Store.Record(l.Digest); err != nil {
+			all = append(all, l.Title)
+		}
 	}
-	return tree.RemoveAll(at)
+	return all
 }

@@ -308,7 +308,7 @@ func TestRestoreInterrupted(t *testing.T) {
 	d.fault.Fail("build", "", 1, nil)
 	_, err := backups.Restore(t.Context(), d.Session, where, control.RestoreOptions{Dir: d.dir})
 	d.wantExit(err, problem.Left, "3 of 16 steps are done; not done: layer debian")
-	from, err := backup.Part(d.dirs, image.Open(d.dirs.State), "toykat")
+	from, err := backup.OpenPart(d.dirs, image.Open(d.dirs.State), "toykat")
 	if err != nil || from == nil || !from.Placed() || !slices.Contains(from.State().Nodes, "db") {
 		t.Fatalf("%+v, %v", from, err)
 	}
@@ -320,7 +320,7 @@ func TestRestoreInterrupted(t *testing.T) {
 	d.wantExit(err, problem.Left, "a restore of toykat was interrupted", "orrery up brings it to its end")
 	_, err = sites.Down(t.Context(), d.Session, d.site(), nil, true)
 	d.must(err)
-	if from, err := backup.Part(d.dirs, image.Open(d.dirs.State), "toykat"); err != nil || from != nil {
+	if from, err := backup.OpenPart(d.dirs, image.Open(d.dirs.State), "toykat"); err != nil || from != nil {
 		t.Errorf("after a down: %+v, %v", from, err)
 	}
 	d.up()

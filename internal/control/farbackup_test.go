@@ -356,7 +356,7 @@ func TestFarRestoreWithoutKilled(t *testing.T) {
 			return
 		}
 		d.Patient = true // the helper may still be letting go
-		part, err := backup.Part(d.machine.dirs, nil, "toykat")
+		part, err := backup.OpenPart(d.machine.dirs, nil, "toykat")
 		d.must(err)
 		if part != nil && part.Going() && n%2 == 0 {
 			d.Without = nil

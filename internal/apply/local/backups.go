@@ -34,8 +34,8 @@ func (h backupHost) Receive(ctx context.Context, way io.ReadWriter) error {
 }
 
 // part returns the part of a restore that this machine has; nil: it has none.
-func (h backupHost) part() (*backup.Restore, error) {
-	return backup.Part(h.Dirs, image.Open(h.Dirs.State), h.Key)
+func (h backupHost) part() (*backup.Part, error) {
+	return backup.OpenPart(h.Dirs, image.Open(h.Dirs.State), h.Key)
 }
 
 // Restoring tells how far it has come.

@@ -135,10 +135,14 @@ func Lay(ctx context.Context, at Place, way io.ReadWriter) error {
 	}
 	defer lock.Release()
 	r := &backup.Restore{
-		ID: p.ID, Title: p.Title, Manifest: p.Manifest, Dirs: at.Dirs, Store: image.Open(at.Dirs.State), Key: at.Key, Twin: p.Manifest.Twin != "", Replace: p.Replace, Was: p.Was, Without: p.Without, TrustLayers: p.Trust, Saw: func(int64) {},
-		Apart: &backup.Apart{Contents: contentsFrom(way, &coming{line: l, title: p.Title}), Secrets: p.Secrets, Sizes: p.Sizes},
+		Part: backup.Part{
+			Layout: backup.Layout{Dirs: at.Dirs, Key: at.Key, Twin: p.Manifest.Twin != ""},
+			ID:     p.ID, Title: p.Title, Manifest: p.Manifest, Store: image.Open(at.Dirs.State), Replace: p.Replace, Without: p.Without,
+		},
+		Contents: contentsFrom(way, &coming{line: l, title: p.Title}), Secrets: p.Secrets, Sizes: p.Sizes,
+		TrustLayers: p.Trust, Was: p.Was, Saw: func(int64) {},
 	}
-	lies, err := ready(at, r, p.Secrets != nil)
+	lies, err := ready(at, r)
 	if err != nil {
 		return err
 	}
@@ -173,13 +177,13 @@ func (l *line) layNode(ctx context.Context, at Place, p *Parcel) error {
 func (p *Parcel) SnapshotID() string { return p.Node + "-" + p.ID }
 
 // ready sees whether a part may be laid down, and whether it is.
-func ready(at Place, r *backup.Restore, opened bool) (lies bool, err error) {
-	was, err := backup.Part(at.Dirs, r.Store, at.Key)
+func ready(at Place, r *backup.Restore) (lies bool, err error) {
+	was, err := backup.OpenPart(at.Dirs, r.Store, at.Key)
 	if err != nil {
 		return false, err
 	}
 	if was != nil {
-		if was.Lies(r, opened) {
+		if was.Lies(r) {
 			return true, nil
 		}
 		if was.Going() {

@@ -220,14 +220,14 @@ func TestIndexesAreMerged(t *testing.T) {
 		wanted(t, err)
 		all = append(all, filledWith(t, r, fmt.Sprint("content ", n)))
 		wanted(t, r.Settle())
-		names, err := r.indexFiles()
+		names, err := r.indexes.names()
 		wanted(t, err)
 		if len(names) > mostIndexes {
 			t.Fatalf("after %d backups there are %d index files", n+1, len(names))
 		}
 		known := 0
 		for _, name := range names {
-			some, err := r.readIndex(name)
+			some, err := r.indexes.read(name)
 			wanted(t, err)
 			known += len(some)
 		}

@@ -26,7 +26,8 @@ func Damaged(v Whereabouts, what string, err error) error {
 		return err
 	}
 	p = problem.New(problem.Failed, "the backup is damaged, and nothing of it is used: %s", what).At(v.Where()).Because(err)
-	if _, many := v.(*Repository); many {
+	switch v.(type) {
+	case *Repository, *directory:
 		return p.Try("orrery backup repair %s, another copy of it, or an older backup", v.Where())
 	}
 	return p.Try("take another copy of it, or an older backup")

@@ -16,9 +16,12 @@ import (
 	"orrery/internal/tree"
 )
 
-// readIndex reads an index file of the repository, if it is what its name says.
-func (r *Repository) readIndex(name string) (map[Digest][]piece, error) {
-	f, err := r.root.OpenFile("index/" + name)
+// indexFiles are those that say which pieces are in which block.
+type indexFiles struct{ *directory }
+
+// read reads an index file, if it is what its name says.
+func (x indexFiles) read(name string) (map[Digest][]piece, error) {
+	f, err := x.root.OpenFile("index/" + name)
 	if err != nil {
 		return nil, err
 	}
@@ -66,9 +69,9 @@ func blocksOf(from io.Reader) (map[Digest][]piece, error) {
 	}
 }
 
-// indexFiles returns the names of the index files.
-func (r *Repository) indexFiles() ([]string, error) {
-	names, err := r.root.Names("index", MostNames)
+// names returns the names of the index files.
+func (x indexFiles) names() ([]string, error) {
+	names, err := x.root.Names("index", MostNames)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -79,23 +82,23 @@ func (r *Repository) indexFiles() ([]string, error) {
 	}), err
 }
 
-// writeIndex tells of all blocks in one file, and removes those that tell of less. There is nothing to do if the files tell of all.
-func (r *Repository) writeIndex() error {
-	names, err := r.indexFiles()
+// save tells of all blocks in one file, and removes those that tell of less. There is nothing to do if the files tell of all.
+func (x indexFiles) save(index *index) error {
+	names, err := x.names()
 	if err != nil {
 		return err
 	}
 	known := map[Digest]bool{}
 	for _, name := range names {
-		some, _ := r.readIndex(name)
+		some, _ := x.read(name)
 		for block := range some {
 			known[block] = true
 		}
 	}
-	r.index.mu.RLock()
-	defer r.index.mu.RUnlock()
+	index.mu.RLock()
+	defer index.mu.RUnlock()
 	fresh := map[Digest][]piece{}
-	for block, pieces := range r.index.blocks {
+	for block, pieces := range index.blocks {
 		if !known[block] || len(names) >= mostIndexes {
 			fresh[block] = pieces
 		}
@@ -103,16 +106,16 @@ func (r *Repository) writeIndex() error {
 	if len(fresh) == 0 {
 		return nil
 	}
-	if err := r.addIndex(fresh); err != nil || len(names) < mostIndexes {
+	if err := x.add(fresh); err != nil || len(names) < mostIndexes {
 		return err
 	}
-	return r.removeIndexes(names)
+	return x.remove(names)
 }
 
 // mostIndexes is how many index files there are before they are made one.
 const mostIndexes = 32
 
-func (r *Repository) addIndex(blocks map[Digest][]piece) error {
+func (x indexFiles) add(blocks map[Digest][]piece) error {
 	var b bytes.Buffer
 	order := slices.SortedFunc(maps.Keys(blocks), func(a, b Digest) int { return bytes.Compare(a[:], b[:]) })
 	for _, block := range order {
@@ -124,12 +127,12 @@ func (r *Repository) addIndex(blocks map[Digest][]piece) error {
 			b.Write(binary.LittleEndian.AppendUint32(nil, p.size))
 		}
 	}
-	return r.write("index/"+digestOf(b.Bytes()).String()+".idx", b.Bytes())
+	return x.write("index/"+digestOf(b.Bytes()).String()+".idx", b.Bytes())
 }
 
-func (r *Repository) removeIndexes(names []string) error {
+func (x indexFiles) remove(names []string) error {
 	for _, name := range names {
-		if err := r.root.RemoveAll("index/" + name); err != nil {
+		if err := x.root.RemoveAll("index/" + name); err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,9 @@ package vault
 
 import (
 	"encoding/json"
+	"errors"
+	"io/fs"
+	"strings"
 	"time"
 
 	"orrery/internal/engine/nodedir"
@@ -140,7 +143,7 @@ var manifestName = pattern.New(`^[0-9]{8}-[0-9]{6}-[0-9a-f]{16}\.json$`)
 func isManifest(name string) bool { return manifestName().MatchString(name) }
 
 // understand reads a manifest, which must be what its name says.
-func understand(v Vault, id string, text []byte) (*Manifest, error) {
+func understand(v Whereabouts, id string, text []byte) (*Manifest, error) {
 	m := &Manifest{}
 	err := json.Unmarshal(text, m)
 	if err == nil && m.Format != Format && m.Format != FormatHosts {
@@ -156,4 +159,45 @@ func understand(v Vault, id string, text []byte) (*Manifest, error) {
 		return nil, Damaged(v, "backups/"+id+".json", err)
 	}
 	return m, nil
+}
+
+// manifests are those of the backups in a repository.
+type manifests struct{ *directory }
+
+// Backups returns the names of the backups, in the order in which they were taken.
+func (all manifests) Backups() ([]string, error) {
+	ids, err := all.names()
+	all.order(ids)
+	return ids, err
+}
+
+// names returns the names of the backups, in no order.
+func (all manifests) names() ([]string, error) {
+	names, err := all.root.Names("backups", MostNames)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	var ids []string
+	for _, name := range names {
+		if isManifest(name) {
+			ids = append(ids, strings.TrimSuffix(name, ".json"))
+		}
+	}
+	return ids, err
+}
+
+// Manifest reads what a backup has in it.
+func (all manifests) Manifest(id string) (*Manifest, error) {
+	missing := problem.New(problem.Usage, "there is no backup %s", id).At(all.dir).Try("orrery backup ls %s", all.dir)
+	if !isManifest(id + ".json") {
+		return nil, missing
+	}
+	text, err := all.root.ReadFile("backups/"+id+".json", MostManifest)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, missing
+	}
+	if err != nil {
+		return nil, Damaged(all.directory, "backups/"+id+".json", problem.Reason(err))
+	}
+	return understand(all.directory, id, text)
 }

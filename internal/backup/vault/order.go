@@ -49,10 +49,10 @@ func orderIn(id string, head []byte) time.Time {
 }
 
 // order sorts the names of backups by when they were taken, and returns the time of the last.
-func (r *Repository) order(ids []string) (last time.Time) {
+func (all manifests) order(ids []string) (last time.Time) {
 	times := map[string]time.Time{}
 	for _, id := range ids {
-		times[id] = orderIn(id, r.head(id))
+		times[id] = orderIn(id, all.head(id))
 		if times[id].After(last) {
 			last = times[id]
 		}
@@ -62,8 +62,8 @@ func (r *Repository) order(ids []string) (last time.Time) {
 }
 
 // head reads the beginning of a manifest. If it cannot be read, Manifest says why.
-func (r *Repository) head(id string) []byte {
-	f, err := r.root.OpenFile("backups/" + id + ".json")
+func (all manifests) head(id string) []byte {
+	f, err := all.root.OpenFile("backups/" + id + ".json")
 	if err != nil {
 		return nil
 	}

@@ -41,7 +41,7 @@ func (r *Repository) Prune(keep int) (gone []string, freed int64, err error) {
 
 // sweep removes the blocks that are not used. The index tells of those that stay before any goes.
 func (r *Repository) sweep(used map[Digest]bool) (freed int64, err error) {
-	former, err := r.indexFiles()
+	former, err := r.indexes.names()
 	if err != nil {
 		return 0, err
 	}
@@ -57,15 +57,15 @@ func (r *Repository) sweep(used map[Digest]bool) (freed int64, err error) {
 	if len(unused) == 0 {
 		return 0, nil
 	}
-	if err := r.addIndex(stay); err != nil {
+	if err := r.indexes.add(stay); err != nil {
 		return 0, err
 	}
-	now, err := r.indexFiles()
+	now, err := r.indexes.names()
 	if err != nil {
 		return 0, err
 	}
 	if len(now) > len(former) { // else there was one already that tells of just these
-		if err := r.removeIndexes(former); err != nil {
+		if err := r.indexes.remove(former); err != nil {
 			return 0, err
 		}
 	}

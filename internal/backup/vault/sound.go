@@ -68,17 +68,17 @@ type Checked struct {
 }
 
 // whole reads a block, wants it to be what its name says, and gives what is in it.
-func (r *Repository) whole(block Digest) ([]piece, error) {
-	r.mu.Lock()
-	file := r.files[block]
-	r.mu.Unlock()
+func (s *blockStore) whole(block Digest) ([]piece, error) {
+	s.mu.Lock()
+	file := s.files[block]
+	s.mu.Unlock()
 	switch {
 	case file == nil:
 		return nil, ErrMissing
 	case file.size < 0:
 		return nil, tree.ErrNotRegular
 	}
-	stored, err := r.block(block)
+	stored, err := s.block(block)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func (r *Repository) whole(block Digest) ([]piece, error) {
 		return nil, errDigest
 	}
 	pieces, err := piecesOf(stored)
-	if told := r.index.of(block); err == nil && told != nil && !slices.Equal(told, pieces) {
+	if told := s.index.of(block); err == nil && told != nil && !slices.Equal(told, pieces) {
 		err = errIndex
 	}
 	return pieces, err
@@ -96,52 +96,52 @@ func (r *Repository) whole(block Digest) ([]piece, error) {
 var errIndex = errors.New("there are other pieces in it than the index says")
 
 // Sound reports whether a block may be reused.
-func (r *Repository) Sound(block Digest) bool {
-	r.mu.Lock()
-	file := r.files[block]
+func (s *blockStore) Sound(block Digest) bool {
+	s.mu.Lock()
+	file := s.files[block]
 	known := file != nil && file.read > 0
 	if known {
 		file.reused = true
 	}
-	r.mu.Unlock()
-	return known || file != nil && r.reread(block)
+	s.mu.Unlock()
+	return known || file != nil && s.reread(block)
 }
 
 // reread reads a block that is to be reused, and condemns it if it is not whole.
-func (r *Repository) reread(block Digest) bool {
-	if _, err := r.whole(block); err != nil {
-		r.condemn(block, err)
+func (s *blockStore) reread(block Digest) bool {
+	if _, err := s.whole(block); err != nil {
+		s.condemn(block, err)
 		return false
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	file := r.files[block]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	file := s.files[block]
 	if file == nil {
 		return false
 	}
 	file.read, file.now, file.reused = time.Now().Unix(), true, true
-	r.checked.Read++
-	r.checked.Reread += file.size
+	s.checked.Read++
+	s.checked.Reread += file.size
 	return true
 }
 
 // condemn lets a block be used no more.
-func (r *Repository) condemn(block Digest, why error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.files[block] == nil {
+func (s *blockStore) condemn(block Digest, why error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.files[block] == nil {
 		return // somebody else has done so
 	}
-	r.checked.Rotten = append(r.checked.Rotten, Rotten{block, problem.Reason(why), r.index.of(block)})
-	delete(r.files, block)
-	r.index.drop(block)
+	s.checked.Rotten = append(s.checked.Rotten, Rotten{block, problem.Reason(why), s.index.of(block)})
+	delete(s.files, block)
+	s.index.drop(block)
 }
 
 // doubt lets a block be read before it is reused.
-func (r *Repository) doubt(block Digest) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if file := r.files[block]; file != nil {
+func (s *blockStore) doubt(block Digest) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if file := s.files[block]; file != nil {
 		file.read = 0
 	}
 }
@@ -154,21 +154,21 @@ const (
 )
 
 // Sample reads some of the blocks that are to be reused: those that were read longest ago, so that each comes round.
-func (r *Repository) Sample(ctx context.Context, used []Digest) error {
+func (s *blockStore) Sample(ctx context.Context, used []Digest) error {
 	type one struct {
 		block Digest
 		blockFile
 	}
 	var all []one
 	total := int64(0)
-	r.mu.Lock()
+	s.mu.Lock()
 	for _, block := range used {
-		if file := r.files[block]; file != nil && file.read > 0 && !file.now {
+		if file := s.files[block]; file != nil && file.read > 0 && !file.now {
 			all = append(all, one{block, *file})
 			total += file.size
 		}
 	}
-	r.mu.Unlock()
+	s.mu.Unlock()
 	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	slices.SortStableFunc(all, func(a, b one) int { return cmp.Compare(a.read, b.read) })
 	var some []Digest
@@ -177,73 +177,76 @@ func (r *Repository) Sample(ctx context.Context, used []Digest) error {
 		some = append(some, all[len(some)].block)
 	}
 	return EachBlock(ctx, some, func(block Digest) error {
-		r.reread(block)
+		s.reread(block)
 		return nil
 	})
 }
 
 // Rots reports whether something was condemned.
-func (r *Repository) Rots() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.checked.Rotten) > 0
+func (s *blockStore) Rots() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.checked.Rotten) > 0
 }
 
+// Unreadable notes that the manifest of a backup could not be read.
+func (s *blockStore) Unreadable(id string) { s.checked.Manifests = append(s.checked.Manifests, id) }
+
 // Checked tells what was looked at.
-func (r *Repository) Checked() Checked {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	c := r.checked
+func (s *blockStore) Checked() Checked {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.checked
 	c.Anew = true
-	for _, file := range r.files {
+	for _, file := range s.files {
 		if file.reused && !file.fresh {
 			c.Blocks++
 			c.Bytes += file.size
 		}
 	}
 	for _, rotten := range c.Rotten {
-		c.Anew = c.Anew && r.replaced(&rotten)
+		c.Anew = c.Anew && s.replaced(&rotten)
 	}
 	slices.SortFunc(c.Rotten, func(a, b Rotten) int { return bytes.Compare(a.Block[:], b.Block[:]) })
 	return c
 }
 
 // replaced reports whether all that was in a block is in others.
-func (r *Repository) replaced(b *Rotten) bool {
+func (s *blockStore) replaced(b *Rotten) bool {
 	return b.pieces != nil && !slices.ContainsFunc(b.pieces, func(p piece) bool {
-		_, has := r.index.find(p.digest)
+		_, has := s.index.find(p.digest)
 		return !has
 	})
 }
 
 // Retire takes blocks that are not whole out of the way. One of which something is nowhere else is kept aside: whoever has nothing better may look into it.
-func (r *Repository) Retire() error {
-	for i := range r.checked.Rotten {
-		rotten := &r.checked.Rotten[i]
-		if r.files[rotten.Block] != nil {
+func (s *blockStore) Retire() error {
+	for i := range s.checked.Rotten {
+		rotten := &s.checked.Rotten[i]
+		if s.files[rotten.Block] != nil {
 			continue // it was written once more
 		}
-		st, err := r.root.Lstat(rotten.Name())
+		st, err := s.root.Lstat(rotten.Name())
 		switch {
 		case err != nil:
 			continue // it is not there
-		case fileOf(st).size > 0 && !r.replaced(rotten):
-			if err = r.root.Mkdir("rotten", 0o700); err == nil {
-				err = r.root.Rename(rotten.Name(), "rotten/"+rotten.Block.String()+".zst")
+		case fileOf(st).size > 0 && !s.replaced(rotten):
+			if err = s.root.Mkdir("rotten", 0o700); err == nil {
+				err = s.root.Rename(rotten.Name(), "rotten/"+rotten.Block.String()+".zst")
 			}
 		default:
-			err = r.root.RemoveAll(rotten.Name())
+			err = s.root.RemoveAll(rotten.Name())
 		}
 		if err != nil {
-			return unwritten(r.dir, err)
+			return unwritten(s.dir, err)
 		}
 	}
 	return nil
 }
 
 // Salvage passes the intact pieces of a rotten block to keep.
-func (r *Repository) Salvage(b *Rotten, keep func(content []byte) error) error {
-	stored, err := r.block(b.Block)
+func (s *blockStore) Salvage(b *Rotten, keep func(content []byte) error) error {
+	stored, err := s.block(b.Block)
 	if err != nil {
 		return nil // nothing of it can be read
 	}
@@ -278,10 +281,10 @@ const readName = "index/read"
 const blockLine = len(Digest{}) + 4*8
 
 // remember writes down how the files of blocks are that were read.
-func (r *Repository) remember() error {
-	r.mu.Lock()
-	text := make([]byte, 0, len(r.files)*blockLine+sha256.Size)
-	for block, file := range r.files {
+func (s *blockStore) remember() error {
+	s.mu.Lock()
+	text := make([]byte, 0, len(s.files)*blockLine+sha256.Size)
+	for block, file := range s.files {
 		if file.read == 0 {
 			continue
 		}
@@ -290,18 +293,15 @@ func (r *Repository) remember() error {
 			text = binary.LittleEndian.AppendUint64(text, n)
 		}
 	}
-	r.mu.Unlock()
+	s.mu.Unlock()
 	sum := sha256.Sum256(text)
 	// It does not wait for the disk: what a power cut leaves of it is known by its digest.
-	if err := r.file(readName, append(text, sum[:]...), false); err != nil {
-		return unwritten(r.dir, err)
-	}
-	return nil
+	return unwritten(s.dir, s.file(readName, append(text, sum[:]...), false))
 }
 
 // recall reads what remember wrote. It is only a shortcut: without it, each block is read before it is reused.
-func (r *Repository) recall() {
-	text, err := r.root.ReadFile(readName, int64(len(r.files)+MostNames)*int64(blockLine)+sha256.Size)
+func (s *blockStore) recall() {
+	text, err := s.root.ReadFile(readName, int64(len(s.files)+MostNames)*int64(blockLine)+sha256.Size)
 	if err != nil || len(text) < sha256.Size {
 		return
 	}
@@ -313,27 +313,27 @@ func (r *Repository) recall() {
 	for ; len(text) > 0; text = text[blockLine:] {
 		number := func(n int) uint64 { return binary.LittleEndian.Uint64(text[len(Digest{})+8*n:]) }
 		was := blockFile{size: int64(number(0)), inode: number(1), changed: int64(number(2)), read: int64(number(3))}
-		if file := r.files[Digest(text)]; file != nil && file.is(&was) {
+		if file := s.files[Digest(text)]; file != nil && file.is(&was) {
 			file.read = min(was.read, now) // the clock may have been ahead
 		}
 	}
 }
 
 // RereadAll reads all blocks, and condemns those that are not whole. It tells how many there are, and what they take.
-func (r *Repository) RereadAll(ctx context.Context, saw func(bytes int64)) (blocks int, bytes int64, err error) {
+func (s *blockStore) RereadAll(ctx context.Context, saw func(bytes int64)) (blocks int, bytes int64, err error) {
 	sizes := map[Digest]int64{}
-	for block, file := range r.files {
+	for block, file := range s.files {
 		sizes[block] = max(file.size, 0)
 		bytes += sizes[block]
 	}
-	blocks = len(sizes) + len(r.checked.Rotten) // which were found when it was opened
+	blocks = len(sizes) + len(s.checked.Rotten) // which were found when it was opened
 	err = EachBlock(ctx, slices.Collect(maps.Keys(sizes)), func(block Digest) error {
-		r.reread(block)
+		s.reread(block)
 		saw(sizes[block])
 		return nil
 	})
 	if err != nil {
 		return 0, 0, err
 	}
-	return blocks, bytes, r.index.anew()
+	return blocks, bytes, s.index.anew()
 }

@@ -139,15 +139,15 @@ func (t *together) mergeLayers() {
 }
 
 // layers returns the layers of a backup that nodes stand on: what is known of them, and their trees as far as they are in it.
-func (r *restoring) layers(nodes []nodedir.Record) (records []image.Record, trees []vault.Tree) {
+func (h *homes) layers(nodes []nodedir.Record) (records []image.Record, trees []vault.Tree) {
 	needs := map[string]bool{}
 	for i := range nodes {
 		for _, digest := range nodes[i].Layers() {
 			needs[digest] = true
 		}
 	}
-	for _, l := range r.manifest.Layers {
-		if tree, has := r.manifest.Tree("layer/" + l.Digest); needs[l.Digest] || r.only() != "" {
+	for _, l := range h.manifest.Layers {
+		if tree, has := h.manifest.Tree("layer/" + l.Digest); needs[l.Digest] || h.only() != "" {
 			records = append(records, l)
 			if has {
 				t := *tree

@@ -11,13 +11,21 @@ import (
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/observe"
 	"orrery/internal/plan/place"
+	"orrery/internal/site"
 )
 
-// place says on which host each node of the backup will be: where the site file says, else where it was, else where there is room.
-func (r *restoring) place(seen []observe.Host) error {
+// homes are the hosts to which the parts of a backup come.
+type homes struct {
+	manifest *vault.Manifest
+	fleet    *apply.Fleet
+	nodes    map[string]string // hosts of nodes
+}
+
+// findHomes chooses the host of each node of the backup: where the site file says, else where it was, else where there is room.
+func findHomes(s *site.Site, m *vault.Manifest, f *apply.Fleet, seen []observe.Host) (*homes, error) {
 	were := map[string]string{}
-	for i := range r.manifest.Trees {
-		if t := &r.manifest.Trees[i]; t.Kind == vault.PrivateTree {
+	for i := range m.Trees {
+		if t := &m.Trees[i]; t.Kind == vault.PrivateTree {
 			were[t.Node] = t.Host
 		}
 	}
@@ -31,45 +39,45 @@ func (r *restoring) place(seen []observe.Host) error {
 			}
 		}
 	}
-	placed, err := place.Place(r.site, empty)
+	placed, err := place.Place(s, empty)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	r.homes = map[string]string{}
-	for i := range r.manifest.Nodes {
-		r.homes[r.manifest.Nodes[i].Name] = r.only() // of another release, or not declared any more
+	all := &homes{m, f, map[string]string{}}
+	for i := range m.Nodes {
+		all.nodes[m.Nodes[i].Name] = all.only() // of another release, or not declared any more
 	}
 	for i := range placed.Nodes {
-		r.homes[placed.Nodes[i].Name] = placed.Nodes[i].Host
+		all.nodes[placed.Nodes[i].Name] = placed.Nodes[i].Host
 	}
-	return nil
+	return all, nil
 }
 
 // only returns the name of the host, if there is but one: all that is in the backup comes to it.
-func (r *restoring) only() string {
-	if len(r.fleet.All)+len(r.fleet.Unknown) > 1 {
+func (h *homes) only() string {
+	if len(h.fleet.All)+len(h.fleet.Unknown) > 1 {
 		return ""
 	}
-	return r.fleet.All[0].Name
+	return h.fleet.All[0].Name
 }
 
-// home returns the host to which a tree comes; "": to none.
-func (r *restoring) home(t *vault.Tree) string {
+// of returns the host to which a tree comes, or "".
+func (h *homes) of(t *vault.Tree) string {
 	if t.Node != "" {
-		return r.homes[t.Node]
+		return h.nodes[t.Node]
 	}
-	if one := r.only(); one != "" {
+	if one := h.only(); one != "" {
 		return one
 	}
-	for i := range r.manifest.Nodes { // a volume is with those that share it
-		n := &r.manifest.Nodes[i]
+	for i := range h.manifest.Nodes { // a volume is with those that share it
+		n := &h.manifest.Nodes[i]
 		for _, m := range n.Mounts {
-			if m.Volume == t.Volume && m.Shared && r.homes[n.Name] != "" {
-				return r.homes[n.Name]
+			if m.Volume == t.Volume && m.Shared && h.nodes[n.Name] != "" {
+				return h.nodes[n.Name]
 			}
 		}
 	}
-	if _, has := r.fleet.Host(t.Host); has && len(r.fleet.Unknown) == 0 {
+	if _, has := h.fleet.Host(t.Host); has && len(h.fleet.Unknown) == 0 {
 		return t.Host
 	}
 	return ""
@@ -81,7 +89,7 @@ func (r *restoring) parcel(h *apply.Steered, snapshots []vault.Tree) *ferry.Parc
 	m.Key, m.Twin = r.key(), r.twin
 	m.Format, m.Hosts, m.Trees, m.Nodes, m.Secrets, m.Releases, m.Left = vault.Format, nil, nil, nil, nil, r.releases, nil
 	for i := range r.manifest.Nodes {
-		if n := &r.manifest.Nodes[i]; r.homes[n.Name] == h.Name {
+		if n := &r.manifest.Nodes[i]; r.homes.nodes[n.Name] == h.Name {
 			m.Nodes = append(m.Nodes, *n)
 		}
 	}
@@ -89,7 +97,7 @@ func (r *restoring) parcel(h *apply.Steered, snapshots []vault.Tree) *ferry.Parc
 		if t.Kind == vault.ReleaseTree && len(r.fleet.Unknown) == 0 {
 			m.Trees = append(m.Trees, t)
 		}
-		if (t.Kind == vault.PrivateTree || t.Kind == vault.VolumeTree) && r.home(&t) == h.Name {
+		if (t.Kind == vault.PrivateTree || t.Kind == vault.VolumeTree) && r.homes.of(&t) == h.Name {
 			t.Host = ""
 			if r.twin != "" {
 				t.Path = "" // it is kept with the host's state
@@ -97,7 +105,7 @@ func (r *restoring) parcel(h *apply.Steered, snapshots []vault.Tree) *ferry.Parc
 			m.Trees = append(m.Trees, t)
 		}
 	}
-	records, trees := r.layers(m.Nodes)
+	records, trees := r.homes.layers(m.Nodes)
 	m.Layers, m.Trees = records, slices.Concat(m.Trees, trees, snapshots)
 	p := &ferry.Parcel{ID: r.id, Title: r.again(), Manifest: &m, Replace: r.o.Replace, Was: r.was, Without: r.fleet.Unknown, Trust: r.o.TrustLayers}
 	if r.secrets == nil {
@@ -106,7 +114,7 @@ func (r *restoring) parcel(h *apply.Steered, snapshots []vault.Tree) *ferry.Parc
 	p.Secrets = vault.Secrets{}
 	for path, value := range r.secrets {
 		name, generated := strings.CutPrefix(path, "secrets/")
-		if r.only() != "" || generated && h.MayNeed(name) || !generated && slices.ContainsFunc(m.Nodes, func(n nodedir.Record) bool { return strings.HasPrefix(path, "keys/"+n.Name+"/") }) {
+		if r.homes.only() != "" || generated && h.MayNeed(name) || !generated && slices.ContainsFunc(m.Nodes, func(n nodedir.Record) bool { return strings.HasPrefix(path, "keys/"+n.Name+"/") }) {
 			p.Secrets[path] = value
 		}
 	}
@@ -117,7 +125,7 @@ func (r *restoring) parcel(h *apply.Steered, snapshots []vault.Tree) *ferry.Parc
 func (r *restoring) astray() {
 	for i := range r.manifest.Trees {
 		t := &r.manifest.Trees[i]
-		if (t.Kind == vault.PrivateTree || t.Kind == vault.VolumeTree) && r.home(t) == "" && !slices.Contains(r.spared, t.Node) {
+		if (t.Kind == vault.PrivateTree || t.Kind == vault.VolumeTree) && r.homes.of(t) == "" && !slices.Contains(r.spared, t.Node) {
 			why := "which the site no longer declares"
 			if len(r.fleet.Unknown) > 0 {
 				why = "which no node has that comes back"
@@ -131,10 +139,10 @@ func (r *restoring) astray() {
 }
 
 // outside returns the directories beyond the state of hosts that volumes come to.
-func (r *restoring) outside() (all []string) {
-	for i := range r.manifest.Trees {
-		if t := &r.manifest.Trees[i]; t.Kind == vault.VolumeTree && t.Path != "" && r.twin == "" {
-			all = append(all, fmt.Sprintf("%s on host %s", t.Path, r.home(t)))
+func (h *homes) outside() (all []string) {
+	for i := range h.manifest.Trees {
+		if t := &h.manifest.Trees[i]; t.Kind == vault.VolumeTree && t.Path != "" {
+			all = append(all, fmt.Sprintf("%s on host %s", t.Path, h.of(t)))
 		}
 	}
 	slices.Sort(all)

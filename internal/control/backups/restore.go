@@ -60,7 +60,7 @@ func Restore(ctx context.Context, c *control.Session, text string, o control.Res
 type restoring struct {
 	*control.Session // in the site directory that was restored
 	o                control.RestoreOptions
-	files            *backup.Restore
+	files            *backup.SiteDir
 	dir              string // where the site directory comes to
 	laid             string // where it is until all hosts have their parts; "": in its place
 	from             vault.Vault
@@ -70,8 +70,8 @@ type restoring struct {
 	was              bool          // the site is on its hosts
 	site             *site.Site
 	fleet            *apply.Fleet
-	homes            map[string]string // hosts of nodes
-	spared           []string          // nodes of the backup that may be on a host which is left out
+	homes            *homes
+	spared           []string // nodes of the backup that may be on a host which is left out
 
 	twin     string // that is restored; "": it is the site itself
 	original *site.Site
@@ -105,8 +105,7 @@ func (r *restoring) run(ctx context.Context) (done *control.Restored, err error)
 	if err != nil {
 		return nil, err
 	}
-	r.files = &backup.Restore{From: r.from, Manifest: r.manifest, With: with, Dirs: r.Session.Dirs, Key: r.key()}
-	if r.secrets, err = r.files.Secrets(); err != nil {
+	if r.secrets, err = backup.OpenSecrets(r.from, r.manifest, with); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -158,7 +157,7 @@ func (r *restoring) settle() error {
 	if r.laid == "" {
 		return nil
 	}
-	if err := r.files.PlaceSite(); err != nil {
+	if err := r.files.Place(); err != nil {
 		return err
 	}
 	r.laid, r.Session.SiteDir = "", r.dir
@@ -184,15 +183,16 @@ func (r *restoring) declare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.files.SiteDir, r.dir, r.Session.Twin = dir, dir, ""
-	at, err := r.files.LaySite(ctx)
+	r.files = &backup.SiteDir{From: r.from, Manifest: r.manifest, Path: dir}
+	r.dir, r.Session.Twin = dir, ""
+	at, err := r.files.Lay(ctx)
 	if err != nil {
 		return err
 	}
 	r.Session.SiteDir = at
 	if at != dir {
 		r.laid = at
-	} else if r.other = r.files.CheckSiteDir(ctx); r.other != nil && !problem.Is(r.other, problem.Usage) {
+	} else if r.other = r.files.Check(ctx); r.other != nil && !problem.Is(r.other, problem.Usage) {
 		return r.other
 	}
 	if r.site, err = sitefile.Load(at); err != nil && r.other != nil {
@@ -238,7 +238,8 @@ func (r *restoring) agree(ctx context.Context, seen []observe.Host) error {
 	if r.other != nil {
 		r.notice("the site directory %s is another than in the backup, and stays as it is", r.Session.SiteDir)
 	}
-	if err := r.place(seen); err != nil {
+	var err error
+	if r.homes, err = findHomes(r.site, r.manifest, r.fleet, seen); err != nil {
 		return err
 	}
 	if err := r.spare(ctx, seen); err != nil {
@@ -264,7 +265,10 @@ func (r *restoring) agree(ctx context.Context, seen []observe.Host) error {
 			return err
 		}
 	}
-	outside := r.outside()
+	var outside []string
+	if r.twin == "" {
+		outside = r.homes.outside()
+	}
 	if !r.was && r.o.Replace && len(outside) > 0 {
 		why := fmt.Sprintf("What is in these directories would be deleted permanently: %s.", phrase.List(outside, 100))
 		if _, err := r.Session.Asker.Ask(control.Question{About: control.Replace, Site: r.site.Name, Why: why}); err != nil {

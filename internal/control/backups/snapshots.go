@@ -26,7 +26,7 @@ func (r *restoring) shelve(from *vault.Pieces) (*ferry.Shelf, error) {
 		if t := had[id]; t == nil || t.Node != node || t.Host != kept {
 			return ""
 		}
-		return r.homes[node]
+		return r.homes.nodes[node]
 	})
 	if err != nil {
 		return nil, err

@@ -25,7 +25,7 @@ func (r *restoring) spare(ctx context.Context, seen []observe.Host) error {
 	there, has := observe.Whereabouts(seen, r.site.Stage), nodesIn(r.manifest)
 	var stay []string
 	for _, name := range slices.Sorted(maps.Keys(there)) {
-		if _, answers := r.fleet.Host(r.homes[name]); !answers || !slices.Contains(has, name) {
+		if _, answers := r.fleet.Host(r.homes.nodes[name]); !answers || !slices.Contains(has, name) {
 			stay = append(stay, name)
 		}
 	}
@@ -35,7 +35,7 @@ func (r *restoring) spare(ctx context.Context, seen []observe.Host) error {
 	}
 	for _, name := range has {
 		if len(there[name]) == 0 {
-			delete(r.homes, name)
+			delete(r.homes.nodes, name)
 			r.spared = append(r.spared, name)
 		}
 	}

@@ -186,7 +186,7 @@ func restoredFrom(c *control.Session, s *site.Site) string {
 	if dir, err := c.Absolute(); err != nil || !up || dir == m.Dir || !m.There() {
 		return ""
 	}
-	part, err := backup.Part(c.Dirs, image.Open(c.Dirs.State), s.Key())
+	part, err := backup.OpenPart(c.Dirs, image.Open(c.Dirs.State), s.Key())
 	if err != nil || part == nil || !part.Going() || part.Over() {
 		return ""
 	}

@@ -5,13 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 
 	"orrery/internal/backup/vault"
 	"orrery/internal/engine"
 	"orrery/internal/engine/nodedir"
+	"orrery/internal/image"
 	"orrery/internal/observe"
 	"orrery/internal/phrase"
 	"orrery/internal/problem"
@@ -33,78 +32,31 @@ type Contents interface {
 	Damaged(what string, err error) error
 }
 
-// Apart is what one of several hosts gets of a restore.
-type Apart struct {
-	Contents Contents
-	Secrets  vault.Secrets   // none, which is not nil: there are none for this host
-	Sizes    map[string]Size // of its trees, by their names
-}
+// A Part is what a host has of a restore: what is laid down, and how far it has come.
+type Part struct {
+	Layout
+	ID       string
+	Title    string          // how a user names the backup
+	Manifest *vault.Manifest // nil: not all is laid down
+	Store    *image.Store
+	Replace  bool     // what is in the way goes
+	Without  []string // hosts that have no part of it, because they were left out
 
-func (r *Restore) contents() Contents {
-	if r.Apart != nil {
-		return r.Apart.Contents
-	}
-	return vault.NewPieces(r.From)
-}
-
-// opens reports whether the secrets of the backup come back.
-func (r *Restore) opens() bool {
-	return len(r.With) > 0 || r.Apart != nil && r.Apart.Secrets != nil
-}
-
-// Secrets decrypts the secrets of the backup; nil: there is nothing to do so with.
-func (r *Restore) Secrets() (vault.Secrets, error) { return r.open() }
-
-// LaySite lays down the site directory beside its place, unless something is there, and returns where it can be read.
-// It is in its place, as a whole, after PlaceSite only: whoever finds it may bring the site up.
-func (r *Restore) LaySite(ctx context.Context) (at string, err error) {
-	t, has := r.Manifest.Tree("site")
-	if !has || tree.Exists(r.SiteDir) && !empty(r.SiteDir) {
-		return r.SiteDir, nil
-	}
-	aside := beside(r.SiteDir)
-	n, err := needOf(map[uint64]*need{}, aside)
-	if err == nil {
-		n.Size, err = SizeOf(ctx, r.contents(), t)
-	}
-	if err == nil {
-		err = n.met()
-	}
-	if err != nil {
-		return "", err
-	}
-	if err := tree.RemoveAll(aside); err != nil {
-		return "", err
-	}
-	if err := os.MkdirAll(filepath.Dir(aside), 0o755); err != nil {
-		return "", err
-	}
-	if err := Lay(ctx, r.From, t, aside); err != nil {
-		return "", errors.Join(err, tree.RemoveAll(aside))
-	}
-	return aside, nil
-}
-
-// PlaceSite moves the site directory to its place that LaySite has laid down.
-func (r *Restore) PlaceSite() error { return r.move(move{From: beside(r.SiteDir), To: r.SiteDir}) }
-
-// Lay lays down a tree in a new directory.
-func Lay(ctx context.Context, from vault.Vault, t *vault.Tree, dir string) error {
-	return lay(ctx, vault.NewPieces(from), t, dir, noted, func(string) {})
+	plan progress
 }
 
 // Lies reports whether all of a part is laid down that has these trees, while the same hosts have one.
-func (r *Restore) Lies(of *Restore, opened bool) bool {
+func (r *Part) Lies(of *Restore) bool {
 	same := func(a, b vault.Tree) bool { return a.Name == b.Name && slices.Equal(a.List, b.List) }
-	return r.plan.Staged && r.ID == of.ID && r.plan.Opened == opened && slices.Equal(r.Without, of.Without) && r.Manifest != nil &&
+	return r.plan.Staged && r.ID == of.ID && r.plan.Opened == (of.Secrets != nil) && slices.Equal(r.Without, of.Without) && r.Manifest != nil &&
 		bytes.Equal(r.Manifest.Releases, of.Manifest.Releases) && slices.EqualFunc(r.Manifest.Trees, of.Manifest.Trees, same)
 }
 
 // Going reports whether all hosts have laid down their parts.
-func (r *Restore) Going() bool { return r.plan.Going }
+func (r *Part) Going() bool { return r.plan.Going }
 
 // State tells how far a part has come.
-func (r *Restore) State() *observe.Restoring {
+func (r *Part) State() *observe.Restoring {
 	s := &observe.Restoring{ID: r.ID, From: r.Title, Without: r.Without, Staged: r.plan.Staged, Going: r.plan.Going, Clears: r.ToClear(), Placed: r.plan.Going && r.Placed(), Opened: r.plan.Opened}
 	if r.Manifest == nil {
 		return s
@@ -118,10 +70,10 @@ func (r *Restore) State() *observe.Restoring {
 }
 
 // Over reports whether a part has nothing left to be gone on with.
-func (r *Restore) Over() bool { return r.plan.Going && r.Placed() && len(r.State().Nodes) == 0 }
+func (r *Part) Over() bool { return r.plan.Going && r.Placed() && len(r.State().Nodes) == 0 }
 
 // End puts the snapshots of a part in their place, now that its nodes are there, and removes what is left of it.
-func (r *Restore) End(engines map[string]engine.Engine) error {
+func (r *Part) End(engines map[string]engine.Engine) error {
 	if err := r.FitSnapshots(engines); err != nil {
 		return err
 	}
@@ -139,7 +91,7 @@ const (
 )
 
 // Advance does a step. It tells what is other than it was.
-func (r *Restore) Advance(ctx context.Context, to string, engines map[string]engine.Engine) (told []string, err error) {
+func (r *Part) Advance(ctx context.Context, to string, engines map[string]engine.Engine) (told []string, err error) {
 	switch {
 	case to == ToDrop && r.plan.Going:
 		return nil, problem.New(problem.Surprise, "it goes on already")
@@ -168,7 +120,7 @@ func (r *Restore) Advance(ctx context.Context, to string, engines map[string]eng
 }
 
 // otherwise tells what is other than it was.
-func (r *Restore) otherwise() (told []string, err error) {
+func (r *Part) otherwise() (told []string, err error) {
 	found, err := nodedir.All(r.Dirs, r.Key)
 	if err != nil {
 		return nil, err
@@ -178,15 +130,15 @@ func (r *Restore) otherwise() (told []string, err error) {
 		nodes = append(nodes, *f.Record)
 	}
 	tell := func(format string, args ...any) { told = append(told, visible.Line(fmt.Sprintf(format, args...))) }
-	content, recipe := r.Rebuilt(nodes)
+	content, recipe := r.rebuilt(nodes)
 	if len(content) > 0 {
 		tell("built anew, with another content than when it was backed up: layer %s (packages may be newer; --with-layers keeps them)", phrase.List(content, 4))
 	}
 	if len(recipe) > 0 && len(nodes) > 0 {
 		tell("no node stands on it any more, because the site file makes other layers: layer %s", phrase.List(recipe, 4))
 	}
-	for _, n := range r.Unfilled() {
-		tell("not restored: a node %s of another release, or that the site no longer declares", n.Name)
+	for _, name := range r.State().Nodes { // whose private layers have found no node
+		tell("not restored: a node %s of another release, or that the site no longer declares", name)
 	}
 	return told, nil
 }

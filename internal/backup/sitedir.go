@@ -1,0 +1,97 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+
+	"filippo.io/age"
+
+	"orrery/internal/backup/vault"
+	"orrery/internal/problem"
+	"orrery/internal/tree"
+)
+
+// A SiteDir is the site directory in a backup, and its place here.
+type SiteDir struct {
+	From     vault.Vault
+	Manifest *vault.Manifest
+	Path     string
+}
+
+// Lay lays down the site directory beside its place, unless something is there, and returns where it can be read.
+// It is in its place, as a whole, after Place only: whoever finds it may bring the site up.
+func (s *SiteDir) Lay(ctx context.Context) (at string, err error) {
+	t, has := s.Manifest.Tree("site")
+	if !has || tree.Exists(s.Path) && !empty(s.Path) {
+		return s.Path, nil
+	}
+	aside := beside(s.Path)
+	n, err := needOf(map[uint64]*need{}, aside)
+	if err == nil {
+		n.Size, err = SizeOf(ctx, vault.NewPieces(s.From), t)
+	}
+	if err == nil {
+		err = n.met()
+	}
+	if err != nil {
+		return "", err
+	}
+	if err := tree.RemoveAll(aside); err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(filepath.Dir(aside), 0o755); err != nil {
+		return "", err
+	}
+	if err := Lay(ctx, s.From, t, aside); err != nil {
+		return "", errors.Join(err, tree.RemoveAll(aside))
+	}
+	return aside, nil
+}
+
+// Place moves the site directory that Lay has laid down to its place.
+func (s *SiteDir) Place() error { return move{From: beside(s.Path), To: s.Path}.do(false) }
+
+// Check wants the place of the site directory to be empty, missing, or to hold the same files.
+func (s *SiteDir) Check(ctx context.Context) error {
+	if !tree.Exists(s.Path) || empty(s.Path) {
+		return nil
+	}
+	for i := range s.Manifest.Trees {
+		t := &s.Manifest.Trees[i]
+		if t.Kind != vault.SiteTree {
+			continue
+		}
+		why, err := different(ctx, vault.NewPieces(s.From), t, s.Path)
+		if err != nil {
+			return err
+		}
+		if why != "" {
+			return problem.New(problem.Usage, "the directory for the site's files is not empty, and is another than in the backup: %s", why).
+				At(s.Path).Try("name another with --dir")
+		}
+	}
+	return nil
+}
+
+// Lay lays down a tree in a new directory.
+func Lay(ctx context.Context, from vault.Vault, t *vault.Tree, dir string) error {
+	return lay(ctx, vault.NewPieces(from), t, dir, noted, func(string) {})
+}
+
+// OpenSecrets decrypts the secrets in a backup. It returns nil if there is nothing to do so with.
+func OpenSecrets(from vault.Vault, m *vault.Manifest, with []age.Identity) (vault.Secrets, error) {
+	if len(with) == 0 {
+		return nil, nil
+	}
+	if m.Secrets == nil {
+		return nil, problem.New(problem.Usage, "there are no secrets in this backup to be decrypted").At(from.Where()).Try("leave the key or passphrase out")
+	}
+	all, err := vault.Unseal(vault.NewPieces(from).Stream(m.Secrets.Pieces), with)
+	if err != nil {
+		return nil, problem.New(problem.Refused, "the secrets cannot be decrypted with this key or passphrase; nothing was done").At(from.Where()).Because(err).
+			Try("give the one with which the backup was made")
+	}
+	return all, nil
+}

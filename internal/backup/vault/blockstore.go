@@ -1,0 +1,106 @@
+package vault
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"orrery/internal/problem"
+	"orrery/internal/tree"
+)
+
+// A blockStore is the blocks of a repository: which there are, what is in them, and what of them was checked (sound.go).
+type blockStore struct {
+	*directory
+	index *index
+	made  sync.Map // directories of blocks that are there
+
+	mu      sync.Mutex
+	files   map[Digest]*blockFile
+	checked Checked
+}
+
+// list finds the files of blocks.
+func (s *blockStore) list() error {
+	s.files = map[Digest]*blockFile{}
+	blocks, err := s.root.Sub("blocks")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return Damaged(s.directory, "blocks", problem.Reason(err))
+	}
+	defer blocks.Close()
+	err = blocks.Walk(context.Background(), tree.Bounds{Depth: 2, Names: MostNames, All: tree.Ample.All}, func(e *tree.Entry) error {
+		part, name, inner := strings.Cut(e.Path, "/")
+		if !inner {
+			if e.Path != "." && len(part) != 2 {
+				return tree.SkipDir
+			}
+			return nil
+		}
+		var d Digest
+		if d.UnmarshalText([]byte(strings.TrimSuffix(name, ".zst"))) == nil && blockName(d) == "blocks/"+e.Path {
+			s.files[d] = fileOf(&e.Stat)
+		}
+		return tree.SkipDir
+	})
+	if err != nil {
+		return Damaged(s.directory, "blocks", problem.Reason(err))
+	}
+	return nil
+}
+
+func (s *blockStore) block(name Digest) ([]byte, error) {
+	stored, err := s.root.ReadFile(blockName(name), mostBlock)
+	if err != nil {
+		return nil, Damaged(s.directory, blockName(name), problem.Reason(err))
+	}
+	return stored, nil
+}
+
+// put writes a block. It does not wait for the disk: a power cut leaves a block that no index tells of, and whose digest is looked at.
+func (s *blockStore) put(name Digest, block []byte) error {
+	fresh, path := "new/"+name.String(), blockName(name)
+	err := s.file(fresh, block, false)
+	if dir := filepath.Dir(path); err == nil && !s.known(dir) {
+		err = s.clearing(dir, func() error { return s.root.Mkdir(dir, 0o700) })
+	}
+	if err == nil {
+		err = s.clearing(path, func() error { return s.root.Rename(fresh, path) })
+	}
+	if err != nil {
+		return unwritten(s.dir, err)
+	}
+	st, err := s.root.Lstat(path)
+	if err != nil {
+		return unwritten(s.dir, err)
+	}
+	file := fileOf(st)
+	file.read, file.fresh = time.Now().Unix(), true
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.files[name] = file
+	return nil
+}
+
+// known reports whether a directory of blocks was there before.
+func (s *blockStore) known(dir string) bool {
+	if _, loaded := s.made.LoadOrStore(dir, true); !loaded {
+		return false
+	}
+	_, err := s.root.Lstat(dir)
+	return err == nil
+}
+
+func (s *blockStore) has() *index { return s.index }
+
+// Holds reports whether a piece is in it.
+func (s *blockStore) Holds(d Digest) bool {
+	_, has := s.index.find(d)
+	return has
+}

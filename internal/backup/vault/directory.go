@@ -1,0 +1,107 @@
+package vault
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"orrery/internal/host"
+	"orrery/internal/problem"
+	"orrery/internal/tree"
+)
+
+// A directory is where a repository is. It is locked while it is open.
+type directory struct {
+	dir  string
+	root *tree.Root
+	lock *os.File
+}
+
+// hold takes the lock of a repository: shared for readers, alone for a writer.
+func (d *directory) hold(how host.Sharing) (*os.File, error) {
+	f, err := d.root.OpenFile(markName)
+	if err != nil {
+		return nil, err
+	}
+	if err := host.Flock(f, how); err != nil {
+		f.Close()
+		return nil, problem.New(problem.Locked, "another orrery is at work in this directory of backups").At(d.dir).Try("wait for it, or end that process")
+	}
+	return f, nil
+}
+
+// clear removes what a run that was killed left half written. The caller is alone here.
+func (d *directory) clear() error {
+	if err := d.root.RemoveAll("new"); err != nil {
+		return err
+	}
+	for dir, begins := range map[string]string{".": "." + markName, "backups": ".", "index": "."} {
+		names, err := d.root.Names(dir, MostNames)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		for _, name := range names {
+			if strings.HasPrefix(name, begins) {
+				if err := d.root.Remove(path.Join(dir, name)); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// Where names the directory.
+func (d *directory) Where() string { return d.dir }
+
+// Close lets others write.
+func (d *directory) Close() error {
+	var err error
+	if d.lock != nil {
+		err = d.lock.Close()
+	}
+	if d.root != nil {
+		err = errors.Join(err, d.root.Close())
+	}
+	return err
+}
+
+// file writes a file whole or not at all; sync waits until it is on disk.
+func (d *directory) file(name string, content []byte, sync bool) error {
+	uid, gid := os.Geteuid(), os.Getegid()
+	f := tree.File{Path: name, Content: content, Uid: uid, Gid: gid, Mode: 0o600, Sync: sync}
+	return d.clearing(name, func() error { return d.root.Put(f, uid, gid) })
+}
+
+// write writes a file whole or not at all, and waits until it is on disk.
+func (d *directory) write(name string, content []byte) error {
+	return unwritten(d.dir, d.file(name, content, true))
+}
+
+// clearing makes a file or directory, in the place of what nobody wrote: a directory where a file belongs, or a file where a directory does.
+func (d *directory) clearing(at string, make func() error) error {
+	err := make()
+	if errors.Is(err, unix.EISDIR) || errors.Is(err, unix.ENOTDIR) {
+		if err = d.root.RemoveAll(at); err == nil {
+			err = make()
+		}
+	}
+	return err
+}
+
+func (d *directory) sync() error {
+	return unwritten(d.dir, unix.Syncfs(d.root.Fd()))
+}
+
+// unwritten says that a backup cannot be written, if there is an error.
+func unwritten(where string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return problem.New(problem.OfWriting(err), "the backup cannot be written").At(where).Because(problem.Reason(err)).
+		Try("what was written stays, and the same command goes on with it")
+}
