@@ -22,7 +22,6 @@ var crowded = []string{
 	"internal/backup/vault.Repository",
 	"internal/control/backups.restoring",
 	"internal/control/hosts.Call",
-	"internal/engine/kvm/argv.Machine",
 	"internal/host/cgroup.Group",
 	"internal/host/doctor.machine",
 	"internal/lab/report.Report",
