@@ -23,7 +23,6 @@ var crowded = []string{
 	"internal/control/backups.restoring",
 	"internal/control/hosts.Call",
 	"internal/host/cgroup.Group",
-	"internal/host/doctor.machine",
 	"internal/lab/report.Report",
 	"internal/mirror.Mirror",
 	"internal/plan.draft",
