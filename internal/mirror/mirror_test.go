@@ -376,8 +376,7 @@ if [ ! -e second ]; then : >second; echo "gpg: signing failed: Broken pipe" >&2;
 		}
 	}
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
-	m := &Mirror{Keys: t.TempDir()}
-	if err := m.gpg(t.Context(), "--clear-sign", "Release"); err != nil {
+	if err := keyring(t.TempDir()).gpg(t.Context(), "--clear-sign", "Release"); err != nil {
 		t.Error(err)
 	}
 }

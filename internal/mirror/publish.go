@@ -1,7 +1,6 @@
 package mirror
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -45,7 +44,7 @@ func (m *Mirror) publishDebs(ctx context.Context, d *debs, wanted map[string][]s
 		return problem.New(problem.Unable, "apt-ftparchive is not installed on this host").Try("apt-get install apt-utils")
 	}
 	m.Say("writes the index of the Debian packages")
-	if err := m.writeKey(ctx); err != nil {
+	if err := keyring(m.Keys).writeKey(ctx, filepath.Join(m.apt(), access.MirrorKey)); err != nil {
 		return err
 	}
 	fresh := filepath.Join(m.apt(), fmt.Sprintf("%s%d", unpublished, os.Getpid()))
@@ -166,7 +165,7 @@ func (m *Mirror) release(ctx context.Context, dir, suite string, components, arc
 	if err := os.WriteFile(filepath.Join(dir, "Release"), text, 0o644); err != nil {
 		return err
 	}
-	return m.sign(ctx, dir)
+	return keyring(m.Keys).sign(ctx, dir)
 }
 
 // exchange puts the new index where the former one is, in one step. Whoever has begun to read the former one finds
@@ -223,55 +222,4 @@ type in struct {
 // Run runs the command in the directory.
 func (i in) Run(ctx context.Context, c host.Command) error {
 	return host.Exec(ctx, "this host", c.Args, c, func(cmd *exec.Cmd) { cmd.Dir = i.dir })
-}
-
-// sign signs a Release with the mirror's own key, in both forms that apt reads.
-func (m *Mirror) sign(ctx context.Context, dir string) error {
-	lock, err := m.lockKeys(ctx)
-	if err != nil {
-		return err
-	}
-	defer lock.Release()
-	if err := m.gpg(ctx, "--output", filepath.Join(dir, "InRelease"), "--clear-sign", filepath.Join(dir, "Release")); err != nil {
-		return err
-	}
-	return m.gpg(ctx, "--output", filepath.Join(dir, "Release.gpg"), "--armor", "--detach-sign", filepath.Join(dir, "Release"))
-}
-
-// writeKey makes the mirror's key, once, and lays its public half beside the archive.
-func (m *Mirror) writeKey(ctx context.Context) error {
-	if _, err := exec.LookPath("gpg"); err != nil {
-		return problem.New(problem.Unable, "gpg is not installed on this host").Try("apt-get install gpg")
-	}
-	lock, err := m.lockKeys(ctx)
-	if err != nil {
-		return err
-	}
-	defer lock.Release()
-	made := filepath.Join(m.Keys, "made")
-	if _, err := os.Stat(made); err != nil {
-		// One that was half made is of no use.
-		if err := os.RemoveAll(m.Keys); err != nil {
-			return err
-		}
-		if err := os.MkdirAll(m.Keys, 0o700); err != nil {
-			return err
-		}
-		name, err := os.Hostname()
-		if err != nil {
-			return err
-		}
-		err = m.gpg(ctx, "--passphrase", "", "--quick-generate-key", "Orrery's mirror on "+name, "rsa3072", "sign", "never")
-		if err == nil {
-			err = os.WriteFile(made, nil, 0o600)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	var out bytes.Buffer
-	if err := m.gpgTo(ctx, &out, "--armor", "--export"); err != nil {
-		return err
-	}
-	return host.WriteFile(host.File{Path: filepath.Join(m.apt(), access.MirrorKey), Content: out.Bytes(), Mode: 0o644})
 }
