@@ -24,7 +24,6 @@ var crowded = []string{
 	"internal/control/hosts.Call",
 	"internal/host/cgroup.Group",
 	"internal/lab/report.Report",
-	"internal/mirror.Mirror",
 	"internal/plan.draft",
 	"internal/plan/release.draft",
 	"internal/site/check.checker",
