@@ -139,7 +139,7 @@ func summarize(x []float64, instances []int, block int) *stats.Summary {
 func (r *Report) resummarize() {
 	var all []stats.Series
 	var cells []*Cell
-	for t, f := range r.figures() {
+	for t, f := range r.Tests.Rows() {
 		for _, c := range f.Cells {
 			if c.Summary != nil {
 				all = append(all, stats.Series{Kind: t.Kind, Figure: t.Name + "\n" + f.Name, Values: logarithms(c.Values), Instances: r.Nodes})
@@ -184,12 +184,9 @@ func (f *Figure) cell(setting string) *Cell {
 }
 
 // Rows are the figures of all tests.
-func (r *Report) Rows() iter.Seq2[*Test, *Figure] { return r.figures() }
-
-// figures are those of all tests.
-func (r *Report) figures() iter.Seq2[*Test, *Figure] {
+func (tests Table) Rows() iter.Seq2[*Test, *Figure] {
 	return func(yield func(*Test, *Figure) bool) {
-		for _, t := range r.Tests {
+		for _, t := range tests {
 			for _, f := range t.Figures {
 				if !yield(t, f) {
 					return

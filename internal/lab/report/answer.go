@@ -16,7 +16,7 @@ func (r *Report) Answer() *grid {
 		}
 	}
 	g.Head = append(g.Head, "A/A")
-	for t, f := range r.figures() {
+	for t, f := range r.Tests.Rows() {
 		row := []string{t.Name + ", " + f.Name, "–"}
 		s := f.Scale()
 		if c := f.cell(experiment.Bare); c != nil && c.Summary != nil {

@@ -50,11 +50,11 @@ func family(better test.Better, otherwise, n int) int {
 // judge sets the ratios.
 func judge(r *Report) {
 	table := sheet[stats.Row]{judge: stats.Judge}
-	for t, f := range r.figures() {
+	for t, f := range r.Tests.Rows() {
 		r.lay(t, f, &table)
 	}
 	table.fill()
-	for t, f := range r.figures() {
+	for t, f := range r.Tests.Rows() {
 		block := 1
 		for _, c := range f.Cells {
 			if c.Ratio == nil {

@@ -31,7 +31,7 @@ type Report struct {
 	Controls []string        `json:"controls,omitempty"` // where the same differs from the same, so that nothing here can be relied on
 	Trials   int             `json:"trials"`
 	Failed   int             `json:"failed"` // trials that gave nothing
-	Tests    []*Test         `json:"tests"`
+	Tests    Table           `json:"tests"`
 	Suspects []Suspect       `json:"suspects,omitempty"`
 	Damaged  []string        `json:"damaged,omitempty"` // what of the bundle could not be read
 	Facts    json.RawMessage `json:"facts,omitempty"`
@@ -41,6 +41,9 @@ type Report struct {
 	over    []trace.Over   // figures over the time of a trial
 	samples []bundle.Trial // as they were measured, round by round
 }
+
+// A Table is what all tests gave.
+type Table []*Test
 
 // A Test is what one test gave in all settings.
 type Test struct {

@@ -157,7 +157,7 @@ func (f *Figure) Way() string { return way(f.Better) }
 // columns are the settings that have a cell somewhere, without the controls and those that this host cannot have, in order: the first is bare.
 func (r *Report) columns() (all []bundle.Setting) {
 	used := map[string]bool{}
-	for _, f := range r.figures() {
+	for _, f := range r.Tests.Rows() {
 		for _, c := range f.Cells {
 			used[c.Setting] = true
 		}
