@@ -32,7 +32,7 @@ type Report struct {
 	Trials   int             `json:"trials"`
 	Failed   int             `json:"failed"` // trials that gave nothing
 	Tests    Table           `json:"tests"`
-	Suspects []Suspect       `json:"suspects,omitempty"`
+	Suspects Suspects        `json:"suspects,omitempty"`
 	Damaged  []string        `json:"damaged,omitempty"` // what of the bundle could not be read
 	Facts    json.RawMessage `json:"facts,omitempty"`
 	Traces   []trace.Trace   `json:"-"` // of the whole run: they are in probes.jsonl
@@ -124,6 +124,9 @@ type Mark struct {
 	Of    int    `json:"of"`    // trials of the cell
 	Why   string `json:"why"`   // of the last of them
 }
+
+// Suspects are the labels of a report, those of the most cells first.
+type Suspects []Suspect
 
 // A Suspect is a label, and all that bears it.
 type Suspect struct {

@@ -182,10 +182,10 @@ type note struct {
 }
 
 // notes are the labels that a cell bears and not every cell does: marking each would say nothing.
-func (r *Report) notes(c *Cell) (all []note) {
+func (suspects Suspects) notes(c *Cell) (all []note) {
 	for _, m := range c.Labels {
-		i := slices.IndexFunc(r.Suspects, func(s Suspect) bool { return s.Name == m.Name })
-		if i >= 0 && r.Suspects[i].Cells < r.Suspects[i].Of {
+		i := slices.IndexFunc(suspects, func(s Suspect) bool { return s.Name == m.Name })
+		if i >= 0 && suspects[i].Cells < suspects[i].Of {
 			all = append(all, note{i + 1, m.Name})
 		}
 	}
