@@ -23,7 +23,6 @@ var crowded = []string{
 	"internal/control/backups.restoring",
 	"internal/control/hosts.Call",
 	"internal/host/cgroup.Group",
-	"internal/lab/report.Report",
 	"internal/plan.draft",
 	"internal/plan/release.draft",
 	"internal/site/check.checker",

@@ -41,9 +41,9 @@ func Analyse(c *bundle.Contents) *Report {
 	slices.SortFunc(r.samples, func(a, b bundle.Trial) int {
 		return cmp.Or(a.Round-b.Round, a.Began.Compare(b.Began), cmp.Compare(a.Test, b.Test), cmp.Compare(a.Setting, b.Setting), a.Copy-b.Copy)
 	})
-	r.resummarize()
+	resummarize(r)
 	judge(r)
-	r.notable()
+	notable(r)
 	r.Suspects = suspects(r, s)
 	return r
 }
@@ -136,7 +136,7 @@ func summarize(x []float64, instances []int, block int) *stats.Summary {
 }
 
 // resummarize widens the intervals of medians where values have slow moods, by kind of test.
-func (r *Report) resummarize() {
+func resummarize(r *Report) {
 	var all []stats.Series
 	var cells []*Cell
 	for t, f := range r.Tests.Rows() {

@@ -25,7 +25,7 @@ var cures = map[string]string{
 }
 
 // notable labels cells with what the ratios show.
-func (r *Report) notable() {
+func notable(r *Report) {
 	for _, f := range r.Tests.Rows() {
 		for _, c := range f.Cells {
 			if c.Summary != nil && len(r.Controls) > 0 {
