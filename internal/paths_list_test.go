@@ -283,6 +283,7 @@ var paths = map[string]string{
 	"internal/lab/test/mpi/launch.go":           ofNode,
 	"internal/mirror/check.go":                  ofOwn,
 	"internal/mirror/debs.go":                   ofOwn,
+	"internal/mirror/gpg.go":                    ofOwn,
 	"internal/mirror/mirror.go":                 ofOwn,
 	"internal/mirror/publish.go":                ofOwn,
 	"internal/mirror/pull.go":                   ofOwn,

@@ -16,6 +16,7 @@ import (
 
 // debs are the Debian packages of the mirror, as its index has them, and what is to become of them.
 type debs struct {
+	archive   string                           // their directory
 	known     map[string]map[Package]paragraph // by suite
 	overrides map[string]map[string]override
 	changed   bool
@@ -24,9 +25,9 @@ type debs struct {
 }
 
 // readDebs reads the index that is in place. Without one, what lies in the pool is checked against the archives again.
-func (m *Mirror) readDebs() (*debs, error) {
-	d := &debs{known: map[string]map[Package]paragraph{}, overrides: map[string]map[string]override{}}
-	indexes, err := filepath.Glob(filepath.Join(m.apt(), "dists", "*", "*", "binary-"+architecture(), "Packages"))
+func readDebs(archive string) (*debs, error) {
+	d := &debs{archive: archive, known: map[string]map[Package]paragraph{}, overrides: map[string]map[string]override{}}
+	indexes, err := filepath.Glob(filepath.Join(archive, "dists", "*", "*", "binary-"+architecture(), "Packages"))
 	if err != nil {
 		return nil, err
 	}
@@ -35,12 +36,12 @@ func (m *Mirror) readDebs() (*debs, error) {
 		if err != nil {
 			return nil, err
 		}
-		suite := strings.Split(strings.TrimPrefix(file, filepath.Join(m.apt(), "dists")+"/"), "/")[0]
+		suite := strings.Split(strings.TrimPrefix(file, filepath.Join(archive, "dists")+"/"), "/")[0]
 		for is, p := range offers(string(text), architecture()) {
 			d.add(suite, is, p)
 		}
 	}
-	files, err := filepath.Glob(filepath.Join(m.apt(), "indices", "override.*"))
+	files, err := filepath.Glob(filepath.Join(archive, "indices", "override.*"))
 	if err != nil {
 		return nil, err
 	}
@@ -62,12 +63,12 @@ func (d *debs) add(suite string, is Package, p paragraph) {
 }
 
 // missing returns the packages that the mirror lacks or has in another state than its index says. A damaged file is removed.
-func (d *debs) missing(apt, suite string, packages []Package) ([]Package, error) {
+func (d *debs) missing(suite string, packages []Package) ([]Package, error) {
 	var lacks []Package
 	for _, is := range packages {
 		p, known := d.known[suite][is]
 		if known {
-			whole, err := intact(filepath.Join(apt, filepath.Clean("/"+p["filename"])), p["sha256"])
+			whole, err := intact(filepath.Join(d.archive, filepath.Clean("/"+p["filename"])), p["sha256"])
 			if err != nil {
 				return nil, err
 			}
@@ -82,12 +83,12 @@ func (d *debs) missing(apt, suite string, packages []Package) ([]Package, error)
 }
 
 // supplyDebs gets packages: from where a run before has left them, from the cache of the builders, and from the archive.
-func (m *Mirror) supplyDebs(ctx context.Context, in host.Runner, n need, missing []Package, d *debs, done *Pulled) (lost []string, err error) {
+func (r *run) supplyDebs(ctx context.Context, in host.Runner, n need, missing []Package) (lost []string, err error) {
 	names := make([]string, len(missing))
 	for i, p := range missing {
 		names[i] = p.Name
 	}
-	text, err := m.Store.Cache.Offered(ctx, in, n.layer.distribution(), names, m.Log)
+	text, err := r.Store.Cache.Offered(ctx, in, n.layer.distribution(), names, r.Log)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +97,7 @@ func (m *Mirror) supplyDebs(ctx context.Context, in host.Runner, n need, missing
 	for _, is := range missing {
 		p, ok := offered[is]
 		if !ok {
-			p, ok = m.kept(ctx, n.layer.Suite, is)
+			p, ok = r.kept(ctx, n.layer.Suite, is)
 		}
 		if !ok {
 			if !n.layer.Imported {
@@ -104,7 +105,7 @@ func (m *Mirror) supplyDebs(ctx context.Context, in host.Runner, n need, missing
 			}
 			continue
 		}
-		placed, err := m.place(n.layer.Suite, is, p, d, done)
+		placed, err := r.place(n.layer.Suite, is, p)
 		if err != nil {
 			return nil, err
 		}
@@ -115,13 +116,13 @@ func (m *Mirror) supplyDebs(ctx context.Context, in host.Runner, n need, missing
 	if len(fetch) == 0 {
 		return lost, nil
 	}
-	if err := m.Store.Cache.Fetch(ctx, in, n.layer.distribution(), fetch, m.Log); err != nil {
+	if err := r.Store.Cache.Fetch(ctx, in, n.layer.distribution(), fetch, r.Log); err != nil {
 		return lost, err
 	}
 	for _, text := range fetch {
 		name, version, _ := strings.Cut(text, "=")
 		is := Package{name, version}
-		if placed, err := m.place(n.layer.Suite, is, offered[is], d, done); err != nil || !placed {
+		if placed, err := r.place(n.layer.Suite, is, offered[is]); err != nil || !placed {
 			lost = append(lost, text)
 			if err != nil {
 				return lost, err
@@ -132,10 +133,10 @@ func (m *Mirror) supplyDebs(ctx context.Context, in host.Runner, n need, missing
 }
 
 // place puts a package into the pool if it is here and as the archive says.
-func (m *Mirror) place(suite string, is Package, p paragraph, d *debs, done *Pulled) (bool, error) {
+func (r *run) place(suite string, is Package, p paragraph) (bool, error) {
 	arch := p["architecture"]
 	inPool := poolPath(suite, is.Name, is.Version, arch)
-	to := filepath.Join(m.apt(), inPool)
+	to := filepath.Join(r.apt(), inPool)
 	whole, err := intact(to, p["sha256"])
 	if err != nil || p["sha256"] == "" || !architectureName().MatchString(arch) {
 		return false, err
@@ -144,23 +145,23 @@ func (m *Mirror) place(suite string, is Package, p paragraph, d *debs, done *Pul
 	for _, source := range []struct {
 		dir   string
 		count *int
-	}{{m.incoming(), &done.Fetched}, {filepath.Dir(m.Store.Cache.Archive(file)), &done.Cached}} {
+	}{{r.incoming(), &r.done.Fetched}, {filepath.Dir(r.Store.Cache.Archive(file)), &r.done.Cached}} {
 		if whole {
 			break
 		}
-		bytes, err := m.takeFrom(source.dir, file, to, p["sha256"])
+		bytes, err := r.takeFrom(source.dir, file, to, p["sha256"])
 		if err != nil {
 			return false, err
 		}
 		if whole = bytes > 0; whole {
 			*source.count++
-			done.Bytes += bytes
+			r.done.Bytes += bytes
 		}
 	}
 	if whole {
 		there := maps.Clone(p)
 		there["filename"] = inPool
-		d.note(suite, is, there)
+		r.debs.note(suite, is, there)
 	}
 	return whole, nil
 }
@@ -254,7 +255,7 @@ func (d *debs) prune(layers []*Layer) {
 }
 
 // remaining returns the paragraphs of an index that stay, and has the files of the others removed later.
-func (d *debs) remaining(apt, index string) string {
+func (d *debs) remaining(index string) string {
 	if d.keep == nil {
 		return index
 	}
@@ -264,7 +265,7 @@ func (d *debs) remaining(apt, index string) string {
 			b.WriteString(s.text)
 		} else {
 			if strings.HasPrefix(file, "pool/") && filepath.IsLocal(file) {
-				d.doomed = append(d.doomed, filepath.Join(apt, file))
+				d.doomed = append(d.doomed, filepath.Join(d.archive, file))
 			}
 		}
 	}

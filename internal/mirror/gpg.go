@@ -1,8 +1,12 @@
 package mirror
 
 import (
+	"bytes"
 	"context"
 	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -11,7 +15,10 @@ import (
 	"orrery/internal/problem"
 )
 
-func (m *Mirror) gpg(ctx context.Context, args ...string) error { return m.gpgTo(ctx, nil, args...) }
+// A keyring is GnuPG's home, with the key that the archive is signed with.
+type keyring string
+
+func (k keyring) gpg(ctx context.Context, args ...string) error { return k.gpgTo(ctx, nil, args...) }
 
 // An agent that ends, because gpg was run just before, may still take a connection and then drop it.
 const (
@@ -22,31 +29,82 @@ const (
 // agentGone are words of gpg by which an agent has ended (gpg-error(1)).
 var agentGone = []string{"agent", "Broken pipe", "End of file", "Connection reset", "Connection refused"}
 
-// lockKeys lets one process use the keys at a time: each ends the agent when it has.
-func (m *Mirror) lockKeys(ctx context.Context) (*host.Lock, error) {
-	return host.TakeLockWithin(ctx, keysTimeout, m.Keys+".lock", host.NewHolder("root", "orrery mirror pull"))
+// lock lets one process use the keys at a time: each ends the agent when it has.
+func (k keyring) lock(ctx context.Context) (*host.Lock, error) {
+	return host.TakeLockWithin(ctx, keysTimeout, string(k)+".lock", host.NewHolder("root", "orrery mirror pull"))
 }
 
 // keysTimeout is how long the keys are waited for.
 const keysTimeout = 5 * time.Minute
 
 // gpgTo runs gpg with the mirror's own keys, not the user's. Its agent ends with it: nothing is left running.
-func (m *Mirror) gpgTo(ctx context.Context, out io.Writer, args ...string) error {
-	all := append([]string{"gpg", "--homedir", m.Keys, "--batch", "--quiet", "--yes", "--no-tty", "--pinentry-mode", "loopback"}, args...)
+func (k keyring) gpgTo(ctx context.Context, out io.Writer, args ...string) error {
+	all := append([]string{"gpg", "--homedir", string(k), "--batch", "--quiet", "--yes", "--no-tty", "--pinentry-mode", "loopback"}, args...)
 	var err error
 	for range agentTries {
 		err = host.Exec(ctx, "this host", all, host.Command{Args: append([]string{"gpg"}, args...), Env: []string{"LC_ALL=C"}, Stdout: out}, nil)
-		_ = host.Program(context.WithoutCancel(ctx), "gpgconf", "--homedir", m.Keys, "--kill", "all").Run()
+		_ = host.Program(context.WithoutCancel(ctx), "gpgconf", "--homedir", string(k), "--kill", "all").Run()
 		if err == nil || !saysAny(err.Error(), agentGone) || host.Pause(ctx, agentPause) != nil {
 			break
 		}
 	}
 	if err != nil {
-		return problem.New(problem.Failed, "the mirror's index could not be signed").At(m.Keys).Because(err)
+		return problem.New(problem.Failed, "the mirror's index could not be signed").At(string(k)).Because(err)
 	}
 	return nil
 }
 
 func saysAny(text string, words []string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
+}
+
+// sign signs a Release with the mirror's own key, in both forms that apt reads.
+func (k keyring) sign(ctx context.Context, dir string) error {
+	lock, err := k.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer lock.Release()
+	if err := k.gpg(ctx, "--output", filepath.Join(dir, "InRelease"), "--clear-sign", filepath.Join(dir, "Release")); err != nil {
+		return err
+	}
+	return k.gpg(ctx, "--output", filepath.Join(dir, "Release.gpg"), "--armor", "--detach-sign", filepath.Join(dir, "Release"))
+}
+
+// writeKey makes the key, once, and writes its public half to a file.
+func (k keyring) writeKey(ctx context.Context, public string) error {
+	if _, err := exec.LookPath("gpg"); err != nil {
+		return problem.New(problem.Unable, "gpg is not installed on this host").Try("apt-get install gpg")
+	}
+	lock, err := k.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer lock.Release()
+	made := filepath.Join(string(k), "made")
+	if _, err := os.Stat(made); err != nil {
+		// One that was half made is of no use.
+		if err := os.RemoveAll(string(k)); err != nil {
+			return err
+		}
+		if err := os.MkdirAll(string(k), 0o700); err != nil {
+			return err
+		}
+		name, err := os.Hostname()
+		if err != nil {
+			return err
+		}
+		err = k.gpg(ctx, "--passphrase", "", "--quick-generate-key", "Orrery's mirror on "+name, "rsa3072", "sign", "never")
+		if err == nil {
+			err = os.WriteFile(made, nil, 0o600)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	var out bytes.Buffer
+	if err := k.gpgTo(ctx, &out, "--armor", "--export"); err != nil {
+		return err
+	}
+	return host.WriteFile(host.File{Path: public, Content: out.Bytes(), Mode: 0o644})
 }

@@ -114,8 +114,8 @@ func TestOffers(t *testing.T) {
 
 // TestRemaining: pruned is what is in the index, and nothing else of it changes.
 func TestRemaining(t *testing.T) {
-	d := &debs{keep: map[string]bool{"pool/main/t/tzdata/tzdata_2024a_all.deb": true}}
-	got := d.remaining("/m/apt", index[strings.Index(index, "Package: bash\nArchitecture"):])
+	d := &debs{archive: "/m/apt", keep: map[string]bool{"pool/main/t/tzdata/tzdata_2024a_all.deb": true}}
+	got := d.remaining(index[strings.Index(index, "Package: bash\nArchitecture"):])
 	if !strings.HasPrefix(got, "Package: tzdata\n") || strings.Contains(got, "bash") || !strings.HasSuffix(got, ".deb\n\n") {
 		t.Errorf("got %q", got)
 	}
@@ -210,23 +210,23 @@ func TestWheels(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w, err := m.readWheels()
+	w, err := readWheels(m.simple())
 	if err != nil {
 		t.Fatal(err)
 	}
 	var done Pulled
-	if err := m.placeWheels(w, &done); err != nil || done.Fetched != 3 {
+	if err := (&run{Mirror: m, wheels: w, done: &done}).placeWheels(); err != nil || done.Fetched != 3 {
 		t.Fatal(done, err)
 	}
-	if err := m.publishWheels(w); err != nil {
+	if err := w.publish(); err != nil {
 		t.Fatal(err)
 	}
-	if w, err = m.readWheels(); err != nil {
+	if w, err = readWheels(m.simple()); err != nil {
 		t.Fatal(err)
 	}
 	lacks := func(packages ...Package) []Package {
 		t.Helper()
-		lacks, err := w.missing(m.simple(), "3.11", packages)
+		lacks, err := w.missing("3.11", packages)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -242,10 +242,10 @@ func TestWheels(t *testing.T) {
 		t.Errorf("lacks %v", got)
 	}
 	w.prune([]*Layer{{Digest: "x", Python: []string{"six==1.17.0"}}}, nil)
-	if err := m.publishWheels(w); err != nil {
+	if err := w.publish(); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := m.removeDoomed(w.doomed); err != nil || n == 0 {
+	if n, err := removeDoomed(w.doomed); err != nil || n == 0 {
 		t.Error(n, err)
 	}
 	left, _ := filepath.Glob(m.simple() + "/*/*.[wt]*")
@@ -313,14 +313,14 @@ func TestIncomingOfStrangers(t *testing.T) {
 			m := &Mirror{Dir: t.TempDir(), Log: io.Discard, Say: func(string) {}}
 			must(os.MkdirAll(filepath.Join(m.incoming(), "wheels"), 0o755))
 			spoil(m.incoming())
-			w, err := m.readWheels()
+			w, err := readWheels(m.simple())
 			must(err)
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
 				var pulled Pulled
 				_ = m.want([]byte("six==1.16.0\n"))
-				if _ = m.placeWheels(w, &pulled); pulled.Fetched > 0 {
+				if _ = (&run{Mirror: m, wheels: w, done: &pulled}).placeWheels(); pulled.Fetched > 0 {
 					t.Errorf("%d were taken", pulled.Fetched)
 				}
 			}()
@@ -376,8 +376,7 @@ if [ ! -e second ]; then : >second; echo "gpg: signing failed: Broken pipe" >&2;
 		}
 	}
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
-	m := &Mirror{Keys: t.TempDir()}
-	if err := m.gpg(t.Context(), "--clear-sign", "Release"); err != nil {
+	if err := keyring(t.TempDir()).gpg(t.Context(), "--clear-sign", "Release"); err != nil {
 		t.Error(err)
 	}
 }

@@ -1,7 +1,6 @@
 package mirror
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -27,50 +26,50 @@ var pockets = []string{"", "-updates", "-security"}
 const unpublished = ".dists-"
 
 // publishDebs puts an index of all that is in the pool in the place of the former one, if it says anything else.
-func (m *Mirror) publishDebs(ctx context.Context, d *debs, wanted map[string][]string) error {
+func (r *run) publishDebs(ctx context.Context, wanted map[string][]string) error {
 	for suite := range wanted {
-		if _, err := os.Stat(filepath.Join(m.apt(), "dists", suite, "InRelease")); err != nil {
-			d.changed = true
+		if _, err := os.Stat(filepath.Join(r.apt(), "dists", suite, "InRelease")); err != nil {
+			r.debs.changed = true
 		}
 		for _, component := range wanted[suite] {
-			if _, err := os.Stat(filepath.Join(m.apt(), "dists", suite, component)); err != nil {
-				d.changed = true
+			if _, err := os.Stat(filepath.Join(r.apt(), "dists", suite, component)); err != nil {
+				r.debs.changed = true
 			}
 		}
 	}
-	if !d.changed {
+	if !r.debs.changed {
 		return nil
 	}
 	if _, err := exec.LookPath("apt-ftparchive"); err != nil {
 		return problem.New(problem.Unable, "apt-ftparchive is not installed on this host").Try("apt-get install apt-utils")
 	}
-	m.Say("writes the index of the Debian packages")
-	if err := m.writeKey(ctx); err != nil {
+	r.Say("writes the index of the Debian packages")
+	if err := keyring(r.Keys).writeKey(ctx, filepath.Join(r.apt(), access.MirrorKey)); err != nil {
 		return err
 	}
-	fresh := filepath.Join(m.apt(), fmt.Sprintf("%s%d", unpublished, os.Getpid()))
+	fresh := filepath.Join(r.apt(), fmt.Sprintf("%s%d", unpublished, os.Getpid()))
 	defer os.RemoveAll(fresh) //nolint:errcheck // the next run does it
-	all, err := m.inPool(wanted)
+	all, err := r.debs.inPool(wanted)
 	if err != nil {
 		return err
 	}
 	for _, suite := range slices.Sorted(maps.Keys(all)) {
-		if err := m.publishSuite(ctx, d, fresh, suite, all[suite]); err != nil {
+		if err := r.publishSuite(ctx, fresh, suite, all[suite]); err != nil {
 			return err
 		}
 	}
-	return m.exchange(fresh)
+	return r.debs.exchange(fresh)
 }
 
 // inPool returns the suites that the mirror has or shall have, with their components.
-func (m *Mirror) inPool(wanted map[string][]string) (map[string][]string, error) {
+func (d *debs) inPool(wanted map[string][]string) (map[string][]string, error) {
 	all := maps.Clone(wanted)
-	dirs, err := os.ReadDir(filepath.Join(m.apt(), "pool"))
+	dirs, err := os.ReadDir(filepath.Join(d.archive, "pool"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	for _, dir := range dirs {
-		had, err := filepath.Glob(filepath.Join(m.apt(), "dists", dir.Name(), "*", "binary-*"))
+		had, err := filepath.Glob(filepath.Join(d.archive, "dists", dir.Name(), "*", "binary-*"))
 		if err != nil {
 			return nil, err
 		}
@@ -84,21 +83,21 @@ func (m *Mirror) inPool(wanted map[string][]string) (map[string][]string, error)
 	return all, nil
 }
 
-func (m *Mirror) publishSuite(ctx context.Context, d *debs, dists, suite string, components []string) error {
+func (r *run) publishSuite(ctx context.Context, dists, suite string, components []string) error {
 	pool := filepath.Join("pool", suite)
-	overrides := filepath.Join(m.apt(), "indices", "override."+suite)
+	overrides := filepath.Join(r.apt(), "indices", "override."+suite)
 	var list strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(d.overrides[suite])) {
-		o := d.overrides[suite][name]
+	for _, name := range slices.Sorted(maps.Keys(r.debs.overrides[suite])) {
+		o := r.debs.overrides[suite][name]
 		fmt.Fprintf(&list, "%s %s %s\n", name, o.priority, o.section)
 	}
 	if err := host.WriteFile(host.File{Path: overrides, Content: []byte(list.String()), Mode: 0o644}); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Join(m.apt(), pool), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Join(r.apt(), pool), 0o755); err != nil {
 		return err
 	}
-	archs, err := m.architectures(pool)
+	archs, err := r.debs.architectures(pool)
 	if err != nil {
 		return err
 	}
@@ -108,17 +107,20 @@ func (m *Mirror) publishSuite(ctx context.Context, d *debs, dists, suite string,
 			for _, arch := range archs {
 				var index []byte
 				if i == 0 && pocket == "" {
-					if index, err = m.tool(ctx, m.apt(), "apt-ftparchive", "--arch", arch, "packages", pool, overrides); err != nil {
+					if index, err = tool(ctx, r.apt(), "apt-ftparchive", "--arch", arch, "packages", pool, overrides); err != nil {
 						return err
 					}
 				}
-				text := d.remaining(m.apt(), string(index))
+				text := r.debs.remaining(string(index))
 				if err := writeIndex(ctx, filepath.Join(dir, component, "binary-"+arch), text); err != nil {
 					return err
 				}
 			}
 		}
-		if err := m.release(ctx, dir, suite+pocket, components, archs); err != nil {
+		if err := release(ctx, dir, suite+pocket, components, archs); err != nil {
+			return err
+		}
+		if err := keyring(r.Keys).sign(ctx, dir); err != nil {
 			return err
 		}
 	}
@@ -126,9 +128,9 @@ func (m *Mirror) publishSuite(ctx context.Context, d *debs, dists, suite string,
 }
 
 // architectures returns those of the packages of a pool, and this host's.
-func (m *Mirror) architectures(pool string) ([]string, error) {
+func (d *debs) architectures(pool string) ([]string, error) {
 	archs := []string{architecture()}
-	err := filepath.WalkDir(filepath.Join(m.apt(), pool), func(path string, _ fs.DirEntry, err error) error {
+	err := filepath.WalkDir(filepath.Join(d.archive, pool), func(path string, _ fs.DirEntry, err error) error {
 		stem, deb := strings.CutSuffix(filepath.Base(path), ".deb")
 		if arch := stem[strings.LastIndexByte(stem, '_')+1:]; err == nil && deb && arch != "all" {
 			archs = append(archs, arch)
@@ -150,8 +152,8 @@ func writeIndex(ctx context.Context, dir, text string) error {
 	return host.Exec(ctx, "this host", []string{"gzip", "--keep", "--no-name", path}, host.Command{Args: []string{"gzip", path}}, nil)
 }
 
-// release writes what apt reads first of a suite: the digests of all indexes, signed.
-func (m *Mirror) release(ctx context.Context, dir, suite string, components, archs []string) error {
+// release writes what apt reads first of a suite: the digests of all indexes.
+func release(ctx context.Context, dir, suite string, components, archs []string) error {
 	args := []string{"apt-ftparchive", "-o", "APT::FTPArchive::DoByHash=true"}
 	for _, field := range [][2]string{
 		{"Origin", "Orrery"}, {"Label", "Orrery"}, {"Suite", suite}, {"Codename", suite}, {"Acquire-By-Hash", "yes"},
@@ -159,20 +161,17 @@ func (m *Mirror) release(ctx context.Context, dir, suite string, components, arc
 	} {
 		args = append(args, "-o", "APT::FTPArchive::Release::"+field[0]+"="+field[1])
 	}
-	text, err := m.tool(ctx, dir, append(args, "release", ".")...)
+	text, err := tool(ctx, dir, append(args, "release", ".")...)
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(dir, "Release"), text, 0o644); err != nil {
-		return err
-	}
-	return m.sign(ctx, dir)
+	return os.WriteFile(filepath.Join(dir, "Release"), text, 0o644)
 }
 
 // exchange puts the new index where the former one is, in one step. Whoever has begun to read the former one finds
 // its parts under their digests for another day.
-func (m *Mirror) exchange(fresh string) error {
-	place := filepath.Join(m.apt(), "dists")
+func (d *debs) exchange(fresh string) error {
+	place := filepath.Join(d.archive, "dists")
 	if err := keepParts(place, fresh, time.Now().Add(-24*time.Hour)); err != nil {
 		return err
 	}
@@ -207,7 +206,7 @@ func keepParts(former, fresh string, since time.Time) error {
 }
 
 // tool runs a program of this host in a directory and gives its output.
-func (m *Mirror) tool(ctx context.Context, dir string, args ...string) ([]byte, error) {
+func tool(ctx context.Context, dir string, args ...string) ([]byte, error) {
 	return host.Output(ctx, in{dir: dir}, host.Command{Args: args}, mostIndex)
 }
 
@@ -223,55 +222,4 @@ type in struct {
 // Run runs the command in the directory.
 func (i in) Run(ctx context.Context, c host.Command) error {
 	return host.Exec(ctx, "this host", c.Args, c, func(cmd *exec.Cmd) { cmd.Dir = i.dir })
-}
-
-// sign signs a Release with the mirror's own key, in both forms that apt reads.
-func (m *Mirror) sign(ctx context.Context, dir string) error {
-	lock, err := m.lockKeys(ctx)
-	if err != nil {
-		return err
-	}
-	defer lock.Release()
-	if err := m.gpg(ctx, "--output", filepath.Join(dir, "InRelease"), "--clear-sign", filepath.Join(dir, "Release")); err != nil {
-		return err
-	}
-	return m.gpg(ctx, "--output", filepath.Join(dir, "Release.gpg"), "--armor", "--detach-sign", filepath.Join(dir, "Release"))
-}
-
-// writeKey makes the mirror's key, once, and lays its public half beside the archive.
-func (m *Mirror) writeKey(ctx context.Context) error {
-	if _, err := exec.LookPath("gpg"); err != nil {
-		return problem.New(problem.Unable, "gpg is not installed on this host").Try("apt-get install gpg")
-	}
-	lock, err := m.lockKeys(ctx)
-	if err != nil {
-		return err
-	}
-	defer lock.Release()
-	made := filepath.Join(m.Keys, "made")
-	if _, err := os.Stat(made); err != nil {
-		// One that was half made is of no use.
-		if err := os.RemoveAll(m.Keys); err != nil {
-			return err
-		}
-		if err := os.MkdirAll(m.Keys, 0o700); err != nil {
-			return err
-		}
-		name, err := os.Hostname()
-		if err != nil {
-			return err
-		}
-		err = m.gpg(ctx, "--passphrase", "", "--quick-generate-key", "Orrery's mirror on "+name, "rsa3072", "sign", "never")
-		if err == nil {
-			err = os.WriteFile(made, nil, 0o600)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	var out bytes.Buffer
-	if err := m.gpgTo(ctx, &out, "--armor", "--export"); err != nil {
-		return err
-	}
-	return host.WriteFile(host.File{Path: filepath.Join(m.apt(), access.MirrorKey), Content: out.Bytes(), Mode: 0o644})
 }

@@ -24,6 +24,14 @@ type Pulled struct {
 // New reports whether anything was added.
 func (p *Pulled) New() bool { return p.Cached+p.Fetched > 0 }
 
+// A run is a pull on its way.
+type run struct {
+	*Mirror
+	debs   *debs
+	wheels *wheels
+	done   *Pulled
+}
+
 // Pull puts into the mirror what layers consist of and it does not have yet, and publishes it. A pull that was cut short is gone on
 // with. What no layer needs any more stays unless prune is asked for.
 func (m *Mirror) Pull(ctx context.Context, layers []*Layer, prune bool) (*Pulled, error) {
@@ -32,15 +40,16 @@ func (m *Mirror) Pull(ctx context.Context, layers []*Layer, prune bool) (*Pulled
 		return nil, err
 	}
 	defer release()
+	debs, err := readDebs(m.apt())
+	if err != nil {
+		return nil, err
+	}
+	wheels, err := readWheels(m.simple())
+	if err != nil {
+		return nil, err
+	}
 	done := &Pulled{}
-	debs, err := m.readDebs()
-	if err != nil {
-		return nil, err
-	}
-	wheels, err := m.readWheels()
-	if err != nil {
-		return nil, err
-	}
+	r := &run{m, debs, wheels, done}
 	var lost []string
 	all := needs(layers)
 	if err := legalNeeds(all); err != nil {
@@ -48,7 +57,7 @@ func (m *Mirror) Pull(ctx context.Context, layers []*Layer, prune bool) (*Pulled
 	}
 	done.Debian, done.Python = distinct(all)
 	for _, n := range all {
-		gone, err := m.supply(ctx, n, debs, wheels, done)
+		gone, err := r.supply(ctx, n)
 		if err != nil {
 			return done, err
 		}
@@ -62,13 +71,13 @@ func (m *Mirror) Pull(ctx context.Context, layers []*Layer, prune bool) (*Pulled
 		debs.prune(layers)
 		wheels.prune(layers, strings.Fields(string(built)))
 	}
-	if err := m.publishDebs(ctx, debs, suites(layers)); err != nil {
+	if err := r.publishDebs(ctx, suites(layers)); err != nil {
 		return done, err
 	}
-	if err := m.publishWheels(wheels); err != nil {
+	if err := wheels.publish(); err != nil {
 		return done, err
 	}
-	if done.Removed, err = m.removeDoomed(append(debs.doomed, wheels.doomed...)); err != nil {
+	if done.Removed, err = removeDoomed(append(debs.doomed, wheels.doomed...)); err != nil {
 		return done, err
 	}
 	if len(lost) > 0 {
@@ -100,24 +109,24 @@ func distinct(all []need) (debian, python int) {
 }
 
 // supply gets what one layer lacks in the mirror; it gives what is nowhere to be had.
-func (m *Mirror) supply(ctx context.Context, n need, debs *debs, wheels *wheels, done *Pulled) (lost []string, err error) {
-	missing, err := debs.missing(m.apt(), n.layer.Suite, n.debian)
+func (r *run) supply(ctx context.Context, n need) (lost []string, err error) {
+	missing, err := r.debs.missing(n.layer.Suite, n.debian)
 	if err != nil {
 		return nil, err
 	}
-	without, err := wheels.missing(m.simple(), n.layer.Runs, n.python)
+	without, err := r.wheels.missing(n.layer.Runs, n.python)
 	if err != nil || len(missing)+len(without) == 0 {
 		return nil, err
 	}
-	m.Say(fmt.Sprintf("%s: %d Debian and %d Python packages are to be added", n.layer.Title, len(missing), len(without)))
-	err = m.Store.Aside(ctx, n.layer.Digest, m.From, m.incoming(), func(ctx context.Context, in host.Runner) error {
+	r.Say(fmt.Sprintf("%s: %d Debian and %d Python packages are to be added", n.layer.Title, len(missing), len(without)))
+	err = r.Store.Aside(ctx, n.layer.Digest, r.From, r.incoming(), func(ctx context.Context, in host.Runner) error {
 		if len(missing) > 0 {
-			if lost, err = m.supplyDebs(ctx, in, n, missing, debs, done); err != nil {
+			if lost, err = r.supplyDebs(ctx, in, n, missing); err != nil {
 				return err
 			}
 		}
 		if len(without) > 0 {
-			return m.supplyWheels(ctx, in, n, without, wheels, done)
+			return r.supplyWheels(ctx, in, n, without)
 		}
 		return nil
 	})
@@ -125,7 +134,7 @@ func (m *Mirror) supply(ctx context.Context, n need, debs *debs, wheels *wheels,
 }
 
 // removeDoomed removes files that are in no index any more.
-func (m *Mirror) removeDoomed(files []string) (int, error) {
+func removeDoomed(files []string) (int, error) {
 	for _, file := range files {
 		if err := os.Remove(file); err != nil && !os.IsNotExist(err) {
 			return 0, err

@@ -55,9 +55,9 @@ func pageOf(title string, hrefs []string, digests map[string]string) []byte {
 	return fmt.Appendf(nil, page, html.EscapeString(title), b.String())
 }
 
-// publishWheels writes the pages of packages of which files came or went, each in one step; the files are in their places.
-func (m *Mirror) publishWheels(w *wheels) error {
-	root := filepath.Join(m.simple(), "index.html")
+// publish writes the pages of packages of which files came or went, each in one step; the files are in their places.
+func (w *wheels) publish() error {
+	root := filepath.Join(w.simple, "index.html")
 	_, err := os.Stat(root)
 	if len(w.changed) == 0 && err == nil {
 		return nil
@@ -67,7 +67,7 @@ func (m *Mirror) publishWheels(w *wheels) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.changed)) {
 		files := slices.Sorted(maps.Keys(w.known[name]))
-		path := filepath.Join(m.simple(), name, "index.html")
+		path := filepath.Join(w.simple, name, "index.html")
 		if len(files) == 0 {
 			delete(w.known, name)
 			w.doomed = append(w.doomed, path)

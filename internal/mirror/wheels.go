@@ -26,9 +26,9 @@ type wheels struct {
 }
 
 // readWheels reads the index that is in place.
-func (m *Mirror) readWheels() (*wheels, error) {
-	w := &wheels{known: map[string]map[string]string{}, changed: map[string]bool{}, simple: m.simple()}
-	pages, err := filepath.Glob(filepath.Join(m.simple(), "*", "index.html"))
+func readWheels(simple string) (*wheels, error) {
+	w := &wheels{known: map[string]map[string]string{}, changed: map[string]bool{}, simple: simple}
+	pages, err := filepath.Glob(filepath.Join(simple, "*", "index.html"))
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ func (m *Mirror) readWheels() (*wheels, error) {
 }
 
 // missing returns the packages of which there is no file that a version of Python could install. A damaged one is none.
-func (w *wheels) missing(simple, python string, packages []Package) ([]Package, error) {
+func (w *wheels) missing(python string, packages []Package) ([]Package, error) {
 	var lacks []Package
 	for _, p := range packages {
 		found := false
@@ -52,7 +52,7 @@ func (w *wheels) missing(simple, python string, packages []Package) ([]Package, 
 			if !ok || !same(is.Version, p.Version) || !fits(file, python, machine()) {
 				continue
 			}
-			whole, err := intact(filepath.Join(simple, p.Name, file), digest)
+			whole, err := intact(filepath.Join(w.simple, p.Name, file), digest)
 			if err != nil {
 				return nil, err
 			}
@@ -74,7 +74,7 @@ const wanted = "wanted.txt" // in the directory that pip writes to
 const out = image.Out
 
 // supplyWheels has the layer's own pip download what it once installed, so that it gets what fits.
-func (m *Mirror) supplyWheels(ctx context.Context, in host.Runner, n need, missing []Package, w *wheels, done *Pulled) error {
+func (r *run) supplyWheels(ctx context.Context, in host.Runner, n need, missing []Package) error {
 	lines, hashed := pinned(n.layer.Pins, missing)
 	args := []string{role.Venv + "/bin/pip", "download", "--no-input", "--disable-pip-version-check", "--progress-bar=off", "--no-deps", "--dest", "wheels"}
 	if hashed {
@@ -86,20 +86,20 @@ func (m *Mirror) supplyWheels(ctx context.Context, in host.Runner, n need, missi
 		}
 	}
 	// A run before may have left some; pip itself sees whether they are as the index says.
-	if err := m.want([]byte(strings.Join(lines, "\n") + "\n")); err != nil {
+	if err := r.want([]byte(strings.Join(lines, "\n") + "\n")); err != nil {
 		return err
 	}
-	if err := m.pip(ctx, in, append(args, "--requirement", wanted)); err != nil {
+	if err := r.pip(ctx, in, append(args, "--requirement", wanted)); err != nil {
 		return problem.New(problem.Failed, "the Python packages of %s could not be fetched", n.layer.Title).Because(err).
 			Try("see whether they are still in the index; [mirror] pypi in site.toml names another")
 	}
-	if err := m.needsOfSources(ctx, in); err != nil {
+	if err := r.needsOfSources(ctx, in); err != nil {
 		return err
 	}
-	if err := m.placeWheels(w, done); err != nil {
+	if err := r.placeWheels(); err != nil {
 		return err
 	}
-	still, err := w.missing(m.simple(), n.layer.Runs, missing)
+	still, err := r.wheels.missing(n.layer.Runs, missing)
 	if err != nil || len(still) == 0 {
 		return err
 	}
@@ -178,8 +178,8 @@ func (m *Mirror) needsOfSources(ctx context.Context, in host.Runner) error {
 const mostWheels = 1 << 16
 
 // placeWheels puts what pip has downloaded into the index to be. Programs of packages ran where it lies.
-func (m *Mirror) placeWheels(w *wheels, done *Pulled) error {
-	in, err := tree.Open(m.incoming())
+func (r *run) placeWheels() error {
+	in, err := tree.Open(r.incoming())
 	if err != nil {
 		return err
 	}
@@ -194,17 +194,17 @@ func (m *Mirror) placeWheels(w *wheels, done *Pulled) error {
 			if !ok || !legalPython(is) {
 				continue
 			}
-			bytes, err := m.placeWheel(w, in, dir, file, is.Name)
+			bytes, err := r.placeWheel(in, dir, file, is.Name)
 			if err != nil {
 				return err
 			}
 			if bytes == 0 {
 				continue
 			}
-			done.Bytes += bytes
-			done.Fetched++
+			r.done.Bytes += bytes
+			r.done.Fetched++
 			if dir == "for-builds" {
-				if err := m.noteForBuilds(file); err != nil {
+				if err := r.noteForBuilds(file); err != nil {
 					return err
 				}
 			}
@@ -213,11 +213,12 @@ func (m *Mirror) placeWheels(w *wheels, done *Pulled) error {
 	return nil
 }
 
-func (m *Mirror) placeWheel(w *wheels, in *tree.Root, dir, file, name string) (int64, error) {
-	digest, bytes, err := m.take(in, path.Join(dir, file), filepath.Join(m.simple(), name, file), "")
+func (r *run) placeWheel(in *tree.Root, dir, file, name string) (int64, error) {
+	digest, bytes, err := r.take(in, path.Join(dir, file), filepath.Join(r.simple(), name, file), "")
 	if err != nil || digest == "" {
 		return 0, err
 	}
+	w := r.wheels
 	if w.known[name] == nil {
 		w.known[name] = map[string]string{}
 	}

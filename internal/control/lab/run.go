@@ -108,7 +108,7 @@ func Run(ctx context.Context, c *control.Session, w Watcher, o Options) (made *W
 // barren is an error if a test gave nothing in any setting, so that a script can tell.
 func barren(r *report.Report) error {
 	var all problem.List
-	for _, f := range r.Barren() {
+	for _, f := range r.Tests.Barren() {
 		all = append(all, problem.New(problem.Failed, "test %s gave no figure in any setting: %s", f.Setting, f.Reason).
 			Try("the report has what it printed"))
 	}

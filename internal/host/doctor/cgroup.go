@@ -20,11 +20,11 @@ type hierarchy struct {
 
 // cgroups says by what nodes can be limited (cgroups(7)).
 func (m machine) cgroups() Facts {
-	h := m.hierarchy()
-	return Facts{h.version(), h.controllers(), m.swapAccounting(h), h.groupsBelow()}
+	h := hierarchyOf(m)
+	return Facts{h.version(), h.controllers(), h.swapAccounting(m), h.groupsBelow()}
 }
 
-func (m machine) hierarchy() hierarchy {
+func hierarchyOf(m machine) hierarchy {
 	h := hierarchy{v1: map[string]string{}, v2: map[string]bool{}}
 	for line := range strings.Lines(m.read("proc/self/mountinfo")) {
 		mount, super, ok := strings.Cut(line, " - ")
@@ -101,7 +101,7 @@ func (h hierarchy) groupsBelow() Fact {
 }
 
 // swapAccounting looks for the file by which swap is limited; version 2 has it in every group but the root.
-func (m machine) swapAccounting(h hierarchy) Fact {
+func (h hierarchy) swapAccounting(m machine) Fact {
 	const name = "swap limits"
 	found := false
 	if at, ok := h.v1["memory"]; ok {

@@ -11,8 +11,8 @@ import (
 const leastFree = 4 << 30
 
 // disk says whether layers and nodes have room where their state is kept.
-func (m machine) disk() Facts {
-	dir := m.state
+func disk(state string) Facts {
+	dir := state
 	var fs unix.Statfs_t
 	err := unix.Statfs(dir, &fs)
 	for err != nil && filepath.Dir(dir) != dir { // it is made when it is needed
@@ -20,14 +20,14 @@ func (m machine) disk() Facts {
 		err = unix.Statfs(dir, &fs)
 	}
 	if err != nil {
-		return Facts{{"disk", false, Needed, err.Error(), "make the directory " + m.state}}
+		return Facts{{"disk", false, Needed, err.Error(), "make the directory " + state}}
 	}
 	free := int64(fs.Bavail) * fs.Bsize
-	room := Fact{"disk", free >= leastFree, Wanted, fmt.Sprintf("%s free for %s", gib(free), m.state), ""}
+	room := Fact{"disk", free >= leastFree, Wanted, fmt.Sprintf("%s free for %s", gib(free), state), ""}
 	if !room.OK {
 		room.Fix = fmt.Sprintf("make room for %s, or name another directory in ORRERY_STATE", gib(leastFree))
 	}
-	return Facts{room, fileSystem(fs.Type, m.state)}
+	return Facts{room, fileSystem(fs.Type, state)}
 }
 
 // fileSystem checks that overlayfs can write its private layers there, and that it can be idmapped.

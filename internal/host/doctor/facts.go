@@ -51,10 +51,11 @@ func (f Facts) Lacking(level Level) Facts {
 // Look finds out what this machine can do for nodes whose state is kept in a directory. What can be tried is tried, in
 // namespaces of its own that vanish with the trial; nothing on the machine is changed.
 func Look(stateDir string) Facts {
-	m := machine{root: "/", state: stateDir}
+	m := machine{root: "/"}
 	var all Facts
 	for _, look := range []func() Facts{
-		m.system, m.kernel, m.namespaces, m.cgroups, m.containers, m.programs, m.network, m.limits, m.disk, m.machines,
+		m.system, m.kernel, m.namespaces, m.cgroups, m.containers, programs, m.network, m.limits,
+		func() Facts { return disk(stateDir) }, m.machines,
 	} {
 		all = append(all, look()...)
 	}
@@ -63,8 +64,7 @@ func Look(stateDir string) Facts {
 
 // A machine is what facts are read from.
 type machine struct {
-	root  string // "/", but for tests
-	state string
+	root string // "/", but for tests
 }
 
 // read returns the text of a file, trimmed, or "".
@@ -76,6 +76,16 @@ func (m machine) read(path string) string {
 func (m machine) has(path string) bool {
 	_, err := os.Stat(filepath.Join(m.root, path))
 	return err == nil
+}
+
+// field returns the value of a key in a file with lines like those of proc_meminfo(5), or "". The first one counts.
+func (m machine) field(path, key string) string {
+	for line := range strings.Lines(m.read(path)) {
+		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == key {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
 }
 
 // proven is a fact that was tried.

@@ -12,7 +12,7 @@ import (
 
 // kernel says whether the kernel is new enough and has what nodes are made of.
 func (m machine) kernel() Facts {
-	return Facts{m.release(), m.overlay(), m.seccomp()}
+	return Facts{m.release(), overlay(), m.seccomp()}
 }
 
 // release checks for Linux 5.19, the first whose overlayfs can be put together from idmapped mounts: by
@@ -27,7 +27,7 @@ func (m machine) release() Fact {
 	return Fact{"kernel", true, Needed, release, ""}
 }
 
-func (m machine) overlay() Fact {
+func overlay() Fact {
 	return proven("overlayfs", Needed, inNamespace(unix.CLONE_NEWNS|unix.CLONE_FS, tryOverlay),
 		"run orrery as root on a kernel with overlayfs: modprobe overlay")
 }

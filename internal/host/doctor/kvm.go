@@ -11,10 +11,10 @@ import (
 
 // machines says what virtual machines have here. No container needs any of it.
 func (m machine) machines() Facts {
-	return Facts{m.qemu(), virtiofsd(), guest(), m.kvm(qemu.TryKVM()), xen()}
+	return Facts{qemuFact(), virtiofsd(), guest(), m.kvm(qemu.TryKVM()), xen()}
 }
 
-func (m machine) qemu() Fact {
+func qemuFact() Fact {
 	const name = "QEMU"
 	path, err := qemu.System()
 	if err != nil {

@@ -17,7 +17,7 @@ func (m machine) limits() Facts {
 	if n, err := strconv.Atoi(instances); err == nil && n < 1024 {
 		f.Value += "; raised while nodes are up"
 	}
-	return Facts{f, m.neighbours(), m.processIDs(), m.urgency()}
+	return Facts{f, m.neighbours(), m.processIDs(), urgency()}
 }
 
 // neighbours says how full the kernel's tables of neighbours are. There is one for all network namespaces, so a node
@@ -27,7 +27,7 @@ func (m machine) neighbours() Fact {
 	var values []string
 	for _, of := range []struct{ family, cache, key string }{{"IPv4", "arp_cache", "ipv4"}, {"IPv6", "ndisc_cache", "ipv6"}} {
 		key := "net." + of.key + ".neigh.default.gc_thresh3"
-		entries, ok := m.entries("proc/net/stat/" + of.cache)
+		entries, ok := entries(m.read("proc/net/stat/" + of.cache))
 		bound, err := strconv.Atoi(m.read("proc/sys/" + strings.ReplaceAll(key, ".", "/")))
 		if !ok || err != nil {
 			continue
@@ -45,9 +45,9 @@ func (m machine) neighbours() Fact {
 	return f
 }
 
-// entries reads how many entries a table of the kernel has: the first number of its statistics, behind the headings.
-func (m machine) entries(path string) (int, bool) {
-	_, row, _ := strings.Cut(m.read(path), "\n")
+// entries returns how many entries a table of the kernel has: the first number of its statistics, behind the headings.
+func entries(statistics string) (int, bool) {
+	_, row, _ := strings.Cut(statistics, "\n")
 	first, _, _ := strings.Cut(row, " ")
 	n, err := strconv.ParseUint(first, 16, 32)
 	return int(n), err == nil
@@ -69,7 +69,7 @@ func (m machine) processIDs() Fact {
 }
 
 // urgency says whether a switch can move the links of nodes at once when all processors are busy.
-func (m machine) urgency() Fact {
+func urgency() Fact {
 	const name = "real-time priority"
 	if why := host.Urgently(func() {}); why != nil {
 		return Fact{name, false, Info, why.Error(), "on a host whose processors are all busy a switch takes longer; " +

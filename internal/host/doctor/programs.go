@@ -51,7 +51,7 @@ func (m machine) confinement() Facts {
 }
 
 // programs says which programs are installed.
-func (m machine) programs() Facts {
+func programs() Facts {
 	var has []string
 	var all Facts
 	for _, tool := range tools {

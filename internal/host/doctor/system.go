@@ -10,38 +10,28 @@ import (
 
 // system says what sort of machine this is.
 func (m machine) system() Facts {
-	return Facts{m.user(), m.processors(), m.memory(), m.virtualization(), m.initSystem()}
+	return Facts{user(), processors(), m.memory(), m.virtualization(), m.initSystem()}
 }
 
-func (m machine) user() Fact {
+func user() Fact {
 	if uid := os.Geteuid(); uid != 0 {
 		return Fact{"user", false, Needed, fmt.Sprintf("uid %d", uid), "run orrery as root"}
 	}
 	return Fact{"user", true, Needed, "root", ""}
 }
 
-func (m machine) processors() Fact {
+func processors() Fact {
 	return Fact{"processors", true, Info, fmt.Sprint(runtime.NumCPU()), ""}
 }
 
 func (m machine) memory() Fact {
 	value := gib(host.TotalMemory())
-	if swap := m.meminfo("SwapTotal"); swap > 0 {
-		value += ", " + gib(swap) + " swap"
+	var swap int64
+	fmt.Sscan(m.field("proc/meminfo", "SwapTotal"), &swap) //nolint:errcheck // without any, there is nothing to say
+	if swap > 0 {
+		value += ", " + gib(swap<<10) + " swap"
 	}
 	return Fact{"memory", true, Info, value, ""}
-}
-
-// meminfo returns a line of proc_meminfo(5), in bytes.
-func (m machine) meminfo(key string) int64 {
-	for line := range strings.Lines(m.read("proc/meminfo")) {
-		var kib int64
-		if rest, ok := strings.CutPrefix(line, key+":"); ok {
-			fmt.Sscan(rest, &kib) //nolint:errcheck // 0 says as much
-			return kib << 10
-		}
-	}
-	return 0
 }
 
 func (m machine) virtualization() Fact {
@@ -67,12 +57,7 @@ func (m machine) virtualization() Fact {
 
 // processorHas reports whether a flag is set for the first processor of /proc/cpuinfo.
 func (m machine) processorHas(flag string) bool {
-	for line := range strings.Lines(m.read("proc/cpuinfo")) {
-		if key, flags, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == "flags" {
-			return strings.Contains(" "+strings.TrimSpace(flags)+" ", " "+flag+" ")
-		}
-	}
-	return false
+	return strings.Contains(" "+m.field("proc/cpuinfo", "flags")+" ", " "+flag+" ")
 }
 
 func (m machine) initSystem() Fact {

@@ -41,9 +41,9 @@ func Analyse(c *bundle.Contents) *Report {
 	slices.SortFunc(r.samples, func(a, b bundle.Trial) int {
 		return cmp.Or(a.Round-b.Round, a.Began.Compare(b.Began), cmp.Compare(a.Test, b.Test), cmp.Compare(a.Setting, b.Setting), a.Copy-b.Copy)
 	})
-	r.resummarize()
+	resummarize(r)
 	judge(r)
-	r.notable()
+	notable(r)
 	r.Suspects = suspects(r, s)
 	return r
 }
@@ -136,10 +136,10 @@ func summarize(x []float64, instances []int, block int) *stats.Summary {
 }
 
 // resummarize widens the intervals of medians where values have slow moods, by kind of test.
-func (r *Report) resummarize() {
+func resummarize(r *Report) {
 	var all []stats.Series
 	var cells []*Cell
-	for t, f := range r.figures() {
+	for t, f := range r.Tests.Rows() {
 		for _, c := range f.Cells {
 			if c.Summary != nil {
 				all = append(all, stats.Series{Kind: t.Kind, Figure: t.Name + "\n" + f.Name, Values: logarithms(c.Values), Instances: r.Nodes})
@@ -184,12 +184,9 @@ func (f *Figure) cell(setting string) *Cell {
 }
 
 // Rows are the figures of all tests.
-func (r *Report) Rows() iter.Seq2[*Test, *Figure] { return r.figures() }
-
-// figures are those of all tests.
-func (r *Report) figures() iter.Seq2[*Test, *Figure] {
+func (tests Table) Rows() iter.Seq2[*Test, *Figure] {
 	return func(yield func(*Test, *Figure) bool) {
-		for _, t := range r.Tests {
+		for _, t := range tests {
 			for _, f := range t.Figures {
 				if !yield(t, f) {
 					return

@@ -37,7 +37,7 @@ func TestCopies(t *testing.T) {
 	failed.Error = "killed"
 	r := Analyse(small(trial(0, 0, "bare", 1), trial(0, 1, "bare", 1), trial(1, 0, "bare", 10), trial(1, 1, "bare", 30),
 		trial(2, 0, "bare", 99), failed, trial(3, 0, "bare", 5), trial(3, 0, "bare", 20), trial(3, 1, "bare", 40)))
-	score, wall := r.figure("cpu", "score").cell("bare"), r.figure("cpu", "wall").cell("bare")
+	score, wall := r.Tests.figure("cpu", "score").cell("bare"), r.Tests.figure("cpu", "wall").cell("bare")
 	if len(score.Values) != 3 || score.Values[0] != 40 || score.Values[1].Is() || score.Values[2] != 60 {
 		t.Errorf("sums %v", score.Values)
 	}
@@ -65,10 +65,10 @@ func TestMarks(t *testing.T) {
 		}
 	}
 	r := Analyse(small(trials...))
-	if got := r.figure("cpu", "score").cell("bare").suspect(); strings.Join(got, ", ") != "load, sender 1/6" {
+	if got := r.Tests.figure("cpu", "score").cell("bare").suspect(); strings.Join(got, ", ") != "load, sender 1/6" {
 		t.Errorf("labels of score: %v", got)
 	}
-	if got := r.figure("cpu", "wall").cell("bare").suspect(); strings.Join(got, ", ") != "load" {
+	if got := r.Tests.figure("cpu", "wall").cell("bare").suspect(); strings.Join(got, ", ") != "load" {
 		t.Errorf("labels of wall: %v", got)
 	}
 	if len(r.Suspects) != 2 || r.Suspects[0].Where != nil || r.Suspects[1].Cells != 1 || r.Suspects[1].Cure != "cure sender" {

@@ -16,14 +16,14 @@ func (r *Report) Answer() *grid {
 		}
 	}
 	g.Head = append(g.Head, "A/A")
-	for t, f := range r.figures() {
+	for t, f := range r.Tests.Rows() {
 		row := []string{t.Name + ", " + f.Name, "–"}
 		s := f.Scale()
 		if c := f.cell(experiment.Bare); c != nil && c.Summary != nil {
-			row[1] = s.Value(c.Summary.Median) + r.numbered(c)
+			row[1] = s.Value(c.Summary.Median) + r.Suspects.numbered(c)
 		}
 		for _, name := range g.Head[2 : len(g.Head)-1] {
-			row = append(row, r.brief(f, f.cell(name), s))
+			row = append(row, f.brief(f.cell(name), s, r.Suspects))
 		}
 		g.add(append(row, aa(f.Control))...)
 	}
@@ -31,7 +31,7 @@ func (r *Report) Answer() *grid {
 }
 
 // brief is a cell in a few characters.
-func (r *Report) brief(f *Figure, c *Cell, s quantity.Scale) string {
+func (f *Figure) brief(c *Cell, s quantity.Scale, suspects Suspects) string {
 	switch {
 	case c == nil:
 		return ""
@@ -40,7 +40,7 @@ func (r *Report) brief(f *Figure, c *Cell, s quantity.Scale) string {
 	case c.Summary == nil:
 		return "none"
 	case c.Ratio == nil:
-		return s.Value(c.Summary.Median) + r.numbered(c)
+		return s.Value(c.Summary.Median) + suspects.numbered(c)
 	}
 	shown := changed(c.Ratio, f.Effect(c))
 	text := shown.Change
@@ -50,12 +50,12 @@ func (r *Report) brief(f *Figure, c *Cell, s quantity.Scale) string {
 	case shown.Sign != "":
 		text += " " + shown.Sign
 	}
-	return text + r.numbered(c)
+	return text + suspects.numbered(c)
 }
 
 // numbered are the notes of a cell, by their numbers.
-func (r *Report) numbered(c *Cell) (text string) {
-	for _, n := range r.notes(c) {
+func (suspects Suspects) numbered(c *Cell) (text string) {
+	for _, n := range suspects.notes(c) {
 		text += fmt.Sprintf(" [%d]", n.Number)
 	}
 	return text

@@ -22,10 +22,10 @@ type copiesChart struct {
 }
 
 // ByCopies draws the tests that were done with several numbers of copies.
-func (r *Report) ByCopies() (all []copiesChart) {
+func (tests Table) ByCopies() (all []copiesChart) {
 	var names []string
 	of := map[string][]*Test{}
-	for _, t := range r.Tests {
+	for _, t := range tests {
 		name := strings.TrimSuffix(t.Name, fmt.Sprintf(" x%d", t.Copies))
 		if of[name] == nil {
 			names = append(names, name)
@@ -33,13 +33,13 @@ func (r *Report) ByCopies() (all []copiesChart) {
 		of[name] = append(of[name], t)
 	}
 	for _, name := range names {
-		tests := of[name]
-		if len(tests) < leastCopies {
+		group := of[name]
+		if len(group) < leastCopies {
 			continue
 		}
-		slices.SortFunc(tests, func(a, b *Test) int { return cmp.Compare(a.Copies, b.Copies) })
-		for _, f := range tests[0].Figures {
-			if c := copiesOf(name, f.Name, tests); len(c.Charts) > 0 {
+		slices.SortFunc(group, func(a, b *Test) int { return cmp.Compare(a.Copies, b.Copies) })
+		for _, f := range group[0].Figures {
+			if c := copiesOf(name, f.Name, group); len(c.Charts) > 0 {
 				all = append(all, c)
 			}
 		}

@@ -38,7 +38,7 @@ func TestByCopies(t *testing.T) {
 		}
 	}
 	wellFormed(t, "crowd.html", page)
-	all := r.ByCopies()
+	all := r.Tests.ByCopies()
 	if len(all) != 2 || all[0].Name != "clients, sequential write" || len(all[0].Charts) != 5 {
 		t.Fatalf("%d plots", len(all))
 	}
@@ -53,7 +53,7 @@ func TestByCopies(t *testing.T) {
 	if !strings.Contains(page, `href="#copies"`) {
 		t.Error("the page does not lead to them")
 	}
-	if r := analysed(t, simulate(7)); len(r.ByCopies()) != 0 {
+	if r := analysed(t, simulate(7)); len(r.Tests.ByCopies()) != 0 {
 		t.Error("a test with one number of copies has a plot of them")
 	}
 }

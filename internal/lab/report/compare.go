@@ -57,13 +57,13 @@ func Compare(before, after, former []*Report) *Comparison {
 	c := &comparing{before: before, after: after, former: former, table: sheet[stats.Pair]{judge: stats.JudgePairs},
 		Comparison: &Comparison{Before: first.Bundle, After: last.Bundle, Befores: side(before).ids(), Afters: side(after).ids(), Former: len(former),
 			Facts: factDifferences(first.Facts, last.Facts), Notes: careful(before, after)}}
-	for t, f := range first.figures() {
+	for t, f := range first.Tests.Rows() {
 		for _, x := range f.Cells {
 			c.add(t, f, x)
 		}
 	}
-	for t, f := range last.figures() {
-		other := first.figure(t.Name, f.Name)
+	for t, f := range last.Tests.Rows() {
+		other := first.Tests.figure(t.Name, f.Name)
 		for _, y := range f.Cells {
 			if y.Summary != nil && y.Again == "" && (other == nil || other.cell(y.Setting) == nil) {
 				c.only(t.Name, f.Name, c.After.ID, y, nil)
@@ -99,7 +99,7 @@ type shot struct {
 // shots are those of the runs that have a value.
 func (s side) shots(name, figure, setting string) (all []shot) {
 	for _, r := range s {
-		if f := r.figure(name, figure); f != nil {
+		if f := r.Tests.figure(name, figure); f != nil {
 			if c := f.cell(setting); c != nil && c.Summary != nil {
 				all = append(all, shot{r, f, c})
 			}
@@ -115,7 +115,7 @@ func (c *comparing) add(t *Test, f *Figure, x *Cell) {
 	}
 	before, after := c.before.shots(t.Name, f.Name, x.Setting), c.after.shots(t.Name, f.Name, x.Setting)
 	var y *Cell
-	if other := c.after[0].figure(t.Name, f.Name); other != nil {
+	if other := c.after[0].Tests.figure(t.Name, f.Name); other != nil {
 		y = other.cell(x.Setting)
 	}
 	switch {
@@ -223,8 +223,8 @@ func widened(low, high float64, x *Band) (float64, float64) {
 	return min(low, x.Low, 1/x.High), max(high, x.High, 1/x.Low)
 }
 
-func (r *Report) figure(name, figure string) *Figure {
-	for t, f := range r.figures() {
+func (tests Table) figure(name, figure string) *Figure {
+	for t, f := range tests.Rows() {
 		if t.Name == name && f.Name == figure {
 			return f
 		}

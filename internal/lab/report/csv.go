@@ -22,7 +22,7 @@ func (r *Report) CSV(w io.Writer) error {
 	if err := out.Write(columnsOfCSV); err != nil {
 		return err
 	}
-	for t, f := range r.figures() {
+	for t, f := range r.Tests.Rows() {
 		for _, c := range f.Cells {
 			if err := out.Write(record(t, f, c)); err != nil {
 				return err

@@ -25,7 +25,7 @@ func withMachine(t *testing.T, slow bool) *Report {
 func TestEmulated(t *testing.T) {
 	r := withMachine(t, true)
 	cells := 0
-	for _, f := range r.figures() {
+	for _, f := range r.Tests.Rows() {
 		for _, c := range f.Cells {
 			if is := strings.HasPrefix(c.Setting, "kvm"); is != c.Emulated || is && c.Setting != "kvm (emulated)" {
 				t.Errorf("%s: a cell of %q, emulated %t", f.Name, c.Setting, c.Emulated)

@@ -28,7 +28,7 @@ func (r *Report) Circumstances() string {
 	if r.Failed > 0 {
 		parts = append(parts, fmt.Sprintf("%d failed", r.Failed))
 	}
-	if between, within, ok := r.spread(); ok {
+	if between, within, ok := r.Tests.spread(); ok {
 		parts = append(parts, fmt.Sprintf("instances add %s %% to the spread of ratios and rounds %s %%", quantity.Percent(between), quantity.Percent(within)))
 	}
 	if h.State != bundle.Done {

@@ -45,7 +45,7 @@ func (p *page) Cell(f *Figure, setting string) answerCell {
 	case c.Summary == nil:
 		return answerCell{Failed: "no value", Why: c.Missing}
 	}
-	cell := answerCell{Value: s.Number(c.Summary.Median), Notes: p.notes(c)}
+	cell := answerCell{Value: s.Number(c.Summary.Median), Notes: p.Suspects.notes(c)}
 	switch {
 	case setting == experiment.Bare:
 		cell.Range = reach(c.Summary, s)

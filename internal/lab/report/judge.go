@@ -50,11 +50,11 @@ func family(better test.Better, otherwise, n int) int {
 // judge sets the ratios.
 func judge(r *Report) {
 	table := sheet[stats.Row]{judge: stats.Judge}
-	for t, f := range r.figures() {
+	for t, f := range r.Tests.Rows() {
 		r.lay(t, f, &table)
 	}
 	table.fill()
-	for t, f := range r.figures() {
+	for t, f := range r.Tests.Rows() {
 		block := 1
 		for _, c := range f.Cells {
 			if c.Ratio == nil {
@@ -85,7 +85,7 @@ func (r *Report) lay(t *Test, f *Figure, table *sheet[stats.Row]) {
 		}
 		row := stats.Row{Kind: t.Kind, Figure: t.Name + "\n" + f.Name, Worst: worst(f.Better), Setting: cell.reckoned(f.Better), Base: f.base(once),
 			Controls: pairs, Instances: r.Nodes, Disturbed: cell.Disturbed || once.Disturbed,
-			Alike: r.alike(cell, once), Family: family(f.Better, tableFamily, len(table.rows))}
+			Alike: alike(cell, once, r.Bundle.Disturbed), Family: family(f.Better, tableFamily, len(table.rows))}
 		if cell.Again != "" {
 			row.Base, row.Controls, row.Family = once.reckoned(f.Better), nil, family(f.Better, controlFamily, len(table.rows))
 		}
@@ -155,9 +155,9 @@ func disturbed(labels []Mark, most float64) bool {
 	return loaded(labels) > cmp.Or(most, experiment.DefaultDisturbed)
 }
 
-// alike reports whether others used the host in as many rounds of one cell as of the other.
-func (r *Report) alike(a, b *Cell) bool {
-	return a.Disturbed && b.Disturbed && math.Abs(loaded(a.Labels)-loaded(b.Labels)) <= cmp.Or(r.Bundle.Disturbed, experiment.DefaultDisturbed)
+// alike reports whether others used the host in as many rounds of one cell as of the other; most is as in disturbed.
+func alike(a, b *Cell, most float64) bool {
+	return a.Disturbed && b.Disturbed && math.Abs(loaded(a.Labels)-loaded(b.Labels)) <= cmp.Or(most, experiment.DefaultDisturbed)
 }
 
 // loaded is the share of rounds in which others used the host.

@@ -45,7 +45,7 @@ const whys = 3
 func suspects(r *Report, s samples) []Suspect {
 	by := map[string]*Suspect{}
 	cells := 0
-	for t, f := range r.figures() {
+	for t, f := range r.Tests.Rows() {
 		where := map[string][]string{}
 		for _, c := range f.Cells {
 			if c.Summary == nil {

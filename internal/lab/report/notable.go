@@ -25,8 +25,8 @@ var cures = map[string]string{
 }
 
 // notable labels cells with what the ratios show.
-func (r *Report) notable() {
-	for _, f := range r.figures() {
+func notable(r *Report) {
+	for _, f := range r.Tests.Rows() {
 		for _, c := range f.Cells {
 			if c.Summary != nil && len(r.Controls) > 0 {
 				c.mark(controlLabel, "the same differs from the same: "+r.Controls[0])
@@ -55,9 +55,9 @@ func (r *Report) instances() int {
 }
 
 // spread is what instances and rounds add to the spread of the ratio in the middle; not ok if no ratio tells.
-func (r *Report) spread() (between, within float64, ok bool) {
+func (tests Table) spread() (between, within float64, ok bool) {
 	var instances, rounds []float64
-	for _, c := range r.components() {
+	for _, c := range tests.components() {
 		instances, rounds = append(instances, c.Instances), append(rounds, c.Rounds)
 	}
 	return stats.Summarize(instances, nil, 1).Median, stats.Summarize(rounds, nil, 1).Median, len(instances) > 0
@@ -75,12 +75,12 @@ func (r *Report) reliance() (all []string) {
 	if len(r.Controls) > 0 {
 		all = append(all, "The control differs, so the whole table is suspect. What is the same was measured as different: "+strings.Join(r.Controls, "; ")+".")
 	}
-	return append(all, r.shut()...)
+	return append(all, r.Tests.shut()...)
 }
 
 // shut tells how much could not be measured.
-func (r *Report) shut() []string {
-	not, cells := 0, r.judgedCells()
+func (tests Table) shut() []string {
+	not, cells := 0, tests.judgedCells()
 	for _, c := range cells {
 		if c.Ratio.Verdict == stats.Unmeasurable {
 			not++

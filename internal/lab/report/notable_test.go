@@ -34,7 +34,7 @@ func twins(rounds int, factors map[string]float64, change func(*bundle.Trial)) *
 }
 
 func (r *Report) verdict(setting string) stats.Verdict {
-	return r.figure("cpu", "score").cell(setting).Ratio.Verdict
+	return r.Tests.figure("cpu", "score").cell(setting).Ratio.Verdict
 }
 
 // all is what a report says, in all of its forms.
@@ -80,7 +80,7 @@ func TestTwin(t *testing.T) {
 				t.Errorf("%s: not said:\n%s", slow, said)
 			}
 		}
-		for _, c := range r.figure("cpu", "score").Cells {
+		for _, c := range r.Tests.figure("cpu", "score").Cells {
 			if !slices.Contains(c.suspect(), controlLabel) {
 				t.Errorf("%s does not bear the label: %q", c.Setting, c.suspect())
 			}
@@ -134,7 +134,7 @@ func TestModesAreLabelled(t *testing.T) {
 			x.Samples[0].Value *= 1.3
 		}
 	}))
-	if got := r.figure("cpu", "score").cell("veth").suspect(); !slices.Contains(got, modesLabel) {
+	if got := r.Tests.figure("cpu", "score").cell("veth").suspect(); !slices.Contains(got, modesLabel) {
 		t.Errorf("labels %q", got)
 	}
 }

@@ -31,8 +31,8 @@ type Report struct {
 	Controls []string        `json:"controls,omitempty"` // where the same differs from the same, so that nothing here can be relied on
 	Trials   int             `json:"trials"`
 	Failed   int             `json:"failed"` // trials that gave nothing
-	Tests    []*Test         `json:"tests"`
-	Suspects []Suspect       `json:"suspects,omitempty"`
+	Tests    Table           `json:"tests"`
+	Suspects Suspects        `json:"suspects,omitempty"`
 	Damaged  []string        `json:"damaged,omitempty"` // what of the bundle could not be read
 	Facts    json.RawMessage `json:"facts,omitempty"`
 	Traces   []trace.Trace   `json:"-"` // of the whole run: they are in probes.jsonl
@@ -41,6 +41,9 @@ type Report struct {
 	over    []trace.Over   // figures over the time of a trial
 	samples []bundle.Trial // as they were measured, round by round
 }
+
+// A Table is what all tests gave.
+type Table []*Test
 
 // A Test is what one test gave in all settings.
 type Test struct {
@@ -121,6 +124,9 @@ type Mark struct {
 	Of    int    `json:"of"`    // trials of the cell
 	Why   string `json:"why"`   // of the last of them
 }
+
+// Suspects are the labels of a report, those of the most cells first.
+type Suspects []Suspect
 
 // A Suspect is a label, and all that bears it.
 type Suspect struct {

@@ -180,18 +180,18 @@ func TestVerdicts(t *testing.T) {
 		{"cpu x8", "score", "veth", Alike}, {"micro", "clock resolution", "veth", Told}, {"disk", "sequential write", "macvlan", Nothing},
 		{"net", "round trip", experiment.Control, Nothing},
 	} {
-		f := r.figure(c.test, c.figure)
+		f := r.Tests.figure(c.test, c.figure)
 		if got := f.Effect(f.cell(c.setting)); got != c.want {
 			t.Errorf("%s, %s, %s: %q, want %q", c.test, c.figure, c.setting, got, c.want)
 		}
 	}
-	if c := r.figure("disk", "sequential write").cell("macvlan"); c.Failed != 13 || !strings.Contains(c.Missing, "no room") {
+	if c := r.Tests.figure("disk", "sequential write").cell("macvlan"); c.Failed != 13 || !strings.Contains(c.Missing, "no room") {
 		t.Errorf("the failed cell: %+v", c)
 	}
-	if c := r.figure("net", "round trip").cell("kvm"); c.Missing != "this host has no /dev/kvm" {
+	if c := r.Tests.figure("net", "round trip").cell("kvm"); c.Missing != "this host has no /dev/kvm" {
 		t.Errorf("the missing setting: %+v", c)
 	}
-	if c := r.figure("net", "round trip").cell("routed"); c.Failed != 1 || c.Summary.N != 11 || c.Values[3].Is() {
+	if c := r.Tests.figure("net", "round trip").cell("routed"); c.Failed != 1 || c.Summary.N != 11 || c.Values[3].Is() {
 		t.Errorf("one trial failed: %+v", c)
 	}
 }

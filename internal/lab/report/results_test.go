@@ -34,7 +34,7 @@ func TestFailuresAreResults(t *testing.T) {
 	for name, value := range map[string]*float64{"fails": nil, "gives 0": &zero, "gives -5": &negative} {
 		r := Analyse(broken(10, func(round int) bool { return round%2 == 0 }, value))
 		if got := r.verdict("veth"); got != stats.Fails {
-			t.Errorf("%s in every second round: %q, %+v", name, got, r.figure("cpu", "score").cell("veth").Ratio)
+			t.Errorf("%s in every second round: %q, %+v", name, got, r.Tests.figure("cpu", "score").cell("veth").Ratio)
 		}
 		if said := text(t, r.Text); !strings.Contains(said, "veth fails more often than bare: score in cpu in 5 of 10 instances (bare: 0 of 10)") ||
 			strings.Contains(said, "costs nothing") {
@@ -71,7 +71,7 @@ func TestNoValues(t *testing.T) {
 	if strings.Contains(said, "costs nothing.") || !strings.Contains(said, "without a value in 2") {
 		t.Errorf("said:\n%s", said)
 	}
-	if barren := r.Barren(); len(barren) != 1 || barren[0].Setting != "dead" || barren[0].Reason != "no such program" {
+	if barren := r.Tests.Barren(); len(barren) != 1 || barren[0].Setting != "dead" || barren[0].Reason != "no such program" {
 		t.Errorf("%+v", barren)
 	}
 }
@@ -87,7 +87,7 @@ func TestSlight(t *testing.T) {
 		}
 	}))
 	if got := r.verdict("veth"); got != stats.Slight {
-		t.Errorf("%q: %+v", got, r.figure("cpu", "score").cell("veth").Ratio)
+		t.Errorf("%q: %+v", got, r.Tests.figure("cpu", "score").cell("veth").Ratio)
 	}
 	said := text(t, r.Text)
 	for _, want := range []string{"veth is a little worse in: wall in cpu +", "It is a little better in: score in cpu +", "% ▽", "% △"} {
@@ -120,8 +120,8 @@ func TestLoadOfAll(t *testing.T) {
 func TestRangesAreNamed(t *testing.T) {
 	for rounds, want := range map[int]bool{1: true, 4: true, 5: false} {
 		r := Analyse(twins(rounds, nil, nil))
-		cell := r.figure("cpu", "score").cell("veth")
-		if cell.Ratio.Range != want || cell.Summary.Range != want || r.figure("cpu", "score").Control.Range != want {
+		cell := r.Tests.figure("cpu", "score").cell("veth")
+		if cell.Ratio.Range != want || cell.Summary.Range != want || r.Tests.figure("cpu", "score").Control.Range != want {
 			t.Errorf("%d rounds: %+v, %+v", rounds, cell.Ratio, cell.Summary)
 		}
 		said := text(t, r.Markdown)

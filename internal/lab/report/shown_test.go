@@ -40,7 +40,7 @@ func TestNotMeasurableNow(t *testing.T) {
 		}
 	}
 	wellFormed(t, "busy.html", page)
-	f := r.figure("net", "tcp forward 1 stream")
+	f := r.Tests.figure("net", "tcp forward 1 stream")
 	c := f.cell("veth")
 	if f.Effect(c) != Disturbed || f.Effect(f.cell("routed")) == Disturbed {
 		t.Fatalf("veth is %q and routed %q", f.Effect(c), f.Effect(f.cell("routed")))

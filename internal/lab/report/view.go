@@ -157,7 +157,7 @@ func (f *Figure) Way() string { return way(f.Better) }
 // columns are the settings that have a cell somewhere, without the controls and those that this host cannot have, in order: the first is bare.
 func (r *Report) columns() (all []bundle.Setting) {
 	used := map[string]bool{}
-	for _, f := range r.figures() {
+	for _, f := range r.Tests.Rows() {
 		for _, c := range f.Cells {
 			used[c.Setting] = true
 		}
@@ -182,10 +182,10 @@ type note struct {
 }
 
 // notes are the labels that a cell bears and not every cell does: marking each would say nothing.
-func (r *Report) notes(c *Cell) (all []note) {
+func (suspects Suspects) notes(c *Cell) (all []note) {
 	for _, m := range c.Labels {
-		i := slices.IndexFunc(r.Suspects, func(s Suspect) bool { return s.Name == m.Name })
-		if i >= 0 && r.Suspects[i].Cells < r.Suspects[i].Of {
+		i := slices.IndexFunc(suspects, func(s Suspect) bool { return s.Name == m.Name })
+		if i >= 0 && suspects[i].Cells < suspects[i].Of {
 			all = append(all, note{i + 1, m.Name})
 		}
 	}

@@ -20,7 +20,7 @@ func (r *Report) Warnings() (all []string) {
 		all = append(all, "This run is still under way.")
 	}
 	all = append(all, r.reliance()...)
-	if text := r.unsteady(); text != "" {
+	if text := r.Tests.unsteady(); text != "" {
 		all = append(all, text)
 	}
 	if text := r.outlook(); text != "" {
@@ -33,11 +33,11 @@ func (r *Report) Warnings() (all []string) {
 }
 
 // unsteady tells where what is the same differs from the same by so much that a setting's cost cannot be told.
-func (r *Report) unsteady() string {
+func (tests Table) unsteady() string {
 	const told = 5
 	var where []string
 	most, of := 0.0, 0
-	for t, f := range r.figures() {
+	for t, f := range tests.Rows() {
 		if f.Control == nil || !judged(f.Better) {
 			continue
 		}

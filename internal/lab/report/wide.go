@@ -13,7 +13,7 @@ import (
 // Wide reports whether an interval of a figure that is judged is wider than was aimed at, or none can be told yet, or a small difference
 // is not confirmed, so that more rounds would tell more.
 func (r *Report) Wide() bool {
-	for _, c := range r.judgedCells() {
+	for _, c := range r.Tests.judgedCells() {
 		if c.Ratio.suspected || c.Ratio.Range || c.Ratio.High-c.Ratio.Low > r.Bundle.Width || c.Ratio.unconfirmed() {
 			return true
 		}
@@ -35,7 +35,7 @@ const usual = 0.10
 // most, and which figures need more than there were. Intervals narrow with the square root of their number.
 func (r *Report) Needed(difference float64) (rounds int, figures []string) {
 	width := stats.WidthFor(difference)
-	for t, f := range r.figures() {
+	for t, f := range r.Tests.Rows() {
 		most := 0
 		for _, c := range f.Cells {
 			if c.Ratio != nil && c.Ratio.Verdict != "" {
@@ -71,8 +71,8 @@ func (r *Report) outlook() string {
 }
 
 // Barren are the tests that gave nothing in any setting, each with a reason.
-func (r *Report) Barren() (all []Failure) {
-	for _, t := range r.Tests {
+func (tests Table) Barren() (all []Failure) {
+	for _, t := range tests {
 		gave := func(f *Figure) bool {
 			return slices.ContainsFunc(f.Cells, func(c *Cell) bool { return c.Summary != nil })
 		}
@@ -88,12 +88,12 @@ func (r *Report) Barren() (all []Failure) {
 
 // Worth says how many rounds an instance of the nodes is worth if making one costs as much as so many rounds; 0: that is not known yet.
 func (r *Report) Worth(cost float64) float64 {
-	return stats.Rounds(r.components(), cost)
+	return stats.Rounds(r.Tests.components(), cost)
 }
 
 // components are what instances and rounds add to the spread of each ratio that tells.
-func (r *Report) components() (all []stats.Components) {
-	for _, c := range r.judgedCells() {
+func (tests Table) components() (all []stats.Components) {
+	for _, c := range tests.judgedCells() {
 		if c.Ratio.Between.Is() {
 			all = append(all, stats.Components{Known: true, Instances: float64(c.Ratio.Between), Rounds: float64(c.Ratio.Within)})
 		}
@@ -102,8 +102,8 @@ func (r *Report) components() (all []stats.Components) {
 }
 
 // judgedCells are those with a verdict.
-func (r *Report) judgedCells() (all []*Cell) {
-	for _, f := range r.figures() {
+func (tests Table) judgedCells() (all []*Cell) {
+	for _, f := range tests.Rows() {
 		for _, c := range f.Cells {
 			if c.Ratio != nil && c.Ratio.Verdict != "" {
 				all = append(all, c)

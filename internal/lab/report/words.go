@@ -55,7 +55,7 @@ func (r *Report) Answers() (all []Answer) {
 			continue
 		}
 		a := Answer{Setting: s.Name, About: s.About}
-		for t, f := range r.figures() {
+		for t, f := range r.Tests.Rows() {
 			a.add(t, f)
 		}
 		for _, found := range [][]Finding{a.Worse, a.Better, a.BitWorse, a.BitBetter} {

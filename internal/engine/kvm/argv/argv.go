@@ -37,15 +37,16 @@ type Machine struct {
 // Line returns the command line, and the files that it speaks of.
 func (m *Machine) Line() ([]string, *Files, error) {
 	files := &Files{}
+	slots := m.Slots.with(m.Node)
 	if m.Node.Imported() {
-		return m.imported(files), files, nil
+		return m.imported(files, slots), files, nil
 	}
 	kernel, err := m.kernel()
 	if err != nil {
 		return nil, nil, err
 	}
-	rest := slices.Concat(m.serial(files), m.monitor(files), m.slots(), m.root(files), m.agent(files), m.cards(files), m.functions())
-	drives, err := m.drives(files)
+	rest := slices.Concat(serial(files), monitor(files), slots.ports(), m.root(files), agent(files), m.cards(files, slots), functions(m.PCI))
+	drives, err := m.drives(files, slots)
 	if err != nil {
 		return nil, nil, err
 	}

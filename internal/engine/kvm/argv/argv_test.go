@@ -114,15 +114,15 @@ func TestSlots(t *testing.T) {
 	m := &Machine{Node: someNode(), Boot: someBoot}
 	m.Node.NICs = append(m.Node.NICs, m.Node.NICs[0], m.Node.NICs[0], m.Node.NICs[0])
 	m.Node.NICs[2].Network, m.Node.NICs[3].Network, m.Node.NICs[4].Network = "c", "d", "e"
-	if m.number() != 16 || m.at("card-e") != ",bus=slot4" || m.at("nothing") != "" {
-		t.Error(m.number(), m.at("card-e"), m.at("nothing"))
+	if s := m.Slots.with(m.Node); s.Number != 16 || s.bus("card-e") != ",bus=slot4" || s.bus("nothing") != "" {
+		t.Error(s, s.bus("card-e"), s.bus("nothing"))
 	}
 	m.Slots = Slots{Number: 8, Taken: map[string]int{"card-lan": 2, "card-d": 0}}
-	if got := m.taken(); m.number() != 8 || !maps.Equal(got, map[string]int{"card-d": 0, "card-fast": 1, "card-lan": 2, "card-c": 3, "card-e": 4}) {
-		t.Error(m.number(), got)
+	if s := m.Slots.with(m.Node); s.Number != 8 || !maps.Equal(s.Taken, map[string]int{"card-d": 0, "card-fast": 1, "card-lan": 2, "card-c": 3, "card-e": 4}) {
+		t.Error(s)
 	}
 	m.Node.VM.Model = site.E1000 // knows nothing of PCI Express
-	if got := m.at("card-lan"); got != "" {
+	if got := m.Slots.with(m.Node).bus("card-lan"); got != "" {
 		t.Error(got)
 	}
 }

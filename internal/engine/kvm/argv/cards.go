@@ -12,16 +12,16 @@ import (
 )
 
 // cards are the network cards.
-func (m *Machine) cards(files *Files) []string {
+func (m *Machine) cards(files *Files, slots Slots) []string {
 	var args []string
 	for _, nic := range m.Node.NICs {
-		args = append(args, m.card(nic, files)...)
+		args = append(args, m.card(nic, files, slots)...)
 	}
 	return args
 }
 
 // card is one of them. It boots nothing, so it needs no ROM.
-func (m *Machine) card(nic spec.NIC, files *Files) []string {
+func (m *Machine) card(nic spec.NIC, files *Files, slots Slots) []string {
 	model := map[string]string{site.Virtio: virtioNet, site.E1000: "e1000", site.RTL8139: "rtl8139"}[cmp.Or(m.Node.VM.Model, site.Virtio)]
 	id := CardID(nic)
 	queues := Queues(m.Node)
@@ -29,7 +29,7 @@ func (m *Machine) card(nic spec.NIC, files *Files) []string {
 	if m.serves() {
 		netdev += ",vhost=on," + handed("vhostfd", queues, func(i int) int { return files.Take(VHost(nic, i)) })
 	}
-	device := fmt.Sprintf("%s,id=%s,netdev=%s,mac=%s,romfile=%s", model, id, id, nic.MAC, m.at(id))
+	device := fmt.Sprintf("%s,id=%s,netdev=%s,mac=%s,romfile=%s", model, id, id, nic.MAC, slots.bus(id))
 	if queues > 1 {
 		device += fmt.Sprintf(",mq=on,vectors=%d", vectors(queues))
 	}

@@ -61,12 +61,12 @@ func GroupID(d site.Drive) string { return "limits-" + d.Name }
 func DriveFile(d site.Drive) string { return "disk " + d.Name }
 
 // drives are the disks.
-func (m *Machine) drives(files *Files) ([]string, error) {
+func (m *Machine) drives(files *Files, slots Slots) ([]string, error) {
 	var args []string
 	for _, d := range m.Node.VM.Drives() {
 		fd := files.Take(DriveFile(d))
 		args = append(args, "-add-fd", fmt.Sprintf("fd=%d,set=%d", fd, fd))
-		is := DriveOf(d, fmt.Sprintf("/dev/fdset/%d", fd), Slot(m.taken()[DriveID(d)]))
+		is := DriveOf(d, fmt.Sprintf("/dev/fdset/%d", fd), Slot(slots.Taken[DriveID(d)]))
 		for _, part := range []struct {
 			option string
 			of     map[string]any

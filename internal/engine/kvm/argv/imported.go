@@ -48,8 +48,9 @@ const (
 const SeedDrive = "seed-drive"
 
 // imported is the line of a machine with a disk of others. QEMU goes by nothing that the header of an image says: it is told formats, and what stands behind what.
-func (m *Machine) imported(files *Files) []string {
-	return slices.Concat(m.itself(), m.memory(), m.firmware(files), m.serial(files), m.monitor(files), m.slots(), m.disk(files), m.seed(files), m.link(), m.cards(files), m.functions(), screen, m.incoming())
+func (m *Machine) imported(files *Files, slots Slots) []string {
+	return slices.Concat(m.itself(), m.memory(), m.firmware(files), serial(files), monitor(files), slots.ports(), m.disk(files), m.seed(files), m.link(),
+		m.cards(files, slots), functions(m.PCI), screen, m.incoming())
 }
 
 // screen is a graphics card that each firmware and system knows, and a pointer that is where the viewer's is. QEMU listens nowhere for viewers: it is handed connections.

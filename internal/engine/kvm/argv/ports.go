@@ -12,7 +12,7 @@ import (
 const recording = 1
 
 // serial is the console. What it prints is recorded.
-func (m *Machine) serial(files *Files) []string {
+func serial(files *Files) []string {
 	return []string{
 		"-add-fd", fmt.Sprintf("fd=%d,set=%d", files.Take(Record), recording),
 		"-chardev", listening("console", files.Take(Console)) + fmt.Sprintf(",logfile=/dev/fdset/%d,logappend=on", recording), "-serial", "chardev:console",
@@ -20,7 +20,7 @@ func (m *Machine) serial(files *Files) []string {
 }
 
 // monitor is by which the engine gives QEMU orders.
-func (m *Machine) monitor(files *Files) []string {
+func monitor(files *Files) []string {
 	return []string{"-chardev", listening("monitor", files.Take(Monitor)), "-mon", "chardev=monitor,mode=control"}
 }
 
@@ -34,7 +34,7 @@ func (m *Machine) root(files *Files) []string {
 }
 
 // agent is the way to the agent of the guest, and what makes its keys hard to guess.
-func (m *Machine) agent(files *Files) []string {
+func agent(files *Files) []string {
 	args := []string{"-device", "virtio-rng-pci", "-device", "virtio-serial-pci"}
 	for i := range wire.Ports {
 		id := "agent" + strconv.Itoa(i)

@@ -3,9 +3,11 @@ package argv
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"orrery/internal/site"
+	"orrery/internal/site/spec"
 )
 
 // spare is how many slots at least are left for devices that come while the machine runs.
@@ -21,65 +23,53 @@ type Slots struct {
 // Slot is what QEMU calls a slot: the bus on which there is room for one device.
 func Slot(number int) string { return fmt.Sprint("slot", number) }
 
-// slotted are the devices that have a slot.
-func (m *Machine) slotted() (ids []string) {
-	if m.expressCards() {
-		for _, nic := range m.Node.NICs {
+// slotted are the devices of a node that have a slot. Cards of other models than Virtio know plain PCI only.
+func slotted(n *spec.Node) (ids []string) {
+	if cmp.Or(n.VM.Model, site.Virtio) == site.Virtio {
+		for _, nic := range n.NICs {
 			ids = append(ids, CardID(nic))
 		}
 	}
-	for _, d := range m.Node.VM.Drives() {
+	for _, d := range n.VM.Drives() {
 		ids = append(ids, DriveID(d))
 	}
 	return ids
 }
 
-// expressCards reports whether the cards may be in a slot: those of other models know plain PCI only.
-func (m *Machine) expressCards() bool {
-	return cmp.Or(m.Node.VM.Model, site.Virtio) == site.Virtio
-}
-
-// taken returns the slot of each device.
-func (m *Machine) taken() map[string]int {
-	all, used := map[string]int{}, map[int]bool{}
-	for id, slot := range m.Slots.Taken {
-		all[id], used[slot] = slot, true
+// with returns the slots with a place for each device of a node, and for no other, in full groups of ports.
+func (s Slots) with(n *spec.Node) Slots {
+	ids, taken, used := slotted(n), map[string]int{}, map[int]bool{}
+	for id, slot := range s.Taken {
+		taken[id], used[slot] = slot, true
 	}
 	next := 0
-	for _, id := range m.slotted() {
-		if _, ok := all[id]; ok {
+	for _, id := range ids {
+		if _, ok := taken[id]; ok {
 			continue
 		}
 		for used[next] {
 			next++
 		}
-		all[id], used[next] = next, true
+		taken[id], used[next] = next, true
 	}
-	return all
+	maps.DeleteFunc(taken, func(id string, _ int) bool { return !slices.Contains(ids, id) })
+	return Slots{cmp.Or(s.Number, (len(ids)+spare+7)/8*8), taken}
 }
 
-// at puts a device into its slot; one that has none goes where QEMU puts it.
-func (m *Machine) at(id string) string {
-	if !slices.Contains(m.slotted(), id) {
-		return ""
+// bus puts a device into its slot; one that has none goes where QEMU puts it.
+func (s Slots) bus(id string) string {
+	if slot, ok := s.Taken[id]; ok {
+		return ",bus=" + Slot(slot)
 	}
-	return ",bus=" + Slot(m.taken()[id])
+	return ""
 }
 
-// slots are the ports, in groups of eight functions of one device, the first of which QEMU gives other places.
-func (m *Machine) slots() []string {
+// ports are in groups of eight functions of one device, the first of which QEMU gives other places.
+func (s Slots) ports() []string {
 	const functions, firstDevice = 8, 0x10
 	var args []string
-	for i := range m.number() {
+	for i := range s.Number {
 		args = append(args, "-device", fmt.Sprintf("pcie-root-port,id=%s,chassis=%d,bus=pcie.0,addr=%#x.%d,multifunction=on,io-reserve=0", Slot(i), i+1, firstDevice+i/functions, i%functions))
 	}
 	return args
-}
-
-// number is how many slots there are: full groups.
-func (m *Machine) number() int {
-	if m.Slots.Number != 0 {
-		return m.Slots.Number
-	}
-	return (len(m.slotted()) + spare + 7) / 8 * 8
 }

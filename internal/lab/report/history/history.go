@@ -56,7 +56,7 @@ func New(reports []*report.Report) *History {
 	rows := map[[3]string]*Past{}
 	for n, r := range reports {
 		h.Runs = append(h.Runs, r.Bundle)
-		for t, f := range r.Rows() {
+		for t, f := range r.Tests.Rows() {
 			for _, c := range f.Cells {
 				point, unit, ok := past(f, c)
 				if !ok {
