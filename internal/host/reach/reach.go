@@ -81,7 +81,7 @@ func (f Far) Dial(ctx context.Context, a *Arms, share Sharing, args ...string) (
 	l, err := f.dial(ctx, arms, by, args)
 	var no *refusal
 	if by.kept && err != nil && ctx.Err() == nil && !errors.As(err, &no) {
-		share.forget(f)
+		f.forget(by)
 		l, err = f.dial(ctx, arms, share.route(f), args)
 	}
 	switch {
@@ -130,7 +130,7 @@ func (f Far) dial(ctx context.Context, arms []arm, by route, args []string) (*Li
 // whereShared returns a login up that says nothing, if it goes by a connection that the user's own ssh keeps open: ssh waits for that as long as it takes.
 func (l *Line) whereShared(by route) *time.Timer {
 	return time.AfterFunc(sharing, func() {
-		if !by.shared && l.far.keptByUser() {
+		if by.socket == "" && l.far.keptByUser() {
 			l.stalled.Store(true)
 			_ = l.Close()
 		}
@@ -170,7 +170,7 @@ func (f Far) start(by route, command string) (*Line, error) {
 		far: f, ends: ends{near[0], near[1], near[2], near[3]}, from: bufio.NewReaderSize(near[1], 64<<10), errs: &host.Tail{}, log: &host.Tail{},
 		ended: make(chan struct{}), gone: make(chan struct{}), kill: func() { _ = cmd.Cancel() }, theirs: theirs[3],
 	}
-	if by.shared { // the login goes on, and by what it gets there (ProxyCommand), which is of the same process group
+	if by.socket != "" { // the login goes on, and by what it gets there (ProxyCommand), which is of the same process group
 		l.kill = func() { _ = cmd.Process.Kill() }
 	}
 	go func() {

@@ -131,8 +131,8 @@ func stampOf(path string) string {
 // A route is how ssh gets to a host.
 type route struct {
 	options []string
-	kept    bool // along a login that is there
-	shared  bool // along one that goes on when the connection has ended
+	socket  string // of the login along which it goes, and which goes on when the connection has ended; "": of none that is shared
+	kept    bool   // the login is there
 }
 
 // route returns how a connection is made. A login that the user's own ssh keeps is used as it is.
@@ -149,7 +149,7 @@ func (s Sharing) route(f Far) route {
 		return alone
 	}
 	options := []string{"-o", "ControlMaster=auto", "-o", "ControlPath=" + path, "-o", fmt.Sprintf("ControlPersist=%d", int(s.Keep.Seconds()))}
-	return route{append(options, f.options()...), err == nil, true}
+	return route{append(options, f.options()...), path, err == nil}
 }
 
 // checkTimeout is how long ssh may take to say whether it keeps a login, or to forget one.
@@ -166,10 +166,9 @@ func (f Far) ask(what string, options ...string) bool {
 	return host.Program(ctx, "ssh", append(args, f.options()...)...).Run() == nil
 }
 
-// forget has no other run use a login, which may be of no use any more. Runs that use it now go on.
-func (s Sharing) forget(f Far) {
-	path := s.socket(f)
-	if !f.ask("stop", "-o", "ControlPath="+path) {
-		_ = os.Remove(path)
+// forget has no other run use the login of a route, which may be of no use any more. Runs that use it now go on.
+func (f Far) forget(by route) {
+	if !f.ask("stop", "-o", "ControlPath="+by.socket) {
+		_ = os.Remove(by.socket)
 	}
 }
