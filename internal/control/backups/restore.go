@@ -61,7 +61,6 @@ type restoring struct {
 	*control.Session // in the site directory that was restored
 	o                control.RestoreOptions
 	files            *backup.SiteDir
-	dir              string // where the site directory comes to
 	laid             string // where it is until all hosts have their parts; "": in its place
 	from             vault.Vault
 	id, title        string
@@ -160,8 +159,8 @@ func (r *restoring) settle() error {
 	if err := r.files.Place(); err != nil {
 		return err
 	}
-	r.laid, r.Session.SiteDir = "", r.dir
-	s, err := sitefile.Load(r.dir)
+	r.laid, r.Session.SiteDir = "", r.files.Path
+	s, err := sitefile.Load(r.files.Path)
 	if err == nil && r.twin != "" {
 		s, err = twin.Of(s, r.record.Options)
 	}
@@ -184,7 +183,7 @@ func (r *restoring) declare(ctx context.Context) error {
 		return err
 	}
 	r.files = &backup.SiteDir{From: r.from, Manifest: r.manifest, Path: dir}
-	r.dir, r.Session.Twin = dir, ""
+	r.Session.Twin = ""
 	at, err := r.files.Lay(ctx)
 	if err != nil {
 		return err

@@ -23,7 +23,7 @@ func (r *restoring) asTwin(ctx context.Context) error {
 		record, r.known = is.Record, true
 	case problem.Is(err, problem.Mistake): // there is none
 		record = twin.Record{
-			Site: r.original.Name, Dir: r.dir, Options: twin.Options{Name: r.twin, Owner: control.Who()}, Volumes: r.begins(), Filled: true, Created: time.Now().UTC().Truncate(time.Second),
+			Site: r.original.Name, Dir: r.files.Path, Options: twin.Options{Name: r.twin, Owner: control.Who()}, Volumes: r.begins(), Filled: true, Created: time.Now().UTC().Truncate(time.Second),
 		}
 		record.Hosts = hosts.Names(r.original)
 		if r.manifest.Partial {
