@@ -1,6 +1,7 @@
 package need
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,16 +23,26 @@ func NewQEMU(t testing.TB) {
 // top returns the top of the repository.
 func top(t testing.TB) string {
 	t.Helper()
-	dir, err := os.Getwd()
+	dir, _, err := place()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for ; ; dir = filepath.Dir(dir) {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir
+	return dir
+}
+
+// place returns the top of the repository, and the directory of the package below it.
+func place() (top, pkg string, err error) {
+	dir, err := os.Getwd() // as go test starts it
+	if err != nil {
+		return "", "", err
+	}
+	for top = dir; ; top = filepath.Dir(top) {
+		if _, err := os.Stat(filepath.Join(top, "go.mod")); err == nil {
+			pkg, err := filepath.Rel(top, dir)
+			return top, pkg, err
 		}
-		if dir == "/" {
-			t.Fatal("this is no directory of the repository")
+		if top == "/" {
+			return "", "", fmt.Errorf("%s is no directory of the repository", dir)
 		}
 	}
 }

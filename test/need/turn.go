@@ -18,7 +18,11 @@ const held = "ORRERY_TEST_TURN"
 func TakeTurn() error { return turn() }
 
 var turn = sync.OnceValue(func() error {
-	name := packageName()
+	_, pkg, err := place()
+	if err != nil {
+		return err
+	}
+	name := strings.ReplaceAll(pkg, "/", "-")
 	if os.Getenv(held) == name {
 		return nil
 	}
@@ -40,18 +44,3 @@ var turn = sync.OnceValue(func() error {
 	}
 	return os.Setenv(held, name) // the file stays open
 })
-
-// packageName returns the directory of the package below the module's.
-func packageName() string {
-	dir, err := os.Getwd() // as go test starts it
-	if err != nil {
-		return "unknown"
-	}
-	for top := dir; top != "/"; top = filepath.Dir(top) {
-		if _, err := os.Stat(filepath.Join(top, "go.mod")); err == nil {
-			dir = strings.TrimPrefix(dir, top)
-			break
-		}
-	}
-	return strings.ReplaceAll(strings.Trim(dir, "/"), "/", "-")
-}
