@@ -10,7 +10,7 @@ import time
 def machine(root):
     with open("/proc/cpuinfo") as file:
         model = next((line.split(":")[1].strip() for line in file if line.startswith("model name")), "unknown")
-    version = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=root, capture_output=True, text=True).stdout.strip()
+    version = subprocess.run(["packaging/version"], cwd=root, capture_output=True, text=True).stdout.strip()
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {"orrery": version, "date": time.strftime("%Y-%m-%d"), "cpus": os.cpu_count(), "model": model,
             "memory_gib": round(memory / 2**30), "kernel": platform.release(), "load": os.getloadavg()[0]}
