@@ -13,6 +13,7 @@ import (
 	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/waits"
 )
 
 // AwaitTrial waits for the end of a trial, and returns how it ended. That it has failed on one of several hosts, each of which watches
@@ -26,8 +27,17 @@ func AwaitTrial(ctx context.Context, c *control.Session, s *site.Site) (*observe
 		if err != nil {
 			return nil, err
 		}
-		if r := t.before; r.Trial == nil && (r.Switch == nil || !t.hosts.Own()) {
-			return hosts.Verdict(s, r)
+		if t.before.Trial == nil {
+			over, err := t.atRest(ctx)
+			if ctx.Err() != nil {
+				return nil, noLonger()
+			}
+			if err != nil {
+				return nil, err
+			}
+			if over {
+				return hosts.Verdict(s, t.before)
+			}
 		}
 		failing, err := hosts.Failing(ctx, t.hosts)
 		if ctx.Err() != nil {
@@ -43,6 +53,21 @@ func AwaitTrial(ctx context.Context, c *control.Session, s *site.Site) (*observe
 			return nil, noLonger()
 		}
 	}
+}
+
+// atRest reports whether nobody switches: what is on record of a switch then was interrupted. Who switches holds the site's lock.
+func (t *change) atRest(ctx context.Context) (bool, error) {
+	if t.before.Switch == nil {
+		return true, nil
+	}
+	letGo, err := t.hosts.Hold(ctx, control.Holder(t.Session))
+	if err != nil {
+		held, err := waits.Locked(err)
+		return held == nil, err
+	}
+	defer letGo()
+	t.before, err = t.hosts.Records().Read(ctx) // the switch may have ended since it was read
+	return t.before.Trial == nil, err
 }
 
 // noLonger says that somebody has ended waiting for the end of a trial.
