@@ -112,7 +112,7 @@ var paths = map[string]string{
 	"internal/apply/local/origin.go":            ofOwn,
 	"internal/apply/local/forget.go":            ofOwn,
 	"internal/apply/local/editions.go":          ofOwn,
-	"internal/control/hosts/releases.go":        "a directory of our own that was just made",
+	"internal/control/hosts/joint.go":           "a directory of our own that was just made",
 	"internal/backup/sitedir.go":                ofNamed,
 	"internal/control/backups/releases.go":      "a directory of our own that was just made",
 	"internal/control/releases/trust.go":        "a directory of our own that was just made; " + ofNamed,

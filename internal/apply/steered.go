@@ -22,6 +22,7 @@ type Steered struct {
 	Host
 	packer  *pack.Packer      // which all hosts of the fleet share: only the fleet changes it
 	Name    string            // what the site calls it
+	Label   string            // what backups and lists call it; "": it is the only host of the site, and nothing needs to name it
 	Files   map[string]string // of this machine, by their digests, from which images of the site are made
 	keys    *secret.Keyring
 	told    map[string]bool // generated secrets of which it keeps a copy; keeping: while one is given to it

@@ -141,7 +141,7 @@ func (j *Job) renewWayBack(ctx context.Context, seen []observe.Host) error {
 		return nil
 	}
 	r, err := j.Hosts.Records().Read(ctx)
-	if err != nil || r.Trial == nil || r.Switch != nil || j.Hosts.Own() && r.Trial.Boot != host.Now().Boot { // see overdue.ResumeTrial
+	if err != nil || r.Trial == nil || r.Switch != nil || r.Trial.Boot != host.Now().Boot && j.Session.Call(j.Site).Judges() { // see overdue.ResumeTrial
 		return err
 	}
 	if err := j.Session.Call(j.Site).Releases(j.Hosts).Learn(ctx, r.Trial.Back); err != nil {

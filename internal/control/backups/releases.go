@@ -9,10 +9,7 @@ import (
 
 	"orrery/internal/backup"
 	"orrery/internal/backup/vault"
-	"orrery/internal/control/hosts"
 	"orrery/internal/edition"
-	"orrery/internal/problem"
-	"orrery/internal/site/sitefile"
 )
 
 // liveReleases returns what hosts will have on record of releases: those that were live. What was under way then is not now. While a host is
@@ -55,30 +52,15 @@ func (r *restoring) editions(ctx context.Context, do func(number int, dir string
 	return nil
 }
 
-// vouched refuses a backup with releases that are not the ones in releases.lock of the site directory. If that directory is fresh, it came with the backup, and so did these releases:
-// whoever trusts the one trusts the other. Of a site whose only host is this machine, nobody but its root could write to what it keeps. The releases of a twin that is restored may be those of its site.
+// vouched refuses a backup with releases that the site directory does not vouch for.
 func (r *restoring) vouched(ctx context.Context) error {
-	if len(hosts.Elsewhere(r.site)) == 0 {
-		return nil
-	}
-	lock, err := sitefile.ReadLock(r.Session.SiteDir)
-	if err != nil {
-		return err
-	}
-	err = r.editions(ctx, func(number int, dir string) error {
-		digest, err := edition.Digest(dir)
-		if err != nil {
+	s := *r.site
+	s.Twin = r.twin
+	return r.Session.Call(&s).Releases(r.fleet).Admit(r.laid != "", func() (map[int]string, error) {
+		all := map[int]string{}
+		return all, r.editions(ctx, func(number int, dir string) (err error) {
+			all[number], err = edition.Digest(dir)
 			return err
-		}
-		if known := lock.Digest(r.twin, number); known != digest && lock.Digest("", number) != digest && (known != "" || r.laid == "") {
-			return problem.New(problem.Refused, "release %d in the backup is not the one in releases.lock; nothing was done", number).At(lock.Path()).
-				Try("restore with --dir into a directory that does not exist yet; or, if you trust the backup, write its digest there: %d = %q", number, digest)
-		}
-		lock.Set(r.twin, number, digest)
-		return nil
+		})
 	})
-	if err != nil {
-		return err
-	}
-	return lock.Write()
 }

@@ -104,7 +104,7 @@ type search struct {
 func (s *search) ask(ctx context.Context, wanted map[vault.Digest]bool, into backup.Adder) error {
 	failed := make([]error, len(s.fleet.All))
 	err := s.fleet.Each(func(i int, h *apply.Steered) error {
-		one, err := ferry.NewSearch(s.in, s.key, named(s.fleet, h), wanted)
+		one, err := ferry.NewSearch(s.in, s.key, h.Label, wanted)
 		if err != nil || len(one.Wanted) == 0 {
 			return err
 		}

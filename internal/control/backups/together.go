@@ -35,14 +35,6 @@ type together struct {
 	parts       []*ferry.Taking // of each host
 }
 
-// named returns how a backup names a host. One that this machine alone has given names none: any machine restores it.
-func named(f *apply.Fleet, h *apply.Steered) string {
-	if f.Own() {
-		return ""
-	}
-	return h.Name
-}
-
 // takeTogether takes a backup of a site on its hosts.
 func takeTogether(ctx context.Context, c *control.Session, b *backup.Backup, f *apply.Fleet) (*backup.Report, error) {
 	all, err := b.Begin(ctx)
@@ -98,7 +90,7 @@ func (t *together) gather(ctx context.Context) error {
 	}
 	t.parts = make([]*ferry.Taking, len(t.fleet.All))
 	_ = t.fleet.Each(func(i int, h *apply.Steered) error {
-		t.parts[i] = &ferry.Taking{Host: named(t.fleet, h), Site: t.into.Set.Site, Order: t.order, Into: t.into, Pace: &pace{t.tempo.Of(h), t, h.Name}}
+		t.parts[i] = &ferry.Taking{Host: h.Label, Site: t.into.Set.Site, Order: t.order, Into: t.into, Pace: &pace{t.tempo.Of(h), t, h.Name}}
 		if err := t.from(ctx, h, t.parts[i]); err != nil {
 			fail(err)
 		}

@@ -108,65 +108,9 @@ func (c *Call) Leaving(ctx context.Context) (f *apply.Fleet, silent, err error) 
 	return f, silent, ctx.Err()
 }
 
-// alone reports whether this machine is the only host of the site. Then nothing is asked of other machines, and what this
-// machine keeps is trusted as it is: no more than its root could have written that.
-func (c *Call) alone() bool { return len(Elsewhere(c.Site)) == 0 }
-
-// here returns this machine as the only host of the site.
-func (c *Call) here() (*apply.Fleet, error) {
-	if len(c.Without) > 0 {
-		return nil, problem.New(problem.Usage, "there is no other host to leave out than this machine").Try("leave --without out")
-	}
-	if len(c.Site.Hosts) > 1 {
-		return nil, problem.New(problem.Mistake, "hosts %s and %s are both this machine", c.Site.Hosts[0].Name, c.Site.Hosts[1].Name).
-			At("site.toml").Try("keep one of them")
-	}
-	f, host := &apply.Fleet{}, site.Host{Name: "local"}
-	if len(c.Site.Hosts) == 1 {
-		host = c.Site.Hosts[0]
-	}
-	c.add(f, host, nil)
-	f.Assembled()
-	return f, nil
-}
-
 // Bare returns the hosts that answer, for what need not know which releases are live.
 func (c *Call) Bare(ctx context.Context) (f *apply.Fleet, silent, err error) {
-	if c.alone() {
-		f, err = c.here()
-		return f, nil, err
-	}
-	if err := mayTravel(c.Site, c.Without); err != nil {
-		return nil, nil, err
-	}
-	files, err := Stamp(ctx, c.Site)
-	if err != nil {
-		return nil, nil, err
-	}
-	links, silent := c.links(ctx)
-	if err := c.distinct(links); err != nil {
-		return nil, nil, err
-	}
-	f = &apply.Fleet{}
-	for i, h := range c.Site.Hosts {
-		if slices.Contains(c.Without, h.Name) || links[i] == nil && !h.Local() {
-			f.Unknown = append(f.Unknown, h.Name)
-			continue
-		}
-		c.add(f, h, links[i])
-	}
-	if len(f.All) == 0 {
-		if silent == nil {
-			silent = problem.New(problem.Usage, "no host is left").Try("leave out fewer")
-		}
-		return nil, nil, silent
-	}
-	for _, h := range f.All {
-		h.Files = files
-	}
-	f.Lock, f.LockErr = c.Lock().read()
-	f.Assembled()
-	return f, silent, nil
+	return c.scope().reach(ctx)
 }
 
 // links returns the connections to other hosts, by their places in the site.

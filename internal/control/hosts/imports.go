@@ -15,12 +15,8 @@ import (
 // stamping is held by who gives images their stamps: what is made of a site shares them with it.
 var stamping sync.Mutex
 
-// Stamp lets the imported images of a site with other hosts be known by what is in their files, whoever steers and wherever he has them (decision 52), and gives these files by their digests. Those of a
-// site that is on this machine alone are known by path and time, so that it need not read them.
-func Stamp(ctx context.Context, s *site.Site) (files map[string]string, err error) {
-	if len(Elsewhere(s)) == 0 {
-		return nil, nil
-	}
+// stampImages lets the imported images of a site be known by what is in their files, and returns these by their digests.
+func stampImages(ctx context.Context, s *site.Site) (files map[string]string, err error) {
 	stamping.Lock()
 	defer stamping.Unlock()
 	files = map[string]string{}

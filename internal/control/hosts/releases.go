@@ -5,15 +5,10 @@ import (
 	"errors"
 	"io"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 
 	"orrery/internal/apply"
-	"orrery/internal/control/register"
 	"orrery/internal/edition"
-	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/sitefile"
@@ -28,33 +23,6 @@ type Releases struct {
 
 // Releases returns those that the hosts of a fleet keep of the site.
 func (c *Call) Releases(f *apply.Fleet) Releases { return Releases{c, f} }
-
-// VouchOwn writes to releases.lock what this machine keeps of releases, if it is the only host of the site: nobody but its root
-// could write to that.
-func (c *Call) VouchOwn(ctx context.Context) error {
-	if !c.alone() {
-		return nil
-	}
-	f, err := c.here()
-	if err != nil {
-		return err
-	}
-	r, err := f.Records().Read(ctx)
-	if err != nil {
-		return err
-	}
-	for _, number := range r.Staged {
-		digest, err := edition.Digest(c.Dirs.Release(c.Site.Key(), number))
-		if err != nil { // with the files of images, it may be too large for other hosts
-			c.Notice("what this machine keeps of release %d is not for other hosts: %v", number, err)
-			continue
-		}
-		if _, err := c.Lock().Vouch(number, digest); err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 // LearnLive tells the hosts which releases are live on them. A release that cannot be read, or is not the one
 // in releases.lock, is withheld: what needs it refuses, and all else goes on, such as taking the site down.
@@ -103,20 +71,12 @@ func (r Releases) learnOne(ctx context.Context, number int) error {
 
 // Keep lets all hosts keep the edition of a release that is staged from the site directory.
 func (r Releases) Keep(ctx context.Context, staged *site.Site, number int, who string) error {
-	if r.call.alone() {
-		return register.Register{Dirs: r.call.Dirs, Known: r.call.Known}.KeepRelease(r.call.Site, staged, number, r.call.Dir, who)
-	}
-	dir, err := os.MkdirTemp("", "orrery-release-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir) //nolint:errcheck // the hosts have it
-	here := register.Register{Dirs: host.Dirs{State: dir}, Known: r.call.Known}
-	if err := here.KeepRelease(r.call.Site, staged, number, r.call.Dir, who); err != nil {
-		return err
-	}
-	return r.Store(ctx, number, here.Dirs.Release(r.call.Site.Key(), number))
+	return r.call.scope().keep(ctx, r.fleet, staged, number, who)
 }
+
+// Lock returns releases.lock of a site on which the hosts' copies are used only if they are in it. There is none if this machine is
+// the only host.
+func (r Releases) Lock() (*sitefile.Lock, error) { return r.call.scope().lock(r.fleet) }
 
 // Store lets all hosts keep an edition that is in a directory of this machine. Its digest is in releases.lock before any host has it: a run that was cut short is done again.
 func (r Releases) Store(ctx context.Context, number int, dir string) error {
@@ -148,37 +108,20 @@ func (r Releases) Disown(ctx context.Context, releases []int) {
 // Edition returns a directory with the copy that hosts keep of the site directory for a release: this machine's own, or one in dir
 // to which it is copied.
 func (r Releases) Edition(ctx context.Context, number int, dir string) (string, error) {
-	if r.call.alone() {
-		return r.call.Dirs.Release(r.call.Site.Key(), number), nil
-	}
-	at := filepath.Join(dir, strconv.Itoa(number))
-	if err := os.Mkdir(at, 0o700); err != nil {
-		return "", err
-	}
-	return at, r.fleet.Editions().Fetch(ctx, number, at)
+	return r.call.scope().edition(ctx, r.fleet, number, dir)
 }
 
-// Load returns the site as a release makes it that some host keeps, and that is the one in releases.lock.
+// Load returns the site as a release makes it that some host keeps, and that may be trusted.
 func (r Releases) Load(ctx context.Context, number int) (*site.Site, error) {
-	own := register.Register{Dirs: r.call.Dirs, Known: r.call.Known}
-	if r.call.alone() {
-		return own.LoadRelease(r.call.Site, number)
-	}
-	dir, err := os.MkdirTemp("", "orrery-release-")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir) //nolint:errcheck // all of it has been read
-	if err := r.fleet.Editions().Fetch(ctx, number, dir); err != nil {
-		return nil, err
-	}
-	made, err := own.ReleaseOf(r.call.Site, dir, r.call.Dir, number)
-	if err != nil {
-		return nil, err
-	}
-	for i := range made.Images {
-		made.Images[i].Told = true
-	}
-	made.Secrets, made.Hooks = r.call.Site.Secrets, r.call.Site.Hooks // what this machine reads, runs and gives away is for its own site file to say, and not for a host
-	return made, nil
+	return r.call.scope().load(ctx, r.fleet, number)
+}
+
+// Vouch writes to releases.lock what this machine keeps of releases, before other hosts join it: only its root could have
+// written that. What other hosts keep is left for the user to trust.
+func (r Releases) Vouch(ctx context.Context) error { return r.call.scope().vouch(ctx) }
+
+// Admit refuses releases from a backup that are not the ones in releases.lock of the site directory. If that directory is fresh, it
+// came with the backup, and so did these releases: who trusts the one trusts the other. Digests is called if they are asked for.
+func (r Releases) Admit(fresh bool, digests func() (map[int]string, error)) error {
+	return r.call.scope().admit(fresh, digests)
 }

@@ -55,10 +55,10 @@ func (c *Call) TellTrial(ctx context.Context, f *apply.Fleet, r observe.Releases
 	}
 	until, back := phrase.Clock(r.Trial.Until), register.ReleaseNames(r.Trial.Back)
 	switch {
-	case f.Own() && !host.Held(apply.WatchLock(c.Dirs, c.Site.Key(), apply.OnTrial)):
+	case c.Judges() && !host.Held(apply.WatchLock(c.Dirs, c.Site.Key(), apply.OnTrial)):
 		c.Notice("release %d is on trial until %s, but nobody watches over it: the process that did has ended (orrery resume, and whatever changes the site, sees to it)",
 			r.Trial.Release, until)
-	case f.Own() && !r.Trial.ByHand:
+	case !r.Trial.ByHand:
 		c.Notice("release %d is on trial until %s; then it is confirmed or goes back to release %s", r.Trial.Release, until, back)
 	case len(f.All)+len(f.Unknown) == 1:
 		c.Notice("release %d is on trial until %s; unless it is confirmed by then (orrery confirm), it goes back to release %s", r.Trial.Release, until, back)

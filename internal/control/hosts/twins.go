@@ -39,6 +39,9 @@ type Twins struct{ call *Call }
 // Twins returns those of the site.
 func (c *Call) Twins() Twins { return Twins{c} }
 
+// Trust refuses to run the program that hosts have on record for the volumes of a twin, if that is only their word.
+func (t Twins) Trust(r *twin.Record) error { return t.call.scope().program(r) }
+
 // All returns the twins of the site of which hosts have something that answer, by name. Silent tells why others do not answer.
 func (t Twins) All(ctx context.Context) (all []*Twin, silent, err error) {
 	f, silent, err := t.call.Bare(ctx)
@@ -64,12 +67,12 @@ func (t Twins) All(ctx context.Context) (all []*Twin, silent, err error) {
 				known[r.Options.Name] = one
 			}
 			if !same(one.Record, r) {
-				one.apart = problem.New(problem.Surprise, "hosts %s and %s have different records of twin %s", one.On[0], h.Name, r.Options.Name).At(r.Key()).
+				one.apart = problem.New(problem.Surprise, "hosts %s and %s have different records of twin %s", one.On[0], h.Label, r.Options.Name).At(r.Key()).
 					Try("orrery twin destroy %s, and create it anew", r.Options.Name)
 			}
 			one.Filled = one.Filled && r.Filled
-			if !t.call.alone() {
-				one.On = append(one.On, h.Name)
+			if h.Label != "" {
+				one.On = append(one.On, h.Label)
 			}
 		}
 	}
@@ -137,11 +140,6 @@ func (t Twins) One(ctx context.Context, name string) (*Twin, error) {
 
 // Create takes down on all hosts of the site that there is a twin, which is their site s. All of them must answer: one that has it already is not asked afterwards.
 func (t Twins) Create(ctx context.Context, s *site.Site, r twin.Record) error {
-	if !t.call.alone() {
-		if err := mayTravel(s, nil); err != nil {
-			return err
-		}
-	}
 	all, silent, err := t.All(ctx)
 	if err != nil {
 		return err

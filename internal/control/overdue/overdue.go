@@ -5,11 +5,13 @@ package overdue
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
 	"orrery/internal/apply"
 	"orrery/internal/control"
+	"orrery/internal/control/hosts"
 	"orrery/internal/control/releases"
 	"orrery/internal/control/unattended"
 	"orrery/internal/host"
@@ -34,21 +36,17 @@ func (Work) CatchUp(ctx context.Context, c *control.Session, s *site.Site, f *ap
 		switch err := mend(ctx, c, &l, wait); {
 		case err != nil:
 			c.Trouble(l.Key, err)
-		case l.Key != s.Key() || !wait || !f.Own():
-		case !l.Overdue():
-			again = again || l.Trigger == apply.OnTrial
-		case l.Trigger == apply.AtExpiry:
-			return problem.New(problem.Surprise, "twin %s expired at %s; it is gone", s.Twin, phrase.Clock(l.At)).At(s.Key()).
-				Try("orrery twin create makes another")
+		case l.Key != s.Key() || !wait:
+		case l.Overdue() && l.Trigger == apply.AtExpiry:
+			return expired(s, l.At)
 		default:
-			ended = true
+			ended, again = ended || l.Overdue(), again || l.Trigger == apply.OnTrial
 		}
 	}
 	if r, known := c.Known.Twin(s.Key()); known && !r.Expires.IsZero() && time.Now().After(r.Expires) {
-		return problem.New(problem.Surprise, "twin %s expired at %s; each of its hosts ends what it has of it", s.Twin, phrase.Clock(r.Expires)).At(s.Key()).
-			Try("orrery twin destroy %s ends the rest at once", s.Twin)
+		return expired(s, r.Expires)
 	}
-	if !f.Own() {
+	if !c.Call(s).Judges() { // each host watches over its trial by itself
 		return nil
 	}
 	r, err := f.Records().Read(ctx)
@@ -64,6 +62,16 @@ func (Work) CatchUp(ctx context.Context, c *control.Session, s *site.Site, f *ap
 		return err
 	}
 	return c.Call(s).Releases(f).LearnLive(ctx)
+}
+
+// expired says that the time of a twin is over. Other hosts may be at work on that.
+func expired(s *site.Site, at time.Time) error {
+	p := problem.New(problem.Surprise, "twin %s expired at %s; it is gone", s.Twin, phrase.Clock(at)).At(s.Key())
+	if len(hosts.Elsewhere(s)) > 0 {
+		p.What = fmt.Sprintf("twin %s expired at %s; each of its hosts ends what it has of it", s.Twin, phrase.Clock(at))
+		return p.Try("orrery twin destroy %s ends the rest at once", s.Twin)
+	}
+	return p.Try("orrery twin create makes another")
 }
 
 // lapses returns the plans of this machine for which nothing waits.
@@ -110,8 +118,11 @@ func Forgotten(c *control.Session, key string) (at time.Time, so bool) {
 // ResumeTrial has a trial watched again on the only host of a site whose nodes are up after a reboot, or of
 // which a former version has stored no plan. What is left of its time goes by the clock of this boot.
 func ResumeTrial(ctx context.Context, c *control.Session, s *site.Site) error {
+	if !c.Call(s).Judges() { // each host watches over its trial by itself
+		return nil
+	}
 	f, err := c.Hosts(ctx, s)
-	if err != nil || !f.Own() { // other hosts watch over a trial by themselves
+	if err != nil {
 		return err
 	}
 	r, err := f.Records().Read(ctx)

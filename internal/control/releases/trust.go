@@ -55,20 +55,18 @@ func Trust(ctx context.Context, c *control.Session, s *site.Site, o TrustOptions
 	if err == nil {
 		err = silent
 	}
-	if err == nil {
-		err = f.LockErr
-	}
 	if err != nil {
 		return nil, err
 	}
-	if f.Own() {
-		return nil, problem.New(problem.Usage, "site %s is on this machine alone, which trusts its own copies", s.Key())
+	lock, err := call.Releases(f).Lock()
+	if err != nil {
+		return nil, err
 	}
 	kept, err := fetch(ctx, f, o, filepath.Join(dir, "kept"))
 	if err != nil {
 		return nil, err
 	}
-	kept.Locked = f.Lock.Digest(s.Twin, o.Release)
+	kept.Locked = lock.Digest(s.Twin, o.Release)
 	if o.Into != "" {
 		return kept, lay(ctx, filepath.Join(dir, "kept", edition.Site), o.Into)
 	}

@@ -99,7 +99,7 @@ func vouchOwn(ctx context.Context, c *control.Session, s *site.Site) error {
 		}
 	}
 	for _, one := range all {
-		if err := c.Call(one).VouchOwn(ctx); err != nil {
+		if err := c.Call(one).Releases(nil).Vouch(ctx); err != nil {
 			return err
 		}
 	}

@@ -19,7 +19,7 @@ import (
 // SaveBootPlans has each host store what it does after a reboot, from what look sees on the hosts. If this
 // machine is the only one, it brings the site up as its directory says.
 func SaveBootPlans(ctx context.Context, c *hosts.Call, f *apply.Fleet, look func(context.Context) ([]observe.Host, error)) error {
-	if len(hosts.Elsewhere(c.Site)) == 0 {
+	if c.Boots() {
 		return (&apply.UnattendedPlan{Trigger: apply.AtBoot}).Write(c.Dirs, c.Site.Key()) // there is one from when it was not
 	}
 	seen, err := look(ctx)

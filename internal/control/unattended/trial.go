@@ -78,7 +78,7 @@ func rollbackPlans(ctx context.Context, c *hosts.Call, f *apply.Fleet, t *observ
 	plans := make([]apply.UnattendedPlan, len(f.All))
 	return plans, f.Each(func(i int, h *apply.Steered) error {
 		w := apply.UnattendedPlan{Trigger: apply.OnTrial, Host: h.Name, Watch: true, Intent: &observe.Switch{To: t.Back, End: t.Back, Who: t.Who, Since: ended.When, Alone: true}}
-		if len(hosts.Elsewhere(c.Site)) == 0 {
+		if c.Judges() {
 			w.Dir = c.Dir
 		}
 		var err error

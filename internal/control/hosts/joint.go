@@ -1,0 +1,137 @@
+package hosts
+
+import (
+	"context"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"orrery/internal/apply"
+	"orrery/internal/control/register"
+	"orrery/internal/host"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/sitefile"
+	"orrery/internal/site/twin"
+)
+
+// joint is the scope of a site with other machines. What they keep and say is their word: a copy of a release is used only if
+// releases.lock of the site directory has its digest.
+type joint struct{ *Call }
+
+func (j joint) reach(ctx context.Context) (f *apply.Fleet, silent, err error) {
+	if err := mayTravel(j.Site, j.Without); err != nil {
+		return nil, nil, err
+	}
+	files, err := j.stamp(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	links, silent := j.links(ctx)
+	if err := j.distinct(links); err != nil {
+		return nil, nil, err
+	}
+	f = &apply.Fleet{}
+	for i, h := range j.Site.Hosts {
+		if slices.Contains(j.Without, h.Name) || links[i] == nil && !h.Local() {
+			f.Unknown = append(f.Unknown, h.Name)
+			continue
+		}
+		j.add(f, h, links[i])
+	}
+	if len(f.All) == 0 {
+		if silent == nil {
+			silent = problem.New(problem.Usage, "no host is left").Try("leave out fewer")
+		}
+		return nil, nil, silent
+	}
+	for _, h := range f.All {
+		h.Label, h.Files = h.Name, files
+	}
+	f.Lock, f.LockErr = j.Lock().read()
+	f.Assembled()
+	return f, silent, nil
+}
+
+func (j joint) stamp(ctx context.Context) (map[string]string, error) {
+	return stampImages(ctx, j.Site)
+}
+
+// Made here first: the digest has to be in releases.lock before any host has the edition.
+func (j joint) keep(ctx context.Context, f *apply.Fleet, staged *site.Site, number int, who string) error {
+	dir, err := os.MkdirTemp("", "orrery-release-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // the hosts have it
+	here := register.Register{Dirs: host.Dirs{State: dir}, Known: j.Known}
+	if err := here.KeepRelease(j.Site, staged, number, j.Dir, who); err != nil {
+		return err
+	}
+	return j.Releases(f).Store(ctx, number, here.Dirs.Release(j.Site.Key(), number))
+}
+
+func (j joint) edition(ctx context.Context, f *apply.Fleet, number int, below string) (string, error) {
+	at := filepath.Join(below, strconv.Itoa(number))
+	if err := os.Mkdir(at, 0o700); err != nil {
+		return "", err
+	}
+	return at, f.Editions().Fetch(ctx, number, at)
+}
+
+func (j joint) load(ctx context.Context, f *apply.Fleet, number int) (*site.Site, error) {
+	dir, err := os.MkdirTemp("", "orrery-release-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // all of it has been read
+	if err := f.Editions().Fetch(ctx, number, dir); err != nil {
+		return nil, err
+	}
+	made, err := register.Register{Dirs: j.Dirs, Known: j.Known}.ReleaseOf(j.Site, dir, j.Dir, number)
+	if err != nil {
+		return nil, err
+	}
+	for i := range made.Images {
+		made.Images[i].Told = true
+	}
+	// What this machine reads, runs and hands out is for its own site file to say, and not for a host.
+	made.Secrets, made.Hooks = j.Site.Secrets, j.Site.Hooks
+	return made, nil
+}
+
+func (j joint) lock(f *apply.Fleet) (*sitefile.Lock, error) { return f.Lock, f.LockErr }
+
+func (joint) vouch(context.Context) error { return nil }
+
+// The releases of a twin that is restored may be those of its site.
+func (j joint) admit(fresh bool, digests func() (map[int]string, error)) error {
+	lock, err := j.Lock().read()
+	if err != nil {
+		return err
+	}
+	all, err := digests()
+	if err != nil {
+		return err
+	}
+	for _, number := range slices.Sorted(maps.Keys(all)) {
+		digest := all[number]
+		if known := lock.Digest(j.Site.Twin, number); known != digest && lock.Digest("", number) != digest && (known != "" || !fresh) {
+			return problem.New(problem.Refused, "release %d in the backup is not the one in releases.lock; nothing was done", number).At(lock.Path()).
+				Try("restore with --dir into a directory that does not exist yet; or, if you trust the backup, write its digest there: %d = %q", number, digest)
+		}
+		lock.Set(j.Site.Twin, number, digest)
+	}
+	return lock.Write()
+}
+
+func (joint) program(r *twin.Record) error {
+	return problem.New(problem.Unable, "twin %s is on several hosts, and its volumes were not filled to the end; which program does that, only orrery twin create takes from you", r.Options.Name).
+		Try("orrery twin destroy %s, and create it anew", r.Options.Name)
+}
+
+func (joint) judges() bool { return false }
+
+func (joint) boots() bool { return false }

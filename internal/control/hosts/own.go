@@ -1,0 +1,84 @@
+package hosts
+
+import (
+	"context"
+
+	"orrery/internal/apply"
+	"orrery/internal/control/register"
+	"orrery/internal/edition"
+	"orrery/internal/problem"
+	"orrery/internal/site"
+	"orrery/internal/site/sitefile"
+	"orrery/internal/site/twin"
+)
+
+// own is the scope of a site whose only host is this machine. Nothing is asked of other machines, and what this machine keeps is
+// trusted as it is: only its root could have written that.
+type own struct{ *Call }
+
+func (o own) reach(context.Context) (f *apply.Fleet, silent, err error) {
+	if len(o.Without) > 0 {
+		return nil, nil, problem.New(problem.Usage, "there is no other host to leave out than this machine").Try("leave --without out")
+	}
+	if len(o.Site.Hosts) > 1 {
+		return nil, nil, problem.New(problem.Mistake, "hosts %s and %s are both this machine", o.Site.Hosts[0].Name, o.Site.Hosts[1].Name).
+			At("site.toml").Try("keep one of them")
+	}
+	f, host := &apply.Fleet{}, site.Host{Name: "local"}
+	if len(o.Site.Hosts) == 1 {
+		host = o.Site.Hosts[0]
+	}
+	o.add(f, host, nil)
+	f.Assembled()
+	return f, nil, nil
+}
+
+func (own) stamp(context.Context) (map[string]string, error) { return nil, nil }
+
+func (o own) register() register.Register { return register.Register{Dirs: o.Dirs, Known: o.Known} }
+
+func (o own) keep(_ context.Context, _ *apply.Fleet, staged *site.Site, number int, who string) error {
+	return o.register().KeepRelease(o.Site, staged, number, o.Dir, who)
+}
+
+func (o own) edition(_ context.Context, _ *apply.Fleet, number int, _ string) (string, error) {
+	return o.Dirs.Release(o.Site.Key(), number), nil
+}
+
+func (o own) load(_ context.Context, _ *apply.Fleet, number int) (*site.Site, error) {
+	return o.register().LoadRelease(o.Site, number)
+}
+
+func (o own) lock(*apply.Fleet) (*sitefile.Lock, error) {
+	return nil, problem.New(problem.Usage, "site %s is on this machine alone, which trusts its own copies", o.Site.Key())
+}
+
+func (o own) vouch(ctx context.Context) error {
+	f, _, err := o.reach(ctx)
+	if err != nil {
+		return err
+	}
+	r, err := f.Records().Read(ctx)
+	if err != nil {
+		return err
+	}
+	for _, number := range r.Staged {
+		digest, err := edition.Digest(o.Dirs.Release(o.Site.Key(), number))
+		if err != nil { // with the files of images, it may be too large for other hosts
+			o.Notice("what this machine keeps of release %d is not for other hosts: %v", number, err)
+			continue
+		}
+		if _, err := o.Lock().Vouch(number, digest); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (own) admit(bool, func() (map[int]string, error)) error { return nil }
+
+func (own) program(*twin.Record) error { return nil }
+
+func (own) judges() bool { return true }
+
+func (own) boots() bool { return true }
