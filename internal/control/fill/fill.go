@@ -9,10 +9,10 @@ import (
 
 	"orrery/internal/apply"
 	"orrery/internal/host"
+	"orrery/internal/plan/place"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
-	"orrery/internal/site/twin"
 	"orrery/internal/tree"
 )
 
@@ -30,41 +30,51 @@ func Possible(how string) error {
 	return nil
 }
 
-// By lets the program that is on record fill the volumes of a twin on its hosts, and these take that down. It tells what was made and
-// is not in them.
-func By(ctx context.Context, f *apply.Fleet, dirs host.Dirs, s *site.Site, r twin.Record, tell func(left string)) error {
-	fill := func() error { return far(ctx, f, s, r, tell) }
-	if f.Own() { // the volumes are here, and need not be sent
-		fill = func() error { return here(ctx, r.Volumes, dirs, s) }
-	}
-	if err := fill(); err != nil {
-		return err
-	}
-	r.Filled = true
-	return f.Each(func(_ int, h *apply.Steered) error { return h.Twins.Save(ctx, r) })
-}
-
-// here lets a program fill the volumes of a twin on this machine.
-func here(ctx context.Context, program string, dirs host.Dirs, twin *site.Site) error {
-	all, err := volumes(twin)
+// all lets a program fill the volumes of a twin, one after the other. It tells what was made and is not in them.
+func all(ctx context.Context, program string, f *apply.Fleet, dirs host.Dirs, s *site.Site, tell func(left string)) error {
+	seen, err := f.Observe(ctx)
 	if err != nil {
 		return err
 	}
-	for _, d := range all {
-		dir := d.At(dirs, twin.Key())
-		if err := tree.RemoveAll(dir); err != nil { // what a run that was killed left is not whole
+	placed, err := place.Place(s, seen)
+	if err != nil {
+		return err
+	}
+	volumes, err := volumesOf(placed)
+	if err != nil {
+		return err
+	}
+	for _, d := range volumes {
+		n, _ := placed.Node(d.Node)
+		h, ok := f.Host(n.Host)
+		if !ok {
+			return problem.New(problem.Failed, "nothing is known of host %s, to which node %s comes", n.Host, n.Name).Try("see that it answers: orrery host check")
+		}
+		fill := func() ([]string, error) { return sent(ctx, program, h, d) }
+		if h.Local() {
+			fill = func() ([]string, error) { return nil, here(ctx, program, d, d.At(dirs, s.Key())) }
+		}
+		left, err := fill()
+		if err != nil {
 			return err
 		}
-		if err := made(ctx, program, d, dir); err != nil {
-			return problem.New(problem.Failed, "the volumes of twin %s are not filled", twin.Twin).Because(err).
-				Try("orrery --twin %s up goes on once the cause is mended; orrery twin destroy %[1]s ends it", twin.Twin)
+		for _, what := range left {
+			tell("volume " + d.Mount.Volume + " of " + d.Node + ": " + what)
 		}
 	}
 	return nil
 }
 
-// volumes returns those of the nodes of a twin, in the order in which a program fills them.
-func volumes(twin *site.Site) (all []apply.Directory, err error) {
+// here lets a program fill a volume where it is on this machine.
+func here(ctx context.Context, program string, d apply.Directory, dir string) error {
+	if err := tree.RemoveAll(dir); err != nil { // what a run that was killed left is not whole
+		return err
+	}
+	return made(ctx, program, d, dir)
+}
+
+// volumesOf returns those of the nodes of a twin, in the order in which a program fills them.
+func volumesOf(twin *site.Site) (all []apply.Directory, err error) {
 	maker := spec.NewMaker(twin)
 	for i := range twin.Nodes {
 		n := &twin.Nodes[i]

@@ -2,9 +2,11 @@ package fill
 
 import (
 	"context"
+	"orrery/internal/apply"
 	"orrery/internal/apply/filling"
 	"orrery/internal/control"
 	"orrery/internal/control/hosts"
+	"orrery/internal/problem"
 	"orrery/internal/site"
 )
 
@@ -33,18 +35,26 @@ func Once(ctx context.Context, c *control.Session, s *site.Site, fresh bool) err
 	if err != nil {
 		return err
 	}
-	if !fresh && !f.Own() {
-		return Unfilled(&r)
+	untrusted := c.Call(s).Twins().Trust(&r)
+	if !fresh && untrusted != nil {
+		return untrusted
 	}
 	letGo, err := c.Hold(ctx, s, f)
 	if err != nil {
 		return err
 	}
 	defer letGo()
-	if err := By(ctx, f, c.Dirs, s, r, func(left string) { c.Outcome(s.Key(), "Not in the twin: %s", left) }); err != nil {
-		return err
+	if err := all(ctx, r.Volumes, f, c.Dirs, s, func(left string) { c.Outcome(s.Key(), "Not in the twin: %s", left) }); err != nil {
+		p := problem.New(problem.Failed, "the volumes of twin %s are not filled", s.Twin).Because(err)
+		if untrusted != nil {
+			return p.Try("mend the cause; orrery twin destroy %s, and create it anew", s.Twin)
+		}
+		return p.Try("orrery --twin %s up goes on once the cause is mended; orrery twin destroy %[1]s ends it", s.Twin)
 	}
 	r.Filled = true
+	if err := f.Each(func(_ int, h *apply.Steered) error { return h.Twins.Save(ctx, r) }); err != nil {
+		return err
+	}
 	c.Known.Add(r)
 	return nil
 }
