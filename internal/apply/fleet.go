@@ -37,9 +37,6 @@ type Fleet struct {
 // Alone returns the fleet of one host.
 func Alone(h *Steered) *Fleet { return &Fleet{All: []*Steered{h}} }
 
-// Own reports whether this machine is the only host of the site. What it keeps is trusted without releases.lock then.
-func (f *Fleet) Own() bool { return f.Lock == nil && f.LockErr == nil }
-
 // Each does something on all hosts at the same time.
 func (f *Fleet) Each(do func(i int, h *Steered) error) error {
 	if len(f.All) == 1 {

@@ -3,6 +3,7 @@ package backups
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"maps"
 	"os"
@@ -180,23 +181,25 @@ func (t *together) releases(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	numbers := map[int]bool{}
-	for i := range t.into.Manifest.Nodes {
-		numbers[t.into.Manifest.Nodes[i].Release] = true
-	}
+	needed := map[int]bool{} // number -> some node is of it
 	if t.into.Set.Nodes == nil {
-		for _, number := range r.Active {
-			numbers[number] = true
-		}
-	}
-	if t.into.Set.Nodes == nil && t.fleet.Own() {
 		for _, number := range r.Staged {
-			numbers[number] = true
+			needed[number] = false
+		}
+		for _, number := range r.Active {
+			needed[number] = true
 		}
 	}
-	delete(numbers, 0)
-	for number := range numbers {
+	for i := range t.into.Manifest.Nodes {
+		needed[t.into.Manifest.Nodes[i].Release] = true
+	}
+	delete(needed, 0)
+	for _, number := range slices.Sorted(maps.Keys(needed)) {
 		at, err := t.Session.Call(t.into.Set.Site).Releases(t.fleet).Edition(ctx, number, dir)
+		if err != nil && !needed[number] {
+			t.into.Manifest.Left = append(t.into.Manifest.Left, fmt.Sprintf("release %d, of which no node is: %s", number, problem.Short(err.Error(), 300)))
+			continue
+		}
 		if err != nil {
 			return err
 		}
