@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"orrery/internal/apply"
 	"orrery/internal/control/releases"
@@ -78,4 +79,34 @@ func TestFarTrialFlickers(t *testing.T) {
 	_, err := releases.Confirm(t.Context(), d.Session, d.site(), "by hand")
 	d.must(err)
 	d.wantLive(700)
+}
+
+// TestAwaitReturn: who waits for a trial waits for the return from it, too, on one host and on several; a return that was cut short is not waited for.
+func TestAwaitReturn(t *testing.T) {
+	several, _ := onFarTrial(t)
+	one := newDesk(t)
+	one.up()
+	one.stage(700)
+	_, err := releases.Switch(t.Context(), one.Session, one.site(), nil, releases.SwitchOptions{Release: 700, Within: hour})
+	one.must(err)
+	for _, d := range []*desk{one, several} {
+		f, err := d.Hosts(t.Context(), d.site())
+		d.must(err)
+		r, err := f.Records().Read(t.Context())
+		d.must(err)
+		returning := r
+		returning.Trial, returning.Switch = nil, &observe.Switch{To: r.Trial.Back, End: r.Trial.Back, Who: "root", Alone: true}
+		d.must(f.Records().Write(t.Context(), returning))
+
+		letGo, err := f.Hold(t.Context(), host.NewHolder("root", "orrery host-run"))
+		d.must(err)
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		_, err = releases.AwaitTrial(ctx, d.Session, d.site())
+		cancel()
+		d.wantExit(err, problem.Interrupted, "the trial continues")
+		letGo()
+
+		_, err = releases.AwaitTrial(t.Context(), d.Session, d.site())
+		d.wantExit(err, problem.HalfWay, "was interrupted", "orrery up")
+	}
 }

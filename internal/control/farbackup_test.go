@@ -18,6 +18,7 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
+	"orrery/internal/site/sitefile"
 	"orrery/internal/tree"
 )
 
@@ -515,4 +516,41 @@ func (d *desk) has(node string) string {
 	var out strings.Builder
 	d.must(in.Run(d.Context(), host.Command{Args: []string{"cat", motd}, Stdout: &out}))
 	return out.String()
+}
+
+// TestFarBackupKept: a backup has the releases that hosts keep and of which no node is; one that is not the site's own is left out, and named.
+func TestFarBackupKept(t *testing.T) {
+	d, _ := farDisks(t)
+	d.write("site.toml", twoHosts+"[release.700]\n")
+	d.stage(700)
+	kept := filepath.Join(t.TempDir(), "kept")
+	d.must(os.CopyFS(kept, os.DirFS(d.Dirs.Release("toykat", 700))))
+	_, err := sites.Down(t.Context(), d.Session, d.site(), nil, false)
+	d.must(err)
+	d.up()
+	f, err := d.Hosts(t.Context(), d.site())
+	d.must(err)
+	d.must(d.Call(d.site()).Releases(f).Store(t.Context(), 700, kept))
+	to := filepath.Join(t.TempDir(), "backups") + "/"
+	take := func() (trees string, left []string) {
+		t.Helper()
+		taken, err := backups.Take(t.Context(), d.Session, nil, to, backups.Options{})
+		d.must(err)
+		v, _, err := vault.Open(to)
+		d.must(err)
+		defer v.Close()
+		m, err := v.Manifest(taken.ID)
+		d.must(err)
+		for _, is := range m.Trees {
+			trees += " " + is.Name
+		}
+		return trees, m.Left
+	}
+	if trees, left := take(); !strings.Contains(trees, "release/700") || len(left) != 1 {
+		t.Errorf("in it are%s; left out was %q", trees, left)
+	}
+	d.must(os.Remove(filepath.Join(d.SiteDir, sitefile.LockName)))
+	if trees, left := take(); strings.Contains(trees, "release/700") || len(left) != 2 || !strings.Contains(strings.Join(left, "\n"), "release 700, of which no node is") {
+		t.Errorf("in it are%s; left out was %q", trees, left)
+	}
 }
