@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 
 	"orrery/internal/edition"
-	"orrery/internal/phrase"
 	"orrery/internal/problem"
+	"orrery/internal/text/humanize"
 	"orrery/internal/tree"
 	"orrery/internal/treesync"
 )
@@ -125,10 +125,10 @@ func (es Editions) unproven(all []map[int]string, release int, digest string) er
 		return problem.New(problem.Failed, "the copy of the site directory of release %d on host %s cannot be read, and no other host that answers has one", release, unread[0]).
 			Try("look at releases/%d of the site on that host; or stage the release again under another number", release)
 	case digest == "":
-		return problem.New(problem.Refused, "release %d is not in it, and nothing else proves what is kept of that release on %s", release, phrase.List(keep, 12)).
+		return problem.New(problem.Refused, "release %d is not in it, and nothing else proves what is kept of that release on %s", release, humanize.List(keep, 12)).
 			At(es.fleet.Lock.Path()).Try(update, release)
 	}
-	return problem.New(problem.Refused, "what is kept of release %d on %s does not have the digest that is in it", release, phrase.List(keep, 12)).
+	return problem.New(problem.Refused, "what is kept of release %d on %s does not have the digest that is in it", release, humanize.List(keep, 12)).
 		At(es.fleet.Lock.Path()).Try(update+"; or stage it again under another number", release)
 }
 

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"orrery/internal/image"
-	"orrery/internal/phrase"
 	"orrery/internal/plan"
 	"orrery/internal/problem"
+	"orrery/internal/text/humanize"
 	"orrery/internal/tree"
 )
 
@@ -149,10 +149,10 @@ func (h *Steered) word(ctx context.Context, s *plan.Step) (content string, from 
 		}
 	}
 	if len(others) > 0 {
-		h.fleet.doubt("layer %s is not the same everywhere: what is taken is that of %s, and another one is on %s", s.Layer.Title, phrase.List(hostsOf(from), 12), phrase.List(others, 12))
+		h.fleet.doubt("layer %s is not the same everywhere: what is taken is that of %s, and another one is on %s", s.Layer.Title, humanize.List(hostsOf(from), 12), humanize.List(others, 12))
 	}
 	if len(from) == 0 {
-		return "", nil, errors.Join(fmt.Errorf("none of %s has layer %s now", phrase.List(s.Sources, 12), s.Layer.Title), err)
+		return "", nil, errors.Join(fmt.Errorf("none of %s has layer %s now", humanize.List(s.Sources, 12), s.Layer.Title), err)
 	}
 	return content, from, nil
 }

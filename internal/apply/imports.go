@@ -10,10 +10,10 @@ import (
 	"slices"
 
 	"orrery/internal/image/imported"
-	"orrery/internal/phrase"
 	"orrery/internal/plan"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/text/humanize"
 	"orrery/internal/treesync"
 )
 
@@ -70,7 +70,7 @@ func (h *Steered) send(ctx context.Context, file, content string, say func(strin
 		return problem.New(problem.Failed, "import %s: it cannot be read", file).Because(problem.Reason(err))
 	}
 	in.Close() //nolint:errcheck // it was not read
-	tell := func(n int64) { say("is sent " + filepath.Base(file) + ": " + phrase.Bytes(n)) }
+	tell := func(n int64) { say("is sent " + filepath.Base(file) + ": " + humanize.Bytes(n)) }
 	tell(0)
 	err = treesync.Pipe(ctx, func(rw io.ReadWriter) error {
 		return imported.Send(ctx, file, &sent{ReadWriter: rw, say: tell})

@@ -7,10 +7,10 @@ import (
 	"strings"
 
 	"orrery/internal/observe"
-	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/check"
+	"orrery/internal/text/humanize"
 	"orrery/internal/visible"
 )
 
@@ -39,7 +39,7 @@ func (f *Fleet) recognise(hosts []observe.Host) error {
 		switch nodes := peopled(h); {
 		case len(nodes) == 0: // whose they were is nobody's business any more
 		case s.ID != "" && h.Origin != s.ID:
-			return problem.New(problem.Surprise, "host %s has nodes of another site that is called %s, with the id %s: %s; this one has the id %s", h.Name, s.Key(), h.Origin, phrase.List(nodes, 8), s.ID).
+			return problem.New(problem.Surprise, "host %s has nodes of another site that is called %s, with the id %s: %s; this one has the id %s", h.Name, s.Key(), h.Origin, humanize.List(nodes, 8), s.ID).
 				At("site.toml").Try("give one of the two another name; or, if they are of this one, write id = %q in [site]", h.Origin)
 		case first != nil && h.Origin != first.Origin:
 			return problem.New(problem.Surprise, "hosts %s and %s have nodes of two sites that are both called %s, with the ids %s and %s", first.Name, h.Name, s.Key(), first.Origin, h.Origin).
@@ -81,7 +81,7 @@ func strangers(s *site.Site, hosts []observe.Host, id string) error {
 			at, nodes = append(at, hosts[i].Name), append(nodes, there...)
 		}
 	}
-	return problem.New(problem.Surprise, "what is on %s is of a site %s that has none of the nodes of this one: %s", phrase.List(at, 8), s.Key(), phrase.List(nodes, 8)).
+	return problem.New(problem.Surprise, "what is on %s is of a site %s that has none of the nodes of this one: %s", humanize.List(at, 8), s.Key(), humanize.List(nodes, 8)).
 		At("site.toml").Try("if it is another site, give one of the two another name; if it is this one, write id = %q in [site]", id)
 }
 

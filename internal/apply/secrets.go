@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strings"
 
-	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/secret"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
+	"orrery/internal/text/humanize"
 )
 
 // A SecretHost keeps copies of the generated secrets that its nodes need.
@@ -92,7 +92,7 @@ func (f *Fleet) Generated(ctx context.Context, s *site.Secret) (string, error) {
 			Try("if it is right, copy sites/%s/secrets/%s from the state directory of %s to that of the host whose nodes need it; else remove it there", f.Site().Key(), s.Name, who.Name)
 	}
 	if len(f.Unknown) > 0 {
-		return "", problem.New(problem.Unable, "generated secret %s is kept on no host that answers, and may be kept on %s", s.Name, phrase.List(f.Unknown, 12)).
+		return "", problem.New(problem.Unable, "generated secret %s is kept on no host that answers, and may be kept on %s", s.Name, humanize.List(f.Unknown, 12)).
 			Try("bring %s back; no second value is made without it", strings.Join(f.Unknown, ", "))
 	}
 	return secret.Random(s.Generate), nil

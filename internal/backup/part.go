@@ -12,8 +12,8 @@ import (
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/image"
 	"orrery/internal/observe"
-	"orrery/internal/phrase"
 	"orrery/internal/problem"
+	"orrery/internal/text/humanize"
 	"orrery/internal/tree"
 	"orrery/internal/visible"
 )
@@ -132,10 +132,10 @@ func (r *Part) otherwise() (told []string, err error) {
 	tell := func(format string, args ...any) { told = append(told, visible.Line(fmt.Sprintf(format, args...))) }
 	content, recipe := r.rebuilt(nodes)
 	if len(content) > 0 {
-		tell("built anew, with another content than when it was backed up: layer %s (packages may be newer; --with-layers keeps them)", phrase.List(content, 4))
+		tell("built anew, with another content than when it was backed up: layer %s (packages may be newer; --with-layers keeps them)", humanize.List(content, 4))
 	}
 	if len(recipe) > 0 && len(nodes) > 0 {
-		tell("no node stands on it any more, because the site file makes other layers: layer %s", phrase.List(recipe, 4))
+		tell("no node stands on it any more, because the site file makes other layers: layer %s", humanize.List(recipe, 4))
 	}
 	for _, name := range r.State().Nodes { // whose private layers have found no node
 		tell("not restored: a node %s of another release, or that the site no longer declares", name)

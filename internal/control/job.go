@@ -11,13 +11,13 @@ import (
 	"orrery/internal/control/unattended"
 	"orrery/internal/host"
 	"orrery/internal/observe"
-	"orrery/internal/phrase"
 	"orrery/internal/plan"
 	"orrery/internal/plan/pack"
 	"orrery/internal/plan/wayback"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
+	"orrery/internal/text/humanize"
 )
 
 // A Job is one change of a site on its hosts: observe, plan, ask, apply.
@@ -294,10 +294,10 @@ func (j *Job) putBack(record *Account, p *plan.Plan, r *apply.Result) {
 		j.failed("put back: ", f)
 	}
 	if restored := back.Nodes(); undone.OK() && len(restored) > 0 {
-		j.Session.Notice(j.Site.Key(), "as before again: %s", phrase.List(restored, 12))
+		j.Session.Notice(j.Site.Key(), "as before again: %s", humanize.List(restored, 12))
 	}
 	if len(left) > 0 {
-		j.Session.Notice(j.Site.Key(), "left as they are, because what they were cannot come back: %s", phrase.List(left, 12))
+		j.Session.Notice(j.Site.Key(), "left as they are, because what they were cannot come back: %s", humanize.List(left, 12))
 	}
 }
 
@@ -326,7 +326,7 @@ func subjects(r *apply.Result) string {
 	for _, s := range r.Skipped {
 		add(s)
 	}
-	return phrase.List(names, 8)
+	return humanize.List(names, 8)
 }
 
 // failed tells of a step that failed.

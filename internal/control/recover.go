@@ -7,9 +7,9 @@ import (
 	"orrery/internal/control/register"
 	"orrery/internal/control/trial"
 	"orrery/internal/observe"
-	"orrery/internal/phrase"
 	"orrery/internal/plan/release"
 	"orrery/internal/problem"
+	"orrery/internal/text/humanize"
 )
 
 // recoverSwitch brings the set of a switch that was interrupted to one release, before anything else is done. It reports whether there was one.
@@ -26,7 +26,7 @@ func (j *Job) recoverSwitch(ctx context.Context) (done bool, err error) {
 		return false, err
 	}
 	if len(f.Unknown) > 0 {
-		return false, problem.New(problem.HalfWay, "a switch of %s to release %s was interrupted, and what of the set is on %s is not known", r.Switch.Who, register.ReleaseNames(r.Switch.To), phrase.List(f.Unknown, 12)).At(j.Base.Key()).
+		return false, problem.New(problem.HalfWay, "a switch of %s to release %s was interrupted, and what of the set is on %s is not known", r.Switch.Who, register.ReleaseNames(r.Switch.To), humanize.List(f.Unknown, 12)).At(j.Base.Key()).
 			Try("bring the host back and run orrery up, which brings the set to release %s; one that is lost for good is taken out of site.toml", register.ReleaseNames(r.Switch.End))
 	}
 	j.Session.Notice(j.Base.Key(), "a switch of %s to release %s was interrupted; the set goes to release %s first", r.Switch.Who, register.ReleaseNames(r.Switch.To), register.ReleaseNames(r.Switch.End))

@@ -10,10 +10,10 @@ import (
 	"orrery/internal/backup"
 	"orrery/internal/control/hosts"
 	"orrery/internal/observe"
-	"orrery/internal/phrase"
 	"orrery/internal/plan"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/text/humanize"
 )
 
 // A restore first has each host lay down its part, where nothing sees it (package backups). Until all have done so, nothing was
@@ -74,7 +74,7 @@ func (j *Job) settleRestore(ctx context.Context, seen []observe.Host) ([]observe
 		return nil, err
 	}
 	if len(over) > 0 {
-		r.Session.Notice(r.key(), "host %s says that the restore came to its end there before; what it has now stays as it is", phrase.List(over, 12))
+		r.Session.Notice(r.key(), "host %s says that the restore came to its end there before; what it has now stays as it is", humanize.List(over, 12))
 		return seen, nil
 	}
 	switch {
@@ -119,7 +119,7 @@ func (r *restoring) whole() (whole bool, over []string, err error) {
 	case len(over) > 0 && placed:
 		return false, over, nil
 	case r.part.Going && len(over) > 0:
-		return false, nil, problem.New(problem.Surprise, "host %s has no part of the restore of %s that was interrupted", phrase.List(over, 12), r.key()).
+		return false, nil, problem.New(problem.Surprise, "host %s has no part of the restore of %s that was interrupted", humanize.List(over, 12), r.key()).
 			Try("orrery restore %s", r.part.From)
 	}
 	return !apart && len(over)+len(silent) == 0, nil, nil

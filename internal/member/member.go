@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/text/humanize"
 )
 
 // A Person is who has called.
@@ -188,7 +188,7 @@ func MayHave(rules site.TwinRules, w Wish) (time.Duration, error) {
 	case w.Scale > 1:
 		return 0, refused("a member's twin may not be larger than the site").Try("--scale with at most 1")
 	case w.Has >= rules.Most:
-		return 0, refused("a member may have at most %s of this site at a time", phrase.Count(rules.Most, "twin")).Try("orrery-member twin destroy TWIN, or most in [twin] of the site file")
+		return 0, refused("a member may have at most %s of this site at a time", humanize.Count(rules.Most, "twin")).Try("orrery-member twin destroy TWIN, or most in [twin] of the site file")
 	case w.Expires > rules.Expires:
 		return 0, refused("a member's twin may last %s at most", rules.Expires).Try("--expires %s, or expires in [twin] of the site file", rules.Expires)
 	case w.Expires <= 0:

@@ -5,10 +5,10 @@ import (
 	"slices"
 
 	"orrery/internal/observe"
-	"orrery/internal/phrase"
 	"orrery/internal/plan/place"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
+	"orrery/internal/text/humanize"
 )
 
 // layerDraft plans the layers that nodes stand on.
@@ -64,7 +64,7 @@ func (d *layerDraft) provide(h *observe.Host, l *spec.Layer, before []*spec.Laye
 	s := Step{Kind: BuildLayer, Host: h.Name, Subject: l.Title, Reason: "not in the store: " + l.Digest, Layer: l, Undo: "kept in the store"}
 	if sources, builder := d.sources(l, h); builder != h {
 		s.Kind, s.Sources = FetchLayer, sources
-		s.Reason += ", and in that of " + phrase.List(sources, 4)
+		s.Reason += ", and in that of " + humanize.List(sources, 4)
 		if builder != nil {
 			s.Sources, s.Reason = []string{builder.Name}, "not in the store: "+l.Digest+", and built on "+builder.Name
 			d.make(builder, append(slices.Clone(before), l))

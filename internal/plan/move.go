@@ -6,13 +6,13 @@ import (
 	"slices"
 
 	"orrery/internal/observe"
-	"orrery/internal/phrase"
 	"orrery/internal/plan/handover"
 	"orrery/internal/plan/place"
 	"orrery/internal/plan/stand"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
+	"orrery/internal/text/humanize"
 )
 
 // MoveNodes plans that nodes go to other hosts with all that is theirs, and what of other releases stands beside them; moves gives the host to which each goes. What they have written is copied while they run; then they stop, the rest is copied, the
@@ -125,7 +125,7 @@ func journeyOf(n *site.Node, hosts []observe.Host, to string) (*journey, error) 
 	target := slices.Index(names, to)
 	switch {
 	case target < 0:
-		return nil, problem.New(problem.Usage, "no host is called %q", to).Try("the site has %s", phrase.List(names, 12))
+		return nil, problem.New(problem.Usage, "no host is called %q", to).Try("the site has %s", humanize.List(names, 12))
 	case j.from == to:
 		return j, nil
 	case hosts[target].Unknown:

@@ -2,9 +2,9 @@ package plan
 
 import (
 	"orrery/internal/observe"
-	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/text/humanize"
 )
 
 // Renew plans that virtual machines which run go on in the programs that their hosts have now, without booting: those that are chosen or, if that is nil, all whose programs were
@@ -47,5 +47,5 @@ func renewReason(n *observe.Node) string {
 	if len(n.Outdated) == 0 {
 		return "asked for"
 	}
-	return "replaced on the host: " + phrase.List(n.Outdated, 2)
+	return "replaced on the host: " + humanize.List(n.Outdated, 2)
 }

@@ -6,10 +6,10 @@ import (
 	"strings"
 
 	"orrery/internal/observe"
-	"orrery/internal/phrase"
 	"orrery/internal/plan/place"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
+	"orrery/internal/text/humanize"
 )
 
 // warnUncertain names the nodes that are left alone because it is not known where they are.
@@ -112,10 +112,10 @@ func warning(why string, most int, names []string) []string {
 	if len(names) == 0 {
 		return nil
 	}
-	return []string{why + ": " + phrase.List(names, most)}
+	return []string{why + ": " + humanize.List(names, most)}
 }
 
 // Emulated warns of virtual machines of a host whose processors are emulated.
 func Emulated(host string, nodes []string) string {
-	return fmt.Sprintf("on host %s virtual machines run in software emulation, many times as slow as containers: %s; `orrery doctor` says why", host, phrase.List(nodes, 8))
+	return fmt.Sprintf("on host %s virtual machines run in software emulation, many times as slow as containers: %s; `orrery doctor` says why", host, humanize.List(nodes, 8))
 }

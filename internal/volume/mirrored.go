@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"orrery/internal/host"
-	"orrery/internal/phrase"
+	"orrery/internal/text/humanize"
 )
 
 // Mirrored says how copying a volume of a node to its mirror went the last time.
@@ -26,7 +26,7 @@ type Mirrored struct {
 
 // String says what was sent.
 func (r Mirrored) String() string {
-	return fmt.Sprintf("%s of %s: %s sent to %s in %.1f s", r.Volume, r.Node, phrase.Bytes(r.Bytes), r.To, r.Seconds)
+	return fmt.Sprintf("%s of %s: %s sent to %s in %.1f s", r.Volume, r.Node, humanize.Bytes(r.Bytes), r.To, r.Seconds)
 }
 
 func mirrorsPath(dirs host.Dirs, key string) string {

@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"orrery/internal/image"
-	"orrery/internal/phrase"
 	"orrery/internal/problem"
+	"orrery/internal/text/humanize"
 	"orrery/internal/tree"
 )
 
@@ -30,7 +30,7 @@ func (h stateHost) Forget(ctx context.Context) (left []string, err error) {
 			return nil, err
 		}
 		if len(names) > 0 {
-			return nil, problem.New(problem.Surprise, "there are still %s of the site on this host: %s", what, phrase.List(names, 12)).At(dir).Try("save what is needed of them, and take them down first")
+			return nil, problem.New(problem.Surprise, "there are still %s of the site on this host: %s", what, humanize.List(names, 12)).At(dir).Try("save what is needed of them, and take them down first")
 		}
 	}
 	if err := h.forgetPlans(ctx); err != nil {
@@ -43,7 +43,7 @@ func (h stateHost) Forget(ctx context.Context) (left []string, err error) {
 	}
 	store := image.Open(h.Dirs.State)
 	if layers, err := store.Layers(); err == nil && len(layers) > 0 {
-		left = append(left, fmt.Sprintf("%s in %s, which the next site may use", phrase.Count(len(layers), "layer"), store.Dir))
+		left = append(left, fmt.Sprintf("%s in %s, which the next site may use", humanize.Count(len(layers), "layer"), store.Dir))
 	}
 	helper := filepath.Join(h.Dirs.State, "helper")
 	others, err := namesIn(filepath.Join(h.Dirs.State, "sites"))
@@ -51,7 +51,7 @@ func (h stateHost) Forget(ctx context.Context) (left []string, err error) {
 		return left, err
 	}
 	if len(others) > 0 {
-		return append(left, fmt.Sprintf("this program in %s, for the sites %s", helper, phrase.List(others, 8))), nil
+		return append(left, fmt.Sprintf("this program in %s, for the sites %s", helper, humanize.List(others, 8))), nil
 	}
 	return left, tree.RemoveAll(helper)
 }

@@ -13,8 +13,8 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/image"
 	"orrery/internal/jsonlimit"
-	"orrery/internal/phrase"
 	"orrery/internal/problem"
+	"orrery/internal/text/humanize"
 )
 
 const (
@@ -194,7 +194,7 @@ func ready(at Place, r *backup.Restore) (lies bool, err error) {
 		}
 	}
 	if there := r.InTheWay(); len(there) > 0 && !r.Replace {
-		return false, problem.New(problem.Refused, "this host already has: %s; nothing was done", phrase.List(there, 8)).Try("replace it with --replace")
+		return false, problem.New(problem.Refused, "this host already has: %s; nothing was done", humanize.List(there, 8)).Try("replace it with --replace")
 	}
 	return false, nil
 }

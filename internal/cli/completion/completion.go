@@ -23,8 +23,8 @@ import (
 	"orrery/internal/control/volumes"
 	"orrery/internal/control/way"
 	"orrery/internal/host"
-	"orrery/internal/phrase"
 	"orrery/internal/site"
+	"orrery/internal/text/humanize"
 )
 
 // An Offer returns to the shell the words that may stand in a place of the command line. A word may have a description
@@ -345,7 +345,7 @@ func (a words) snapshots() ([]string, cobra.ShellCompDirective) {
 	near.Without = hosts.Elsewhere(s) // a key is no reason to log in somewhere
 	all, _ := snapshots.List(context.Background(), &near, s)
 	for _, each := range all {
-		some = append(some, each.ID+"\t"+phrase.Count(len(each.Nodes), "node")+", "+phrase.Count(len(each.Volumes), "volume"))
+		some = append(some, each.ID+"\t"+humanize.Count(len(each.Nodes), "node")+", "+humanize.Count(len(each.Volumes), "volume"))
 	}
 	return some, noFiles
 }

@@ -14,8 +14,8 @@ import (
 	"orrery/internal/cli/table"
 	"orrery/internal/cli/verb"
 	"orrery/internal/control/backups"
-	"orrery/internal/phrase"
 	"orrery/internal/problem"
+	"orrery/internal/text/humanize"
 )
 
 // Backup is `orrery backup`.
@@ -53,11 +53,11 @@ Generated secrets and SSH host keys are included only if you say how to encrypt 
 }
 
 func printTaken(out io.Writer, b *backups.Taken) {
-	fmt.Fprintf(out, "%s: %s and %s, %s, in %s (%.1f s; %s read, %s added).\n", b.Name, phrase.Count(b.Nodes, "node"),
-		phrase.Count(b.Volumes, "volume"), phrase.Bytes(b.Bytes), b.Where, b.Took, phrase.Bytes(b.Read), phrase.Bytes(b.Added))
+	fmt.Fprintf(out, "%s: %s and %s, %s, in %s (%.1f s; %s read, %s added).\n", b.Name, humanize.Count(b.Nodes, "node"),
+		humanize.Count(b.Volumes, "volume"), humanize.Bytes(b.Bytes), b.Where, b.Took, humanize.Bytes(b.Read), humanize.Bytes(b.Added))
 	if b.Blocks > 0 {
 		fmt.Fprintf(out, "It shares %s (%s) with earlier backups; %d of them (%s) were read again and are whole.\n",
-			phrase.Count(b.Blocks, "block"), phrase.Bytes(b.Shared), b.Reread, phrase.Bytes(b.Checked))
+			humanize.Count(b.Blocks, "block"), humanize.Bytes(b.Shared), b.Reread, humanize.Bytes(b.Checked))
 	}
 	if b.Mended {
 		fmt.Fprintln(out, "The damaged blocks that this backup needs were written again.")
@@ -87,7 +87,7 @@ func backupList(call *verb.Call) *cobra.Command {
 				if b.Secrets {
 					with = append(with, "secrets")
 				}
-				return []any{b.ID, b.Site, b.Time.Local().Format(time.DateTime), b.Host, b.Who, b.Nodes, b.Volumes, phrase.Bytes(b.Bytes),
+				return []any{b.ID, b.Site, b.Time.Local().Format(time.DateTime), b.Host, b.Who, b.Nodes, b.Volumes, humanize.Bytes(b.Bytes),
 					cmp.Or(strings.Join(with, ", "), "-")}
 			})
 		},
@@ -128,7 +128,7 @@ func backupPrune(call *verb.Call) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(call.Out, "%s removed, %s freed.\n", phrase.Count(len(gone), "backup"), phrase.Bytes(freed))
+			fmt.Fprintf(call.Out, "%s removed, %s freed.\n", humanize.Count(len(gone), "backup"), humanize.Bytes(freed))
 			return nil
 		},
 	}
@@ -160,7 +160,7 @@ backup that was not in it. At the end you see which backups are whole, and which
 
 // printRepaired says of each backup whether it is whole.
 func printRepaired(out io.Writer, done *backups.Repaired) error {
-	fmt.Fprintf(out, "%s (%s) read, %d of them damaged; %s added.\n", phrase.Count(done.Blocks, "block"), phrase.Bytes(done.Bytes), len(done.Rotten), phrase.Bytes(done.Wrote))
+	fmt.Fprintf(out, "%s (%s) read, %d of them damaged; %s added.\n", humanize.Count(done.Blocks, "block"), humanize.Bytes(done.Bytes), len(done.Rotten), humanize.Bytes(done.Wrote))
 	for i := range done.Backups {
 		b := &done.Backups[i]
 		switch {
@@ -176,6 +176,6 @@ func printRepaired(out io.Writer, done *backups.Repaired) error {
 	if lost == 0 {
 		return nil
 	}
-	p := problem.New(problem.Failed, "%d of %s are still damaged", lost, phrase.Count(len(done.Backups), "backup")).At(done.Where)
+	p := problem.New(problem.Failed, "%d of %s are still damaged", lost, humanize.Count(len(done.Backups), "backup")).At(done.Where)
 	return p.Try("name another copy with --from, and the site of the backups with -C; orrery restore --file and --node restore what is whole")
 }

@@ -10,8 +10,8 @@ import (
 	"orrery/internal/cli/verb"
 	"orrery/internal/control"
 	"orrery/internal/control/backups"
-	"orrery/internal/phrase"
 	"orrery/internal/problem"
+	"orrery/internal/text/humanize"
 	"orrery/internal/visible"
 )
 
@@ -98,7 +98,7 @@ func pick(session *control.Session, to verb.Output, c *cobra.Command, text strin
 		fmt.Fprintf(to.Out, "%s\n", visible.Line(at))
 	}
 	if len(done.Without) > 0 {
-		fmt.Fprintf(to.Err, "orrery: not in the backup: volume %s\n", phrase.List(done.Without, 8))
+		fmt.Fprintf(to.Err, "orrery: not in the backup: volume %s\n", humanize.List(done.Without, 8))
 	}
 	printLacked(to.Err, done.Lacked)
 	return err
@@ -134,6 +134,6 @@ func refuse(c *cobra.Command, why string, flags ...string) error {
 // printLacked says what does not come back because of where it goes.
 func printLacked(errs io.Writer, lacked map[string]int) {
 	for what, n := range lacked {
-		fmt.Fprintf(errs, "orrery: not restored, because this host does not accept them: %s (%s)\n", visible.Line(what), phrase.Count(n, "file"))
+		fmt.Fprintf(errs, "orrery: not restored, because this host does not accept them: %s (%s)\n", visible.Line(what), humanize.Count(n, "file"))
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"orrery/internal/cli/verb"
 	"orrery/internal/control"
 	"orrery/internal/control/snapshots"
-	"orrery/internal/phrase"
 	"orrery/internal/site"
+	"orrery/internal/text/humanize"
 )
 
 // Snapshot is `orrery snapshot`.
@@ -46,7 +46,7 @@ are not included. Snapshots are kept with the state of the site, on each host th
 }
 
 func printSnapshot(out io.Writer, s *site.Site, t *snapshots.Snapshot) {
-	fmt.Fprintf(out, "%s: snapshot %s of %s and %s in %.2f s.\n", s.Name, t.ID, phrase.Count(len(t.Nodes), "node"), phrase.Count(len(t.Volumes), "volume"), t.Seconds)
+	fmt.Fprintf(out, "%s: snapshot %s of %s and %s in %.2f s.\n", s.Name, t.ID, humanize.Count(len(t.Nodes), "node"), humanize.Count(len(t.Volumes), "volume"), t.Seconds)
 	if t.Pause > 0 {
 		fmt.Fprintf(out, "Pause: %s. Skew between nodes: %s.\n", milliseconds(t.Pause), milliseconds(t.Skew))
 	}
@@ -89,9 +89,9 @@ func snapshotList(call *verb.Call) *cobra.Command {
 // atLeast writes a size; partial: it is only known to be more than that.
 func atLeast(n int64, partial bool) string {
 	if partial {
-		return ">" + phrase.Bytes(n)
+		return ">" + humanize.Bytes(n)
 	}
-	return phrase.Bytes(n)
+	return humanize.Bytes(n)
 }
 
 func snapshotRemove(call *verb.Call) *cobra.Command {
@@ -137,5 +137,5 @@ func printPutBack(out io.Writer, name string, r *snapshots.Restored) {
 	for _, what := range r.Lost {
 		fmt.Fprintf(out, "Not put back: %s.\n", what)
 	}
-	fmt.Fprintf(out, "%s: %s as in %s.\n", name, phrase.Count(r.Nodes, "node"), r.What)
+	fmt.Fprintf(out, "%s: %s as in %s.\n", name, humanize.Count(r.Nodes, "node"), r.What)
 }

@@ -13,9 +13,9 @@ import (
 	"orrery/internal/cli/verb"
 	"orrery/internal/control/hosts"
 	"orrery/internal/control/roster"
-	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/text/humanize"
 )
 
 // Host is `orrery host`.
@@ -90,7 +90,7 @@ into site.toml. All else in there stays as it is; nothing is committed. Where th
 
 func printAdded(out io.Writer, a *roster.Added) {
 	if len(a.Installed) > 0 {
-		fmt.Fprintf(out, "Installed on %s: %s.\n", a.Host, phrase.List(a.Installed, 20))
+		fmt.Fprintf(out, "Installed on %s: %s.\n", a.Host, humanize.List(a.Installed, 20))
 	}
 	switch {
 	case a.Written && a.Block == "":

@@ -9,7 +9,7 @@ import (
 	"orrery/internal/cli/table"
 	"orrery/internal/cli/verb"
 	"orrery/internal/control/layers"
-	"orrery/internal/phrase"
+	"orrery/internal/text/humanize"
 )
 
 // Image returns the verb for layers.
@@ -71,7 +71,7 @@ func imageGC(call *verb.Call) *cobra.Command {
 				size += i.Size
 				fmt.Fprintf(call.Out, "%sremoved %s  %s\n", at(i.Host), i.Digest, i.Title)
 			}
-			fmt.Fprintf(call.Out, "%s removed, %d MiB freed.\n", phrase.Count(len(gone), "layer"), size>>20)
+			fmt.Fprintf(call.Out, "%s removed, %d MiB freed.\n", humanize.Count(len(gone), "layer"), size>>20)
 			return err
 		},
 	}

@@ -15,7 +15,7 @@ import (
 	"orrery/internal/cli/verb"
 	"orrery/internal/control/lab"
 	"orrery/internal/lab/bundle"
-	"orrery/internal/phrase"
+	"orrery/internal/text/humanize"
 )
 
 // Lab is `orrery lab`.
@@ -99,7 +99,7 @@ func check(call *verb.Call) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(call.Out, "%s: %s computed again, all the same.\n", dir, phrase.Count(c.Figures, "figure"))
+			fmt.Fprintf(call.Out, "%s: %s computed again, all the same.\n", dir, humanize.Count(c.Figures, "figure"))
 			return nil
 		},
 	}

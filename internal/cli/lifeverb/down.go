@@ -13,10 +13,10 @@ import (
 	"orrery/internal/cli/verb"
 	"orrery/internal/control"
 	"orrery/internal/control/sites"
-	"orrery/internal/phrase"
 	"orrery/internal/plan"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/text/humanize"
 )
 
 // Down is `orrery down`.
@@ -63,7 +63,7 @@ func printDown(out io.Writer, name string, r *apply.Result, err error) error {
 	case r == nil:
 		fmt.Fprintf(out, "%s: nothing to take down.\n", name)
 	default:
-		fmt.Fprintf(out, "%s: %s taken down.%s\n", name, phrase.Count(done(r.Done, plan.DestroyNode), "node"), kept(done(r.Done, plan.RemoveVolume)))
+		fmt.Fprintf(out, "%s: %s taken down.%s\n", name, humanize.Count(done(r.Done, plan.DestroyNode), "node"), kept(done(r.Done, plan.RemoveVolume)))
 	}
 	return nil
 }
@@ -75,7 +75,7 @@ func done(steps []*plan.Step, kind plan.Kind) int {
 
 func kept(removed int) string {
 	if removed > 0 {
-		return fmt.Sprintf(" %s deleted permanently. Layers, host keys and the journal are kept.", phrase.Count(removed, "volume"))
+		return fmt.Sprintf(" %s deleted permanently. Layers, host keys and the journal are kept.", humanize.Count(removed, "volume"))
 	}
 	return " Volumes, layers, host keys and the journal are kept."
 }

@@ -19,8 +19,8 @@ import (
 	"orrery/internal/control/overdue"
 	"orrery/internal/control/register"
 	"orrery/internal/control/releases"
-	"orrery/internal/phrase"
 	"orrery/internal/site"
+	"orrery/internal/text/humanize"
 )
 
 // Release is `orrery release`.
@@ -79,7 +79,7 @@ func printContents(out io.Writer, all []releases.Contents) {
 	for _, n := range all {
 		var b strings.Builder
 		fmt.Fprintf(&b, "  roles %s\n  layers %s\n  content %s\n  %s, %s\n", strings.Join(n.Roles, ", "), strings.TrimSpace(n.Base+" "+n.Layer),
-			strings.Join(n.Content, " "), phrase.Count(len(n.Packages), "Debian package"), phrase.Count(len(n.Python), "Python package"))
+			strings.Join(n.Content, " "), humanize.Count(len(n.Packages), "Debian package"), humanize.Count(len(n.Python), "Python package"))
 		for _, name := range slices.Sorted(maps.Keys(n.Python)) {
 			fmt.Fprintf(&b, "    %s==%s\n", name, n.Python[name])
 		}
@@ -144,7 +144,7 @@ the newest of the others.`,
 				fmt.Fprintf(call.Out, "%s: nothing to prune.\n", s.Key())
 				return nil
 			}
-			fmt.Fprintf(call.Out, "%s: %s of releases removed (%s).\n", s.Key(), phrase.Count(gone.Nodes, "node"), phrase.List(gone.Releases, len(gone.Releases)))
+			fmt.Fprintf(call.Out, "%s: %s of releases removed (%s).\n", s.Key(), humanize.Count(gone.Nodes, "node"), humanize.List(gone.Releases, len(gone.Releases)))
 			return nil
 		}),
 	}

@@ -12,8 +12,8 @@ import (
 	"orrery/internal/control"
 	"orrery/internal/control/register"
 	"orrery/internal/control/releases"
-	"orrery/internal/phrase"
 	"orrery/internal/site"
+	"orrery/internal/text/humanize"
 )
 
 // Stage is `orrery stage`.
@@ -71,6 +71,6 @@ func printStaged(ctx context.Context, session *control.Session, out io.Writer, s
 func printSpared(out io.Writer, nodes []string, number int) {
 	if len(nodes) > 0 {
 		fmt.Fprintf(out, "Left as they were when they were live, because orrery rollback returns to them: %s. Make them live with orrery switch --release %d, or stage them anew with --give-up-rollback.\n",
-			phrase.List(nodes, 12), number)
+			humanize.List(nodes, 12), number)
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"orrery/internal/cli/verb"
 	"orrery/internal/control/register"
 	"orrery/internal/control/releases"
-	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/text/humanize"
 )
 
 // Switch is `orrery switch`.
@@ -71,7 +71,7 @@ func printSwitched(out io.Writer, made *releases.Switched) {
 		fmt.Fprintf(out, "%s: release %s is live already.\n", made.Site, register.ReleaseNames(made.To))
 		return
 	}
-	fmt.Fprintf(out, "%s: %s at release %s, formerly %s, switched in %s.\n", made.Site, phrase.Count(len(made.To), "node"),
+	fmt.Fprintf(out, "%s: %s at release %s, formerly %s, switched in %s.\n", made.Site, humanize.Count(len(made.To), "node"),
 		register.ReleaseNames(made.To), register.ReleaseNames(made.From), made.Took.Round(time.Millisecond))
 	if made.Outage > 0 {
 		fmt.Fprintf(out, "Links of all hosts had moved within %s; from the first disturbance until all was healthy it took %s.\n", made.Skew.Round(100*time.Microsecond), made.Outage.Round(time.Millisecond))

@@ -3,7 +3,7 @@ package screen
 import (
 	"fmt"
 	"io"
-	"orrery/internal/phrase"
+	"orrery/internal/text/humanize"
 	"orrery/internal/visible"
 	"time"
 )
@@ -89,7 +89,7 @@ func (l *Experiment) Close() {
 
 // Resumed tells that a run goes on.
 func (l *Experiment) Resumed(dir string, rounds int) {
-	fmt.Fprintf(l.w, "resuming %s, which has %s so far (--fresh starts again)\n", dir, phrase.Count(rounds, "round"))
+	fmt.Fprintf(l.w, "resuming %s, which has %s so far (--fresh starts again)\n", dir, humanize.Count(rounds, "round"))
 }
 
 // Apart tells that a run is not gone on with.

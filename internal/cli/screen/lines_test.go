@@ -9,9 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"orrery/internal/phrase"
 	"orrery/internal/plan"
 	"orrery/internal/site/spec"
+	"orrery/internal/text/humanize"
 	"orrery/test/need"
 )
 
@@ -73,7 +73,7 @@ func TestMeterWithoutTerminal(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		m.Close()
 		time.Sleep(time.Minute)
-		want := "karoo: " + phrase.Bytes(3<<20) + " in 10 s\nkaroo: " + phrase.Bytes(8<<20) + " in 20 s\n"
+		want := "karoo: " + humanize.Bytes(3<<20) + " in 10 s\nkaroo: " + humanize.Bytes(8<<20) + " in 20 s\n"
 		if got := out.String(); got != want {
 			t.Errorf("printed was %q, not %q", got, want)
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 
 	"orrery/internal/control"
-	"orrery/internal/phrase"
+	"orrery/internal/text/humanize"
 	"orrery/internal/visible"
 )
 
@@ -46,7 +46,7 @@ func (m *meter) tell(w io.Writer, what string) {
 	for {
 		select {
 		case <-tick.C:
-			fmt.Fprintf(w, "%s: %s in %s\n", what, phrase.Bytes(m.bytes.Load()), seconds(time.Since(began)))
+			fmt.Fprintf(w, "%s: %s in %s\n", what, humanize.Bytes(m.bytes.Load()), seconds(time.Since(began)))
 		case <-m.done:
 			return
 		}

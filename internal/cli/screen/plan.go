@@ -3,8 +3,8 @@ package screen
 import (
 	"fmt"
 	"io"
-	"orrery/internal/phrase"
 	"orrery/internal/plan"
+	"orrery/internal/text/humanize"
 	"slices"
 	"strings"
 
@@ -51,9 +51,9 @@ func Plan(w io.Writer, p *plan.Plan) {
 		}
 	}
 	printBatches(w, p)
-	fmt.Fprintf(w, "\n%s: %s.", phrase.Count(len(p.Steps), "step"), countsInWords(p))
+	fmt.Fprintf(w, "\n%s: %s.", humanize.Count(len(p.Steps), "step"), countsInWords(p))
 	if disturbed := p.Disturbed(); len(disturbed) > 0 {
-		fmt.Fprintf(w, " Disturbed: %s.", phrase.List(disturbed, 12))
+		fmt.Fprintf(w, " Disturbed: %s.", humanize.List(disturbed, 12))
 	}
 	fmt.Fprintln(w)
 }

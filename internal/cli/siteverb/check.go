@@ -14,10 +14,10 @@ import (
 	"orrery/internal/cli/verb"
 	"orrery/internal/control"
 	"orrery/internal/control/roster"
-	"orrery/internal/phrase"
 	"orrery/internal/plan/place"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/text/humanize"
 )
 
 // Check is `orrery check`.
@@ -37,7 +37,7 @@ func Check(call *verb.Call) *cobra.Command {
 			counts := map[string]any{"site": s.Name, "nodes": len(s.Nodes), "roles": len(s.Roles), "networks": len(s.Networks)}
 			return reply.Answer(call.Out, counts, func() {
 				fmt.Fprintf(call.Out, "%s: %s, %s, %s: no mistakes.\n", s.Name,
-					phrase.Count(len(s.Nodes), "node"), phrase.Count(len(s.Roles), "role"), phrase.Count(len(s.Networks), "network"))
+					humanize.Count(len(s.Nodes), "node"), humanize.Count(len(s.Roles), "role"), humanize.Count(len(s.Networks), "network"))
 			})
 		}),
 	}

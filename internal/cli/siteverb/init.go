@@ -7,7 +7,7 @@ import (
 
 	"orrery/internal/cli/verb"
 	"orrery/internal/control/draft"
-	"orrery/internal/phrase"
+	"orrery/internal/text/humanize"
 )
 
 // Init is `orrery init`.
@@ -36,7 +36,7 @@ format, as "orrery import" reads it, with an empty role for each role that it na
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(call.Out, "wrote %s, of site %s, and %s\n\n  orrery -C %[4]s check\n  orrery -C %[4]s graph > site.svg\n", files[0], made.Site, phrase.Count(len(files)-1, "empty role"), dir)
+			fmt.Fprintf(call.Out, "wrote %s, of site %s, and %s\n\n  orrery -C %[4]s check\n  orrery -C %[4]s graph > site.svg\n", files[0], made.Site, humanize.Count(len(files)-1, "empty role"), dir)
 			return printImport(call.Err, made, from)
 		},
 	}

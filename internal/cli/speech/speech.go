@@ -14,9 +14,9 @@ import (
 	"orrery/internal/cli/reply"
 	"orrery/internal/control/nodes"
 	"orrery/internal/host"
-	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/text/humanize"
 )
 
 // longestLine is how much of a line without an end is kept for each node.
@@ -196,6 +196,6 @@ func Tally(w io.Writer, endings []nodes.Ending, err error) error {
 		fmt.Fprintln(w, ".")
 		return nil
 	}
-	fmt.Fprintf(w, "; failed: %s.\n", phrase.List(wrong, 20))
+	fmt.Fprintf(w, "; failed: %s.\n", humanize.List(wrong, 20))
 	return nodes.Verdict(endings)
 }

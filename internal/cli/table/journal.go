@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"orrery/internal/journal"
-	"orrery/internal/phrase"
+	"orrery/internal/text/humanize"
 )
 
 // Journal prints entries: runs with how they ended, and the steps that failed, or all. Where there are several hosts, each line says of which it is.
@@ -15,7 +15,7 @@ func Journal(to io.Writer, entries []journal.Entry, steps bool) {
 	for _, e := range entries {
 		when := e.Time.Local().Format(time.DateTime)
 		if len(e.Hosts) > 0 {
-			when += "  " + phrase.List(e.Hosts, 4)
+			when += "  " + humanize.List(e.Hosts, 4)
 		}
 		switch {
 		case e.Kind == "begin":

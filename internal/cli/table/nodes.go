@@ -12,7 +12,7 @@ import (
 	"orrery/internal/cli/reply"
 	"orrery/internal/cli/screen"
 	"orrery/internal/control/status"
-	"orrery/internal/phrase"
+	"orrery/internal/text/humanize"
 	"orrery/internal/visible"
 )
 
@@ -61,13 +61,13 @@ func remarks(r status.Node) []string {
 		all = append(all, "what shows it its root has ended, and it may still write to its disks: orrery restart "+r.Node)
 	}
 	if len(r.Unlinked) > 0 {
-		all = append(all, "has lost its link to "+phrase.List(r.Unlinked, 8)+": orrery up "+r.Node)
+		all = append(all, "has lost its link to "+humanize.List(r.Unlinked, 8)+": orrery up "+r.Node)
 	}
 	if len(r.Outdated) > 0 {
-		all = append(all, "runs in programs that have been replaced on its host ("+phrase.List(r.Outdated, 2)+"): orrery renew "+r.Node)
+		all = append(all, "runs in programs that have been replaced on its host ("+humanize.List(r.Outdated, 2)+"): orrery renew "+r.Node)
 	}
 	if len(r.Doubt) > 0 {
-		all = append(all, "may have the network "+phrase.List(r.Doubt, 8)+" or not, as a run that changed that was killed: orrery up "+r.Node)
+		all = append(all, "may have the network "+humanize.List(r.Doubt, 8)+" or not, as a run that changed that was killed: orrery up "+r.Node)
 	}
 	for _, d := range r.Drift {
 		all = append(all, d.String())
@@ -97,8 +97,8 @@ func columns(rows []status.Node, usage bool, now time.Time) []column {
 			column{"HEALTH", func(r status.Node) string { return r.Health }},
 			column{"CPUS", use(cpus)}, column{"MEMORY/MiB", use(memory)},
 			column{"PIDS", use(func(u *apply.Usage) string { return amount(u.Pids, strconv.FormatInt(u.Pids, 10)) })},
-			column{"DISK", use(func(u *apply.Usage) string { return amount(u.Disk, phrase.Bytes(u.Disk)) })},
-			column{"VOLUMES", use(func(u *apply.Usage) string { return amount(u.Volumes, phrase.Bytes(u.Volumes)) })})
+			column{"DISK", use(func(u *apply.Usage) string { return amount(u.Disk, humanize.Bytes(u.Disk)) })},
+			column{"VOLUMES", use(func(u *apply.Usage) string { return amount(u.Volumes, humanize.Bytes(u.Volumes)) })})
 	}
 	return append(all,
 		column{"HEALTH", func(r status.Node) string { return health(r, now) }},

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"io"
 
-	"orrery/internal/phrase"
+	"orrery/internal/text/humanize"
 )
 
 // Told is what is told of nodes: once, if it is the same of several.
@@ -27,6 +27,6 @@ func (t *Told) Add(node, text string) {
 // Print prints it.
 func (t *Told) Print(to io.Writer) {
 	for _, text := range t.order {
-		fmt.Fprintf(to, "%s:\n%s", phrase.List(t.nodes[text], 12), text)
+		fmt.Fprintf(to, "%s:\n%s", humanize.List(t.nodes[text], 12), text)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"orrery/internal/control/snapshots"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/image"
-	"orrery/internal/phrase"
+	"orrery/internal/text/humanize"
 	"orrery/internal/visible"
 )
 
@@ -169,6 +169,6 @@ func (r *restoring) distrusted(builds []string) {
 	}
 	if len(titles) > 0 {
 		slices.Sort(titles)
-		r.notice("built from their recipes, or taken from host to host, and not from the backup: %s (--trust-layers takes those of a backup that you made)", visible.Line(phrase.List(slices.Compact(titles), 4)))
+		r.notice("built from their recipes, or taken from host to host, and not from the backup: %s (--trust-layers takes those of a backup that you made)", visible.Line(humanize.List(slices.Compact(titles), 4)))
 	}
 }

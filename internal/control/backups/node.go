@@ -12,10 +12,10 @@ import (
 	"orrery/internal/control"
 	"orrery/internal/control/snapshots"
 	"orrery/internal/observe"
-	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/snapshot"
+	"orrery/internal/text/humanize"
 )
 
 // Replaced is what came of putting a node back in its place.
@@ -52,7 +52,7 @@ func ReplaceNode(ctx context.Context, c *control.Session, where, node string) (*
 		}
 		part := ofNode(m, s, node)
 		if len(part.Nodes) == 0 {
-			return problem.New(problem.Usage, "there is no node %s in this backup", node).At(v.Where()).Try("in it are %s", phrase.List(nodesIn(m), 12))
+			return problem.New(problem.Usage, "there is no node %s in this backup", node).At(v.Where()).Try("in it are %s", humanize.List(nodesIn(m), 12))
 		}
 		why := fmt.Sprintf("What node %s and its volumes have written since %s would be lost.", node, m.Time.Local().Format(time.DateTime))
 		if _, err := c.Asker.Ask(control.Question{About: control.Replace, Site: s.Name, Why: why}); err != nil {
@@ -93,7 +93,7 @@ func hostOf(ctx context.Context, s *site.Site, f *apply.Fleet, name string) (*ap
 		return nil, problem.New(problem.Usage, "%s has no node %s", s.Name, name).Try("orrery ls lists its nodes")
 	}
 	if len(f.Unknown) > 0 {
-		return nil, problem.New(problem.Unable, "node %s is on no host that answers, and may be on %s", name, phrase.List(f.Unknown, 12)).Try("restore it when all hosts answer")
+		return nil, problem.New(problem.Unable, "node %s is on no host that answers, and may be on %s", name, humanize.List(f.Unknown, 12)).Try("restore it when all hosts answer")
 	}
 	return nil, problem.New(problem.Failed, "node %s is not there, so it cannot be replaced", name).Try("orrery up %s makes it; then run the same command again", name)
 }

@@ -18,11 +18,11 @@ import (
 	"orrery/internal/control"
 	"orrery/internal/control/sites"
 	"orrery/internal/observe"
-	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/sitefile"
 	"orrery/internal/site/twin"
+	"orrery/internal/text/humanize"
 	"orrery/internal/tree"
 	"orrery/internal/treesync"
 	"orrery/internal/visible"
@@ -249,13 +249,13 @@ func (r *restoring) agree(ctx context.Context, seen []observe.Host) error {
 		nodes, volumes = nodes+len(seen[i].Nodes), volumes+len(seen[i].Volumes)
 	}
 	if r.was = nodes+volumes > 0 || r.known && r.record.Volumes != r.begins(); r.was {
-		there := fmt.Sprintf("%s and %s of %s", phrase.Count(nodes, "node"), phrase.Count(volumes, "volume"), r.key())
+		there := fmt.Sprintf("%s and %s of %s", humanize.Count(nodes, "node"), humanize.Count(volumes, "volume"), r.key())
 		if !r.o.Replace {
 			return problem.New(problem.Refused, "its hosts already have: %s; nothing was done", there).Try("restore a twin beside it with --to NAME, or replace it with --replace")
 		}
 		why := fmt.Sprintf("The hosts already have: %s. Their data would be deleted permanently.", there)
 		if missing := r.manifest.Missing(); len(missing) > 0 {
-			why += fmt.Sprintf(" The backup has nothing of host %s, which was left out.", phrase.List(missing, 12))
+			why += fmt.Sprintf(" The backup has nothing of host %s, which was left out.", humanize.List(missing, 12))
 		}
 		if _, err := r.Session.Asker.Ask(control.Question{About: control.Replace, Site: r.site.Name, Why: why}); err != nil {
 			return err
@@ -269,15 +269,15 @@ func (r *restoring) agree(ctx context.Context, seen []observe.Host) error {
 		outside = r.homes.outside()
 	}
 	if !r.was && r.o.Replace && len(outside) > 0 {
-		why := fmt.Sprintf("What is in these directories would be deleted permanently: %s.", phrase.List(outside, 100))
+		why := fmt.Sprintf("What is in these directories would be deleted permanently: %s.", humanize.List(outside, 100))
 		if _, err := r.Session.Asker.Ask(control.Question{About: control.Replace, Site: r.site.Name, Why: why}); err != nil {
 			return err
 		}
 	}
 	if len(outside) > 0 {
-		why := fmt.Sprintf("Volumes in the backup would go to directories outside %s: %s.", r.Session.Dirs.State, phrase.List(outside, 100))
+		why := fmt.Sprintf("Volumes in the backup would go to directories outside %s: %s.", r.Session.Dirs.State, humanize.List(outside, 100))
 		if _, err := r.Session.Asker.Ask(control.Question{About: control.Paths, Site: r.site.Name, Why: why}); err != nil {
-			return problem.New(problem.Refused, "volumes in the backup would go to directories outside %s: %s; nothing was done", r.Session.Dirs.State, phrase.List(outside, 8)).
+			return problem.New(problem.Refused, "volumes in the backup would go to directories outside %s: %s; nothing was done", r.Session.Dirs.State, humanize.List(outside, 8)).
 				Try("type %s when asked, or say --yes-paths %s", r.site.Name, r.site.Name)
 		}
 	}
@@ -328,7 +328,7 @@ func (r *restoring) stage(ctx context.Context) error {
 	for i, laid := range lacked {
 		builds = append(builds, laid.Builds...)
 		for what, n := range laid.Lacked {
-			r.notice("not restored, because they are not taken on host %s: %s (%s)", r.fleet.All[i].Name, visible.Line(what), phrase.Count(n, "file"))
+			r.notice("not restored, because they are not taken on host %s: %s (%s)", r.fleet.All[i].Name, visible.Line(what), humanize.Count(n, "file"))
 		}
 	}
 	r.distrusted(builds)

@@ -6,7 +6,7 @@ import (
 
 	"orrery/internal/backup/ferry"
 	"orrery/internal/backup/vault"
-	"orrery/internal/phrase"
+	"orrery/internal/text/humanize"
 )
 
 // shelve returns the snapshots of the backup as hosts get them: what is of a node comes to the host to which the node comes, if it was kept by the one that had the node when the backup was taken. What others say of
@@ -32,7 +32,7 @@ func (r *restoring) shelve(from *vault.Pieces) (*ferry.Shelf, error) {
 		return nil, err
 	}
 	for _, id := range slices.Sorted(maps.Keys(shelf.Stray)) {
-		r.notice("not restored of snapshot %s: what is of %s, which come to no host, or were on another one than in the snapshot when the backup was taken", id, phrase.List(shelf.Stray[id], 12))
+		r.notice("not restored of snapshot %s: what is of %s, which come to no host, or were on another one than in the snapshot when the backup was taken", id, humanize.List(shelf.Stray[id], 12))
 	}
 	return shelf, nil
 }

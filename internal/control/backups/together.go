@@ -16,9 +16,9 @@ import (
 	"orrery/internal/backup/vault"
 	"orrery/internal/control"
 	"orrery/internal/control/snapshots"
-	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/snapshot"
+	"orrery/internal/text/humanize"
 	"orrery/internal/treesync"
 )
 
@@ -172,7 +172,7 @@ func (t *together) missing(host string, at map[string]string) string {
 	if len(names) == 0 {
 		return "host " + host + ": it was left out"
 	}
-	return "host " + host + ": it was left out, with what these nodes have that are on no other: " + phrase.List(names, 12)
+	return "host " + host + ": it was left out, with what these nodes have that are on no other: " + humanize.List(names, 12)
 }
 
 // releases takes what hosts keep of the releases that nodes are of, from one whose copy is as all have it.

@@ -6,7 +6,7 @@ import (
 
 	"orrery/internal/backup/vault"
 	"orrery/internal/control"
-	"orrery/internal/phrase"
+	"orrery/internal/text/humanize"
 )
 
 // Verify reads a backup, or all of a directory, and compares it with its digests. Each is told of, with what is wrong with it, when it has been read.
@@ -45,7 +45,7 @@ func tellRotten(c *control.Session, in vault.Vault, found *vault.Checked) {
 		tell("damaged in %s: %s (%v)", in.Where(), found.Rotten[i].Name(), found.Rotten[i].Why)
 	}
 	if more := len(found.Rotten) - most; more > 0 {
-		tell("damaged in %s: %s more", in.Where(), phrase.Count(more, "block"))
+		tell("damaged in %s: %s more", in.Where(), humanize.Count(more, "block"))
 	}
 	for _, id := range found.Manifests {
 		tell("damaged in %s: the manifest of backup %s, which is lost with it", in.Where(), id)

@@ -7,8 +7,8 @@ import (
 
 	"orrery/internal/control/hosts"
 	"orrery/internal/observe"
-	"orrery/internal/phrase"
 	"orrery/internal/problem"
+	"orrery/internal/text/humanize"
 )
 
 // A restore while a host is left out brings back what is on the others for certain, as up would make it: a node that is there. All else may be on that host, and would have two holders of its addresses.
@@ -21,7 +21,7 @@ func (r *restoring) spare(ctx context.Context, seen []observe.Host) error {
 	if err := r.sameReleases(ctx); err != nil {
 		return err
 	}
-	silent := phrase.List(r.fleet.Unknown, 12)
+	silent := humanize.List(r.fleet.Unknown, 12)
 	there, has := observe.Whereabouts(seen, r.site.Stage), nodesIn(r.manifest)
 	var stay []string
 	for _, name := range slices.Sorted(maps.Keys(there)) {
@@ -31,7 +31,7 @@ func (r *restoring) spare(ctx context.Context, seen []observe.Host) error {
 	}
 	if len(stay) > 0 {
 		return problem.New(problem.Refused, "while %s is left out, nothing may be taken down that cannot be made again, and that would be so of nodes that are not in the backup, or that belong elsewhere: %s; nothing was done",
-			silent, phrase.List(stay, 12)).At(r.title).Try("restore single nodes with --node NAME --replace, or the site when all hosts answer")
+			silent, humanize.List(stay, 12)).At(r.title).Try("restore single nodes with --node NAME --replace, or the site when all hosts answer")
 	}
 	for _, name := range has {
 		if len(there[name]) == 0 {
@@ -44,7 +44,7 @@ func (r *restoring) spare(ctx context.Context, seen []observe.Host) error {
 			Try("bring %s back; %s", silent, hosts.OutOfFile)
 	}
 	if len(r.spared) > 0 {
-		r.notice("not restored, because they may be on %s, of which nothing is known: %s (when it is back: --node NAME --replace)", silent, phrase.List(r.spared, 12))
+		r.notice("not restored, because they may be on %s, of which nothing is known: %s (when it is back: --node NAME --replace)", silent, humanize.List(r.spared, 12))
 	}
 	return nil
 }
@@ -62,7 +62,7 @@ func (r *restoring) sameReleases(ctx context.Context) error {
 	if maps.Equal(now.Active, then.Active) && now.Trial == nil {
 		return nil
 	}
-	silent := phrase.List(r.fleet.Unknown, 12)
+	silent := humanize.List(r.fleet.Unknown, 12)
 	return problem.New(problem.Refused, "other releases are live than when the backup was taken, or one is on trial, and %s would still have them; nothing was done", silent).At(r.title).
 		Try("restore the site when all hosts answer; %s", hosts.OutOfFile)
 }

@@ -13,12 +13,12 @@ import (
 	"orrery/internal/control"
 	"orrery/internal/control/register"
 	"orrery/internal/control/twins"
-	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/secret"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 	"orrery/internal/site/twin"
+	"orrery/internal/text/humanize"
 )
 
 // Options say what is proven, and how.
@@ -89,7 +89,7 @@ func New(c *control.Session, w Watcher, o Options) (*Proof, error) {
 		return nil, err
 	}
 	if len(made.Tests) == 0 {
-		return nil, problem.New(problem.Usage, "none of the %s is on a node of --only", phrase.Count(len(s.Tests), "test")).Try("orrery query all lists the nodes")
+		return nil, problem.New(problem.Usage, "none of the %s is on a node of --only", humanize.Count(len(s.Tests), "test")).Try("orrery query all lists the nodes")
 	}
 	name, err := os.Hostname()
 	if err != nil {

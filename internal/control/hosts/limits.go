@@ -7,12 +7,12 @@ import (
 	"strings"
 
 	"orrery/internal/observe"
-	"orrery/internal/phrase"
 	"orrery/internal/plan"
 	"orrery/internal/plan/overlay"
 	"orrery/internal/plan/place"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/text/humanize"
 )
 
 // mayTravel refuses what a site has that only works on the machine with the site directory.
@@ -44,7 +44,7 @@ func Names(s *site.Site) []string {
 
 // NoHost says that a site has no host of this name.
 func NoHost(s *site.Site, name string) error {
-	return problem.New(problem.Usage, "no host is called %q", name).Try("the site has %s", phrase.List(Names(s), 12))
+	return problem.New(problem.Usage, "no host is called %q", name).Try("the site has %s", humanize.List(Names(s), 12))
 }
 
 // Joined refuses a plan after which nodes of one routed network, or such as share a volume, are on several hosts: nothing joins the links, or the directories, of those. What is on hosts that are

@@ -10,9 +10,9 @@ import (
 	"orrery/internal/control/register"
 	"orrery/internal/host"
 	"orrery/internal/observe"
-	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/text/humanize"
 )
 
 // Failing tells what hosts have taken down that fails of a trial, as far as they answer.
@@ -45,7 +45,7 @@ func MayConfirm(ctx context.Context, f *apply.Fleet, key string, t *observe.Tria
 	}
 	on := FirstOf(failing)
 	return problem.New(problem.Refused, "release %d has failed on host %s: %s", t.Release, on, failing[on]).At(key).
-		Try("orrery rollback returns at once; at %s all hosts do", phrase.Clock(t.Until))
+		Try("orrery rollback returns at once; at %s all hosts do", humanize.Clock(t.Until))
 }
 
 // TellTrial tells of a trial that is under way, and on which hosts it has failed.
@@ -53,7 +53,7 @@ func (c *Call) TellTrial(ctx context.Context, f *apply.Fleet, r observe.Releases
 	if r.Trial == nil || r.Switch != nil {
 		return nil
 	}
-	until, back := phrase.Clock(r.Trial.Until), register.ReleaseNames(r.Trial.Back)
+	until, back := humanize.Clock(r.Trial.Until), register.ReleaseNames(r.Trial.Back)
 	switch {
 	case c.Judges() && !host.Held(apply.WatchLock(c.Dirs, c.Site.Key(), apply.OnTrial)):
 		c.Notice("release %d is on trial until %s, but nobody watches over it: the process that did has ended (orrery resume, and whatever changes the site, sees to it)",
@@ -85,7 +85,7 @@ func Unconfirmed(ctx context.Context, f *apply.Fleet, key string, cause error, w
 		}
 		return h.Releases.Copy(ctx, was)
 	})
-	return problem.New(problem.HalfWay, "release %d could not be confirmed on all hosts; unless it still is by %s, each host goes back", was.Trial.Release, phrase.Clock(was.Trial.Until)).At(key).
+	return problem.New(problem.HalfWay, "release %d could not be confirmed on all hosts; unless it still is by %s, each host goes back", was.Trial.Release, humanize.Clock(was.Trial.Until)).At(key).
 		Because(errors.Join(cause, left)).Try("when all hosts answer, orrery confirm or orrery rollback")
 }
 

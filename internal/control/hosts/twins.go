@@ -10,10 +10,10 @@ import (
 
 	"orrery/internal/apply"
 	"orrery/internal/observe"
-	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/twin"
+	"orrery/internal/text/humanize"
 )
 
 // A Twin is a twin of a site, as its hosts know it.
@@ -133,7 +133,7 @@ func (t Twins) One(ctx context.Context, name string) (*Twin, error) {
 	case near != "":
 		return nil, p.Try("did you mean %s?", near)
 	case len(names) > 0:
-		return nil, p.Try("there are %s", phrase.List(names, 12))
+		return nil, p.Try("there are %s", humanize.List(names, 12))
 	}
 	return nil, p.Try("orrery twin create %s %s", t.call.Site.Name, name)
 }

@@ -17,9 +17,9 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/lab/bundle"
 	"orrery/internal/lab/experiment"
-	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/text/humanize"
 )
 
 // RunOn runs an experiment on the host of the site that is called so; "": on this machine, if it is one of them, or if no site is meant.
@@ -27,7 +27,7 @@ func RunOn(ctx context.Context, c *control.Session, w Watcher, name string, o Op
 	s, err := c.Load()
 	if name == "" {
 		if err == nil && !hosts.Near(s) {
-			return nil, problem.New(problem.Usage, "no host of site %s is this machine", s.Name).Try("orrery lab run --host with one of %s", phrase.List(hosts.Names(s), 12))
+			return nil, problem.New(problem.Usage, "no host of site %s is this machine", s.Name).Try("orrery lab run --host with one of %s", humanize.List(hosts.Names(s), 12))
 		}
 		return Run(ctx, c, w, o) // which needs no site
 	}

@@ -15,8 +15,8 @@ import (
 	"orrery/internal/lab/facts"
 	"orrery/internal/lab/report"
 	"orrery/internal/lab/suspect"
-	"orrery/internal/phrase"
 	"orrery/internal/problem"
+	"orrery/internal/text/humanize"
 )
 
 // Check computes every figure of a bundle's report again. Figures that differ, and damage to the bundle, are an error besides.
@@ -26,7 +26,7 @@ func Check(dir string) (*report.Checked, error) {
 		return nil, err
 	}
 	if len(c.Differences) > 0 {
-		err = problem.New(problem.Failed, "%s differ from what the samples give", phrase.Count(len(c.Differences), "figure")).At(dir).
+		err = problem.New(problem.Failed, "%s differ from what the samples give", humanize.Count(len(c.Differences), "figure")).At(dir).
 			Try("orrery lab report %s writes the report again", dir)
 	}
 	return c, errors.Join(err, c.Damaged.OrNil())

@@ -7,8 +7,8 @@ import (
 	"orrery/internal/apply"
 	"orrery/internal/control"
 	"orrery/internal/journal"
-	"orrery/internal/phrase"
 	"orrery/internal/site"
+	"orrery/internal/text/humanize"
 )
 
 // A History is what the journals of a site have, on its hosts.
@@ -44,7 +44,7 @@ func Read(ctx context.Context, c *control.Session, s *site.Site, runs int) (*His
 	}
 	known.Entries = all[0]
 	if len(c.Without) > 0 {
-		c.Watcher.Tell(control.Event{Kind: control.Notice, Site: s.Key(), Text: "what is in the journal of host " + phrase.List(c.Without, 12) + " is left out"})
+		c.Watcher.Tell(control.Event{Kind: control.Notice, Site: s.Key(), Text: "what is in the journal of host " + humanize.List(c.Without, 12) + " is left out"})
 	}
 	return known, nil
 }

@@ -12,10 +12,10 @@ import (
 	"orrery/internal/control/register"
 	"orrery/internal/host"
 	"orrery/internal/member"
-	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/site/sitefile"
 	"orrery/internal/site/twin"
+	"orrery/internal/text/humanize"
 )
 
 // Enter makes a session one of somebody who is not root: what is configured in a file says who that may be, and from here on nothing that the caller
@@ -90,7 +90,7 @@ func recorded(c *control.Session, said string) (m register.Marker, owner string,
 		case 1:
 			return register.Marker{Site: found[0].Site, Twin: c.Twin, Dir: found[0].Dir}, found[0].Options.Owner, nil
 		}
-		return m, "", problem.New(problem.Usage, "twins of %s are called %s", phrase.Count(len(found), "site"), c.Twin).Try("use -C %s, for example", found[0].Site)
+		return m, "", problem.New(problem.Usage, "twins of %s are called %s", humanize.Count(len(found), "site"), c.Twin).Try("use -C %s, for example", found[0].Site)
 	}
 	up := slices.DeleteFunc(c.Register().SitesUp(), func(m register.Marker) bool { return m.Twin != "" })
 	here := slices.DeleteFunc(slices.Clone(up), func(m register.Marker) bool { return m.Dir != c.From })

@@ -8,9 +8,9 @@ import (
 	"orrery/internal/control"
 	"orrery/internal/control/hosts"
 	"orrery/internal/observe"
-	"orrery/internal/phrase"
 	"orrery/internal/plan"
 	"orrery/internal/site"
+	"orrery/internal/text/humanize"
 )
 
 // A Moved node is on another host now.
@@ -56,7 +56,7 @@ func (m *Moving) Confirm(c *control.Session, p *plan.Plan) (asked bool, err erro
 	if len(disturbed) == 0 {
 		return false, nil
 	}
-	return c.AskProduction(m.Site, "For a moment, these would stand still: "+phrase.List(disturbed, 12)+".")
+	return c.AskProduction(m.Site, "For a moment, these would stand still: "+humanize.List(disturbed, 12)+".")
 }
 
 // Revert lets nodes that were not given away go on where they were.

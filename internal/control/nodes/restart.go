@@ -7,9 +7,9 @@ import (
 	"orrery/internal/apply"
 	"orrery/internal/control"
 	"orrery/internal/observe"
-	"orrery/internal/phrase"
 	"orrery/internal/plan"
 	"orrery/internal/site"
+	"orrery/internal/text/humanize"
 )
 
 // Restart lets nodes that are there start anew, as they are; those that run end first, as the session says. The result is nil
@@ -40,5 +40,5 @@ func (r restarting) Confirm(c *control.Session, p *plan.Plan) (bool, error) {
 	if n == 0 {
 		return false, nil
 	}
-	return c.AskProduction(r.site, fmt.Sprintf("%s would restart.", phrase.Count(n, "node")))
+	return c.AskProduction(r.site, fmt.Sprintf("%s would restart.", humanize.Count(n, "node")))
 }

@@ -15,9 +15,9 @@ import (
 	"orrery/internal/control/releases"
 	"orrery/internal/control/unattended"
 	"orrery/internal/host"
-	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/text/humanize"
 )
 
 // Work is what a session asks before it changes a site.
@@ -66,9 +66,9 @@ func (Work) CatchUp(ctx context.Context, c *control.Session, s *site.Site, f *ap
 
 // expired says that the time of a twin is over. Other hosts may be at work on that.
 func expired(s *site.Site, at time.Time) error {
-	p := problem.New(problem.Surprise, "twin %s expired at %s; it is gone", s.Twin, phrase.Clock(at)).At(s.Key())
+	p := problem.New(problem.Surprise, "twin %s expired at %s; it is gone", s.Twin, humanize.Clock(at)).At(s.Key())
 	if len(hosts.Elsewhere(s)) > 0 {
-		p.What = fmt.Sprintf("twin %s expired at %s; each of its hosts ends what it has of it", s.Twin, phrase.Clock(at))
+		p.What = fmt.Sprintf("twin %s expired at %s; each of its hosts ends what it has of it", s.Twin, humanize.Clock(at))
 		return p.Try("orrery twin destroy %s ends the rest at once", s.Twin)
 	}
 	return p.Try("orrery twin create makes another")

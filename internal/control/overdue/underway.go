@@ -5,8 +5,8 @@ import (
 
 	"orrery/internal/apply"
 	"orrery/internal/control"
-	"orrery/internal/phrase"
 	"orrery/internal/site"
+	"orrery/internal/text/humanize"
 )
 
 // UnderWay tells of a trial, of the end of a twin, and of a snapshot that was being put back. A switch that is under way, or was interrupted, is the error.
@@ -22,7 +22,7 @@ func UnderWay(ctx context.Context, c *control.Session, s *site.Site) error {
 func UnderWayOn(ctx context.Context, c *control.Session, s *site.Site, f *apply.Fleet) error {
 	if at, so := Forgotten(c, s.Key()); so {
 		c.Notice(s.Key(), "twin %s is to end at %s, but the process that waited for that has ended (orrery resume, and whatever changes a site here, sees to it)",
-			s.Twin, phrase.Clock(at))
+			s.Twin, humanize.Clock(at))
 	}
 	return c.Call(s).UnderWay(ctx, f)
 }

@@ -11,10 +11,10 @@ import (
 	"orrery/internal/control"
 	"orrery/internal/control/layers"
 	"orrery/internal/host"
-	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/rehearsal"
 	"orrery/internal/site"
+	"orrery/internal/text/humanize"
 	"orrery/internal/tree"
 )
 
@@ -37,7 +37,7 @@ func Rehearse(ctx context.Context, c *control.Session, s *site.Site, command hos
 		return problem.New(problem.Failed, "the hosts of site %s cannot be played here", s.Key()).Because(err).Try("orrery doctor tells what this machine lacks")
 	}
 	defer h.Close() //nolint:errcheck // it has been, and that was said
-	c.Watcher.Tell(control.Event{Kind: control.Outcome, Site: s.Key(), Text: "on " + places[steering-1].Name + ", in a rehearsal with " + phrase.List(others(places, steering), 12)})
+	c.Watcher.Tell(control.Event{Kind: control.Outcome, Site: s.Key(), Text: "on " + places[steering-1].Name + ", in a rehearsal with " + humanize.List(others(places, steering), 12)})
 	command.Args = append([]string{"/bin/sh", "-c", `cd "$0" && exec "$@"`, o.Shown[0]}, command.Args...)
 	err = h.At(steering).Run(ctx, command)
 	if left := h.Close(); left != nil { // the command's status is what counts
@@ -98,7 +98,7 @@ func On(h *rehearsal.Hosts, name string) (rehearsal.Host, error) {
 	places := h.Places()
 	i := slices.IndexFunc(places, func(p rehearsal.Place) bool { return p.Name == name })
 	if i < 0 {
-		return rehearsal.Host{}, problem.New(problem.Usage, "no host is called %q", name).Try("the rehearsal has %s", phrase.List(others(places, 0), 12))
+		return rehearsal.Host{}, problem.New(problem.Usage, "no host is called %q", name).Try("the rehearsal has %s", humanize.List(others(places, 0), 12))
 	}
 	return h.At(i + 1), nil
 }

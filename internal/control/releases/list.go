@@ -11,8 +11,8 @@ import (
 
 	"orrery/internal/control"
 	"orrery/internal/control/register"
-	"orrery/internal/phrase"
 	"orrery/internal/site"
+	"orrery/internal/text/humanize"
 )
 
 // An Info is what is known of a release on this host.
@@ -32,7 +32,7 @@ type Info struct {
 func (i Info) State() string {
 	switch {
 	case i.Trial:
-		return "on trial until " + phrase.Clock(i.Until)
+		return "on trial until " + humanize.Clock(i.Until)
 	case len(i.Live) > 0 && i.Confirmed:
 		return "live, confirmed"
 	case len(i.Live) > 0:

@@ -7,11 +7,11 @@ import (
 
 	"orrery/internal/control"
 	"orrery/internal/observe"
-	"orrery/internal/phrase"
 	"orrery/internal/plan"
 	"orrery/internal/plan/release"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/text/humanize"
 )
 
 // Pruned is what was removed of old releases.
@@ -32,7 +32,7 @@ func (p pruning) Plan(_ context.Context, seen []observe.Host) (*plan.Plan, error
 }
 
 func (p pruning) Confirm(c *control.Session, of *plan.Plan) (bool, error) {
-	return c.AskProduction(p.site, fmt.Sprintf("%s would be removed.", phrase.Count(forgotten(of), "release")))
+	return c.AskProduction(p.site, fmt.Sprintf("%s would be removed.", humanize.Count(forgotten(of), "release")))
 }
 
 // Prune removes all releases of a site but those that are needed and, of the others, the newest that are to be kept. The result is nil if there was nothing to do.

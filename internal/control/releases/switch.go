@@ -16,11 +16,11 @@ import (
 	"orrery/internal/control/unattended"
 	"orrery/internal/hook"
 	"orrery/internal/observe"
-	"orrery/internal/phrase"
 	"orrery/internal/plan"
 	"orrery/internal/plan/release"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/text/humanize"
 )
 
 // A change is a switch of a set of nodes to other releases.
@@ -196,7 +196,7 @@ func (t *change) Plan(ctx context.Context, seen []observe.Host) (*plan.Plan, err
 
 // Confirm asks, in production, whether the nodes may go to other releases.
 func (t *change) Confirm(c *control.Session, _ *plan.Plan) (asked bool, err error) {
-	return c.AskProduction(t.site, fmt.Sprintf("%s would go from release %s to %s.", phrase.Count(len(t.to), "node"), register.ReleaseNames(t.live), register.ReleaseNames(t.to)))
+	return c.AskProduction(t.site, fmt.Sprintf("%s would go from release %s to %s.", humanize.Count(len(t.to), "node"), register.ReleaseNames(t.live), register.ReleaseNames(t.to)))
 }
 
 // Begin takes down where the set is to end.
@@ -220,10 +220,10 @@ func (t *change) may(live map[string]int) error {
 	case t.ends != nil && (on == nil || !on.Until.Equal(t.ends.Until)):
 		return errTrialOver
 	case on != nil && !t.back:
-		return problem.New(problem.Mistake, "release %s is on trial until %s", site.ReleaseName(on.Release), phrase.Clock(on.Until)).At(t.site.Key()).
+		return problem.New(problem.Mistake, "release %s is on trial until %s", site.ReleaseName(on.Release), humanize.Clock(on.Until)).At(t.site.Key()).
 			Try("orrery confirm or orrery rollback first")
 	case on != nil && len(t.to) < len(on.Back):
-		return problem.New(problem.Mistake, "release %s is on trial with %s, which can only go back together", site.ReleaseName(on.Release), phrase.Count(len(on.Back), "node")).At(t.site.Key()).
+		return problem.New(problem.Mistake, "release %s is on trial with %s, which can only go back together", site.ReleaseName(on.Release), humanize.Count(len(on.Back), "node")).At(t.site.Key()).
 			Try("orrery rollback, without naming nodes, or orrery confirm first")
 	case t.trial != nil && len(live) < len(t.to):
 		return problem.New(problem.Mistake, "nothing is live that the trial of release %s could go back to", site.ReleaseName(t.trial.Release)).At(t.site.Key()).
@@ -293,7 +293,7 @@ func (t *change) explain(ctx context.Context, err error, live map[string]int) er
 		if wrong := t.hosts.Records().Write(ctx, t.before); wrong != nil {
 			return errors.Join(err, wrong)
 		}
-		return problem.New(problem.Reverted, "the switch failed; all %s are back at release %s", phrase.Count(len(t.to), "node"), register.ReleaseNames(live)).
+		return problem.New(problem.Reverted, "the switch failed; all %s are back at release %s", humanize.Count(len(t.to), "node"), register.ReleaseNames(live)).
 			At(t.site.Key()).Try("the messages above say why; orrery logs NODE --release N tells more")
 	case problem.Left:
 		return t.halfWay(err)
@@ -317,7 +317,7 @@ func (t *change) halfWay(cause error) error {
 		}
 		words = append(words, name+": "+text)
 	}
-	return problem.New(problem.HalfWay, "the switch failed and could not be fully undone; %s", phrase.List(words, 40)).At(t.site.Key()).Because(cause).
+	return problem.New(problem.HalfWay, "the switch failed and could not be fully undone; %s", humanize.List(words, 40)).At(t.site.Key()).Because(cause).
 		Try("fix the cause; the next orrery up, switch or rollback first brings the set to one release")
 }
 

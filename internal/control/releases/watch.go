@@ -10,9 +10,9 @@ import (
 	"orrery/internal/control/register"
 	"orrery/internal/host"
 	"orrery/internal/observe"
-	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/text/humanize"
 	"orrery/internal/waits"
 )
 
@@ -105,5 +105,5 @@ func TellTrial(c *control.Session, s *site.Site, trial *observe.Trial) {
 		how = "stays with \"orrery confirm\" only,"
 	}
 	c.Outcome(s.Key(), "%s: release %s is on trial until %s: it %s and goes back to release %s otherwise",
-		s.Key(), site.ReleaseName(trial.Release), phrase.Clock(trial.Until), how, register.ReleaseNames(trial.Back))
+		s.Key(), site.ReleaseName(trial.Release), humanize.Clock(trial.Until), how, register.ReleaseNames(trial.Back))
 }

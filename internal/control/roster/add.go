@@ -13,10 +13,10 @@ import (
 	"orrery/internal/control/hosts"
 	"orrery/internal/host/doctor"
 	"orrery/internal/observe"
-	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/sitefile"
+	"orrery/internal/text/humanize"
 )
 
 // Added is a host that a site has got.
@@ -144,7 +144,7 @@ func (j *joining) reach(ctx context.Context, fresh bool) error {
 		for i := range nodes {
 			names = append(names, nodes[i].Name)
 		}
-		return problem.New(problem.Surprise, "host %s has nodes of a site %s already: %s", j.name, j.site.Key(), phrase.List(names, 12)).
+		return problem.New(problem.Surprise, "host %s has nodes of a site %s already: %s", j.name, j.site.Key(), humanize.List(names, 12)).
 			Try("if they are of another site, give one of the two another name; if they are of this one, write host %s into site.toml by hand: orrery plan then says what becomes of them", j.name)
 	}
 	_, err = f.Records().Read(ctx) // that hosts disagree on what is live is an error

@@ -9,11 +9,11 @@ import (
 	"orrery/internal/control"
 	"orrery/internal/control/nodes"
 	"orrery/internal/observe"
-	"orrery/internal/phrase"
 	"orrery/internal/plan"
 	"orrery/internal/plan/place"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/text/humanize"
 )
 
 // Undrain lets nodes come to a host again. It tells whether they were kept away.
@@ -170,7 +170,7 @@ func (m *moving) Plan(ctx context.Context, seen []observe.Host) (p *plan.Plan, e
 
 func (m *moving) Confirm(c *control.Session, p *plan.Plan) (asked bool, err error) {
 	m.show(m.Moves, p)
-	why := fmt.Sprintf("%s would move to other hosts of %s. Each stands still for a moment.", phrase.Count(len(m.To), "node"), m.Site.Name)
+	why := fmt.Sprintf("%s would move to other hosts of %s. Each stands still for a moment.", humanize.Count(len(m.To), "node"), m.Site.Name)
 	return c.Asker.Ask(control.Question{About: control.Moves, Site: m.Site.Name, Why: why})
 }
 

@@ -5,11 +5,11 @@ import (
 
 	"orrery/internal/control"
 	"orrery/internal/observe"
-	"orrery/internal/phrase"
 	"orrery/internal/plan"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/sitefile"
+	"orrery/internal/text/humanize"
 )
 
 // Removed is a host that a site has no more.
@@ -75,7 +75,7 @@ func declaredOn(s *site.Site, name string) error {
 	if len(names) == 0 {
 		return nil
 	}
-	return problem.New(problem.Refused, "host %s is named by %s: %s; nothing was done", name, phrase.Count(len(names), "node"), phrase.List(names, 12)).At(sitefile.Name).
+	return problem.New(problem.Refused, "host %s is named by %s: %s; nothing was done", name, humanize.Count(len(names), "node"), humanize.List(names, 12)).At(sitefile.Name).
 		Try("take host = %q out of what they say, or name another host", name)
 }
 
@@ -117,7 +117,7 @@ func empty(h *observe.Host) error {
 		for i := range h.Nodes {
 			names = append(names, h.Nodes[i].Name)
 		}
-		return problem.New(problem.Refused, "host %s still has %s: %s; nothing was done", h.Name, phrase.Count(len(names), "node"), phrase.List(names, 12)).
+		return problem.New(problem.Refused, "host %s still has %s: %s; nothing was done", h.Name, humanize.Count(len(names), "node"), humanize.List(names, 12)).
 			Try("orrery host drain %s moves them to other hosts", h.Name)
 	}
 	if len(h.Volumes) > 0 {
@@ -125,7 +125,7 @@ func empty(h *observe.Host) error {
 		for _, v := range h.Volumes {
 			names = append(names, v.Path)
 		}
-		return problem.New(problem.Refused, "host %s still has volumes of the site, which no node there uses any more: %s; nothing was done", h.Name, phrase.List(names, 8)).
+		return problem.New(problem.Refused, "host %s still has volumes of the site, which no node there uses any more: %s; nothing was done", h.Name, humanize.List(names, 8)).
 			Try("save what is needed of them, and remove them there")
 	}
 	return nil

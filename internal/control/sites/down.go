@@ -10,10 +10,10 @@ import (
 	"orrery/internal/control/releases"
 	"orrery/internal/control/unattended"
 	"orrery/internal/observe"
-	"orrery/internal/phrase"
 	"orrery/internal/plan"
 	"orrery/internal/plan/release"
 	"orrery/internal/site"
+	"orrery/internal/text/humanize"
 )
 
 // Down ends the nodes that selectors mean or, without, all that there is of a site but volumes, and these too if that is said. The
@@ -92,11 +92,11 @@ func (d *takingDown) Plan(_ context.Context, seen []observe.Host) (*plan.Plan, e
 
 func (d *takingDown) Confirm(c *control.Session, p *plan.Plan) (asked bool, err error) {
 	if n := p.Counts()[plan.RemoveVolume]; d.volumes && n > 0 {
-		why := fmt.Sprintf("The data of %s of %s would be deleted permanently.", phrase.Count(n, "volume"), d.site.Name)
+		why := fmt.Sprintf("The data of %s of %s would be deleted permanently.", humanize.Count(n, "volume"), d.site.Name)
 		if asked, err = c.Asker.Ask(control.Question{About: control.Volumes, Site: d.site.Name, Why: why}); err != nil {
 			return asked, err
 		}
 	}
-	more, err := c.AskProduction(d.site, fmt.Sprintf("%s would end.", phrase.Count(p.Counts()[plan.DestroyNode], "node")))
+	more, err := c.AskProduction(d.site, fmt.Sprintf("%s would end.", humanize.Count(p.Counts()[plan.DestroyNode], "node")))
 	return asked || more, err
 }

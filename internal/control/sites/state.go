@@ -7,9 +7,9 @@ import (
 	"orrery/internal/apply"
 	"orrery/internal/control"
 	"orrery/internal/observe"
-	"orrery/internal/phrase"
 	"orrery/internal/plan"
 	"orrery/internal/site"
+	"orrery/internal/text/humanize"
 )
 
 // Start starts nodes that are there, as they are. The result is nil if all of them run.
@@ -60,5 +60,5 @@ func (t *settingState) Confirm(c *control.Session, p *plan.Plan) (asked bool, er
 	if t.would == "" {
 		return false, nil
 	}
-	return c.AskProduction(t.site, fmt.Sprintf("%s %s.", phrase.Count(len(p.Steps), "node"), t.would))
+	return c.AskProduction(t.site, fmt.Sprintf("%s %s.", humanize.Count(len(p.Steps), "node"), t.would))
 }

@@ -18,11 +18,11 @@ import (
 	"orrery/internal/control/unattended"
 	"orrery/internal/image"
 	"orrery/internal/observe"
-	"orrery/internal/phrase"
 	"orrery/internal/plan"
 	"orrery/internal/plan/orphan"
 	"orrery/internal/plan/release"
 	"orrery/internal/site"
+	"orrery/internal/text/humanize"
 	"orrery/internal/volume"
 )
 
@@ -95,7 +95,7 @@ func (u *bringingUp) Confirm(c *control.Session, p *plan.Plan) (asked bool, err 
 	if len(disturbed) == 0 {
 		return false, nil
 	}
-	return c.AskProduction(u.site, "Disturbed would be "+phrase.List(disturbed, 12)+".")
+	return c.AskProduction(u.site, "Disturbed would be "+humanize.List(disturbed, 12)+".")
 }
 
 func (u *bringingUp) Begin(context.Context) error { return control.MarkUp(u.session, u.site) }

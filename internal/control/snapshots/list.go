@@ -9,10 +9,10 @@ import (
 
 	"orrery/internal/apply"
 	"orrery/internal/control"
-	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/snapshot"
+	"orrery/internal/text/humanize"
 	"orrery/internal/volume"
 )
 
@@ -34,7 +34,7 @@ func List(ctx context.Context, c *control.Session, s *site.Site) ([]*Snapshot, e
 	all, _, err := list(ctx, f)
 	for _, one := range all {
 		if len(one.Lacking) > 0 {
-			c.Watcher.Tell(control.Event{Kind: control.Notice, Site: s.Key(), Text: fmt.Sprintf("the part of snapshot %s on host %s is lost", one.ID, phrase.List(one.Lacking, 12))})
+			c.Watcher.Tell(control.Event{Kind: control.Notice, Site: s.Key(), Text: fmt.Sprintf("the part of snapshot %s on host %s is lost", one.ID, humanize.List(one.Lacking, 12))})
 		}
 	}
 	return all, err

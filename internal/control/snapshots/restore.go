@@ -11,11 +11,11 @@ import (
 	"orrery/internal/apply"
 	"orrery/internal/control"
 	"orrery/internal/observe"
-	"orrery/internal/phrase"
 	"orrery/internal/plan"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/snapshot"
+	"orrery/internal/text/humanize"
 )
 
 // Restored is what came of putting nodes back.
@@ -102,7 +102,7 @@ type (
 
 // agree gets the consent to lose what was written since.
 func (r *restoring) agree() error {
-	why := fmt.Sprintf("What %s of %s and their volumes have written since %s would be lost.", phrase.Count(len(r.nodes), "node"), r.site.Name, r.from.Time.Local().Format(time.DateTime))
+	why := fmt.Sprintf("What %s of %s and their volumes have written since %s would be lost.", humanize.Count(len(r.nodes), "node"), r.site.Name, r.from.Time.Local().Format(time.DateTime))
 	if _, err := r.Session.Asker.Ask(control.Question{About: control.Restore, Site: r.site.Name, Why: why}); err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (r *restoring) check(ctx context.Context) error {
 		return problem.New(problem.Usage, "none of these nodes is in snapshot %s", r.from.ID).Try("orrery snapshot ls --json shows what is in it")
 	}
 	if len(r.from.Lacking) > 0 && r.chosen == nil {
-		return problem.New(problem.Surprise, "host %s has lost its part of snapshot %s", phrase.List(r.from.Lacking, 12), r.from.ID).Try("name the nodes that are to be restored, of other hosts")
+		return problem.New(problem.Surprise, "host %s has lost its part of snapshot %s", humanize.List(r.from.Lacking, 12), r.from.ID).Try("name the nodes that are to be restored, of other hosts")
 	}
 	if err := r.mayGoOn(ctx); err != nil {
 		return err
@@ -176,7 +176,7 @@ func (r *restoring) checkNode(n placed, seen []observe.Host) error {
 		}
 	}
 	if !found && len(r.fleet.Unknown) > 0 {
-		return problem.New(problem.Unable, "node %s is not on host %s any more, and may be on %s", n.Record.Name, n.host, phrase.List(r.fleet.Unknown, 12)).Try("restore it when all hosts answer")
+		return problem.New(problem.Unable, "node %s is not on host %s any more, and may be on %s", n.Record.Name, n.host, humanize.List(r.fleet.Unknown, 12)).Try("restore it when all hosts answer")
 	}
 	return nil
 }

@@ -12,10 +12,10 @@ import (
 	"orrery/internal/apply"
 	"orrery/internal/control"
 	"orrery/internal/observe"
-	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/snapshot"
+	"orrery/internal/text/humanize"
 )
 
 // A Part says what of nodes goes into a snapshot beside what they have written.
@@ -187,7 +187,7 @@ func Remove(ctx context.Context, c *control.Session, s *site.Site, ids []string)
 				return err
 			}
 		}
-		if _, err := c.AskProduction(s, fmt.Sprintf("%s would be deleted permanently.", phrase.Count(len(ids), "snapshot"))); err != nil {
+		if _, err := c.AskProduction(s, fmt.Sprintf("%s would be deleted permanently.", humanize.Count(len(ids), "snapshot"))); err != nil {
 			return err
 		}
 		for _, id := range ids {

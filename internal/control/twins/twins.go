@@ -11,11 +11,11 @@ import (
 	"orrery/internal/control/hosts"
 	"orrery/internal/control/sites"
 	"orrery/internal/observe"
-	"orrery/internal/phrase"
 	"orrery/internal/plan"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/sitefile"
+	"orrery/internal/text/humanize"
 )
 
 // atWork returns a session that is about a twin, and does not ask what else is overdue.
@@ -70,7 +70,7 @@ func Destroy(ctx context.Context, c *control.Session, name string) error {
 		return err
 	}
 	if len(r.Hosts) > 1 {
-		return problem.New(problem.Mistake, "twin %s is on hosts %s", name, phrase.List(r.Hosts, 12)).
+		return problem.New(problem.Mistake, "twin %s is on hosts %s", name, humanize.List(r.Hosts, 12)).
 			Try("run it with -C and the directory of the site, which says where they are; orrery twin destroy %s --here ends what is on this machine", key)
 	}
 	return end(ctx, b, &site.Site{Name: r.Site}, r.Options.Name)

@@ -9,11 +9,11 @@ import (
 	"orrery/internal/control/hosts"
 	"orrery/internal/control/register"
 	"orrery/internal/observe"
-	"orrery/internal/phrase"
 	"orrery/internal/plan"
 	starting "orrery/internal/plan/boot"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/text/humanize"
 )
 
 // SaveBootPlans has each host store what it does after a reboot, from what look sees on the hosts. If this
@@ -84,12 +84,12 @@ func (boot) Run(ctx context.Context, h *Host, _ string) error {
 		err = h.do(ctx, todo)
 	}
 	if len(started) > 0 {
-		h.Tell("host %s: started %s", h.plan.Host, phrase.List(started, 12))
+		h.Tell("host %s: started %s", h.plan.Host, humanize.List(started, 12))
 	} else {
 		h.Tell("host %s: nothing to start", h.plan.Host)
 	}
 	if err == nil && len(others) > 0 {
-		return problem.New(problem.Left, "not started, because they are not as they were when the site was last changed from a machine that steers: %s", phrase.List(others, 12)).At(h.Key).
+		return problem.New(problem.Left, "not started, because they are not as they were when the site was last changed from a machine that steers: %s", humanize.List(others, 12)).At(h.Key).
 			Try("orrery up, from a machine with the site directory")
 	}
 	return err

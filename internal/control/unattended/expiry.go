@@ -6,8 +6,8 @@ import (
 
 	"orrery/internal/apply"
 	"orrery/internal/observe"
-	"orrery/internal/phrase"
 	"orrery/internal/plan"
+	"orrery/internal/text/humanize"
 )
 
 // The end of a twin is planned with its record: see TwinHost.Save.
@@ -22,7 +22,7 @@ func (expiry) Run(ctx context.Context, h *Host, _ string) error {
 		return err
 	}
 	if time.Since(h.plan.At) > Punctual {
-		h.Tell("twin %s expired at %s, and nobody destroyed it; it is destroyed now", h.Key, phrase.Clock(h.plan.At))
+		h.Tell("twin %s expired at %s, and nobody destroyed it; it is destroyed now", h.Key, humanize.Clock(h.plan.At))
 	}
 	letGo, err := h.await(ctx)
 	if err != nil {

@@ -11,11 +11,11 @@ import (
 	"orrery/internal/control"
 	"orrery/internal/control/hosts"
 	"orrery/internal/observe"
-	"orrery/internal/phrase"
 	"orrery/internal/plan/orphan"
 	"orrery/internal/plan/place"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
+	"orrery/internal/text/humanize"
 	"orrery/internal/volume"
 )
 
@@ -92,7 +92,7 @@ type places struct {
 func find(c *control.Session, s *site.Site, f *apply.Fleet, seen []observe.Host) (*places, error) {
 	p := &places{site: s, fleet: f, on: map[string][]apply.Directory{}}
 	if len(f.Unknown) > 0 {
-		c.Watcher.Tell(control.Event{Kind: control.Notice, Site: s.Key(), Text: "volumes on host " + phrase.List(f.Unknown, 12) + " are left out"})
+		c.Watcher.Tell(control.Event{Kind: control.Notice, Site: s.Key(), Text: "volumes on host " + humanize.List(f.Unknown, 12) + " are left out"})
 	}
 	alone, placed := len(f.All) == 1 && len(f.Unknown) == 0, s
 	if !alone {

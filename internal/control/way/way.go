@@ -15,9 +15,9 @@ import (
 	"orrery/internal/control"
 	"orrery/internal/host"
 	"orrery/internal/observe"
-	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/text/humanize"
 )
 
 // A Roll is which nodes are on the hosts of a site.
@@ -264,7 +264,7 @@ func Into(ctx context.Context, c *control.Session, s *site.Site, name string) (h
 // NotRunning says that a node does not run, or is on one of the hosts that were left out.
 func NotRunning(name string, without ...string) error {
 	if len(without) > 0 {
-		return problem.New(problem.Failed, "node %s does not run, unless it is on %s, which was left out", name, phrase.List(without, 12)).Try("leave out fewer hosts with --without")
+		return problem.New(problem.Failed, "node %s does not run, unless it is on %s, which was left out", name, humanize.List(without, 12)).Try("leave out fewer hosts with --without")
 	}
 	return problem.New(problem.Failed, "node %s does not run", name).Try("orrery up %s", name)
 }

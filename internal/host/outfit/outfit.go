@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"orrery/internal/host"
-	"orrery/internal/phrase"
 	"orrery/internal/problem"
+	"orrery/internal/text/humanize"
 	"orrery/internal/visible"
 )
 
@@ -124,7 +124,7 @@ func (m Machine) Install(ctx context.Context, engines []string, say func(string)
 	}
 	names, unknown := m.choose(ctx, missing)
 	if len(unknown) > 0 && ctx.Err() == nil {
-		return nil, problem.New(problem.Unable, "apt knows no package %s here", phrase.List(unknown, 12)).Because(unreached).
+		return nil, problem.New(problem.Unable, "apt knows no package %s here", humanize.List(unknown, 12)).Because(unreached).
 			Try("see which archives /etc/apt/sources.list and sources.list.d name over there, and whether apt-get update works; then run the same command again")
 	}
 	install := append([]string{"apt-get", wait, "-oDpkg::Use-Pty=0", "-oDpkg::Options::=--force-confold", "--yes", "--no-install-recommends", "install", "--"}, names...)
@@ -167,7 +167,7 @@ func list(all []need) string {
 	for _, n := range all {
 		names = append(names, n.program)
 	}
-	return phrase.List(names, 12)
+	return humanize.List(names, 12)
 }
 
 func packagesOf(all []need) string {
@@ -175,7 +175,7 @@ func packagesOf(all []need) string {
 	for _, n := range all {
 		names = append(names, n.in[0])
 	}
-	return phrase.List(slices.Compact(names), 12)
+	return humanize.List(slices.Compact(names), 12)
 }
 
 // Bounds of what a program prints while it installs.

@@ -9,7 +9,7 @@ import (
 
 	"orrery/internal/lab/bundle"
 	"orrery/internal/lab/report/quantity"
-	"orrery/internal/phrase"
+	"orrery/internal/text/humanize"
 )
 
 // changed shows what changed, and what that means for this figure.
@@ -89,7 +89,7 @@ func (c *Comparison) Names() []string {
 	}
 	names := []string{describe("before", c.Before, c.Befores), describe("after", c.After, c.Afters)}
 	if c.Former > 0 {
-		names = append(names, fmt.Sprintf("%s of this experiment on this host tell how much runs differ by themselves", phrase.Count(c.Former, "former run")))
+		names = append(names, fmt.Sprintf("%s of this experiment on this host tell how much runs differ by themselves", humanize.Count(c.Former, "former run")))
 	}
 	return names
 }

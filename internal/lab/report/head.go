@@ -8,7 +8,7 @@ import (
 
 	"orrery/internal/lab/bundle"
 	"orrery/internal/lab/report/quantity"
-	"orrery/internal/phrase"
+	"orrery/internal/text/humanize"
 )
 
 // Title is what the report stands under.
@@ -24,7 +24,7 @@ func (r *Report) Circumstances() string {
 	if len(h.Part) > 0 {
 		parts = append(parts, "only the tests "+strings.Join(h.Part, ", "))
 	}
-	parts = append(parts, phrase.Count(r.Kept, "round")+" kept", phrase.Count(r.instances(), "instance"), phrase.Count(r.Trials, "trial"))
+	parts = append(parts, humanize.Count(r.Kept, "round")+" kept", humanize.Count(r.instances(), "instance"), humanize.Count(r.Trials, "trial"))
 	if r.Failed > 0 {
 		parts = append(parts, fmt.Sprintf("%d failed", r.Failed))
 	}

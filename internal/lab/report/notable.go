@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"orrery/internal/lab/stats"
-	"orrery/internal/phrase"
+	"orrery/internal/text/humanize"
 )
 
 // The labels that the report gives itself, of what only the whole table shows.
@@ -66,7 +66,7 @@ func (tests Table) spread() (between, within float64, ok bool) {
 // reliance tells what of the whole table cannot be relied on.
 func (r *Report) reliance() (all []string) {
 	if n := r.instances(); r.Kept > 0 && n < stats.Enough {
-		text := fmt.Sprintf("All rounds were done in %s of the nodes", phrase.Count(n, "instance"))
+		text := fmt.Sprintf("All rounds were done in %s of the nodes", humanize.Count(n, "instance"))
 		if r.Nodes[0] == 0 {
 			text = "It was not recorded that nodes were made anew between rounds, so all rounds count as one instance of them"
 		}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"text/template"
 
-	"orrery/internal/phrase"
+	"orrery/internal/text/humanize"
 )
 
 //go:embed *.tmpl
@@ -42,7 +42,7 @@ func (c *Comparison) Text(w io.Writer) error { return render(w, "compare.txt.tmp
 var words = template.FuncMap{
 	"aa": aa, "code": code, "ended": ended, "inc": func(i int) int { return i + 1 },
 	"line": firstLine, "list": func(words []string) string { return strings.Join(words, "; ") }, "md": plainly,
-	"rounds": func(n int) string { return phrase.Count(n, "round") }, "unbroken": unbroken,
+	"rounds": func(n int) string { return humanize.Count(n, "round") }, "unbroken": unbroken,
 }
 
 // render executes a template whole before anything is written.

@@ -8,7 +8,7 @@ import (
 	"orrery/internal/lab/bundle"
 	"orrery/internal/lab/report/quantity"
 	"orrery/internal/lab/stats"
-	"orrery/internal/phrase"
+	"orrery/internal/text/humanize"
 )
 
 // Warnings stand before the answer: they concern all of it.
@@ -27,7 +27,7 @@ func (r *Report) Warnings() (all []string) {
 		all = append(all, text)
 	}
 	if len(r.Damaged) > 0 {
-		all = append(all, fmt.Sprintf("%s of the bundle cannot be read, and this report does without: %s", phrase.Count(len(r.Damaged), "line"), strings.Join(r.Damaged, "; ")))
+		all = append(all, fmt.Sprintf("%s of the bundle cannot be read, and this report does without: %s", humanize.Count(len(r.Damaged), "line"), strings.Join(r.Damaged, "; ")))
 	}
 	return all
 }

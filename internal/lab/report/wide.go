@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"orrery/internal/lab/stats"
-	"orrery/internal/phrase"
+	"orrery/internal/text/humanize"
 )
 
 // Wide reports whether an interval of a figure that is judged is wider than was aimed at, or none can be told yet, or a small difference
@@ -62,7 +62,7 @@ func (r *Report) outlook() string {
 	if rounds > stats.MaxNeeded {
 		many = fmt.Sprintf("more than %d", stats.MaxNeeded)
 	}
-	text := fmt.Sprintf("These %d rounds may miss a difference of %.0f %% in %s: %s", r.Kept, 100*usual, phrase.Count(len(figures), "figure"),
+	text := fmt.Sprintf("These %d rounds may miss a difference of %.0f %% in %s: %s", r.Kept, 100*usual, humanize.Count(len(figures), "figure"),
 		strings.Join(figures[:min(told, len(figures))], ", "))
 	if more := len(figures) - told; more > 0 {
 		text += fmt.Sprintf(", and %d more", more)

@@ -11,7 +11,7 @@ import (
 	"orrery/internal/lab/experiment"
 	"orrery/internal/lab/report/quantity"
 	"orrery/internal/lab/stats"
-	"orrery/internal/phrase"
+	"orrery/internal/text/humanize"
 )
 
 // An Answer says in words what a setting costs.
@@ -138,7 +138,7 @@ func (a Answer) Rest() string {
 		}
 		number := strconv.Itoa(n)
 		if len(parts) == 0 {
-			number = phrase.Count(n, "figure")
+			number = humanize.Count(n, "figure")
 		}
 		parts = append(parts, what+" in "+number)
 	}
@@ -157,7 +157,7 @@ func (a Answer) Rest() string {
 		text = "It is better in: " + some(a.Better, Finding.String, "is better", "are better") + ". " + text
 	}
 	if a.Broken > 0 {
-		text += fmt.Sprintf(" Trials of %s failed.", phrase.Count(a.Broken, "figure"))
+		text += fmt.Sprintf(" Trials of %s failed.", humanize.Count(a.Broken, "figure"))
 	}
 	return strings.TrimSpace(text)
 }
@@ -175,7 +175,7 @@ func some(all []Finding, tell func(Finding) string, one, many string) string {
 		if more == 1 {
 			verb = one
 		}
-		return fmt.Sprintf("%s; and %s %s", text, phrase.Count(more, "other figure"), verb)
+		return fmt.Sprintf("%s; and %s %s", text, humanize.Count(more, "other figure"), verb)
 	}
 	return text
 }

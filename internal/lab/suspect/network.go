@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"orrery/internal/lab/facts"
-	"orrery/internal/phrase"
+	"orrery/internal/text/humanize"
 )
 
 // A receiver that does not run for hold seconds, as a scheduler may let it wait, loses what its socket cannot hold meanwhile.
@@ -128,7 +128,7 @@ func netfilter(f facts.Facts, s Subject) (seen, cure string) {
 	}
 	var parts []string
 	if n.Chains > 0 {
-		parts = append(parts, fmt.Sprintf("%d chains of %s with %s of nftables", n.Chains, phrase.Count(len(n.Tables), "table"), phrase.Count(n.Rules, "rule")))
+		parts = append(parts, fmt.Sprintf("%d chains of %s with %s of nftables", n.Chains, humanize.Count(len(n.Tables), "table"), humanize.Count(n.Rules, "rule")))
 	}
 	if len(n.Legacy) > 0 {
 		parts = append(parts, "iptables ("+strings.Join(n.Legacy, ", ")+")")

@@ -12,11 +12,11 @@ import (
 	"strings"
 
 	"orrery/internal/observe"
-	"orrery/internal/phrase"
 	"orrery/internal/plan/place"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
+	"orrery/internal/text/humanize"
 )
 
 // A span is a network with nodes on several hosts. A VXLAN joins its bridges there.
@@ -440,7 +440,7 @@ const maxHosts = 4
 // those names the hosts of a network in a message.
 func those(hosts []string) string {
 	if len(hosts) > maxHosts {
-		return phrase.List(hosts, maxHosts)
+		return humanize.List(hosts, maxHosts)
 	}
 	return strings.Join(hosts, " and ")
 }

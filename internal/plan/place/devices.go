@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"orrery/internal/observe"
-	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/text/humanize"
 )
 
 // equipped wants that a host has the hardware that a virtual machine is to have of it: what check cannot know.
@@ -57,7 +57,7 @@ func beside(n *site.Node, h *observe.Host) error {
 		for j, m := range h.Numa {
 			ids[j] = fmt.Sprint(m.ID)
 		}
-		return problem.New(problem.Mistake, "node %s is to be on NUMA node %d, but host %s has %s only", n.Name, *n.VM.Numa, h.Name, phrase.List(ids, 8)).At("site.toml").
+		return problem.New(problem.Mistake, "node %s is to be on NUMA node %d, but host %s has %s only", n.Name, *n.VM.Numa, h.Name, humanize.List(ids, 8)).At("site.toml").
 			Try("name one that it has, or leave numa out")
 	}
 	if far := site.Beyond(n.Limits.Pin, h.Numa[i].Online); far != "" {

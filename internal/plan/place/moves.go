@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"orrery/internal/observe"
-	"orrery/internal/phrase"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/text/humanize"
 )
 
 // A Move is that of a node to another host, and why.
@@ -133,7 +133,7 @@ func (b *balance) spreads() bool {
 			}
 		}
 		if found != nil {
-			b.move(found, from, to, fmt.Sprintf("group %s has %s on %s and %d on %s", g, phrase.Count(from.groups[g], "node"), from.host.Name, to.groups[g], to.host.Name))
+			b.move(found, from, to, fmt.Sprintf("group %s has %s on %s and %d on %s", g, humanize.Count(from.groups[g], "node"), from.host.Name, to.groups[g], to.host.Name))
 			return true
 		}
 	}
@@ -200,7 +200,7 @@ func (b *balance) evens() bool {
 			}
 			i := slices.IndexFunc(b.on[a], func(n *site.Node) bool { return boundless(n) && b.takes(n, a, c) && !b.crowds(n, a, c) })
 			if i >= 0 {
-				b.move(b.on[a][i], a, c, fmt.Sprintf("%s has %s without limits and %s has %d", a.host.Name, phrase.Count(x, "node"), c.host.Name, y))
+				b.move(b.on[a][i], a, c, fmt.Sprintf("%s has %s without limits and %s has %d", a.host.Name, humanize.Count(x, "node"), c.host.Name, y))
 				return true
 			}
 		}

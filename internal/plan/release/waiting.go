@@ -8,11 +8,11 @@ import (
 	"strings"
 
 	"orrery/internal/observe"
-	"orrery/internal/phrase"
 	"orrery/internal/plan"
 	"orrery/internal/plan/stand"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
+	"orrery/internal/text/humanize"
 )
 
 // maxEdits is how many different edits of one release are named.
@@ -91,7 +91,7 @@ func (e *edits) text() string {
 	}
 	texts := make([]string, len(e.words))
 	for i, what := range e.words {
-		texts[i] = phrase.List(e.nodes[what], 4) + ": " + what
+		texts[i] = humanize.List(e.nodes[what], 4) + ": " + what
 	}
 	if len(texts) > maxEdits {
 		texts = append(texts[:maxEdits:maxEdits], fmt.Sprintf("and %d more", len(texts)-maxEdits))

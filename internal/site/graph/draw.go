@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"orrery/internal/phrase"
 	"orrery/internal/site"
+	"orrery/internal/text/humanize"
 )
 
 // Colours of networks and of roles are not the same. With more of them, colours come again: every one has its name beside it.
@@ -122,7 +122,7 @@ func network(n *site.Network) string {
 
 func (d *drawing) host(h *hostBox) {
 	d.put(`<rect class="host" x="%d" y="%d" width="%d" height="%d" rx="8"/>`, h.x, h.y, h.w, h.h)
-	d.put(`<text class="label" x="%d" y="%d">%s</text>`, h.x+padding, h.y+20, fit(h.title+": "+phrase.Count(h.nodes, "node"), 12, float64(h.w-2*padding)))
+	d.put(`<text class="label" x="%d" y="%d">%s</text>`, h.x+padding, h.y+20, fit(h.title+": "+humanize.Count(h.nodes, "node"), 12, float64(h.w-2*padding)))
 }
 
 // network draws a trunk and its branches: dots are where lines meet, and where there is none they only cross.
@@ -202,6 +202,6 @@ func (d *drawing) legend(l *layout) {
 		x, y := margin+i%perLine(l)*legendWide, l.legend+i/perLine(l)*labelRow
 		count := len(slices.DeleteFunc(slices.Clone(l.cards), func(c *card) bool { return c.role != i }))
 		d.put(`<rect class="dot r%d" x="%d" y="%d" width="10" height="10" rx="2"/>`, i%roleColours, x, y)
-		d.put(`<text class="small" x="%d" y="%d">%s</text>`, x+16, y+9, fit(fmt.Sprintf("%s, %s", role, phrase.Count(count, "node")), 11, legendWide-24))
+		d.put(`<text class="small" x="%d" y="%d">%s</text>`, x+16, y+9, fit(fmt.Sprintf("%s, %s", role, humanize.Count(count, "node")), 11, legendWide-24))
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"slices"
 	"strings"
 
-	"orrery/internal/phrase"
 	"orrery/internal/site"
+	"orrery/internal/text/humanize"
 )
 
 // A Health is how a node is, as far as a picture can show it.
@@ -92,7 +92,7 @@ func (p *Picture) title() string {
 
 // summary says in a line what is drawn.
 func (p *Picture) summary() string {
-	text := phrase.Count(len(p.Nodes), "node")
+	text := humanize.Count(len(p.Nodes), "node")
 	if p.Seen == nil {
 		return text + ", as declared"
 	}
@@ -114,10 +114,10 @@ func (p *Picture) summary() string {
 func (p *Picture) description(l *layout) string {
 	text := p.summary() + "."
 	for _, h := range l.hosts {
-		text += fmt.Sprintf(" %s: %s.", h.title, phrase.Count(h.nodes, "node"))
+		text += fmt.Sprintf(" %s: %s.", h.title, humanize.Count(h.nodes, "node"))
 	}
 	for _, n := range l.networks {
-		text += fmt.Sprintf(" Network %s: %s.", n.network.Name, phrase.Count(n.nodes, "node"))
+		text += fmt.Sprintf(" Network %s: %s.", n.network.Name, humanize.Count(n.nodes, "node"))
 	}
 	for _, n := range p.Nodes {
 		if seen := p.look(n); seen.Health != Declared && seen.Health != Good && seen.Health != Off {

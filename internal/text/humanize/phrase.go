@@ -1,5 +1,5 @@
 // Package phrase formats numbers, lists and times for messages.
-package phrase
+package humanize
 
 import (
 	"fmt"
