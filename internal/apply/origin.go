@@ -11,7 +11,7 @@ import (
 	"orrery/internal/site"
 	"orrery/internal/site/check"
 	"orrery/internal/text/humanize"
-	"orrery/internal/visible"
+	"orrery/internal/text/sanitize"
 )
 
 // NewID makes an id for a site, which no other one has.
@@ -87,7 +87,7 @@ func strangers(s *site.Site, hosts []observe.Host, id string) error {
 
 // peopled returns the names of the nodes that a host has, or has a part of.
 func peopled(h *observe.Host) (names []string) {
-	add := func(name string) { names = append(names, problem.Short(visible.Line(name), 80)) }
+	add := func(name string) { names = append(names, problem.Short(sanitize.Line(name), 80)) }
 	for i := range h.Nodes {
 		add(h.Nodes[i].Name)
 	}

@@ -14,8 +14,8 @@ import (
 	"orrery/internal/observe"
 	"orrery/internal/problem"
 	"orrery/internal/text/humanize"
+	"orrery/internal/text/sanitize"
 	"orrery/internal/tree"
-	"orrery/internal/visible"
 )
 
 // A restore of a site has a part on each of its hosts. All lay down theirs first, and none has touched anything. Then each notes that it goes on: whoever comes after a kill knows from
@@ -129,7 +129,7 @@ func (r *Part) otherwise() (told []string, err error) {
 	for _, f := range found {
 		nodes = append(nodes, *f.Record)
 	}
-	tell := func(format string, args ...any) { told = append(told, visible.Line(fmt.Sprintf(format, args...))) }
+	tell := func(format string, args ...any) { told = append(told, sanitize.Line(fmt.Sprintf(format, args...))) }
 	content, recipe := r.rebuilt(nodes)
 	if len(content) > 0 {
 		tell("built anew, with another content than when it was backed up: layer %s (packages may be newer; --with-layers keeps them)", humanize.List(content, 4))

@@ -21,9 +21,9 @@ import (
 	"orrery/internal/problem"
 	"orrery/internal/site/check"
 	"orrery/internal/site/spec"
+	"orrery/internal/text/sanitize"
 	"orrery/internal/tree"
 	"orrery/internal/treesync"
-	"orrery/internal/visible"
 )
 
 // A Pick takes single files, or what one node has, out of a backup, and touches nothing of a site. It reads and compares no more than it takes: so it brings
@@ -79,7 +79,7 @@ func (p *Pick) Node(ctx context.Context, node, dir string) (without []string, er
 		m := &n.Mounts[i]
 		t, has := p.Manifest.Tree(volumeName(n, m))
 		if !has || !check.Word(m.Volume) {
-			without = append(without, visible.Line(m.Volume))
+			without = append(without, sanitize.Line(m.Volume))
 			continue
 		}
 		if err := p.lay(ctx, part{t, ".", m.Volume, node}, filepath.Join(at.path(), "new/volumes")); err != nil {
@@ -131,7 +131,7 @@ func (p *Pick) where(n *nodedir.Record, name string) (t *vault.Tree, inner strin
 		}
 		longest, of, below = at, volumeName(n, m), strings.TrimSuffix(rest, "/")
 		if m.From().Left != "" {
-			return nil, "", problem.New(problem.Unable, "%s:%s is in volume %s, which is on a server and in no backup", n.Name, name, m.Volume).At(visible.Line(m.Address()))
+			return nil, "", problem.New(problem.Unable, "%s:%s is in volume %s, which is on a server and in no backup", n.Name, name, m.Volume).At(sanitize.Line(m.Address()))
 		}
 	}
 	t, has := p.Manifest.Tree(of)
@@ -252,7 +252,7 @@ func (c *cutting) missing() error {
 	case c.gone:
 		return p.Because(errors.New("the node had removed it"))
 	case c.link != "":
-		return p.Because(fmt.Errorf("%s is a link there", visible.Line(c.link))).Try("name where it leads to, or the link itself")
+		return p.Because(fmt.Errorf("%s is a link there", sanitize.Line(c.link))).Try("name where it leads to, or the link itself")
 	}
 	return p.Try("what a node has from its image and roles, and has not changed, is in its layers")
 }

@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 
 	"orrery/internal/backup/vault"
+	"orrery/internal/text/sanitize"
 	"orrery/internal/tree"
-	"orrery/internal/visible"
 )
 
 // A Repair makes the backups in a repository whole again, as far as what they lack is still somewhere: in blocks that are damaged only in part, in other
@@ -51,7 +51,7 @@ type Loss struct {
 func (l *Loss) add(what string) {
 	const most = 20
 	if l.All++; len(l.Some) < most {
-		l.Some = append(l.Some, visible.Line(what))
+		l.Some = append(l.Some, sanitize.Line(what))
 	}
 }
 

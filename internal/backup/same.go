@@ -6,8 +6,8 @@ import (
 	"os"
 
 	"orrery/internal/backup/vault"
+	"orrery/internal/text/sanitize"
 	"orrery/internal/tree"
-	"orrery/internal/visible"
 )
 
 // different names the first path in which a directory differs from a tree; "": none.
@@ -27,7 +27,7 @@ func different(ctx context.Context, from *vault.Pieces, t *vault.Tree, dir strin
 			return context.Cause(ctx)
 		}
 		if e.IsFile() && e.IsFirst() && !holds(here, e, from) {
-			why = visible.Line(tree.Shorten(string(e.Name)))
+			why = sanitize.Line(tree.Shorten(string(e.Name)))
 			return vault.ErrFound
 		}
 		return nil
@@ -43,7 +43,7 @@ func different(ctx context.Context, from *vault.Pieces, t *vault.Tree, dir strin
 		case e.Path == ".git":
 			return tree.SkipDir
 		case !e.IsDir() && !listed[e.Path]:
-			why = visible.Line(tree.Shorten(e.Path)) + " is not in the backup"
+			why = sanitize.Line(tree.Shorten(e.Path)) + " is not in the backup"
 			return vault.ErrFound
 		}
 		return nil

@@ -14,8 +14,8 @@ import (
 	"orrery/internal/problem"
 	"orrery/internal/site/check"
 	"orrery/internal/snapshot"
+	"orrery/internal/text/sanitize"
 	"orrery/internal/tree"
-	"orrery/internal/visible"
 	"orrery/internal/volume"
 )
 
@@ -77,7 +77,7 @@ func WellFormed(s *snapshot.Snapshot, id, key string) error {
 		}
 	}
 	for _, text := range append([]string{s.Who}, s.Omitted...) {
-		if visible.Line(text) != text {
+		if sanitize.Line(text) != text {
 			return vault.Illegal("text", text)
 		}
 	}
@@ -139,7 +139,7 @@ func (l Layout) fit(s *snapshot.Snapshot, engines map[string]engine.Engine) erro
 	}
 	s.Nodes = nodes
 	for i := range s.Left {
-		s.Left[i] = visible.Line(s.Left[i])
+		s.Left[i] = sanitize.Line(s.Left[i])
 	}
 	var volumes []snapshot.Volume
 	for _, v := range s.Volumes {

@@ -17,8 +17,8 @@ import (
 	"orrery/internal/aside"
 	"orrery/internal/host"
 	"orrery/internal/problem"
+	"orrery/internal/text/sanitize"
 	"orrery/internal/tree"
-	"orrery/internal/visible"
 )
 
 // A Place is a path somewhere.
@@ -217,7 +217,7 @@ func (p Place) target(name string, several bool) (into, as string, err error) {
 	}
 	if link, err := os.Readlink(whole); err == nil {
 		if whole, err = filepath.EvalSymlinks(whole); err != nil {
-			return "", "", problem.New(problem.Failed, "it is a link to %s, which is not there", visible.Line(link)).At(p.Path).Try("remove the link, or make what it leads to")
+			return "", "", problem.New(problem.Failed, "it is a link to %s, which is not there", sanitize.Line(link)).At(p.Path).Try("remove the link, or make what it leads to")
 		}
 	}
 	return path.Dir(whole), path.Base(whole), nil

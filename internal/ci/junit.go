@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"orrery/internal/pattern"
-	"orrery/internal/visible"
+	"orrery/internal/text/sanitize"
 )
 
 // A Report is all that is told of one run of the tests of a site.
@@ -134,5 +134,5 @@ var escapes = pattern.New("\x1b\\[[0-9;?]*[A-Za-z]")
 
 // plain drops what colours a terminal, and shows what else one obeys: XML cannot have most of that, and whoever reads it shall not be misled.
 func plain(text string) string {
-	return visible.Text(strings.ReplaceAll(escapes().ReplaceAllString(text, ""), "\r", ""))
+	return sanitize.Text(strings.ReplaceAll(escapes().ReplaceAllString(text, ""), "\r", ""))
 }

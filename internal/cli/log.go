@@ -6,7 +6,7 @@ import (
 
 	"orrery/internal/problem"
 	"orrery/internal/secret"
-	"orrery/internal/visible"
+	"orrery/internal/text/sanitize"
 )
 
 // startLog lets this process say on standard error which programs it runs, where and how long, if --verbose or ORRERY_LOG asks for that.
@@ -15,7 +15,7 @@ func startLog(to io.Writer, verbose bool, wanted, version string) error {
 		if a.Key == slog.TimeKey || a.Value.Kind() == slog.KindDuration || a.Value.Kind() == slog.KindInt64 {
 			return a
 		}
-		return slog.String(a.Key, visible.Line(secret.Redact(a.Value.String())))
+		return slog.String(a.Key, sanitize.Line(secret.Redact(a.Value.String())))
 	}}
 	switch {
 	case wanted == "json":

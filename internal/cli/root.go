@@ -31,7 +31,7 @@ import (
 	"orrery/internal/control/register"
 	"orrery/internal/host"
 	"orrery/internal/problem"
-	"orrery/internal/visible"
+	"orrery/internal/text/sanitize"
 	"orrery/internal/waits"
 )
 
@@ -74,7 +74,7 @@ func Run(args []string, in io.Reader, out, errs io.Writer) int {
 	}
 	call := newCall(in, out, errs, args)
 	defer call.Session.Links.Close()
-	ctx = waits.Telling(ctx, func(text string) { fmt.Fprintf(errs, "orrery: %s\n", visible.Line(text)) })
+	ctx = waits.Telling(ctx, func(text string) { fmt.Fprintf(errs, "orrery: %s\n", sanitize.Line(text)) })
 	if member {
 		file := args[1]
 		args = args[2:]

@@ -9,7 +9,7 @@ import (
 
 	"orrery/internal/cli/screen"
 	"orrery/internal/cli/verb"
-	"orrery/internal/visible"
+	"orrery/internal/text/sanitize"
 	"orrery/test/need"
 )
 
@@ -18,7 +18,7 @@ const hostile = "\x1b]0;title\x07\x1b[2J\u009b31m\u202edetrevni\xff"
 
 func wantPlain(t *testing.T, sent string) {
 	t.Helper()
-	if sent != visible.Text(sent) {
+	if sent != sanitize.Text(sent) {
 		t.Errorf("the terminal is sent %q", sent)
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 	"orrery/internal/host/process"
 	"orrery/internal/pattern"
-	"orrery/internal/visible"
+	"orrery/internal/text/sanitize"
 )
 
 // A Process holds a lock. What is not known of it is empty.
@@ -97,7 +97,7 @@ func (t table) process(pid int) Process {
 	}
 	words := strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00")
 	words[0] = filepath.Base(words[0])
-	if p.Command = visible.Line(strings.Join(words, " ")); len(p.Command) > maxCommandBytes {
+	if p.Command = sanitize.Line(strings.Join(words, " ")); len(p.Command) > maxCommandBytes {
 		p.Command = strings.ToValidUTF8(p.Command[:maxCommandBytes], "") + "…"
 	}
 	return p

@@ -22,9 +22,9 @@ import (
 	"orrery/internal/jsonlimit"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
+	"orrery/internal/text/sanitize"
 	"orrery/internal/tree"
 	"orrery/internal/treesync/chunks"
-	"orrery/internal/visible"
 )
 
 // Word is what a host says of a layer in its store.
@@ -358,7 +358,7 @@ func names(said []string) []string {
 	if len(said) > most {
 		return nil
 	}
-	return slices.DeleteFunc(said, func(name string) bool { return len(name) > longest || visible.Line(name) != name })
+	return slices.DeleteFunc(said, func(name string) bool { return len(name) > longest || sanitize.Line(name) != name })
 }
 
 // cameFrom tells what came from which host.

@@ -7,7 +7,7 @@ import (
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/text/humanize"
-	"orrery/internal/visible"
+	"orrery/internal/text/sanitize"
 )
 
 // Every host has a record of the releases of all nodes, and root of a host can write to it what he likes. So a host speaks for its own nodes only: another one's record, however new, takes
@@ -243,7 +243,7 @@ func (o objection) onTrial() bool {
 func (o objection) contradiction(what string, release int, nodes ...string) error {
 	of := ""
 	if len(nodes) > 0 {
-		of = " of node " + problem.Short(visible.Line(humanize.List(nodes, 1)), 80)
+		of = " of node " + problem.Short(sanitize.Line(humanize.List(nodes, 1)), 80)
 	}
 	return problem.New(problem.Surprise, "host %s says of release %s%s that %s, and that contradicts what host %s has on record", o.head.Host, site.ReleaseName(release), of, what, o.Host).
 		Try("whoever wrote releases.json of the site on %s did not steer the site: look at that host, and leave it out until then (--without %s). If it is right all the same, as when %s was put back from an old disk, remove releases.json from %[3]s, which then takes over the record",

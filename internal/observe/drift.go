@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"orrery/internal/visible"
+	"orrery/internal/text/sanitize"
 )
 
 // A DriftKind says of what kind something is that has drifted.
@@ -45,7 +45,7 @@ type Drift struct {
 
 // String says it in words, without the node: "service web.service is stopped, not running".
 func (d Drift) String() string {
-	return visible.Line(fmt.Sprintf("%s %s is %s, not %s", d.Kind, d.Subject, d.Found, d.Want))
+	return sanitize.Line(fmt.Sprintf("%s %s is %s, not %s", d.Kind, d.Subject, d.Found, d.Want))
 }
 
 // Sick reports whether it means that the node is not healthy.

@@ -10,7 +10,7 @@ import (
 	"orrery/internal/distro"
 	"orrery/internal/host"
 	"orrery/internal/site/spec"
-	"orrery/internal/visible"
+	"orrery/internal/text/sanitize"
 )
 
 // askEvery is how often it is asked, while a health check fails, whether systemd has given up.
@@ -69,7 +69,7 @@ func lastWords(ctx context.Context, in host.Runner, sv *distro.Services, unit st
 	said, _ := host.Output(ctx, in, host.Command{Args: sv.LastSaid(unit)}, 256<<10) // without it, it is only known that it failed
 	var lines []string
 	for line := range bytes.Lines(said) {
-		text := visible.Line(strings.TrimRight(string(line), "\r\n"))
+		text := sanitize.Line(strings.TrimRight(string(line), "\r\n"))
 		if runes := []rune(text); len(runes) > longest {
 			text = string(runes[:longest]) + "…"
 		}

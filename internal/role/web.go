@@ -14,7 +14,7 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
-	"orrery/internal/visible"
+	"orrery/internal/text/sanitize"
 )
 
 // get asks a URL from inside the node; any status of 200 to 299 will do.
@@ -90,7 +90,7 @@ func short(text string) string {
 	if len(text) > longest {
 		text = text[:longest] + "…"
 	}
-	return visible.Line(strings.TrimSpace(text))
+	return sanitize.Line(strings.TrimSpace(text))
 }
 
 // said is an error in the words of whoever answered.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strconv"
 
-	"orrery/internal/visible"
+	"orrery/internal/text/sanitize"
 )
 
 // A Node is a value of a file, where it stands, and all that is within it.
@@ -32,7 +32,7 @@ func (e *SyntaxError) Error() string { return e.What }
 
 // Parse reads a file.
 func Parse(content []byte) (*Node, *SyntaxError) {
-	content, encoded := visible.Unmarked(content)
+	content, encoded := sanitize.Unmarked(content)
 	if encoded != nil {
 		return nil, &SyntaxError{Line: 1, What: encoded.Error()}
 	}

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"orrery/internal/visible"
+	"orrery/internal/text/sanitize"
 )
 
 // Bounds are how much of a tree a walk takes. Whoever writes the tree decides how large it is, so every walk has some.
@@ -210,5 +210,5 @@ func Shorten(name string) string {
 	if len(name) > most {
 		name = name[:most/2] + "…" + name[len(name)-most/2:]
 	}
-	return visible.Line(name)
+	return sanitize.Line(name)
 }

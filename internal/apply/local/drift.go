@@ -18,8 +18,8 @@ import (
 	"orrery/internal/problem"
 	"orrery/internal/role"
 	"orrery/internal/site/spec"
+	"orrery/internal/text/sanitize"
 	"orrery/internal/tree"
-	"orrery/internal/visible"
 )
 
 // How long a look into one node may take besides its health checks: to ask its systemd, and to read what it has changed.
@@ -83,7 +83,7 @@ func sickness(n *observe.Node, at time.Time) *observe.Sickness {
 }
 
 // brief returns an error that may be in a node's own words as a part of a line.
-func brief(err error) string { return problem.Short(visible.Line(err.Error()), 200) }
+func brief(err error) string { return problem.Short(sanitize.Line(err.Error()), 200) }
 
 // A look is what is to be looked for in one node.
 type look struct {

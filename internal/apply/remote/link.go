@@ -14,7 +14,7 @@ import (
 	"orrery/internal/host/path"
 	"orrery/internal/jsonlimit"
 	"orrery/internal/problem"
-	"orrery/internal/visible"
+	"orrery/internal/text/sanitize"
 	"orrery/internal/wire"
 )
 
@@ -115,7 +115,7 @@ const maxWays = 1024
 // Outfit installs on the host what nodes of some engines need, and says what is done there.
 func (l *Link) Outfit(ctx context.Context, engines []string, say func(string)) (packages []string, err error) {
 	return outfitMethod.ask(ctx, l, place{}, engines, func(_ *wire.Talk, w *word) error {
-		say(visible.Line(w.Detail))
+		say(sanitize.Line(w.Detail))
 		return nil
 	})
 }

@@ -9,7 +9,7 @@ import (
 	"orrery/internal/image"
 	"orrery/internal/problem"
 	"orrery/internal/snapshot"
-	"orrery/internal/visible"
+	"orrery/internal/text/sanitize"
 	"orrery/internal/volume"
 	"orrery/internal/wire"
 )
@@ -103,7 +103,7 @@ func (f *far) fit(s *snapshot.Snapshot) error {
 }
 
 // shown makes text that a host has written fit for a line.
-func shown(text string) string { return visible.Line(text[:min(len(text), mostText)]) }
+func shown(text string) string { return sanitize.Line(text[:min(len(text), mostText)]) }
 
 // Size returns how large a part is.
 func (f snapshotHost) Size(ctx context.Context, id string) (size volume.Size, err error) {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"orrery/internal/problem"
-	"orrery/internal/visible"
+	"orrery/internal/text/sanitize"
 	"orrery/internal/waits"
 	"orrery/internal/wire"
 )
@@ -176,7 +176,7 @@ func (t *talk) hear(ctx context.Context) (*word, error) {
 			return &w, nil
 		}
 		t.wait()
-		waits.Tell(ctx, "host "+t.link.name+" "+visible.Line(problem.Short(w.Waits, maxWaitsBytes)))
+		waits.Tell(ctx, "host "+t.link.name+" "+sanitize.Line(problem.Short(w.Waits, maxWaitsBytes)))
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/check"
-	"orrery/internal/visible"
+	"orrery/internal/text/sanitize"
 )
 
 // A Taking takes what a host gives into a vault. The host may say anything: what of that cannot be so ends it, and nothing of it is named by any backup.
@@ -161,7 +161,7 @@ func (t *Taking) leave(all []string) error {
 		if len(t.Left) == mostLeft {
 			return vault.ErrBounds
 		}
-		what = visible.Line(what[:min(len(what), mostText)])
+		what = sanitize.Line(what[:min(len(what), mostText)])
 		if t.Host != "" {
 			what = "host " + t.Host + ": " + what
 		}
@@ -245,7 +245,7 @@ func (t *Taking) mayHave(is *vault.Tree) error {
 		return nil
 	case vault.VolumeTree:
 		if is.Path != "" && t.Site.Volume(is.Volume).Path != is.Path {
-			return problem.New(problem.Surprise, "host %s says that volume %s is at %s, and the site file does not", t.Host, visible.Line(is.Volume), visible.Line(is.Path)).
+			return problem.New(problem.Surprise, "host %s says that volume %s is at %s, and the site file does not", t.Host, sanitize.Line(is.Volume), sanitize.Line(is.Path)).
 				Try("orrery up makes the host as the site file says; --without %s leaves it out", t.Host)
 		}
 		return nil

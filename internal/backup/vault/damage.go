@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"orrery/internal/problem"
+	"orrery/internal/text/sanitize"
 	"orrery/internal/tree"
-	"orrery/internal/visible"
 )
 
 // errDigest: content is not what its name says.
@@ -53,7 +53,7 @@ func hurt(v Vault, m *Manifest, block Digest) string {
 		err := from.Each(t, func(e *Entry) error {
 			for _, x := range e.Data {
 				if slices.ContainsFunc(x.Pieces, func(d Digest) bool { return broken[d] }) {
-					found = visible.Line(tree.Shorten(string(e.Name)))
+					found = sanitize.Line(tree.Shorten(string(e.Name)))
 					return ErrFound
 				}
 			}

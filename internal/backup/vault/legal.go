@@ -14,7 +14,7 @@ import (
 	"orrery/internal/site"
 	"orrery/internal/site/check"
 	"orrery/internal/site/twin"
-	"orrery/internal/visible"
+	"orrery/internal/text/sanitize"
 )
 
 // Whoever wrote a backup is a stranger: all names in it are checked by the rules by which a site file is, before anything is made of
@@ -34,7 +34,7 @@ func (m *Manifest) Check() error {
 		return Illegal("key", m.Key)
 	}
 	for _, text := range append([]string{m.Host, m.By, m.Who}, m.Left...) {
-		if visible.Line(text) != text {
+		if sanitize.Line(text) != text {
 			return Illegal("text", text)
 		}
 	}
@@ -46,7 +46,7 @@ func (m *Manifest) Check() error {
 	}
 	for i := range m.Layers {
 		l := &m.Layers[i]
-		if !image.IsDigest(l.Digest) || l.Base != "" && !image.IsDigest(l.Base) || !allDigests(l.Below) || visible.Line(l.Title) != l.Title {
+		if !image.IsDigest(l.Digest) || l.Base != "" && !image.IsDigest(l.Base) || !allDigests(l.Below) || sanitize.Line(l.Title) != l.Title {
 			return Illegal("layer", l.Digest)
 		}
 	}
@@ -131,7 +131,7 @@ func (t *Tree) SnapshotName() string {
 
 // legalPath tells a path that a site file may name for a volume.
 func legalPath(path string) bool {
-	return filepath.IsAbs(path) && filepath.Clean(path) == path && path != "/" && visible.Line(path) == path
+	return filepath.IsAbs(path) && filepath.Clean(path) == path && path != "/" && sanitize.Line(path) == path
 }
 
 // ReadReleases reads what the host knew of releases.
@@ -154,7 +154,7 @@ func (m *Manifest) ReadReleases() (observe.Releases, error) {
 		}
 	}
 	if r.Ended != nil {
-		r.Ended.Why, r.Ended.Result = visible.Text(r.Ended.Why), visible.Line(r.Ended.Result)
+		r.Ended.Why, r.Ended.Result = sanitize.Text(r.Ended.Why), sanitize.Line(r.Ended.Result)
 	}
 	return r, nil
 }

@@ -12,7 +12,7 @@ import (
 	"orrery/internal/control/backups"
 	"orrery/internal/problem"
 	"orrery/internal/text/humanize"
-	"orrery/internal/visible"
+	"orrery/internal/text/sanitize"
 )
 
 // restoreOptions are those of `orrery restore`.
@@ -95,7 +95,7 @@ func pick(session *control.Session, to verb.Output, c *cobra.Command, text strin
 		return err
 	}
 	for _, at := range done.Paths {
-		fmt.Fprintf(to.Out, "%s\n", visible.Line(at))
+		fmt.Fprintf(to.Out, "%s\n", sanitize.Line(at))
 	}
 	if len(done.Without) > 0 {
 		fmt.Fprintf(to.Err, "orrery: not in the backup: volume %s\n", humanize.List(done.Without, 8))
@@ -134,6 +134,6 @@ func refuse(c *cobra.Command, why string, flags ...string) error {
 // printLacked says what does not come back because of where it goes.
 func printLacked(errs io.Writer, lacked map[string]int) {
 	for what, n := range lacked {
-		fmt.Fprintf(errs, "orrery: not restored, because this host does not accept them: %s (%s)\n", visible.Line(what), humanize.Count(n, "file"))
+		fmt.Fprintf(errs, "orrery: not restored, because this host does not accept them: %s (%s)\n", sanitize.Line(what), humanize.Count(n, "file"))
 	}
 }

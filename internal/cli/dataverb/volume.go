@@ -17,7 +17,7 @@ import (
 	"orrery/internal/control"
 	"orrery/internal/control/volumes"
 	"orrery/internal/problem"
-	"orrery/internal/visible"
+	"orrery/internal/text/sanitize"
 )
 
 // Volume is `orrery volume`.
@@ -149,7 +149,7 @@ func printCompared(out io.Writer, v volumes.Compared) {
 	}
 	fmt.Fprintf(out, "%s of %s: %s differs from %s\n", v.Volume, v.Node, v.To, v.From)
 	for _, d := range v.Deviations {
-		fmt.Fprintf(out, "  %s: %s\n", visible.Line(d.Path), d.What) // nodes name their files
+		fmt.Fprintf(out, "  %s: %s\n", sanitize.Line(d.Path), d.What) // nodes name their files
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 	"orrery/internal/control/nodes"
 	"orrery/internal/host"
 	"orrery/internal/site"
-	"orrery/internal/visible"
+	"orrery/internal/text/sanitize"
 	"orrery/test/need"
 )
 
@@ -25,7 +25,7 @@ const hostile = "\x1b]0;title\x07\x1b[2J\u009b31m\u202edetrevni\xff"
 
 func wantPlain(t *testing.T, sent string) {
 	t.Helper()
-	if sent != visible.Text(sent) {
+	if sent != sanitize.Text(sent) {
 		t.Errorf("the terminal is sent %q", sent)
 	}
 }
@@ -86,7 +86,7 @@ func TestExecOnScreen(t *testing.T) {
 	print := func(to verb.Output) { sayAll(t, to, node, runners) }
 	sent := need.OnScreen(t, func(terminal *os.File) { print(verb.Output{Out: screen.Shown(terminal), Err: screen.Shown(terminal)}) })
 	wantPlain(t, sent)
-	if !strings.HasPrefix(sent, "n | "+visible.Text(hostile)+"\nn | whole\n") {
+	if !strings.HasPrefix(sent, "n | "+sanitize.Text(hostile)+"\nn | whole\n") {
 		t.Errorf("the terminal is sent %q", sent)
 	}
 	sent = need.OnScreen(t, func(terminal *os.File) {

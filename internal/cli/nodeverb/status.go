@@ -23,7 +23,7 @@ import (
 	"orrery/internal/control/status"
 	"orrery/internal/host"
 	"orrery/internal/problem"
-	"orrery/internal/visible"
+	"orrery/internal/text/sanitize"
 )
 
 // Status is `orrery status`.
@@ -140,5 +140,5 @@ func (v *survey) frame(ctx context.Context, width int) ([]string, error) {
 	if err != nil {
 		verb.PrintError(&text, err)
 	}
-	return strings.Split(strings.TrimSuffix(visible.Text(text.String()), "\n"), "\n"), err
+	return strings.Split(strings.TrimSuffix(sanitize.Text(text.String()), "\n"), "\n"), err
 }

@@ -12,7 +12,7 @@ import (
 	"orrery/internal/control/register"
 	"orrery/internal/control/releases"
 	"orrery/internal/site"
-	"orrery/internal/visible"
+	"orrery/internal/text/sanitize"
 )
 
 func releaseTrust(call *verb.Call) *cobra.Command {
@@ -64,12 +64,12 @@ func showCopy(out io.Writer, c *releases.Copy) {
 	}
 	fmt.Fprintln(out, "How it differs from the site directory (-: only there, +: only in the copy):")
 	for _, f := range c.Files {
-		fmt.Fprintf(out, "\n%s\n", visible.Line(f.Path))
+		fmt.Fprintf(out, "\n%s\n", sanitize.Line(f.Path))
 		if f.Lines == nil {
 			fmt.Fprintln(out, "  differs, and is not text")
 		}
 		for _, line := range f.Lines {
-			fmt.Fprintf(out, "  %s\n", visible.Line(line))
+			fmt.Fprintf(out, "  %s\n", sanitize.Line(line))
 		}
 	}
 	fmt.Fprintln(out)

@@ -9,7 +9,7 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 
 	"orrery/internal/plan"
-	"orrery/internal/visible"
+	"orrery/internal/text/sanitize"
 )
 
 // bars shows one bar for the whole and, for each step under way, a line that says what it does.
@@ -29,7 +29,7 @@ type line struct {
 func newBars(t Terminal, p *plan.Plan, took outlook) *bars {
 	all, width := newContainer(t, 40)
 	total := all.AddBar(int64(len(p.Steps)), mpb.BarPriority(1<<30), width,
-		mpb.PrependDecorators(decor.Name(visible.Line(p.Site)+" "), decor.CountersNoUnit("%d/%d")),
+		mpb.PrependDecorators(decor.Name(sanitize.Line(p.Site)+" "), decor.CountersNoUnit("%d/%d")),
 		mpb.AppendDecorators(decor.Elapsed(decor.ET_STYLE_GO)))
 	return &bars{all: all, total: total, took: took, lines: map[int]*line{}}
 }
@@ -37,7 +37,7 @@ func newBars(t Terminal, p *plan.Plan, took outlook) *bars {
 func (b *bars) Begin(s *plan.Step) {
 	began, estimate, l := time.Now(), b.took(s), &line{text: string(s.Kind)}
 	l.bar = b.all.New(0, mpb.NopStyle(), mpb.BarRemoveOnComplete(),
-		mpb.PrependDecorators(decor.Name("  "+visible.Line(s.Title()), decor.WCSyncSpaceR), decor.Any(func(decor.Statistics) string {
+		mpb.PrependDecorators(decor.Name("  "+sanitize.Line(s.Title()), decor.WCSyncSpaceR), decor.Any(func(decor.Statistics) string {
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			return " " + l.text + left(estimate, time.Since(began))
@@ -50,7 +50,7 @@ func (b *bars) Begin(s *plan.Step) {
 func (b *bars) Detail(s *plan.Step, text string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.lines[s.N].text = string(s.Kind) + ": " + visible.Line(text)
+	b.lines[s.N].text = string(s.Kind) + ": " + sanitize.Line(text)
 }
 
 // Waits says that a step waits for somebody else.
@@ -58,14 +58,14 @@ func (b *bars) Waits(s *plan.Step, text string) { b.Detail(s, text) }
 
 func (b *bars) End(s *plan.Step, err error) {
 	if err != nil {
-		fmt.Fprintf(b.all, "  %s: %s: FAILED\n", visible.Line(s.Title()), s.Kind)
+		fmt.Fprintf(b.all, "  %s: %s: FAILED\n", sanitize.Line(s.Title()), s.Kind)
 	}
 	b.mu.Lock()
 	l := b.lines[s.N]
 	text := l.text
 	b.mu.Unlock()
 	if err == nil && s.Kind == plan.RenewNode { // what it said is what came of it
-		fmt.Fprintf(b.all, "  %s: %s\n", visible.Line(s.Title()), text)
+		fmt.Fprintf(b.all, "  %s: %s\n", sanitize.Line(s.Title()), text)
 	}
 	l.bar.SetTotal(-1, true)
 	b.total.Increment()

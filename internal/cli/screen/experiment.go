@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"io"
 	"orrery/internal/text/humanize"
-	"orrery/internal/visible"
+	"orrery/internal/text/sanitize"
 	"time"
 )
 
@@ -46,7 +46,7 @@ func (l *Experiment) title() string {
 // Trial is called when a trial begins; left is about what the whole run still takes.
 func (l *Experiment) Trial(test, setting string, left time.Duration) {
 	if l.live != nil {
-		fmt.Fprintf(l.live, "\r\033[K%s: %s, %s; %s left", l.title(), visible.Line(test), visible.Line(setting), roughly(left))
+		fmt.Fprintf(l.live, "\r\033[K%s: %s, %s; %s left", l.title(), sanitize.Line(test), sanitize.Line(setting), roughly(left))
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"orrery/internal/plan"
-	"orrery/internal/visible"
+	"orrery/internal/text/sanitize"
 )
 
 // still is how often it is said of a long step that it goes on.
@@ -48,7 +48,7 @@ func (l *lines) Detail(s *plan.Step, text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if u := l.works[s.N]; u != nil {
-		u.detail = ": " + visible.Line(text)
+		u.detail = ": " + sanitize.Line(text)
 	}
 }
 
@@ -57,7 +57,7 @@ func (l *lines) Waits(s *plan.Step, text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if u := l.works[s.N]; u != nil {
-		u.detail = ": " + visible.Line(text)
+		u.detail = ": " + sanitize.Line(text)
 		fmt.Fprintf(l.w, "%s%s\n", s.Doing(), u.detail)
 	}
 }

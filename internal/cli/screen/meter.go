@@ -11,7 +11,7 @@ import (
 
 	"orrery/internal/control"
 	"orrery/internal/text/humanize"
-	"orrery/internal/visible"
+	"orrery/internal/text/sanitize"
 )
 
 // A meter shows how many bytes have gone by: all the time on a terminal, otherwise on a line now and then.
@@ -33,7 +33,7 @@ func NewMeter(w io.Writer, what string) control.ByteWatcher {
 		return m
 	}
 	all, width := newContainer(f, 20)
-	bar := all.New(0, mpb.SpinnerStyle(), width, mpb.PrependDecorators(decor.Name(visible.Line(what)+" ")),
+	bar := all.New(0, mpb.SpinnerStyle(), width, mpb.PrependDecorators(decor.Name(sanitize.Line(what)+" ")),
 		mpb.AppendDecorators(decor.CurrentKibiByte("% .1f "), decor.AverageSpeed(decor.SizeB1024(0), "% .1f "), decor.Elapsed(decor.ET_STYLE_GO)))
 	return &meter{all: all, bar: bar}
 }

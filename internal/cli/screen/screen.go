@@ -12,20 +12,20 @@ import (
 	"golang.org/x/term"
 
 	"orrery/internal/host"
-	"orrery/internal/visible"
+	"orrery/internal/text/sanitize"
 )
 
 // Shown returns the way to a stream: on a terminal all that is written is shown as text, whatever a node, a file or an archive had to do with it.
 func Shown(stream io.Writer) io.Writer {
 	if host.IsTerminal(stream) {
-		return visible.NewWriter(stream)
+		return sanitize.NewWriter(stream)
 	}
 	return stream
 }
 
 // Unshown returns the stream itself, for what is made of our own words only, with sequences for the terminal in it.
 func Unshown(w io.Writer) io.Writer {
-	if v, ok := w.(*visible.Writer); ok {
+	if v, ok := w.(*sanitize.Writer); ok {
 		return v.Raw()
 	}
 	return w
@@ -55,14 +55,14 @@ func newContainer(t Terminal, width int) (*mpb.Progress, mpb.BarOption) {
 // Paint colours a text for a terminal, which takes nothing else for colour.
 func Paint(w io.Writer, text string, as ...color.Attribute) {
 	if w = Unshown(w); host.IsTerminal(w) {
-		text = color.New(as...).Sprint(visible.Line(text))
+		text = color.New(as...).Sprint(sanitize.Line(text))
 	}
 	_, _ = io.WriteString(w, text) // whatever is written next meets the same error
 }
 
 // Flush writes what is left of a character that was begun, and waits until all is where it is wanted.
 func Flush(w io.Writer) {
-	if v, ok := w.(*visible.Writer); ok {
+	if v, ok := w.(*sanitize.Writer); ok {
 		_ = v.Flush() // there is nobody left to tell
 	}
 	if b, ok := Unshown(w).(interface{ Flush() }); ok {

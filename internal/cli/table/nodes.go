@@ -13,7 +13,7 @@ import (
 	"orrery/internal/cli/screen"
 	"orrery/internal/control/status"
 	"orrery/internal/text/humanize"
-	"orrery/internal/visible"
+	"orrery/internal/text/sanitize"
 )
 
 // Nodes shows how nodes are, or with usage what they use: to programs as JSON, otherwise in lines of at most width
@@ -39,7 +39,7 @@ func lines(rows []status.Node, usage bool, width int, now time.Time) []string {
 	text := fit(cells, width)
 	for _, r := range rows {
 		for _, remark := range remarks(r) {
-			text = append(text, screen.Cut(visible.Line(r.Node+": "+strings.ReplaceAll(remark, "\n", " ")), width))
+			text = append(text, screen.Cut(sanitize.Line(r.Node+": "+strings.ReplaceAll(remark, "\n", " ")), width))
 		}
 	}
 	return text

@@ -13,7 +13,7 @@ import (
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/image"
 	"orrery/internal/text/humanize"
-	"orrery/internal/visible"
+	"orrery/internal/text/sanitize"
 )
 
 // A sharing says which host gives which layer: each is given once, by a host that has what is taken for its content (decision 42).
@@ -130,9 +130,9 @@ func (t *together) mergeLayers() {
 			case !t.order.Layers:
 			case !given && !lacks[l.Digest]:
 				lacks[l.Digest] = true
-				m.Left = append(m.Left, fmt.Sprintf("layer %s: no host gave it, and it is built from its recipe", visible.Line(l.Title)))
+				m.Left = append(m.Left, fmt.Sprintf("layer %s: no host gave it, and it is built from its recipe", sanitize.Line(l.Title)))
 			case given && content != l.Content:
-				m.Left = append(m.Left, fmt.Sprintf("layer %s as host %s has it: another content of the same recipe is taken", visible.Line(l.Title), p.Host))
+				m.Left = append(m.Left, fmt.Sprintf("layer %s as host %s has it: another content of the same recipe is taken", sanitize.Line(l.Title), p.Host))
 			}
 		}
 	}
@@ -169,6 +169,6 @@ func (r *restoring) distrusted(builds []string) {
 	}
 	if len(titles) > 0 {
 		slices.Sort(titles)
-		r.notice("built from their recipes, or taken from host to host, and not from the backup: %s (--trust-layers takes those of a backup that you made)", visible.Line(humanize.List(slices.Compact(titles), 4)))
+		r.notice("built from their recipes, or taken from host to host, and not from the backup: %s (--trust-layers takes those of a backup that you made)", sanitize.Line(humanize.List(slices.Compact(titles), 4)))
 	}
 }

@@ -23,9 +23,9 @@ import (
 	"orrery/internal/site/sitefile"
 	"orrery/internal/site/twin"
 	"orrery/internal/text/humanize"
+	"orrery/internal/text/sanitize"
 	"orrery/internal/tree"
 	"orrery/internal/treesync"
-	"orrery/internal/visible"
 )
 
 // Restore brings back a site that was backed up, from a file or directory of backups.
@@ -328,7 +328,7 @@ func (r *restoring) stage(ctx context.Context) error {
 	for i, laid := range lacked {
 		builds = append(builds, laid.Builds...)
 		for what, n := range laid.Lacked {
-			r.notice("not restored, because they are not taken on host %s: %s (%s)", r.fleet.All[i].Name, visible.Line(what), humanize.Count(n, "file"))
+			r.notice("not restored, because they are not taken on host %s: %s (%s)", r.fleet.All[i].Name, sanitize.Line(what), humanize.Count(n, "file"))
 		}
 	}
 	r.distrusted(builds)

@@ -13,7 +13,7 @@ import (
 	"orrery/internal/observe"
 	"orrery/internal/problem"
 	"orrery/internal/site"
-	"orrery/internal/visible"
+	"orrery/internal/text/sanitize"
 )
 
 // A State is how a host of a site is.
@@ -153,7 +153,7 @@ func (v *survey) state(ctx context.Context, h site.Host, fit bool) State {
 	if mark, err := f.All[0].State.Cordoned(ctx); err != nil {
 		s.wrong(err)
 	} else if mark != nil {
-		s.Drained = cmp.Or(visible.Line(mark.Who), "somebody")
+		s.Drained = cmp.Or(sanitize.Line(mark.Who), "somebody")
 	}
 	s.Nodes = len(nodes)
 	for _, n := range nodes {

@@ -13,7 +13,7 @@ import (
 	"orrery/internal/lab/experiment"
 	"orrery/internal/lab/place"
 	"orrery/internal/problem"
-	"orrery/internal/visible"
+	"orrery/internal/text/sanitize"
 )
 
 // A Bench does on this machine the experiments of somebody who has reached it from another one, as if they had been asked for here.
@@ -31,7 +31,7 @@ func (b Bench) Measure(ctx context.Context, x remote.Experiment, tell func(strin
 	t := teller{tell}
 	c := *b.Session
 	c.Asker, c.Watcher = control.Agreed{}, steps{t.line}
-	c.Command = "orrery lab run --host, asked for by " + problem.Short(visible.Line(x.By), 100)
+	c.Command = "orrery lab run --host, asked for by " + problem.Short(sanitize.Line(x.By), 100)
 	// Whoever has asked ends it by going away, too, and then it is ended as by Ctrl-C here.
 	ends, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()

@@ -15,7 +15,7 @@ import (
 	"orrery/internal/lab/run"
 	"orrery/internal/plan"
 	"orrery/internal/problem"
-	"orrery/internal/visible"
+	"orrery/internal/text/sanitize"
 )
 
 // An event is what a host that measures tells of its run to whoever has asked for it.
@@ -185,7 +185,7 @@ func (h *hearing) hear(text string) error {
 }
 
 // shown returns what a host says as it may be shown.
-func shown(text string) string { return problem.Short(visible.Line(text), longest) }
+func shown(text string) string { return problem.Short(sanitize.Line(text), longest) }
 
 // mostRounds is how many rounds an experiment has at most.
 const mostRounds = 1000

@@ -16,7 +16,7 @@ import (
 	"orrery/internal/role"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
-	"orrery/internal/visible"
+	"orrery/internal/text/sanitize"
 )
 
 // A Node is how one instance of a node is.
@@ -288,7 +288,7 @@ func quarantined(of Node, n *observe.Node) Node {
 func (r *Node) recall(s *observe.Sickness) {
 	switch {
 	case s != nil && r.Health == Healthy:
-		r.Health, r.Detail = Unhealthy, "found "+s.At.Format(time.DateTime)+" UTC: "+visible.Line(s.Found)
+		r.Health, r.Detail = Unhealthy, "found "+s.At.Format(time.DateTime)+" UTC: "+sanitize.Line(s.Found)
 	case s == nil && r.Health == Unhealthy && !r.Rootless:
 		r.Health, r.Detail = Healthy, ""
 	}

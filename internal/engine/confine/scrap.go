@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"orrery/internal/visible"
+	"orrery/internal/text/sanitize"
 )
 
 // mostSaid bounds what confined programs may print, in bytes: a guest can make them do so.
@@ -38,5 +38,5 @@ func SaidOn(f *os.File) string {
 	if end := bytes.IndexByte(text[:n], 0); end >= 0 {
 		n = end
 	}
-	return visible.Text(strings.TrimSpace(string(text[:n])))
+	return sanitize.Text(strings.TrimSpace(string(text[:n])))
 }

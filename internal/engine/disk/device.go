@@ -12,8 +12,8 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/text/sanitize"
 	"orrery/internal/tree"
-	"orrery/internal/visible"
 )
 
 // deviceMark is the file that says which file system the node has on its device.
@@ -108,7 +108,7 @@ func told(has map[string]string) string {
 	if label := has["LABEL"]; label != "" {
 		kind += " " + label
 	}
-	return visible.Line(kind)
+	return sanitize.Line(kind)
 }
 
 // newUUID is one of version 4.

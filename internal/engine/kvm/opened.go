@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"orrery/internal/image/rootfs"
-	"orrery/internal/visible"
+	"orrery/internal/text/sanitize"
 )
 
 // maxNamed is how many files a message names that are open below a volume.
@@ -36,7 +36,7 @@ func (s *remounting) opened(at string) string {
 			return strings.Join(names, ", ") + " and more"
 		}
 		if name, err := os.Readlink(dir + "fd/" + e.Name()); err == nil {
-			names = append(names, visible.Line(name))
+			names = append(names, sanitize.Line(name))
 		}
 	}
 	return strings.Join(names, ", ")

@@ -9,7 +9,7 @@ import (
 
 	"orrery/internal/host"
 	"orrery/internal/problem"
-	"orrery/internal/visible"
+	"orrery/internal/text/sanitize"
 )
 
 // console is what the node printed on its console since it was last started. The node's root decides what is in it.
@@ -56,10 +56,10 @@ func (p processes) survives(ctx context.Context) bool {
 func (s start) lastWords() string {
 	var all []string
 	if logged := s.why(); logged != "" {
-		all = append(all, visible.Text(logged))
+		all = append(all, sanitize.Text(logged))
 	}
 	if printed, err := os.ReadFile(s.console()); err == nil && len(printed) > 0 {
-		all = append(all, "the last lines of its console:\n"+visible.LastLines(printed))
+		all = append(all, "the last lines of its console:\n"+sanitize.LastLines(printed))
 	}
 	if len(all) == 0 {
 		return "it printed nothing on its console"

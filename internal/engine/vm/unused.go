@@ -7,7 +7,7 @@ import (
 
 	"orrery/internal/problem"
 	"orrery/internal/site"
-	"orrery/internal/visible"
+	"orrery/internal/text/sanitize"
 	"orrery/internal/wire"
 )
 
@@ -63,7 +63,7 @@ const MaxUsersBytes = 4 << 10
 
 // Whoever returns what a guest says of who uses a volume or a disk, as text for a message.
 func Whoever(says string) string {
-	says = visible.Line(says)
+	says = sanitize.Line(says)
 	switch {
 	case says == "":
 		return "something that the guest's kernel does not name"

@@ -4,7 +4,7 @@ import (
 	"io"
 	"os"
 
-	"orrery/internal/visible"
+	"orrery/internal/text/sanitize"
 )
 
 // Where Xen's own programs write what guests print, if they are told to, and what a device model does.
@@ -37,7 +37,7 @@ func end(path string) string {
 	if err != nil {
 		return ""
 	}
-	return visible.LastLines(text)
+	return sanitize.LastLines(text)
 }
 
 // last returns the last bytes of a file.

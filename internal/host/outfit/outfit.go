@@ -17,7 +17,7 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/text/humanize"
-	"orrery/internal/visible"
+	"orrery/internal/text/sanitize"
 )
 
 // A need is a program, and the packages of Debian and Ubuntu that have it: the first of them that there is.
@@ -201,7 +201,7 @@ func run(ctx context.Context, line func(string), args ...string) error {
 			if err != nil {
 				return
 			}
-			said := visible.Line(string(text))
+			said := sanitize.Line(string(text))
 			line(said)
 			last = append(last, said)
 			last = last[max(0, len(last)-lastLines):]

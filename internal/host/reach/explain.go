@@ -11,7 +11,7 @@ import (
 
 	"orrery/internal/pattern"
 	"orrery/internal/problem"
-	"orrery/internal/visible"
+	"orrery/internal/text/sanitize"
 )
 
 // A sign is how ssh says what is wrong, and what is told to a user.
@@ -73,7 +73,7 @@ func (f Far) explain(err error, l *Line) error {
 		p = problem.New(problem.Unable, "host %s: its login shell has ended (status %d) before anything could be started there", f.Name, status).At(f.Address).
 			Try("see what %s true prints: an exit in ~/.bashrc does that, and so does a login without a shell (nologin)", f.byHand())
 		if printed != "" {
-			p = p.Because(fmt.Errorf("it printed %q", visible.Line(printed)))
+			p = p.Because(fmt.Errorf("it printed %q", sanitize.Line(printed)))
 		}
 		return p
 	case strings.Contains(last, byAnyone) && printed != "": // on the way there; whoever it was says why
@@ -140,7 +140,7 @@ func (f Far) lost(cause error, l *Line) error {
 		return p.Because(errors.New(last))
 	}
 	if printed := lastLine(l.errs.String()); printed != "" {
-		return p.Because(fmt.Errorf("%w; what was printed there last is %q", cause, visible.Line(printed)))
+		return p.Because(fmt.Errorf("%w; what was printed there last is %q", cause, sanitize.Line(printed)))
 	}
 	return p
 }

@@ -10,7 +10,7 @@ import (
 	"io"
 	"strings"
 
-	"orrery/internal/visible"
+	"orrery/internal/text/sanitize"
 )
 
 // The file that `xl save` writes begins with this (struct save_file_header of xl.h), and then with what the domain was made from. The rest is libxl's.
@@ -82,7 +82,7 @@ func Number(ctx context.Context, domain string) (id int, err error) {
 		return 0, err
 	}
 	if word := strings.TrimSpace(string(text)); number(word, &id) != nil || id < 0 {
-		return 0, unexpected(visible.Line(word))
+		return 0, unexpected(sanitize.Line(word))
 	}
 	return id, nil
 }

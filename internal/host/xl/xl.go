@@ -17,7 +17,7 @@ import (
 
 	"orrery/internal/host"
 	"orrery/internal/problem"
-	"orrery/internal/visible"
+	"orrery/internal/text/sanitize"
 )
 
 // mostSaid bounds what a call of xl may print, in bytes; and patience how long one may take that does not wait for a guest.
@@ -136,7 +136,7 @@ func Words(said string) string {
 			lines = append(lines, told(line))
 		}
 	}
-	return visible.Line(strings.Join(lines[max(0, len(lines)-mostLines):], "; "))
+	return sanitize.Line(strings.Join(lines[max(0, len(lines)-mostLines):], "; "))
 }
 
 // told returns what a line tells: "libxl: error: libxl_dm.c:2938:device_model_spawn_outcome: Domain 3:domain 3 device model: spawn failed" tells what comes after the place.

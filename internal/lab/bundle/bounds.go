@@ -5,7 +5,7 @@ import (
 	"reflect"
 
 	"orrery/internal/problem"
-	"orrery/internal/visible"
+	"orrery/internal/text/sanitize"
 )
 
 // What a bundle may hold at most. A run leaves far less; who sends one may have written anything.
@@ -82,7 +82,7 @@ func (h Head) shown() Head {
 
 // shown returns a trial whose words can be shown: nodes have printed them, some of them in several lines.
 func (t Trial) shown() Trial {
-	why, output := visible.Text(t.Error), visible.Text(t.Output)
+	why, output := sanitize.Text(t.Error), sanitize.Text(t.Output)
 	show(reflect.ValueOf(&t).Elem())
 	t.Error, t.Output = why, output
 	return t
@@ -92,7 +92,7 @@ func (t Trial) shown() Trial {
 func show(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.String:
-		v.SetString(visible.Line(v.String()))
+		v.SetString(sanitize.Line(v.String()))
 	case reflect.Struct:
 		for i := range v.NumField() {
 			if v.Field(i).CanSet() { // what a time is made of cannot

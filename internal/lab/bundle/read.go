@@ -12,8 +12,8 @@ import (
 
 	"orrery/internal/jsonlimit"
 	"orrery/internal/problem"
+	"orrery/internal/text/sanitize"
 	"orrery/internal/tree"
-	"orrery/internal/visible"
 )
 
 // Contents are what a bundle holds, but for the output of tools and the report.
@@ -42,7 +42,7 @@ func Read(dir string) (*Contents, error) {
 		return nil, err
 	}
 	if path, err := filepath.Abs(dir); err == nil {
-		h.ID = visible.Line(filepath.Base(path)) // it may have been copied or renamed, and two of one name cannot be told apart
+		h.ID = sanitize.Line(filepath.Base(path)) // it may have been copied or renamed, and two of one name cannot be told apart
 	}
 	c := &Contents{Dir: dir, Head: h, root: root}
 	c.Experiment = c.file(ExperimentFile, mostExperiment)
@@ -120,7 +120,7 @@ func List(dir string) ([]Head, error) {
 		case errors.As(err, &p):
 			unreadable = append(unreadable, p)
 		case err == nil && h.Format > 0:
-			h.ID = visible.Line(e.Name()) // it may have been renamed
+			h.ID = sanitize.Line(e.Name()) // it may have been renamed
 			heads = append(heads, h)
 		}
 	}
@@ -218,9 +218,9 @@ func plain(err error) error {
 	case errors.As(err, &syntax):
 		return fmt.Errorf("it is not JSON from byte %d on", syntax.Offset)
 	case errors.As(err, &kind):
-		return fmt.Errorf("%q must not be a %s", visible.Line(kind.Field), kind.Value)
+		return fmt.Errorf("%q must not be a %s", sanitize.Line(kind.Field), kind.Value)
 	}
-	return errors.New(visible.Line(err.Error())) // it may quote what is there
+	return errors.New(sanitize.Line(err.Error())) // it may quote what is there
 }
 
 // at returns file:line of a mistake in JSON.

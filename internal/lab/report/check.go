@@ -17,7 +17,7 @@ import (
 	"orrery/internal/lab/bundle"
 	"orrery/internal/lab/report/quantity"
 	"orrery/internal/problem"
-	"orrery/internal/visible"
+	"orrery/internal/text/sanitize"
 )
 
 // Checked is what Check found.
@@ -95,7 +95,7 @@ func (c *Checked) experiment(b *bundle.Contents) {
 }
 
 func (c *Checked) differ(file, row, recorded, recomputed string) {
-	c.Differences = append(c.Differences, Difference{file, visible.Line(row), visible.Line(recorded), visible.Line(recomputed)})
+	c.Differences = append(c.Differences, Difference{file, sanitize.Line(row), sanitize.Line(recorded), sanitize.Line(recomputed)})
 }
 
 // walk compares two values of JSON. A list is named by what its items call themselves, so that a row is told as net, tcp forward, veth.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"orrery/internal/visible"
+	"orrery/internal/text/sanitize"
 )
 
 // A factGroup is a part of facts.json as the page shows it; the first, without a name, has what is not nested.
@@ -52,7 +52,7 @@ func factGroups(title string, all gjson.Result, depth int) (groups []factGroup) 
 func members(object gjson.Result) iter.Seq2[string, gjson.Result] {
 	return func(yield func(string, gjson.Result) bool) {
 		if object.IsObject() {
-			object.ForEach(func(name, value gjson.Result) bool { return yield(visible.Line(name.String()), value) })
+			object.ForEach(func(name, value gjson.Result) bool { return yield(sanitize.Line(name.String()), value) })
 		}
 	}
 }
@@ -77,7 +77,7 @@ const deepest = 8
 func flatten(path string, value gjson.Result, depth int) (rows []factRow) {
 	switch {
 	case depth == 0:
-		return []factRow{{path, clip(visible.Line(value.Raw))}}
+		return []factRow{{path, clip(sanitize.Line(value.Raw))}}
 	case value.IsObject():
 		for name, below := range members(value) {
 			rows = append(rows, flatten(strings.TrimSpace(path+" "+name), below, depth-1)...)
@@ -121,9 +121,9 @@ func texts(values []gjson.Result) []string {
 // shownFact returns a text as it is, and a number with all of its digits.
 func shownFact(value gjson.Result) string {
 	if value.Type == gjson.String || value.Type == gjson.Null {
-		return visible.Line(value.String())
+		return sanitize.Line(value.String())
 	}
-	return visible.Line(value.Raw)
+	return sanitize.Line(value.Raw)
 }
 
 func spoken(name string) string { return strings.ReplaceAll(name, "_", " ") }

@@ -3,16 +3,16 @@ package graph
 import (
 	"strings"
 
-	"orrery/internal/visible"
+	"orrery/internal/text/sanitize"
 )
 
 var markup = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&#39;")
 
 // shown returns text as it may stand in the file: what a reader could not see is spelt out, and nothing of it is markup.
-func shown(text string) string { return markup.Replace(visible.Line(text)) }
+func shown(text string) string { return markup.Replace(sanitize.Line(text)) }
 
 // lines is shown for text of several lines.
-func lines(text string) string { return markup.Replace(visible.Text(text)) }
+func lines(text string) string { return markup.Replace(sanitize.Text(text)) }
 
 // wide estimates how wide a line of text is in a sans-serif face of some size, rather too wide than too narrow: there are no metrics here.
 func wide(text string, size float64) float64 {
@@ -39,7 +39,7 @@ func advance(r rune) float64 {
 
 // fit returns as much of a line as is so wide at most, ready for the file.
 func fit(text string, size, width float64) string {
-	text = visible.Line(text)
+	text = sanitize.Line(text)
 	if wide(text, size) <= width {
 		return markup.Replace(text)
 	}

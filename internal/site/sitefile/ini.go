@@ -12,7 +12,7 @@ import (
 
 	"orrery/internal/pattern"
 	"orrery/internal/problem"
-	"orrery/internal/visible"
+	"orrery/internal/text/sanitize"
 )
 
 // ImportINI reads a host database in the INI style of KAT-7, where a section describes the machine it is named
@@ -26,7 +26,7 @@ func ImportINI(r io.Reader, name, siteName string) (i *Imported, err error) {
 	if len(text) > maxFile {
 		return nil, mistake("more than %d MiB are no host database", maxFile>>20).At(name)
 	}
-	if text, err = visible.Unmarked(text); err != nil {
+	if text, err = sanitize.Unmarked(text); err != nil {
 		return nil, mistake("this is not INI: %v", err).At(name + ":1")
 	}
 	if p := headed(string(text), name); p != nil {

@@ -8,7 +8,7 @@ import (
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/strict"
-	"orrery/internal/visible"
+	"orrery/internal/text/sanitize"
 )
 
 // tables fills in all that is declared but nodes, groups and roles.
@@ -121,7 +121,7 @@ func (l *loader) require(file string, at *strict.Node) site.Requirements {
 	if p != nil {
 		l.report.wrong(Name, at, mistake("requirements: %s", p.What).Try("%s", p.Cure))
 	}
-	content, encoded := visible.Unmarked(content)
+	content, encoded := sanitize.Unmarked(content)
 	if encoded != nil {
 		l.report.wrong(Name, at, mistake("requirements: %s: %s", file, encoded))
 	}

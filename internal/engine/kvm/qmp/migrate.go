@@ -9,7 +9,7 @@ import (
 
 	"orrery/internal/host"
 	"orrery/internal/jsonlimit"
-	"orrery/internal/visible"
+	"orrery/internal/text/sanitize"
 )
 
 // What QEMU says of a machine (RunState of its QMP reference), in so far as somebody decides by it.
@@ -27,7 +27,7 @@ const (
 func (c *Client) Status(ctx context.Context) (string, error) {
 	var is struct{ Status string }
 	err := c.Do(ctx, "query-status", nil, &is)
-	return visible.Line(is.Status), err
+	return sanitize.Line(is.Status), err
 }
 
 // A Migration is how a machine's state has got elsewhere, as QEMU tells it.
@@ -134,7 +134,7 @@ func (c *Client) settled(ctx context.Context) (*Migration, error) {
 		case "completed":
 			return m, nil
 		case "failed":
-			return nil, fmt.Errorf("QEMU cannot send the machine's state: %s", visible.Line(m.Why))
+			return nil, fmt.Errorf("QEMU cannot send the machine's state: %s", sanitize.Line(m.Why))
 		case "cancelled", "":
 			return nil, errGivenUp
 		}

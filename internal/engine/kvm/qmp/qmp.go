@@ -21,7 +21,7 @@ import (
 
 	"orrery/internal/host"
 	"orrery/internal/jsonlimit"
-	"orrery/internal/visible"
+	"orrery/internal/text/sanitize"
 )
 
 // most bounds one message of QEMU's, and all events that are kept until somebody asks for them, in bytes.
@@ -47,7 +47,7 @@ type Event struct {
 type Refusal struct{ Command, Class, What string }
 
 func (r *Refusal) Error() string {
-	return fmt.Sprintf("QEMU does not do %s: %s", r.Command, visible.Line(r.What))
+	return fmt.Sprintf("QEMU does not do %s: %s", r.Command, sanitize.Line(r.What))
 }
 
 // Unknown reports whether QEMU is too old, or built without the part, for a command.

@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"orrery/internal/visible"
+	"orrery/internal/text/sanitize"
 )
 
 const (
@@ -203,7 +203,7 @@ const panicLine = "Kernel panic"
 // Panic returns the line by which a guest's kernel has said why it panics, and the last lines that it has printed. It is never
 // empty.
 func Panic(text []byte) string {
-	last := visible.LastLines(text)
+	last := sanitize.LastLines(text)
 	if last == "" {
 		last = "its console is empty"
 	}
@@ -212,7 +212,7 @@ func Panic(text []byte) string {
 		return last
 	}
 	cause, _, _ := bytes.Cut(text[at:min(len(text), at+maxCauseBytes)], []byte("\n"))
-	return visible.Line(strings.TrimSpace(string(cause))) + "\n" + last
+	return sanitize.Line(strings.TrimSpace(string(cause))) + "\n" + last
 }
 
 // maxCauseBytes bounds the line of a guest that says why its kernel panics.
@@ -223,5 +223,5 @@ func LastWords(text []byte) string {
 	if len(text) == 0 {
 		return ""
 	}
-	return "the last lines of its console:\n" + visible.LastLines(text)
+	return "the last lines of its console:\n" + sanitize.LastLines(text)
 }

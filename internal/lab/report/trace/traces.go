@@ -12,7 +12,7 @@ import (
 
 	"orrery/internal/lab/bundle"
 	"orrery/internal/lab/probe"
-	"orrery/internal/visible"
+	"orrery/internal/text/sanitize"
 )
 
 // A Trace is what one counter did over the run, second by second.
@@ -117,7 +117,7 @@ func position(seconds []probe.Second, at []float64, when time.Time) float64 {
 func counters(seconds []probe.Second, at []float64) []Trace {
 	var all []Trace
 	add := func(name, unit string, value func(probe.Second) float64) {
-		t := Trace{Name: visible.Line(name), Unit: unit, Points: make([]Tick, len(seconds))}
+		t := Trace{Name: sanitize.Line(name), Unit: unit, Points: make([]Tick, len(seconds))}
 		moved := false
 		for i, s := range seconds {
 			t.Points[i] = Tick{at[i], value(s)}

@@ -4,7 +4,7 @@
 // A terminal obeys what it is sent: an escape sequence moves the cursor over lines that were printed before, sets the title, asks the
 // terminal to type an answer; a mark for the direction of writing turns a name round. Here such characters become text that says what
 // they are, as \x1b or \u202e, and nothing else is changed.
-package visible
+package sanitize
 
 import (
 	"fmt"
