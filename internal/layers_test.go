@@ -14,7 +14,7 @@ import (
 
 // layers are the packages in their order: each imports only from layers before its own.
 var layers = [][]string{
-	{"pattern"},
+	{"text/pattern"},
 	{"text/sanitize", "text/humanize", "knot", "jsonlimit", "pins", "rawfile"},
 	{"jsonlimit/jsonattack", "host/process"},
 	{"problem", "tree", "holders"},

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"orrery/internal/pattern"
+	"orrery/internal/text/pattern"
 	"orrery/internal/text/sanitize"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"orrery/internal/pattern"
+	"orrery/internal/text/pattern"
 	"orrery/internal/tree"
 )
 

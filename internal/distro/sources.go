@@ -10,9 +10,9 @@ import (
 	"slices"
 	"strings"
 
-	"orrery/internal/pattern"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/text/pattern"
 	"orrery/internal/tree"
 )
 

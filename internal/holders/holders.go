@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/host/process"
-	"orrery/internal/pattern"
+	"orrery/internal/text/pattern"
 	"orrery/internal/text/sanitize"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"orrery/internal/pattern"
+	"orrery/internal/text/pattern"
 )
 
 // Cache is where whoever runs this program keeps what can be made again: what root believes must not be in a directory of somebody who calls sudo.

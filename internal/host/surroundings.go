@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"orrery/internal/pattern"
+	"orrery/internal/text/pattern"
 )
 
 // plainWord is a value of the environment that can do nothing but name something.

@@ -1,8 +1,8 @@
 package mirror
 
 import (
-	"orrery/internal/pattern"
 	"orrery/internal/problem"
+	"orrery/internal/text/pattern"
 )
 
 // What a layer says of its packages was written by these, and becomes paths, and arguments of apt and pip. They are compiled when a mirror first needs them: that takes half a

@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"orrery/internal/host"
-	"orrery/internal/pattern"
+	"orrery/internal/text/pattern"
 )
 
 var anchor = pattern.New(`<a href="([^"#]+)#sha256=([0-9a-f]{64})">`)

@@ -14,9 +14,9 @@ import (
 	"github.com/mdlayher/netlink"
 
 	"orrery/internal/network/vxlan"
-	"orrery/internal/pattern"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
+	"orrery/internal/text/pattern"
 )
 
 const tablePrefix = "orrery-"

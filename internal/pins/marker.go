@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"orrery/internal/pattern"
+	"orrery/internal/text/pattern"
 )
 
 // An answer is whether a marker holds where less is known of the system than the marker may ask.

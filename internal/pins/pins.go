@@ -6,7 +6,7 @@ import (
 	"regexp"
 	"strings"
 
-	"orrery/internal/pattern"
+	"orrery/internal/text/pattern"
 )
 
 // A Line is one of a requirements file, continued lines joined.

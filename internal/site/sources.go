@@ -1,6 +1,6 @@
 package site
 
-import "orrery/internal/pattern"
+import "orrery/internal/text/pattern"
 
 // A Remote says where the data of a volume is that no host has for itself; the zero Remote: a host has it. It has a field for each such source.
 type Remote struct {

@@ -11,7 +11,7 @@ import (
 
 	"orrery/internal/engine"
 	"orrery/internal/host"
-	"orrery/internal/pattern"
+	"orrery/internal/text/pattern"
 )
 
 // A Pace is that of several hosts that take a snapshot together: each has its own part of it.

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 
-	"orrery/internal/pattern"
+	"orrery/internal/text/pattern"
 )
 
 // member is the page of orrery-member, which is no verb.

@@ -10,10 +10,10 @@ import (
 
 	"orrery/internal/image"
 	"orrery/internal/observe"
-	"orrery/internal/pattern"
 	"orrery/internal/site"
 	"orrery/internal/site/check"
 	"orrery/internal/site/twin"
+	"orrery/internal/text/pattern"
 	"orrery/internal/text/sanitize"
 )
 

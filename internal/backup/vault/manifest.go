@@ -9,8 +9,8 @@ import (
 
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/image"
-	"orrery/internal/pattern"
 	"orrery/internal/problem"
+	"orrery/internal/text/pattern"
 )
 
 // Format is the version of all that is written; it is in every manifest and beside the blocks. A backup of several hosts has one of its own: who does not know of hosts must not

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/host"
-	"orrery/internal/pattern"
 	"orrery/internal/problem"
+	"orrery/internal/text/pattern"
 )
 
 // A Backend is a program of the host that gives a guest what it has of files, and that somebody else starts: Xen's toolstack starts the QEMU of a domain. We are

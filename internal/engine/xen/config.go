@@ -7,10 +7,10 @@ import (
 	"strings"
 
 	"orrery/internal/guest/boot"
-	"orrery/internal/pattern"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
+	"orrery/internal/text/pattern"
 	"orrery/internal/wire"
 )
 

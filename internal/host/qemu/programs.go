@@ -16,8 +16,8 @@ import (
 
 	"orrery/internal/host"
 	"orrery/internal/observe"
-	"orrery/internal/pattern"
 	"orrery/internal/problem"
+	"orrery/internal/text/pattern"
 )
 
 // GuestName is the program that is the init of a guest's initramfs, and its agent.

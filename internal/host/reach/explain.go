@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"orrery/internal/pattern"
 	"orrery/internal/problem"
+	"orrery/internal/text/pattern"
 	"orrery/internal/text/sanitize"
 )
 

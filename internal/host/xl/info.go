@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"orrery/internal/host"
-	"orrery/internal/pattern"
 	"orrery/internal/problem"
+	"orrery/internal/text/pattern"
 )
 
 // Info is what `xl info` says of a machine, as far as Orrery asks.

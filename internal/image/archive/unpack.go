@@ -22,8 +22,8 @@ import (
 	"strings"
 
 	"orrery/internal/host"
-	"orrery/internal/pattern"
 	"orrery/internal/problem"
+	"orrery/internal/text/pattern"
 	"orrery/internal/tree"
 )
 

@@ -22,8 +22,8 @@ import (
 
 	"orrery/internal/host"
 	"orrery/internal/image/sums"
-	"orrery/internal/pattern"
 	"orrery/internal/problem"
+	"orrery/internal/text/pattern"
 	"orrery/internal/tree"
 )
 

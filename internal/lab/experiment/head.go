@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"orrery/internal/lab/stats"
-	"orrery/internal/pattern"
 	"orrery/internal/problem"
+	"orrery/internal/text/pattern"
 )
 
 // What holds where nothing is written, and the bounds of what may be.

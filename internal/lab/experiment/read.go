@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"orrery/internal/lab/test/all"
-	"orrery/internal/pattern"
 	"orrery/internal/problem"
 	"orrery/internal/strict"
+	"orrery/internal/text/pattern"
 	"orrery/internal/tree"
 )
 

@@ -5,11 +5,11 @@ import (
 	"slices"
 	"strings"
 
-	"orrery/internal/pattern"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/check"
 	"orrery/internal/strict"
+	"orrery/internal/text/pattern"
 )
 
 // elsewhere are engines that are known, and that this Orrery does not have: an experiment with one runs without that setting, and the

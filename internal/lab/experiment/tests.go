@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"orrery/internal/pattern"
 	"orrery/internal/problem"
 	"orrery/internal/strict"
+	"orrery/internal/text/pattern"
 )
 
 // tests reads [test.*].

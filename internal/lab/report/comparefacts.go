@@ -7,7 +7,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"orrery/internal/pattern"
+	"orrery/internal/text/pattern"
 )
 
 // A FactDifference is a fact that is not the same in two bundles.

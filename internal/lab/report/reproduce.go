@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"orrery/internal/pattern"
+	"orrery/internal/text/pattern"
 )
 
 // harmless is a name that a shell takes as it is.

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"orrery/internal/pattern"
+	"orrery/internal/text/pattern"
 )
 
 // A grid is a table of text; all columns but the first are numbers, and stand to the right.

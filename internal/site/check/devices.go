@@ -3,8 +3,8 @@ package check
 import (
 	"slices"
 
-	"orrery/internal/pattern"
 	"orrery/internal/site"
+	"orrery/internal/text/pattern"
 )
 
 // maxQueues is how many queues a network card may have: as many as guests make use of, for each of which the host has a thread.

@@ -4,8 +4,8 @@ import (
 	"math"
 	"net/netip"
 
-	"orrery/internal/pattern"
 	"orrery/internal/site"
+	"orrery/internal/text/pattern"
 )
 
 // sshAddress is user@host:port, of which user and port may be left out. It cannot be taken for an option.

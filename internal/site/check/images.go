@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"orrery/internal/distro"
-	"orrery/internal/pattern"
 	"orrery/internal/site"
+	"orrery/internal/text/pattern"
 )
 
 // suite also covers "stable" and "bookworm-backports".

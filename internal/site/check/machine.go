@@ -3,8 +3,8 @@ package check
 import (
 	"slices"
 
-	"orrery/internal/pattern"
 	"orrery/internal/site"
+	"orrery/internal/text/pattern"
 )
 
 // Bounds of a virtual machine.

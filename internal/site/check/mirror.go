@@ -4,7 +4,7 @@ import (
 	"net/url"
 	"strings"
 
-	"orrery/internal/pattern"
+	"orrery/internal/text/pattern"
 )
 
 // checkMirror refuses what is no URL; an apt mirror may be given as apt understands it.

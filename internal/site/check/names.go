@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"orrery/internal/pattern"
 	"orrery/internal/site"
+	"orrery/internal/text/pattern"
 )
 
 // word is the name of what becomes the name of a file, such as a secret.

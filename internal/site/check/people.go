@@ -3,7 +3,7 @@ package check
 import (
 	"strconv"
 
-	"orrery/internal/pattern"
+	"orrery/internal/text/pattern"
 )
 
 // person is the name of a user or, behind "@", of a group, as useradd(8) and directories of people take them.

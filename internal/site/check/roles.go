@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"orrery/internal/pattern"
 	"orrery/internal/site"
+	"orrery/internal/text/pattern"
 )
 
 // addUnknownRole adds the mistake of a role that nobody has written.

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"orrery/internal/pattern"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/text/pattern"
 )
 
 func checkVolumes(ix *index, found *findings) {

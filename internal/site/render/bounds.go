@@ -7,7 +7,7 @@ import (
 	"text/template"
 	"text/template/parse"
 
-	"orrery/internal/pattern"
+	"orrery/internal/text/pattern"
 )
 
 // A template may be a stranger's, and filling it must end: a range in a range in a range writes nothing and takes hours, and a text that is

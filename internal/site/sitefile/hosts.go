@@ -14,9 +14,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"orrery/internal/pattern"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/text/pattern"
 )
 
 // An Edit is a site file with a host more or less, which has not been written yet.

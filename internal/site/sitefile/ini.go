@@ -10,8 +10,8 @@ import (
 
 	"gopkg.in/ini.v1"
 
-	"orrery/internal/pattern"
 	"orrery/internal/problem"
+	"orrery/internal/text/pattern"
 	"orrery/internal/text/sanitize"
 )
 

@@ -5,7 +5,7 @@ import (
 
 	"gopkg.in/ini.v1"
 
-	"orrery/internal/pattern"
+	"orrery/internal/text/pattern"
 )
 
 // maxValue bounds a value of a host database, in bytes: values may name others, and those others.

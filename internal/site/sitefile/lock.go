@@ -13,9 +13,9 @@ import (
 	"github.com/pelletier/go-toml/v2"
 	"golang.org/x/sys/unix"
 
-	"orrery/internal/pattern"
 	"orrery/internal/problem"
 	"orrery/internal/site/twin"
+	"orrery/internal/text/pattern"
 )
 
 // LockName is the file in a site directory that says which copies of it are staged releases.

@@ -5,9 +5,9 @@ import (
 	"strconv"
 	"strings"
 
-	"orrery/internal/pattern"
 	"orrery/internal/problem"
 	"orrery/internal/strict"
+	"orrery/internal/text/pattern"
 )
 
 var rangePattern = pattern.New(`^([^{}]*)\{([0-9]{1,9})\.\.([0-9]{1,9})\}([^{}]*)$`)

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"orrery/internal/pattern"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/text/pattern"
 )
 
 // Options say what a twin has of the original.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"orrery/internal/pattern"
+	"orrery/internal/text/pattern"
 )
 
 // incoming lets the machine wait for the state of another, which it is told how to get.

@@ -12,8 +12,8 @@ import (
 	"orrery/internal/lab/place"
 	"orrery/internal/lab/spead"
 	"orrery/internal/lab/test/net/serve"
-	"orrery/internal/pattern"
 	"orrery/internal/problem"
+	"orrery/internal/text/pattern"
 )
 
 // theirPair are spead2's own programs, spead2_send and spead2_recv, which do one trial and end.

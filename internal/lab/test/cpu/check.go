@@ -8,8 +8,8 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/lab/place"
 	"orrery/internal/lab/test"
-	"orrery/internal/pattern"
 	"orrery/internal/problem"
+	"orrery/internal/text/pattern"
 )
 
 var banner = pattern.New(`^stress-ng, version (\S+)`)

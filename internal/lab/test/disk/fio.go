@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"orrery/internal/lab/test"
-	"orrery/internal/pattern"
 	"orrery/internal/problem"
+	"orrery/internal/text/pattern"
 )
 
 // fio runs jobs of fio one after another on one file, which is laid out beforehand: writes overwrite, so no figure depends on what a job

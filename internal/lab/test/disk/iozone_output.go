@@ -4,8 +4,8 @@ import (
 	"strconv"
 	"strings"
 
-	"orrery/internal/pattern"
 	"orrery/internal/problem"
+	"orrery/internal/text/pattern"
 )
 
 var iozoneVersion = pattern.New(`\$Revision: (\S+) \$`)

@@ -7,8 +7,8 @@ import (
 
 	"orrery/internal/lab/place"
 	"orrery/internal/lab/test"
-	"orrery/internal/pattern"
 	"orrery/internal/problem"
+	"orrery/internal/text/pattern"
 )
 
 // ends checks that both ends are there, with addresses that mpirun's --host can take: it has no form for IPv6.

@@ -6,8 +6,8 @@ import (
 	"orrery/internal/lab/place"
 	"orrery/internal/lab/test"
 	"orrery/internal/lab/test/net/serve"
-	"orrery/internal/pattern"
 	"orrery/internal/problem"
+	"orrery/internal/text/pattern"
 )
 
 // What the programs print that are meant.

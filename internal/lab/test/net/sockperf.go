@@ -4,8 +4,8 @@ import (
 	"regexp"
 	"strconv"
 
-	"orrery/internal/pattern"
 	"orrery/internal/problem"
+	"orrery/internal/text/pattern"
 )
 
 // trips is what sockperf tells of round trips, in seconds.
