@@ -13,7 +13,7 @@ import (
 	"io"
 	"math"
 
-	"orrery/internal/jsonlimit"
+	"orrery/internal/strict/jsonlimit"
 )
 
 const headBytes = 5

@@ -19,9 +19,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/host"
-	"orrery/internal/jsonlimit"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
+	"orrery/internal/strict/jsonlimit"
 	"orrery/internal/text/sanitize"
 	"orrery/internal/tree"
 	"orrery/internal/treesync/chunks"

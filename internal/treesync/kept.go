@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"orrery/internal/jsonlimit"
+	"orrery/internal/strict/jsonlimit"
 	"orrery/internal/tree"
 )
 

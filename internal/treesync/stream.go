@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/frame"
-	"orrery/internal/jsonlimit"
+	"orrery/internal/strict/jsonlimit"
 	"orrery/internal/tree"
 )
 

@@ -13,8 +13,8 @@ import (
 
 	"orrery/internal/frame"
 	"orrery/internal/host"
-	"orrery/internal/jsonlimit"
 	"orrery/internal/problem"
+	"orrery/internal/strict/jsonlimit"
 )
 
 // Runner returns the place at the far end under the name by which messages call it.

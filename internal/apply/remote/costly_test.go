@@ -21,9 +21,9 @@ import (
 
 	"orrery/internal/apply"
 	"orrery/internal/host"
-	"orrery/internal/jsonlimit"
-	"orrery/internal/jsonlimit/jsonattack"
 	"orrery/internal/observe"
+	"orrery/internal/strict/jsonlimit"
+	"orrery/internal/strict/jsonlimit/jsonattack"
 	"orrery/internal/wire"
 )
 

@@ -8,8 +8,8 @@ import (
 
 	"orrery/internal/apply"
 	"orrery/internal/journal"
-	"orrery/internal/jsonlimit"
 	"orrery/internal/problem"
+	"orrery/internal/strict/jsonlimit"
 	"orrery/internal/wire"
 )
 

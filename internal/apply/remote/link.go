@@ -12,8 +12,8 @@ import (
 	"orrery/internal/apply"
 	"orrery/internal/host/doctor"
 	"orrery/internal/host/path"
-	"orrery/internal/jsonlimit"
 	"orrery/internal/problem"
+	"orrery/internal/strict/jsonlimit"
 	"orrery/internal/text/sanitize"
 	"orrery/internal/wire"
 )

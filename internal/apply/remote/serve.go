@@ -14,10 +14,10 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/host/doctor"
 	"orrery/internal/host/path"
-	"orrery/internal/jsonlimit"
 	"orrery/internal/problem"
 	"orrery/internal/secret"
 	"orrery/internal/site"
+	"orrery/internal/strict/jsonlimit"
 	"orrery/internal/waits"
 	"orrery/internal/wire"
 )

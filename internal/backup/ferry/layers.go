@@ -6,7 +6,7 @@ import (
 
 	"orrery/internal/backup/vault"
 	"orrery/internal/image"
-	"orrery/internal/jsonlimit"
+	"orrery/internal/strict/jsonlimit"
 )
 
 // A layer is the same on all hosts that have it, and one of them gives it. Hosts say what they have, whoever takes the backup says who gives what, and takes a layer from nobody else.

@@ -10,7 +10,7 @@ import (
 
 	"orrery/internal/backup/vault"
 	"orrery/internal/frame"
-	"orrery/internal/jsonlimit"
+	"orrery/internal/strict/jsonlimit"
 )
 
 // What a message is about.

@@ -16,8 +16,8 @@ import (
 
 	"orrery/internal/backup"
 	"orrery/internal/backup/vault"
-	"orrery/internal/jsonlimit"
 	"orrery/internal/snapshot"
+	"orrery/internal/strict/jsonlimit"
 	"orrery/internal/tree"
 	"orrery/internal/treesync"
 	"orrery/internal/volume"

@@ -13,10 +13,10 @@ import (
 	"orrery/internal/backup/vault"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/image"
-	"orrery/internal/jsonlimit"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/check"
+	"orrery/internal/strict/jsonlimit"
 	"orrery/internal/text/sanitize"
 )
 

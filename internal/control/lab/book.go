@@ -5,12 +5,12 @@ import (
 	"encoding/json"
 	"time"
 
-	"orrery/internal/jsonlimit"
 	"orrery/internal/lab/bundle"
 	"orrery/internal/lab/experiment"
 	"orrery/internal/lab/run"
 	"orrery/internal/lab/setting"
 	"orrery/internal/problem"
+	"orrery/internal/strict/jsonlimit"
 )
 
 // A book keeps trials, and the head of the bundle up to date.

@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"orrery/internal/control"
-	"orrery/internal/jsonlimit"
 	"orrery/internal/lab/experiment"
 	"orrery/internal/lab/run"
 	"orrery/internal/plan"
 	"orrery/internal/problem"
+	"orrery/internal/strict/jsonlimit"
 	"orrery/internal/text/sanitize"
 )
 

@@ -8,10 +8,10 @@ import (
 	"strings"
 
 	"orrery/internal/control"
-	"orrery/internal/jsonlimit"
 	"orrery/internal/lab/bundle"
 	"orrery/internal/lab/facts"
 	"orrery/internal/problem"
+	"orrery/internal/strict/jsonlimit"
 )
 
 // resume opens the bundle of a run that was not brought to its end.

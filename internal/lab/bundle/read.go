@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 
-	"orrery/internal/jsonlimit"
 	"orrery/internal/problem"
+	"orrery/internal/strict/jsonlimit"
 	"orrery/internal/text/sanitize"
 	"orrery/internal/tree"
 )

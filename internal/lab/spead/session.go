@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"orrery/internal/jsonlimit"
 	"orrery/internal/problem"
+	"orrery/internal/strict/jsonlimit"
 )
 
 // A session is many trials by one process at each end, so that a trial costs its time and no more. Orders come as lines of standard

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"fmt"
 
-	"orrery/internal/jsonlimit"
+	"orrery/internal/strict/jsonlimit"
 )
 
 // JSONLines reads what a program printed, an object on each line, and has each checked. The error says in which line is what.

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/image/sums"
-	"orrery/internal/jsonlimit"
+	"orrery/internal/strict/jsonlimit"
 	"orrery/internal/tree"
 	"orrery/internal/treesync"
 )

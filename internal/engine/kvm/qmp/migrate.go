@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"orrery/internal/host"
-	"orrery/internal/jsonlimit"
+	"orrery/internal/strict/jsonlimit"
 	"orrery/internal/text/sanitize"
 )
 

@@ -20,7 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/host"
-	"orrery/internal/jsonlimit"
+	"orrery/internal/strict/jsonlimit"
 	"orrery/internal/text/sanitize"
 )
 

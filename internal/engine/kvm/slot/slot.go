@@ -11,7 +11,7 @@ import (
 
 	"orrery/internal/engine/kvm/argv"
 	"orrery/internal/engine/kvm/qmp"
-	"orrery/internal/jsonlimit"
+	"orrery/internal/strict/jsonlimit"
 )
 
 // Free finds a free slot, and whether a device is there already.

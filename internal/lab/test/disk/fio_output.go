@@ -5,8 +5,8 @@ import (
 	"errors"
 	"syscall"
 
-	"orrery/internal/jsonlimit"
 	"orrery/internal/problem"
+	"orrery/internal/strict/jsonlimit"
 )
 
 // ran is what fio tells of a job.

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"strings"
 
-	"orrery/internal/jsonlimit"
 	"orrery/internal/problem"
+	"orrery/internal/strict/jsonlimit"
 )
 
 // A flow is what iperf3 tells of one run.

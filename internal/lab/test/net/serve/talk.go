@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"orrery/internal/host"
-	"orrery/internal/jsonlimit"
 	"orrery/internal/lab/place"
 	"orrery/internal/problem"
+	"orrery/internal/strict/jsonlimit"
 )
 
 // A Talk is with a program that runs in a place: it takes lines and gives lines.

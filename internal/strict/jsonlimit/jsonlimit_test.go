@@ -13,8 +13,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"orrery/internal/jsonlimit"
-	"orrery/internal/jsonlimit/jsonattack"
+	"orrery/internal/strict/jsonlimit"
+	"orrery/internal/strict/jsonlimit/jsonattack"
 )
 
 type base struct {
