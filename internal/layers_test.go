@@ -15,7 +15,7 @@ import (
 // layers are the packages in their order: each imports only from layers before its own.
 var layers = [][]string{
 	{"text/pattern"},
-	{"text/sanitize", "text/humanize", "knot", "strict/jsonlimit", "pins", "rawfile"},
+	{"text/sanitize", "text/humanize", "knot", "strict/jsonlimit", "pins", "tree/rawfile"},
 	{"strict/jsonlimit/jsonattack", "host/process"},
 	{"problem", "tree", "holders"},
 	{"frame", "strict", "guest/boot", "waits", "image/sums"},

@@ -16,7 +16,7 @@ const (
 
 // paths are the files that take paths outside internal/tree, each with the reason.
 var paths = map[string]string{
-	"internal/rawfile/rawfile.go":               "what its callers name, each of which is on this list",
+	"internal/tree/rawfile/rawfile.go":          "what its callers name, each of which is on this list",
 	"internal/rehearsal/birth.go":               ofHosts,
 	"internal/rehearsal/groups.go":              ofKernel,
 	"internal/rehearsal/keeper.go":              ofOwn + "; " + ofKernel,

@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"orrery/internal/rawfile"
+	"orrery/internal/tree/rawfile"
 )
 
 // OpenFile opens a regular file for reading, with links followed inside the tree. It waits for nothing.

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"orrery/internal/rawfile"
 	"orrery/internal/tree"
+	"orrery/internal/tree/rawfile"
 )
 
 // spaces returns a process for each mount namespace that only some of the node's processes have, other than those of some

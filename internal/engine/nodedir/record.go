@@ -15,10 +15,10 @@ import (
 	"orrery/internal/engine"
 	"orrery/internal/host"
 	"orrery/internal/problem"
-	"orrery/internal/rawfile"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 	"orrery/internal/tree"
+	"orrery/internal/tree/rawfile"
 )
 
 // A Record is what is known of a node.

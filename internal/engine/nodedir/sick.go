@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"orrery/internal/observe"
-	"orrery/internal/rawfile"
+	"orrery/internal/tree/rawfile"
 )
 
 // sickFile says why a node was not healthy when it was last looked into. It is no part of the record: looking needs no lock, and

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"orrery/internal/host"
-	"orrery/internal/rawfile"
+	"orrery/internal/tree/rawfile"
 )
 
 // frost is how long all processes of a group may take to stand still. One that waits for a disk does so when it has what it waits for.

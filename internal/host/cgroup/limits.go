@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"orrery/internal/problem"
-	"orrery/internal/rawfile"
 	"orrery/internal/site"
+	"orrery/internal/tree/rawfile"
 )
 
 // A File is one file of a control group.

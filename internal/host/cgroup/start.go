@@ -10,7 +10,7 @@ import (
 	"strings"
 	"syscall"
 
-	"orrery/internal/rawfile"
+	"orrery/internal/tree/rawfile"
 )
 
 // Start starts a command in the group. It is to be called by work that has a thread of its own (host.Apart), see Join.

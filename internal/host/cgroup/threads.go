@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/host/process"
-	"orrery/internal/rawfile"
+	"orrery/internal/tree/rawfile"
 )
 
 // A thread is one that the kernel has made for a process of a group, and put beside it: KVM one for each machine, vhost one for each queue of a network card. Newer

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"orrery/internal/rawfile"
+	"orrery/internal/tree/rawfile"
 )
 
 // top is the group in which the groups of sites are.

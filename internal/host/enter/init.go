@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"orrery/internal/rawfile"
+	"orrery/internal/tree/rawfile"
 )
 
 // An Init is the first process of a container, held by a descriptor (pidfd_open(2)): whoever gets its number after its end

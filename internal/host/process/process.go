@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"orrery/internal/rawfile"
+	"orrery/internal/tree/rawfile"
 )
 
 // A Table is a table of processes (proc(5)): that of this host, or one that a test makes up.

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"orrery/internal/rawfile"
+	"orrery/internal/tree/rawfile"
 )
 
 // Threads returns the threads of a process by the numbers that they have in its innermost namespace (NSpid of proc_pid_status(5)).

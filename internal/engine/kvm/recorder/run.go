@@ -15,7 +15,7 @@ import (
 	"orrery/internal/host/cgroup"
 	"orrery/internal/host/process"
 	"orrery/internal/host/qemu"
-	"orrery/internal/rawfile"
+	"orrery/internal/tree/rawfile"
 )
 
 // Open opens what QEMU writes to, and starts the process unless it runs in the group. It ends when no QEMU has that open any
