@@ -14,11 +14,11 @@ import (
 	"strings"
 	"time"
 
-	"orrery/internal/aside"
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/text/sanitize"
 	"orrery/internal/tree"
+	"orrery/internal/tree/staging"
 )
 
 // A Place is a path somewhere.
@@ -196,7 +196,7 @@ func (p Place) lay(name string, several bool, fill func(in string) error) error 
 	if err := replaceable(path.Join(into, as)); err != nil {
 		return err
 	}
-	beside, err := aside.New(into)
+	beside, err := staging.New(into)
 	if err != nil {
 		return err
 	}

@@ -9,15 +9,15 @@ import (
 
 	"orrery/internal/apply"
 	"orrery/internal/apply/filling"
-	"orrery/internal/aside"
 	"orrery/internal/problem"
+	"orrery/internal/tree/staging"
 	"orrery/internal/treesync"
 )
 
 // sent lets a program fill a volume on this machine, and sends it to its host.
 func sent(ctx context.Context, program string, h *apply.Steered, d apply.Directory) (left []string, err error) {
 	in := cmp.Or(os.Getenv("TMPDIR"), "/var/tmp") // /tmp may be memory
-	work, err := aside.New(in)
+	work, err := staging.New(in)
 	if err != nil {
 		return nil, problem.New(problem.Failed, "a volume cannot be made on this machine before it is sent").At(in).Because(err).Try("TMPDIR names another directory")
 	}

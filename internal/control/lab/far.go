@@ -11,7 +11,6 @@ import (
 	"slices"
 
 	"orrery/internal/apply/remote"
-	"orrery/internal/aside"
 	"orrery/internal/control"
 	"orrery/internal/control/hosts"
 	"orrery/internal/host"
@@ -20,6 +19,7 @@ import (
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/text/humanize"
+	"orrery/internal/tree/staging"
 )
 
 // RunOn runs an experiment on the host of the site that is called so; "": on this machine, if it is one of them, or if no site is meant.
@@ -74,7 +74,7 @@ func (f *far) run(ctx context.Context) (made *Written, err error) {
 	if err := os.MkdirAll(where, 0o711); err != nil {
 		return nil, problem.New(problem.Failed, "the directory for the bundle cannot be made").At(where).Because(err).Try("--to names another one")
 	}
-	work, err := aside.New(where)
+	work, err := staging.New(where)
 	if err != nil {
 		return nil, problem.New(problem.Failed, "the bundle cannot be written").At(where).Because(err).Try("--to names another directory")
 	}

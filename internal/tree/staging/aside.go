@@ -1,7 +1,7 @@
 // Package aside prepares directories before they are renamed into place. Each is locked for as long
 // as somebody is at work in it, so that one without a lock was left by a program that was killed:
 // whoever makes the next one in the same place removes it.
-package aside
+package staging
 
 import (
 	"crypto/rand"
