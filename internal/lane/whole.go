@@ -4,7 +4,7 @@ import (
 	"errors"
 	"io"
 
-	"orrery/internal/frame"
+	"orrery/internal/transport/frame"
 )
 
 // Kinds of frames of a Whole stream.

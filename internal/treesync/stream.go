@@ -14,8 +14,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"orrery/internal/frame"
 	"orrery/internal/strict/jsonlimit"
+	"orrery/internal/transport/frame"
 	"orrery/internal/tree"
 )
 

@@ -10,9 +10,9 @@ import (
 
 	"github.com/hashicorp/yamux"
 
-	"orrery/internal/frame"
 	"orrery/internal/guest/boot"
 	"orrery/internal/problem"
+	"orrery/internal/transport/frame"
 )
 
 // A Client has things done at the far end of a connection. Its methods may be called at the same time.

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"orrery/internal/frame"
+	"orrery/internal/transport/frame"
 )
 
 // A conn is a connection that the far end has made. Bytes are in frames, so that either direction can end before the other.

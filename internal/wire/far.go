@@ -8,8 +8,8 @@ import (
 	"io"
 	"net"
 
-	"orrery/internal/frame"
 	"orrery/internal/host"
+	"orrery/internal/transport/frame"
 )
 
 // run runs a command.

@@ -1,6 +1,6 @@
 package wire
 
-import "orrery/internal/frame"
+import "orrery/internal/transport/frame"
 
 // Kinds of frames.
 const (

@@ -16,9 +16,9 @@ import (
 	"github.com/hashicorp/yamux"
 	"pgregory.net/rapid"
 
-	"orrery/internal/frame"
 	"orrery/internal/host"
 	"orrery/internal/problem"
+	"orrery/internal/transport/frame"
 	"orrery/test/need"
 )
 

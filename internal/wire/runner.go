@@ -11,10 +11,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"orrery/internal/frame"
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/strict/jsonlimit"
+	"orrery/internal/transport/frame"
 )
 
 // Runner returns the place at the far end under the name by which messages call it.

@@ -10,10 +10,10 @@ import (
 
 	"github.com/hashicorp/yamux"
 
-	"orrery/internal/frame"
 	"orrery/internal/guest/boot"
 	"orrery/internal/host"
 	"orrery/internal/problem"
+	"orrery/internal/transport/frame"
 )
 
 // A Machine is a place that is a machine of its own, of which more can be asked.

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"orrery/internal/frame"
 	"orrery/internal/host"
+	"orrery/internal/transport/frame"
 )
 
 // kept is the connection of a serial port as the host has it: it goes on when a client closes his end, and holds what he has sent.

@@ -8,10 +8,10 @@ import (
 	"io"
 	"time"
 
-	"orrery/internal/frame"
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/strict/jsonlimit"
+	"orrery/internal/transport/frame"
 )
 
 // A Talk is a call in which either end says something as often as it likes, each time a message of JSON: it is about what no Runner does. The far end brings it to

@@ -19,11 +19,11 @@ import (
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
 
-	"orrery/internal/frame"
 	"orrery/internal/guest/boot"
 	"orrery/internal/host"
 	"orrery/internal/host/runnertest"
 	"orrery/internal/problem"
+	"orrery/internal/transport/frame"
 )
 
 // limit is how long something may take, on a busy machine, that takes no time.

@@ -9,8 +9,8 @@ import (
 	"sync"
 
 	"orrery/internal/backup/vault"
-	"orrery/internal/frame"
 	"orrery/internal/strict/jsonlimit"
+	"orrery/internal/transport/frame"
 )
 
 // What a message is about.

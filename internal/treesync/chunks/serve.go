@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"io"
 
-	"orrery/internal/frame"
+	"orrery/internal/transport/frame"
 	"orrery/internal/tree"
 )
 
