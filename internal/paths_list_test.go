@@ -75,7 +75,7 @@ var paths = map[string]string{
 	"internal/host/claim.go":                    ofOwn,
 	"internal/host/xl/loader.go":                ofHosts + "; " + ofKernel,
 	"internal/host/xl/xl.go":                    ofHosts + "; " + ofKernel,
-	"internal/wire/sockets.go":                  ofOwn,
+	"internal/transport/rpc/sockets.go":         ofOwn,
 	"internal/guest/agent/disks.go":             ofKernel + ", of the guest",
 	"internal/guest/agent/agent.go":             "in the virtual machine itself, where nothing is a wall: " + ofKernel,
 	"internal/guest/agent/await.go":             "in the virtual machine itself, where nothing is a wall",

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"orrery/internal/wire"
+	"orrery/internal/transport/rpc"
 )
 
 func main() {
@@ -19,7 +19,7 @@ func main() {
 			for !whole(dir) {
 				time.Sleep(5 * time.Millisecond)
 			}
-			agent, err := wire.Enter(context.Background(), dir)
+			agent, err := rpc.Enter(context.Background(), dir)
 			if err == nil {
 				err = agent.Ping(context.Background())
 			}
@@ -35,6 +35,6 @@ func main() {
 
 // whole reports whether all sockets of the agent are there.
 func whole(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, wire.Socket(wire.Ports-1)))
+	_, err := os.Stat(filepath.Join(dir, rpc.Socket(rpc.Ports-1)))
 	return err == nil
 }

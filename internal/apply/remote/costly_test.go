@@ -24,7 +24,7 @@ import (
 	"orrery/internal/observe"
 	"orrery/internal/strict/jsonlimit"
 	"orrery/internal/strict/jsonlimit/jsonattack"
-	"orrery/internal/wire"
+	"orrery/internal/transport/rpc"
 )
 
 // answerOf returns the type that a method answers with.
@@ -179,7 +179,7 @@ func askCostly() {
 		panic(err)
 	}
 	near, far := net.Pipe()
-	go wire.Serve(context.Background(), far, prepared{about, text}) //nolint:errcheck // it ends with the process
+	go rpc.Serve(context.Background(), far, prepared{about, text}) //nolint:errcheck // it ends with the process
 	l, err := Open(context.Background(), "sv2", near, "1", func(err error) error { return err })
 	if err != nil {
 		panic(err)
@@ -212,7 +212,7 @@ func (p prepared) Dial(context.Context, string, string) (net.Conn, error) {
 	return nil, errors.ErrUnsupported
 }
 
-func (p prepared) Talk(_ context.Context, about string, with *wire.Caller) error {
+func (p prepared) Talk(_ context.Context, about string, with *rpc.Caller) error {
 	var q json.RawMessage
 	if err := with.Hear(&q); err != nil {
 		return err

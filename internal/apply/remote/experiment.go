@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"orrery/internal/problem"
-	"orrery/internal/wire"
+	"orrery/internal/transport/rpc"
 )
 
 // An Experiment is what a host is asked to measure, by itself and on itself.
@@ -35,7 +35,7 @@ var lettingGo = 5 * time.Minute // but in tests
 
 // Measure lets the host do an experiment. When ctx ends, the host is to end the run, and what was measured still comes. An error of tell, or of whoever is written to, ends the talk.
 func (l *Link) Measure(ctx context.Context, x Experiment, tell func(string) error, to io.Writer) error {
-	_, err := experimentMethod.ask(ctx, l, place{}, x, func(_ *wire.Talk, w *word) error {
+	_, err := experimentMethod.ask(ctx, l, place{}, x, func(_ *rpc.Talk, w *word) error {
 		if w.Detail != "" {
 			if err := tell(w.Detail); err != nil {
 				return err

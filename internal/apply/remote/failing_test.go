@@ -9,7 +9,7 @@ import (
 
 	"orrery/internal/host"
 	"orrery/internal/problem"
-	"orrery/internal/wire"
+	"orrery/internal/transport/rpc"
 )
 
 // A failing helper greets, and answers all else with the same fault.
@@ -18,7 +18,7 @@ type failing struct {
 	with fault
 }
 
-func (f failing) Talk(_ context.Context, about string, with *wire.Caller) error {
+func (f failing) Talk(_ context.Context, about string, with *rpc.Caller) error {
 	var q json.RawMessage
 	if err := with.Hear(&q); err != nil {
 		return err
@@ -33,7 +33,7 @@ func (f failing) Talk(_ context.Context, about string, with *wire.Caller) error 
 func toHelper(t *testing.T, is host.Runner) *Link {
 	t.Helper()
 	near, far := net.Pipe()
-	go wire.Serve(context.Background(), far, is) //nolint:errcheck // it ends with the connection
+	go rpc.Serve(context.Background(), far, is) //nolint:errcheck // it ends with the connection
 	l, err := Open(t.Context(), "sv2", near, "1", func(err error) error { return err })
 	if err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 	"orrery/internal/plan"
 	"orrery/internal/problem"
 	"orrery/internal/site/twin"
-	"orrery/internal/wire"
+	"orrery/internal/transport/rpc"
 )
 
 // far is a host at the other end.
@@ -45,7 +45,7 @@ func (f runHost) Do(ctx context.Context, s *plan.Step, say func(string)) error {
 	if err != nil {
 		return err
 	}
-	_, err = stepMethod.ask(ctx, f.Link, f.at, text, func(t *wire.Talk, w *word) error {
+	_, err = stepMethod.ask(ctx, f.Link, f.at, text, func(t *rpc.Talk, w *word) error {
 		if w.Want != nil {
 			return t.Say(f.give(ctx, s, w.Want))
 		}

@@ -11,8 +11,8 @@ import (
 	"orrery/internal/apply"
 	"orrery/internal/apply/remote"
 	"orrery/internal/host"
+	"orrery/internal/transport/rpc"
 	"orrery/internal/volume"
-	"orrery/internal/wire"
 )
 
 // A liar is a helper that says what it likes.
@@ -21,7 +21,7 @@ type liar struct {
 	says map[string][]any // by what it is asked about
 }
 
-func (l liar) Talk(_ context.Context, about string, with *wire.Caller) error {
+func (l liar) Talk(_ context.Context, about string, with *rpc.Caller) error {
 	var q json.RawMessage
 	if err := with.Hear(&q); err != nil {
 		return err
@@ -41,7 +41,7 @@ func lied(t *testing.T, about string, says ...any) *remote.Link {
 	t.Helper()
 	near, far := net.Pipe()
 	go func() {
-		_ = wire.Serve(context.Background(), far, liar{says: map[string][]any{"greet": {said{"result": said{"version": "1"}}}, about: says}})
+		_ = rpc.Serve(context.Background(), far, liar{says: map[string][]any{"greet": {said{"result": said{"version": "1"}}}, about: says}})
 	}()
 	l, err := remote.Open(t.Context(), "sv2", near, "1", func(err error) error { return fmt.Errorf("host sv2: %w", err) })
 	must(t, err)

@@ -10,7 +10,7 @@ import (
 	"orrery/internal/journal"
 	"orrery/internal/problem"
 	"orrery/internal/strict/jsonlimit"
-	"orrery/internal/wire"
+	"orrery/internal/transport/rpc"
 )
 
 // ReadJournal returns what the journal has. It comes as lines, which are read as those of a file that anybody may have written.
@@ -53,7 +53,7 @@ var entriesMethod = method[int, []int]{
 }
 
 // pieces sends what is written.
-type pieces struct{ with *wire.Caller }
+type pieces struct{ with *rpc.Caller }
 
 func (p pieces) Write(b []byte) (int, error) { return len(b), p.with.Say(word{Bytes: b}) }
 

@@ -15,7 +15,7 @@ import (
 	"orrery/internal/problem"
 	"orrery/internal/strict/jsonlimit"
 	"orrery/internal/text/sanitize"
-	"orrery/internal/wire"
+	"orrery/internal/transport/rpc"
 )
 
 // How often a helper is asked for a sign of life, and how long nothing may come from it: a connection that stalls is given up within ten seconds.
@@ -31,7 +31,7 @@ type Link struct {
 	Took time.Duration // the time that asking took
 
 	name   string
-	client *wire.Client
+	client *rpc.Client
 	notice atomic.Pointer[func(text string)] // of hosts that are waited for
 	why    func(error) error
 }
@@ -40,7 +40,7 @@ type Link struct {
 func Open(ctx context.Context, name string, conn io.ReadWriteCloser, version string, why func(error) error) (*Link, error) {
 	greeted, cancel := context.WithTimeoutCause(ctx, greetTimeout, fmt.Errorf("it has not greeted within %v", greetTimeout))
 	defer cancel()
-	client, err := wire.Open(greeted, conn)
+	client, err := rpc.Open(greeted, conn)
 	if err != nil {
 		var p *problem.Problem
 		if errors.As(err, &p) && p.Cure != "" {
@@ -114,7 +114,7 @@ const maxWays = 1024
 
 // Outfit installs on the host what nodes of some engines need, and says what is done there.
 func (l *Link) Outfit(ctx context.Context, engines []string, say func(string)) (packages []string, err error) {
-	return outfitMethod.ask(ctx, l, place{}, engines, func(_ *wire.Talk, w *word) error {
+	return outfitMethod.ask(ctx, l, place{}, engines, func(_ *rpc.Talk, w *word) error {
 		say(sanitize.Line(w.Detail))
 		return nil
 	})
@@ -128,7 +128,7 @@ var outfitMethod = method[[]string, []string]{
 }
 
 // result hears a talk to its end.
-func (t *talk) result(ctx context.Context, hear func(*wire.Talk, *word) error, into any) error {
+func (t *talk) result(ctx context.Context, hear func(*rpc.Talk, *word) error, into any) error {
 	if !t.displayed {
 		t.reminded()
 	}

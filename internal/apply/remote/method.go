@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"orrery/internal/wire"
+	"orrery/internal/transport/rpc"
 )
 
 // A method is a question of type Q to a host, which it answers with an A. It is declared once, beside the call that asks it,
@@ -49,13 +49,13 @@ type question[Q any] struct {
 // asked is a method of any types, as the helper knows it.
 type asked interface {
 	about() (string, traits)
-	serve(ctx context.Context, h *helper, with *wire.Caller) (any, error)
+	serve(ctx context.Context, h *helper, with *rpc.Caller) (any, error)
 }
 
 func (m *method[Q, A]) about() (string, traits) { return m.name, m.traits }
 
 // serve answers the question that a caller is about to send.
-func (m *method[Q, A]) serve(ctx context.Context, h *helper, with *wire.Caller) (any, error) {
+func (m *method[Q, A]) serve(ctx context.Context, h *helper, with *rpc.Caller) (any, error) {
 	var q question[Q]
 	if err := with.Hear(&q); err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func (m *method[Q, A]) serve(ctx context.Context, h *helper, with *wire.Caller) 
 
 // A received call is one that the helper answers.
 type received struct {
-	*wire.Caller
+	*rpc.Caller
 	helper *helper
 	at     place
 }
@@ -83,7 +83,7 @@ func (m *method[Q, A]) call(ctx context.Context, f *far, ask Q) (A, error) {
 
 // ask asks a host and waits for the answer. When ctx ends, the helper must end the call, which is waited for, but no longer than
 // stopTimeout: what it did until then counts. Hear, unless it is nil, gets what is said on the way.
-func (m *method[Q, A]) ask(ctx context.Context, l *Link, at place, ask Q, hear func(*wire.Talk, *word) error) (answer A, err error) {
+func (m *method[Q, A]) ask(ctx context.Context, l *Link, at place, ask Q, hear func(*rpc.Talk, *word) error) (answer A, err error) {
 	t, err := m.begin(ctx, l, at, ask)
 	if err != nil {
 		return answer, err

@@ -21,18 +21,18 @@ import (
 	"orrery/internal/plan"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
+	"orrery/internal/transport/rpc"
 	"orrery/internal/waits"
-	"orrery/internal/wire"
 )
 
 // A deaf helper greets and gives signs of life. Of all else it takes the question, says what it likes, and never answers.
 type deaf struct {
 	prepared
 	asked chan string // what it is asked about
-	says  func(about string, with *wire.Caller)
+	says  func(about string, with *rpc.Caller)
 }
 
-func (d deaf) Talk(_ context.Context, about string, with *wire.Caller) error {
+func (d deaf) Talk(_ context.Context, about string, with *rpc.Caller) error {
 	var q json.RawMessage
 	if err := with.Hear(&q); err != nil {
 		return err
@@ -61,7 +61,7 @@ func traitsOf(name string) traits {
 func toDeaf(t *testing.T, d deaf, told func(string)) *Link {
 	t.Helper()
 	near, far := net.Pipe()
-	go wire.Serve(context.Background(), far, d) //nolint:errcheck // it ends with the connection
+	go rpc.Serve(context.Background(), far, d) //nolint:errcheck // it ends with the connection
 	l, err := Open(t.Context(), "sv2", near, "1", func(err error) error { return problem.New(problem.Failed, "host sv2: it is lost").Because(err) })
 	if err != nil {
 		t.Fatal(err)
@@ -155,19 +155,19 @@ const soon = 20 * time.Second // on a busy machine
 // TestEndsWithContext: whatever a host is asked, and whatever it says on the way, the call ends soon after its context.
 func TestEndsWithContext(t *testing.T) {
 	shorten(t, time.Hour, 200*time.Millisecond, time.Hour)
-	drip := func(_ string, with *wire.Caller) {
+	drip := func(_ string, with *rpc.Caller) {
 		for with.Say(word{Detail: "still at it"}) == nil {
 			time.Sleep(time.Millisecond)
 		}
 	}
-	waiting := func(_ string, with *wire.Caller) {
+	waiting := func(_ string, with *rpc.Caller) {
 		for with.Say(word{Waits: "waits for a lock: eve has it"}) == nil {
 			time.Sleep(time.Millisecond)
 		}
 	}
 	begun := []string{"Runs.Lock", "Nodes.Log"} // what is said first is that it begins
 	takesNoContext := []string{"Releases.Copy", "Releases.Write", "Runs.OpenJournal"}
-	for what, says := range map[string]func(string, *wire.Caller){"nothing": nil, "details": drip, "waits": waiting} {
+	for what, says := range map[string]func(string, *rpc.Caller){"nothing": nil, "details": drip, "waits": waiting} {
 		for name, call := range asksHost() {
 			if slices.Contains(takesNoContext, name) {
 				continue
@@ -259,7 +259,7 @@ func TestWaitsGoOn(t *testing.T) {
 			}
 			t.Run(name+"/"+what, func(t *testing.T) {
 				t.Parallel()
-				says := func(_ string, with *wire.Caller) {
+				says := func(_ string, with *rpc.Caller) {
 					for range 20 {
 						_ = with.Say(word{Waits: "waits for a lock: eve has it"})
 						time.Sleep(100 * time.Millisecond)
@@ -289,7 +289,7 @@ func TestWaitsGoOn(t *testing.T) {
 
 // TestHalfCalls: what has begun well does not end well by itself: a lock that is not let go of, a journal that takes no entry, a stream that stops.
 func TestHalfCalls(t *testing.T) {
-	begins := func(about string, with *wire.Caller) {
+	begins := func(about string, with *rpc.Caller) {
 		w := word{Detail: "held"}
 		if about == logMethod.name || about == entriesMethod.name {
 			w = word{Bytes: []byte("x")}

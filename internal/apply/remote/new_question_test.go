@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"orrery/internal/problem"
-	"orrery/internal/wire"
+	"orrery/internal/transport/rpc"
 )
 
 // leapMethod is a question that there is not: when a host will have a leap second.
@@ -29,7 +29,7 @@ func TestNewQuestion(t *testing.T) {
 	h := newHelper(nil, Greeting{Version: "1"})
 	h.methods[leapMethod.name] = &leapMethod
 	served := make(chan error, 1)
-	go func() { served <- wire.Serve(t.Context(), there, h) }()
+	go func() { served <- rpc.Serve(t.Context(), there, h) }()
 	l, err := Open(t.Context(), "sv2", here, "1", func(err error) error { return err })
 	if err != nil {
 		t.Fatal(err)

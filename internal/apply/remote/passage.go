@@ -9,7 +9,7 @@ import (
 	"orrery/internal/apply"
 	"orrery/internal/image"
 	"orrery/internal/lane"
-	"orrery/internal/wire"
+	"orrery/internal/transport/rpc"
 )
 
 // passed is what is said on the way when hosts receive something from one another.
@@ -46,7 +46,7 @@ var layerMethod = method[string, image.Word]{
 
 // Send does what a host that gives does.
 func (f transferHost) Send(ctx context.Context, e apply.Errand, at apply.Spot, meet func(lane.Card) (lane.Card, error), say func(string)) (sum string, err error) {
-	return giveMethod.ask(ctx, f.Link, f.at, gift{e, at}, func(t *wire.Talk, w *word) error {
+	return giveMethod.ask(ctx, f.Link, f.at, gift{e, at}, func(t *rpc.Talk, w *word) error {
 		if w.Meet == nil {
 			say(w.Detail)
 			return nil
@@ -74,7 +74,7 @@ var giveMethod = method[gift, string]{
 
 // Receive does what a host that takes does. It may meet several others at the same time, and asks one after the other.
 func (f transferHost) Receive(ctx context.Context, e apply.Errand, with apply.Meeting, say func(string)) error {
-	_, err := takeMethod.ask(ctx, f.Link, f.at, e, func(t *wire.Talk, w *word) error {
+	_, err := takeMethod.ask(ctx, f.Link, f.at, e, func(t *rpc.Talk, w *word) error {
 		switch {
 		case w.Doubt != "":
 			with.Doubt(w.Doubt)
@@ -114,7 +114,7 @@ func (f transferHost) Dial(ctx context.Context, to netip.AddrPort) (net.Conn, er
 // caller is whoever steers, as a helper sees him.
 type caller struct {
 	mutex sync.Mutex
-	with  *wire.Caller
+	with  *rpc.Caller
 }
 
 func (c *caller) ask(m meeting) (lane.Card, error) {

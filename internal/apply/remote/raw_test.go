@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"orrery/internal/apply"
-	"orrery/internal/wire"
+	"orrery/internal/transport/rpc"
 )
 
 // hostileText is what a host says wherever it may say text.
@@ -19,7 +19,7 @@ const hostileText = "a1\x1b[2J"
 // A hostile helper answers each question with an answer of the right form, whose texts are not fit for a terminal.
 type hostile struct{ prepared }
 
-func (hostile) Talk(_ context.Context, about string, with *wire.Caller) error {
+func (hostile) Talk(_ context.Context, about string, with *rpc.Caller) error {
 	var q json.RawMessage
 	if err := with.Hear(&q); err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 	"orrery/internal/problem"
 	"orrery/internal/secret"
 	"orrery/internal/site/spec"
-	"orrery/internal/wire"
+	"orrery/internal/transport/rpc"
 )
 
 // Read returns the host's copy of a generated secret. A host may say anything, and what it says comes to nodes of other hosts.
@@ -156,11 +156,11 @@ type askingKey struct{}
 // An asker asks the caller of a step, one question after the other.
 type asker struct {
 	mutex sync.Mutex
-	with  *wire.Caller
+	with  *rpc.Caller
 }
 
 // asking lets what is done within a context ask the caller.
-func asking(ctx context.Context, with *wire.Caller) context.Context {
+func asking(ctx context.Context, with *rpc.Caller) context.Context {
 	return context.WithValue(ctx, askingKey{}, &asker{with: with})
 }
 

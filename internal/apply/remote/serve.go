@@ -18,8 +18,8 @@ import (
 	"orrery/internal/secret"
 	"orrery/internal/site"
 	"orrery/internal/strict/jsonlimit"
+	"orrery/internal/transport/rpc"
 	"orrery/internal/waits"
-	"orrery/internal/wire"
 )
 
 // A Machine is what a helper gives to others.
@@ -41,7 +41,7 @@ func Serve(ctx context.Context, conn io.ReadWriteCloser, m Machine, self Greetin
 	defer end()
 	heard := &vigil{ReadWriteCloser: conn, last: time.Now()}
 	go heard.watch(ctx)
-	err := wire.Serve(ctx, heard, newHelper(m, self))
+	err := rpc.Serve(ctx, heard, newHelper(m, self))
 	if ctx.Err() != nil || errors.Is(err, fs.ErrClosed) || errors.Is(err, net.ErrClosed) {
 		return nil // that is how it ends
 	}
@@ -136,7 +136,7 @@ func (h *helper) At(where json.RawMessage) (host.Runner, error) {
 }
 
 // Talk answers a question.
-func (h *helper) Talk(ctx context.Context, about string, with *wire.Caller) error {
+func (h *helper) Talk(ctx context.Context, about string, with *rpc.Caller) error {
 	ctx = waits.Telling(ctx, func(text string) { _ = with.Say(word{Waits: text}) })
 	result, err := h.answer(ctx, about, with)
 	if err != nil {
@@ -149,7 +149,7 @@ func (h *helper) Talk(ctx context.Context, about string, with *wire.Caller) erro
 	return with.Say(word{Result: text})
 }
 
-func (h *helper) answer(ctx context.Context, about string, with *wire.Caller) (any, error) {
+func (h *helper) answer(ctx context.Context, about string, with *rpc.Caller) (any, error) {
 	m, ok := h.methods[about]
 	if !ok {
 		return nil, problem.New(problem.Unable, "the helper on this host does not know %q", about).Try("install the same orrery on all control hosts of the site")
@@ -171,7 +171,7 @@ func (c *received) parts() *parts { return &parts{with: c.Caller} }
 
 // parts are the pieces of a stream as they come.
 type parts struct {
-	with *wire.Caller
+	with *rpc.Caller
 	left []byte
 	end  bool
 }

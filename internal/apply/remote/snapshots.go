@@ -10,8 +10,8 @@ import (
 	"orrery/internal/problem"
 	"orrery/internal/snapshot"
 	"orrery/internal/text/sanitize"
+	"orrery/internal/transport/rpc"
 	"orrery/internal/volume"
-	"orrery/internal/wire"
 )
 
 // A shelf is the parts of snapshots that a host has.
@@ -145,7 +145,7 @@ var restoringMethod = method[none, cut]{
 
 // Capture makes a part ready. If the others fail, the helper is told, and has removed its part when this returns.
 func (f snapshotHost) Capture(ctx context.Context, of apply.Capture, with snapshot.Pace) (*snapshot.Snapshot, error) {
-	taken, err := captureMethod.ask(ctx, f.Link, f.at, of, func(t *wire.Talk, w *word) error {
+	taken, err := captureMethod.ask(ctx, f.Link, f.at, of, func(t *rpc.Talk, w *word) error {
 		var next goOn
 		var err error
 		switch p := w.Progress; {
@@ -203,7 +203,7 @@ var removeSnapshotMethod = method[string, none]{
 // Restore puts nodes back as they were.
 func (f snapshotHost) Restore(ctx context.Context, id string, nodes []string, then func(apply.Back) error) error {
 	asked := false
-	_, err := putBackMethod.ask(ctx, f.Link, f.at, putBack{id, nodes}, func(t *wire.Talk, w *word) error {
+	_, err := putBackMethod.ask(ctx, f.Link, f.at, putBack{id, nodes}, func(t *rpc.Talk, w *word) error {
 		if w.Progress == nil || w.Progress.Back == nil || asked {
 			return nil
 		}
@@ -242,7 +242,7 @@ var putBackMethod = method[putBack, none]{
 }
 
 // A pace is that of whoever steers.
-type pace struct{ with *wire.Caller }
+type pace struct{ with *rpc.Caller }
 
 func (p pace) say(how progress) (next goOn, err error) {
 	if err := p.with.Say(word{Progress: &how}); err != nil {

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"orrery/internal/image"
-	"orrery/internal/wire"
+	"orrery/internal/transport/rpc"
 )
 
 // List returns the layers over there.
@@ -39,7 +39,7 @@ var verifyLayerMethod = method[string, none]{
 // RemoveUnused removes what nobody uses over there. What it has removed, it says even if it could not remove all.
 func (f layerHost) RemoveUnused(ctx context.Context) ([]image.Info, error) {
 	var gone []image.Info
-	_, err := removeLayersMethod.ask(ctx, f.Link, f.at, none{}, func(_ *wire.Talk, w *word) error {
+	_, err := removeLayersMethod.ask(ctx, f.Link, f.at, none{}, func(_ *rpc.Talk, w *word) error {
 		if p := w.Progress; p != nil && p.Removed != nil && len(gone) < maxRemoved {
 			gone = append(gone, layerSaid(*p.Removed))
 		}

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"io"
 
-	"orrery/internal/wire"
+	"orrery/internal/transport/rpc"
 )
 
 // along asks a host for something during which a stream goes in both directions.
@@ -34,7 +34,7 @@ func (m *method[Q, A]) along(ctx context.Context, f *far, ask Q, way io.ReadWrit
 		}
 	}()
 	var failed error // of the way: nothing but the end of the call is waited for since
-	err = t.result(ctx, func(_ *wire.Talk, w *word) error {
+	err = t.result(ctx, func(_ *rpc.Talk, w *word) error {
 		if len(w.Bytes) == 0 || failed != nil {
 			return nil
 		}
@@ -55,7 +55,7 @@ func (c *received) stream() io.ReadWriter {
 }
 
 // sliced sends what is written, in pieces that one message may have.
-type sliced struct{ with *wire.Caller }
+type sliced struct{ with *rpc.Caller }
 
 func (s sliced) Write(b []byte) (n int, err error) {
 	for n < len(b) && err == nil {

@@ -11,8 +11,8 @@ import (
 
 	"orrery/internal/problem"
 	"orrery/internal/text/sanitize"
+	"orrery/internal/transport/rpc"
 	"orrery/internal/waits"
-	"orrery/internal/wire"
 )
 
 // How long a host is waited for. A helper that gives signs of life is not lost, and may still never answer.
@@ -28,7 +28,7 @@ const maxNoticeInterval = time.Minute
 
 // A talk is a call of a host. It ends with its context, and with its time if it has one.
 type talk struct {
-	*wire.Talk
+	*rpc.Talk
 	traits
 	link  *Link
 	about string // the name of its method

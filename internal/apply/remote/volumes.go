@@ -6,8 +6,8 @@ import (
 	"os"
 
 	"orrery/internal/apply"
+	"orrery/internal/transport/rpc"
 	"orrery/internal/volume"
-	"orrery/internal/wire"
 )
 
 // Describe tells of directories.
@@ -47,7 +47,7 @@ func (f volumeHost) Mirror(ctx context.Context, of []apply.Directory, with apply
 		with.By.Who += " at " + name
 	}
 	told := 0
-	_, err := mirrorVolumesMethod.ask(ctx, f.Link, f.at, mirrorRun{of, with}, func(_ *wire.Talk, w *word) error {
+	_, err := mirrorVolumesMethod.ask(ctx, f.Link, f.at, mirrorRun{of, with}, func(_ *rpc.Talk, w *word) error {
 		if p := w.Progress; p != nil && p.Mirrored != nil && told < len(of) {
 			told++
 			each(said(*p.Mirrored))

@@ -14,7 +14,7 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/host/qemu"
 	"orrery/internal/observe"
-	"orrery/internal/wire"
+	"orrery/internal/transport/rpc"
 )
 
 // A launch starts the programs of a machine: it opens what QEMU is handed, one thing after the other, and runs it.
@@ -124,8 +124,8 @@ func (l *launch) record(ctx context.Context, m machine) error {
 func (l *launch) sockets() error {
 	names := map[string]string{argv.Console: consoleSocket, argv.Monitor: monitor}
 	if !l.r.Imported() {
-		for port := range wire.Ports {
-			names[argv.Agent(port)] = wire.Socket(port)
+		for port := range rpc.Ports {
+			names[argv.Agent(port)] = rpc.Socket(port)
 		}
 	}
 	for name, socket := range names {

@@ -7,7 +7,7 @@ import (
 
 	"orrery/internal/engine/vm"
 	"orrery/internal/problem"
-	"orrery/internal/wire"
+	"orrery/internal/transport/rpc"
 )
 
 // A minder is the agent of a guest, in so far as it minds volumes. The guest mounts by itself, where it comes upon it, what is mounted in the root that virtiofsd gives to it.
@@ -42,7 +42,7 @@ func (s *remounting) tell(ctx context.Context, what func(context.Context, minder
 	if err == nil {
 		err = what(ctx, to)
 	}
-	var used *wire.InUse
+	var used *rpc.InUse
 	switch {
 	case err == nil:
 		return nil

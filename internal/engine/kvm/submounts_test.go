@@ -10,7 +10,7 @@ import (
 	"orrery/internal/engine"
 	"orrery/internal/engine/vm"
 	"orrery/internal/problem"
-	"orrery/internal/wire"
+	"orrery/internal/transport/rpc"
 )
 
 // A liar is the agent of a guest that answers what it likes when it is told to mind volumes, or nothing.
@@ -36,10 +36,10 @@ func TestForgetLies(t *testing.T) {
 		agent liar
 		want  string
 	}{
-		"honest":  {liar{says: &wire.InUse{By: "rows (process 7) with /srv/x"}}, "a volume is in use by rows (process 7) with /srv/x (stop what uses it"},
-		"nobody":  {liar{says: &wire.InUse{}}, "in use by something that the guest's kernel does not name"},
-		"hostile": {liar{says: &wire.InUse{By: "\x1b[2Jall is well\u202e\nindeed"}}, `\x1b[2Jall is well\u202e\nindeed`},
-		"flood":   {liar{says: &wire.InUse{By: strings.Repeat("\x1b", 1<<20)}}, "a volume is in use by"},
+		"honest":  {liar{says: &rpc.InUse{By: "rows (process 7) with /srv/x"}}, "a volume is in use by rows (process 7) with /srv/x (stop what uses it"},
+		"nobody":  {liar{says: &rpc.InUse{}}, "in use by something that the guest's kernel does not name"},
+		"hostile": {liar{says: &rpc.InUse{By: "\x1b[2Jall is well\u202e\nindeed"}}, `\x1b[2Jall is well\u202e\nindeed`},
+		"flood":   {liar{says: &rpc.InUse{By: strings.Repeat("\x1b", 1<<20)}}, "a volume is in use by"},
 		"fails":   {liar{says: errors.New("no")}, "its guest does not change its volumes"},
 		"old":     {liar{says: problem.New(problem.Unable, `it does not know "forget"`)}, "of a former version of orrery, and cannot change volumes (orrery restart db"},
 		"never":   {liar{never: true}, "its guest does not change its volumes"},

@@ -6,17 +6,17 @@ import (
 	"orrery/internal/engine"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
-	"orrery/internal/wire"
+	"orrery/internal/transport/rpc"
 )
 
 // Agents are those of an engine's guests.
 type Agents struct {
 	Nodes *nodedir.Nodes
-	to    Connections[*wire.Client]
+	to    Connections[*rpc.Client]
 }
 
 // Of returns the agent of a running machine.
-func (a *Agents) Of(ctx context.Context, ref engine.Ref) (*wire.Client, error) {
+func (a *Agents) Of(ctx context.Context, ref engine.Ref) (*rpc.Client, error) {
 	if !a.Nodes.Running(ref) {
 		return nil, engine.NotRunning(ref)
 	}
@@ -35,8 +35,8 @@ func (a *Agents) Runner(ref engine.Ref) host.Runner {
 }
 
 // reach returns the agent of a machine, which may have to boot yet.
-func (a *Agents) reach(ctx context.Context, m Machine) (*wire.Client, error) {
-	return a.to.To(ctx, m.Ref, func(ctx context.Context) (*wire.Client, error) { return wire.Enter(ctx, m.Run) })
+func (a *Agents) reach(ctx context.Context, m Machine) (*rpc.Client, error) {
+	return a.to.To(ctx, m.Ref, func(ctx context.Context) (*rpc.Client, error) { return rpc.Enter(ctx, m.Run) })
 }
 
 // Leave ends the connection to a machine.

@@ -15,7 +15,7 @@ import (
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/guest/boot"
 	"orrery/internal/host"
-	"orrery/internal/wire"
+	"orrery/internal/transport/rpc"
 )
 
 // dying is a guest whose kernel gives up when it is asked for the first time: its agent is gone a little before its machine is.
@@ -35,7 +35,7 @@ func (dying) Find(context.Context, []string) error   { return nil }
 func (dying) Unused(context.Context, []string) error { return nil }
 func (dying) Stir(context.Context) error             { return nil }
 
-var _ wire.Machine = dying{}
+var _ rpc.Machine = dying{}
 
 // A guest that dies before its init is up has not been started, however long its machine takes to be off.
 func TestAwaitDying(t *testing.T) {
@@ -44,7 +44,7 @@ func TestAwaitDying(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // at the end
-	l, err := net.Listen("unix", filepath.Join(dir, wire.Socket(0)))
+	l, err := net.Listen("unix", filepath.Join(dir, rpc.Socket(0)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func TestAwaitDying(t *testing.T) {
 		if err != nil {
 			return
 		}
-		_ = wire.Serve(t.Context(), conn, dying{host.Local{}, conn})
+		_ = rpc.Serve(t.Context(), conn, dying{host.Local{}, conn})
 	}()
 	var isOff atomic.Bool
 	off := func(ctx context.Context) error {

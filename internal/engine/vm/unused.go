@@ -8,7 +8,7 @@ import (
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/text/sanitize"
-	"orrery/internal/wire"
+	"orrery/internal/transport/rpc"
 )
 
 // A diskUser is the agent of a guest, as far as it knows what uses the guest's disks.
@@ -46,7 +46,7 @@ func unused(ctx context.Context, m Machine, disks []site.Drive, agent func(conte
 // stillUsed returns the problem with a disk that is in use, or may be.
 func stillUsed(m Machine, d site.Drive, err error) *problem.Problem {
 	const orElse = ", and run the same command again"
-	var used *wire.InUse
+	var used *rpc.InUse
 	switch {
 	case errors.As(err, &used):
 		return problem.New(problem.Failed, "node %s: disk %s is in use by %s", m.Ref.Name, d.Name, Whoever(used.By)).At(m.Ref.Site).

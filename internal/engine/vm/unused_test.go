@@ -9,7 +9,7 @@ import (
 	"orrery/internal/engine"
 	"orrery/internal/problem"
 	"orrery/internal/site"
-	"orrery/internal/wire"
+	"orrery/internal/transport/rpc"
 )
 
 // using is the agent of a guest by what it says of its disks.
@@ -29,8 +29,8 @@ func TestUnused(t *testing.T) {
 	}{
 		"unused":   {disks: both},
 		"no disk":  {none: true},
-		"mounted":  {disks: both, says: &wire.InUse{By: "what is mounted at /srv"}, want: "disk b is in use by what is mounted at /srv (unmount it in the node, and run the same command again; or orrery stop db"},
-		"hostile":  {disks: both, says: &wire.InUse{By: "\x1b[2J\n"}, want: `disk b is in use by \x1b[2J\n`},
+		"mounted":  {disks: both, says: &rpc.InUse{By: "what is mounted at /srv"}, want: "disk b is in use by what is mounted at /srv (unmount it in the node, and run the same command again; or orrery stop db"},
+		"hostile":  {disks: both, says: &rpc.InUse{By: "\x1b[2J\n"}, want: `disk b is in use by \x1b[2J\n`},
 		"old":      {disks: both, says: problem.New(problem.Unable, `it does not know "unused"`), want: "of a former version of orrery, and cannot tell whether disk b is in use (orrery restart db"},
 		"fails":    {disks: both, says: errors.New("no"), want: "disk b may be in use: its guest does not say: no (orrery stop db"},
 		"no agent": {disks: both, none: true, want: "disk a may be in use: its guest does not say: nobody answers"},

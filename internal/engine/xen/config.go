@@ -11,7 +11,7 @@ import (
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 	"orrery/internal/text/pattern"
-	"orrery/internal/wire"
+	"orrery/internal/transport/rpc"
 )
 
 // ports is how many ports a guest has for clients: its kernel has eight consoles. One is its screen, and one stands in for what Xen up to 4.20 loses: it gives the first
@@ -75,7 +75,7 @@ func (d *domain) config(n *spec.Node) (string, error) {
 	}
 	channels = append(channels, "name=none,connection=socket,path="+d.run+"/none.sock")
 	for i := range ports {
-		channels = append(channels, fmt.Sprintf("name=%s.%d,connection=socket,path=%s/%s", wire.PortName, i, d.run, wire.Socket(i)))
+		channels = append(channels, fmt.Sprintf("name=%s.%d,connection=socket,path=%s/%s", rpc.PortName, i, d.run, rpc.Socket(i)))
 	}
 	say("p9 = %s\nchannel = %s", list(shares), list(channels))
 	return b.String(), d.sound(b.String())
@@ -116,7 +116,7 @@ func (d *domain) sound(string) error {
 			return problem.New(problem.Unable, "Xen's toolstack does not take the path %q", path).Try("set ORRERY_STATE and ORRERY_RUN to directories whose names have letters, digits and dashes only")
 		}
 	}
-	if len(d.run)+1+len(wire.Socket(ports)) > mostPath {
+	if len(d.run)+1+len(rpc.Socket(ports)) > mostPath {
 		return problem.New(problem.Unable, "the path of the sockets of %s is too long", d.name).At(d.run).Try("set ORRERY_RUN to a shorter one")
 	}
 	return nil

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/host"
-	"orrery/internal/wire"
+	"orrery/internal/transport/rpc"
 )
 
 // Serve serves all ports of the machine, also those that it is given later, until ctx ends.
@@ -67,7 +67,7 @@ func found(sys string) (all []string) {
 		return nil
 	}
 	for _, path := range names {
-		if name, err := os.ReadFile(path); err == nil && strings.HasPrefix(string(name), wire.PortName+".") {
+		if name, err := os.ReadFile(path); err == nil && strings.HasPrefix(string(name), rpc.PortName+".") {
 			all = append(all, filepath.Base(filepath.Dir(path)))
 		}
 	}
@@ -93,7 +93,7 @@ func consoles(sys string) (all []string) {
 func attend(ctx context.Context, name string) {
 	p, err := openPort("/dev/" + name)
 	for err == nil && ctx.Err() == nil {
-		err = wire.Serve(ctx, p, place{host.Local{Name: "here"}})
+		err = rpc.Serve(ctx, p, place{host.Local{Name: "here"}})
 	}
 	if err != nil && ctx.Err() == nil && !errors.Is(err, unix.ENODEV) {
 		fmt.Fprintf(os.Stderr, "orrery-guest: %s: %v\n", name, err)

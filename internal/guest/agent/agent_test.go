@@ -15,7 +15,7 @@ import (
 
 	"orrery/internal/host"
 	"orrery/internal/host/runnertest"
-	"orrery/internal/wire"
+	"orrery/internal/transport/rpc"
 	"orrery/test/need"
 )
 
@@ -98,7 +98,7 @@ func (l *line) serve(p host.Runner) {
 	go func() {
 		var err error
 		for err == nil {
-			err = wire.Serve(ctx, l.port, p)
+			err = rpc.Serve(ctx, l.port, p)
 		}
 		done <- err
 	}()
@@ -110,9 +110,9 @@ func (l *line) serve(p host.Runner) {
 	})
 }
 
-func (l *line) open() *wire.Client {
+func (l *line) open() *rpc.Client {
 	l.t.Helper()
-	c, err := wire.Open(within(l.t), l.connect())
+	c, err := rpc.Open(within(l.t), l.connect())
 	if err != nil {
 		l.t.Fatal(err)
 	}

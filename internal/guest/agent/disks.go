@@ -15,7 +15,7 @@ import (
 
 	"orrery/internal/host"
 	"orrery/internal/image/rootfs"
-	"orrery/internal/wire"
+	"orrery/internal/transport/rpc"
 )
 
 // Unused returns nil if nothing in the machine uses its disks with these serial numbers, or a *wire.InUse.
@@ -46,12 +46,12 @@ func withSerial(sys, serial string) (names []string) {
 func unused(ctx context.Context, name string) error {
 	for tries := 1; ; tries++ {
 		by, err := diskUsers(name)
-		var used *wire.InUse
+		var used *rpc.InUse
 		if !errors.As(err, &used) && len(by) == 0 {
 			return err
 		}
 		if tries == forgetting {
-			return &wire.InUse{By: strings.Join(by, ", ")}
+			return &rpc.InUse{By: strings.Join(by, ", ")}
 		}
 		if err := host.Pause(ctx, meanwhile); err != nil {
 			return err
@@ -65,7 +65,7 @@ func diskUsers(name string) (by []string, err error) {
 	disk, err := os.OpenFile("/dev/"+name, os.O_RDONLY|unix.O_EXCL|unix.O_NONBLOCK, 0)
 	switch {
 	case errors.Is(err, unix.EBUSY):
-		err = &wire.InUse{}
+		err = &rpc.InUse{}
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENXIO):
 		return nil, nil // it has gone
 	case err != nil:

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"orrery/internal/wire"
+	"orrery/internal/transport/rpc"
 	"orrery/test/need"
 )
 
@@ -47,7 +47,7 @@ func TestDiskUsers(t *testing.T) {
 	must(t, unused(t.Context(), "no-such-disk"))
 	wants := func(by string) {
 		t.Helper()
-		var used *wire.InUse
+		var used *rpc.InUse
 		if err := unused(t.Context(), disk); !errors.As(err, &used) || !strings.Contains(used.By, by) {
 			t.Errorf("%v, want %q", err, by)
 		}

@@ -7,13 +7,13 @@ import (
 	"strings"
 
 	"orrery/internal/host"
-	"orrery/internal/wire"
+	"orrery/internal/transport/rpc"
 )
 
 // place is the machine.
 type place struct{ host.Local }
 
-var _ wire.Machine = place{}
+var _ rpc.Machine = place{}
 
 // Put writes files, whose owners are those of the machine.
 func (p place) Put(ctx context.Context, files ...host.File) error {

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/host"
-	"orrery/internal/wire"
+	"orrery/internal/transport/rpc"
 	"orrery/test/need"
 )
 
@@ -59,7 +59,7 @@ func TestConsole(t *testing.T) {
 		every[i] = byte(i)
 	}
 	for range 3 {
-		c, err := wire.Open(within(t), another(t, near))
+		c, err := rpc.Open(within(t), another(t, near))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,7 +15,7 @@ import (
 
 	"orrery/internal/host"
 	"orrery/internal/image/rootfs"
-	"orrery/internal/wire"
+	"orrery/internal/transport/rpc"
 )
 
 // A machine mounts by itself, where it comes upon it, what is mounted in the root that the host gives to it: each volume is a file system of its own, of this kind. It lets
@@ -60,7 +60,7 @@ func forget(ctx context.Context, path string) error {
 			return err
 		}
 		if who := users(path); len(who) > 0 || tries == forgetting {
-			return &wire.InUse{By: strings.Join(who, ", ")}
+			return &rpc.InUse{By: strings.Join(who, ", ")}
 		}
 		if err := host.Pause(ctx, meanwhile); err != nil {
 			return err
@@ -83,7 +83,7 @@ func unmount(path string) (gone bool, err error) {
 					return nil
 				}
 				if !volume(top) {
-					return &wire.InUse{By: "what is mounted over it"}
+					return &rpc.InUse{By: "what is mounted over it"}
 				}
 				if unix.Unmount(path, unix.UMOUNT_NOFOLLOW) != nil {
 					gone = false // by what, its users tell
@@ -91,7 +91,7 @@ func unmount(path string) (gone bool, err error) {
 				}
 			}
 		})
-		var used *wire.InUse
+		var used *rpc.InUse
 		switch {
 		case errors.As(err, &used):
 			return false, err

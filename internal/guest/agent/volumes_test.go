@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"orrery/internal/wire"
+	"orrery/internal/transport/rpc"
 	"orrery/test/need"
 )
 
@@ -104,7 +104,7 @@ func TestForgetInUse(t *testing.T) {
 	volumeAt(t, data)
 	wants := func(who string) {
 		t.Helper()
-		var used *wire.InUse
+		var used *rpc.InUse
 		if err := here.Forget(within(t), []string{data}); !errors.As(err, &used) || !strings.Contains(used.By, who) || who == "" && used.By != "" {
 			t.Errorf("%v, want %q", err, who)
 		}
@@ -125,7 +125,7 @@ func TestForgetInUse(t *testing.T) {
 	}
 	over := t.TempDir()
 	mounted(t, over, data, "", unix.MS_BIND)
-	var used *wire.InUse
+	var used *rpc.InUse
 	if err := here.Forget(within(t), []string{data}); !errors.As(err, &used) || used.By != "what is mounted over it" {
 		t.Error(err)
 	}

@@ -22,7 +22,7 @@ import (
 	"orrery/internal/image/rootfs"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
-	"orrery/internal/wire"
+	"orrery/internal/transport/rpc"
 	"orrery/test/need"
 )
 
@@ -124,9 +124,9 @@ func machine(t *testing.T, m *trial) {
 		"-append", "console=ttyS0 quiet panic=-1 no_timer_check net.ifnames=0 systemd.getty_auto=no systemd.mask=getty@tty1.service " + word,
 		"-chardev", "socket,id=share,path=" + socket, "-device", "vhost-user-fs-pci,chardev=share,tag=" + boot.RootTag, "-device", "virtio-serial-pci", "-serial", "stdio",
 	}
-	for port := range wire.Ports {
-		args = append(args, "-chardev", fmt.Sprintf("socket,id=a%d,path=%s,server=on,wait=off", port, filepath.Join(m.dir, wire.Socket(port))),
-			"-device", fmt.Sprintf("virtserialport,chardev=a%d,name=%s.%d", port, wire.PortName, port))
+	for port := range rpc.Ports {
+		args = append(args, "-chardev", fmt.Sprintf("socket,id=a%d,path=%s,server=on,wait=off", port, filepath.Join(m.dir, rpc.Socket(port))),
+			"-device", fmt.Sprintf("virtserialport,chardev=a%d,name=%s.%d", port, rpc.PortName, port))
 	}
 	run := exec.Command(program, append(args, m.devices...)...)
 	run.Stdout, run.Stderr = &m.console, &m.console
@@ -185,7 +185,7 @@ func TestBoot(t *testing.T) {
 	machine(t, late)
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
-	c, err := wire.Enter(ctx, late.dir)
+	c, err := rpc.Enter(ctx, late.dir)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, late.console.String())
 	}
@@ -219,7 +219,7 @@ func TestBoot(t *testing.T) {
 	t.Logf("it has powered off after %.1f s", time.Since(begun).Seconds())
 
 	machine(t, early)
-	if c, err = wire.Enter(ctx, early.dir); err != nil {
+	if c, err = rpc.Enter(ctx, early.dir); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.PowerOff(ctx); err != nil {

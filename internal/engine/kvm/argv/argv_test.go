@@ -15,7 +15,7 @@ import (
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
-	"orrery/internal/wire"
+	"orrery/internal/transport/rpc"
 )
 
 func someNode() *spec.Node {
@@ -99,7 +99,7 @@ func TestFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	names := files.Names()
-	if want := 4 + wire.Ports + 2; len(names) != want || len(slices.Compact(slices.Sorted(slices.Values(names)))) != want {
+	if want := 4 + rpc.Ports + 2; len(names) != want || len(slices.Compact(slices.Sorted(slices.Values(names)))) != want {
 		t.Errorf("%d files, not %d: %q", len(names), want, names)
 	}
 	for i, name := range names {

@@ -5,7 +5,7 @@ import (
 	"strconv"
 
 	"orrery/internal/guest/boot"
-	"orrery/internal/wire"
+	"orrery/internal/transport/rpc"
 )
 
 // recording is the number by which QEMU opens the file anew that it records the console in.
@@ -36,9 +36,9 @@ func (m *Machine) root(files *Files) []string {
 // agent is the way to the agent of the guest, and what makes its keys hard to guess.
 func agent(files *Files) []string {
 	args := []string{"-device", "virtio-rng-pci", "-device", "virtio-serial-pci"}
-	for i := range wire.Ports {
+	for i := range rpc.Ports {
 		id := "agent" + strconv.Itoa(i)
-		args = append(args, "-chardev", listening(id, files.Take(Agent(i))), "-device", fmt.Sprintf("virtserialport,chardev=%s,name=%s.%d", id, wire.PortName, i))
+		args = append(args, "-chardev", listening(id, files.Take(Agent(i))), "-device", fmt.Sprintf("virtserialport,chardev=%s,name=%s.%d", id, rpc.PortName, i))
 	}
 	return args
 }

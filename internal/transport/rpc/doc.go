@@ -44,4 +44,4 @@
 // The peer is not trusted. It may answer, but it cannot make requests or open streams (guard.go). Answers,
 // and what precedes them, are bounded in bytes and in the memory that decoding takes (package jsonlimit), and
 // no call waits longer than its context (decision 61).
-package wire
+package rpc
