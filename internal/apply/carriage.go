@@ -6,8 +6,8 @@ import (
 	"errors"
 	"time"
 
-	"orrery/internal/lane"
 	"orrery/internal/problem"
+	"orrery/internal/transport/transfer"
 )
 
 // A carriage is something that one host gives to one other, along one lane. How it has ended, both of them know.
@@ -40,23 +40,23 @@ func (c *carriage) carry(ctx context.Context, f *Fleet) error {
 	met, relayed := p.lanes()
 	c.apart = c.apart || relayed
 	if !met {
-		return cmp.Or(bad, lane.ErrCut)
+		return cmp.Or(bad, transfer.ErrCut)
 	}
 	var sent end
 	select {
 	case sent = <-ended:
-	case <-time.After(lane.Patience): // it has no reason to go on
-		sent.err = lane.ErrCut
+	case <-time.After(transfer.Patience): // it has no reason to go on
+		sent.err = transfer.ErrCut
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 	c.sum = sent.sum
 	switch { // whose connection was cut knows less than who has cut it
-	case bad != nil && !errors.Is(bad, lane.ErrCut):
+	case bad != nil && !errors.Is(bad, transfer.ErrCut):
 		return bad
 	case sent.err == nil && bad == nil:
 		return nil
-	case sent.err != nil && !errors.Is(sent.err, lane.ErrCut):
+	case sent.err != nil && !errors.Is(sent.err, transfer.ErrCut):
 		return sent.err
 	}
 	c.cut = true

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"orrery/internal/lane"
 	"orrery/internal/plan"
 	"orrery/internal/site/spec"
+	"orrery/internal/transport/transfer"
 )
 
 // cutting is a host whose connections to another are cut so many times.
@@ -22,13 +22,13 @@ type cutting struct {
 
 func (c *cutting) next() error {
 	if c.begun++; c.begun <= c.cuts {
-		return lane.ErrCut
+		return transfer.ErrCut
 	}
 	return c.failure
 }
 
-func (c *cutting) Send(_ context.Context, _ Errand, _ Spot, meet func(lane.Card) (lane.Card, error), _ func(string)) (string, error) {
-	end, err := lane.Open(netip.Addr{})
+func (c *cutting) Send(_ context.Context, _ Errand, _ Spot, meet func(transfer.Card) (transfer.Card, error), _ func(string)) (string, error) {
+	end, err := transfer.Open(netip.Addr{})
 	if err != nil {
 		return "", err
 	}
@@ -40,7 +40,7 @@ func (c *cutting) Send(_ context.Context, _ Errand, _ Spot, meet func(lane.Card)
 }
 
 func (c *cutting) Receive(ctx context.Context, _ Errand, with Meeting, _ func(string)) error {
-	end, err := lane.Open(netip.Addr{})
+	end, err := transfer.Open(netip.Addr{})
 	if err != nil {
 		return err
 	}

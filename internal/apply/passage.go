@@ -9,9 +9,9 @@ import (
 	"slices"
 	"sync"
 
-	"orrery/internal/lane"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
+	"orrery/internal/transport/transfer"
 )
 
 // An Errand is what one host takes from others, along lanes (package lane). Its fields are the kinds that there are, of which it has one: for another one, add a field, and what a host does at
@@ -54,7 +54,7 @@ type Giver struct {
 type TransferHost interface {
 	// Send sends what an errand is about along one lane. Meet gets the card of the host, and returns that of the host that receives. Sum is of
 	// all that the other one has then, if the errand has one.
-	Send(ctx context.Context, e Errand, at Spot, meet func(lane.Card) (lane.Card, error), say func(detail string)) (sum string, err error)
+	Send(ctx context.Context, e Errand, at Spot, meet func(transfer.Card) (transfer.Card, error), say func(detail string)) (sum string, err error)
 	// Receive takes in what an errand is about from the hosts that it meets.
 	Receive(ctx context.Context, e Errand, with Meeting, say func(detail string)) error
 	// Dial connects on the host itself.
@@ -70,9 +70,9 @@ type Spot struct {
 // A Meeting lets a host that takes meet those that give. Whoever steers gives it.
 type Meeting interface {
 	// Meet lets a host open its end of a lane for this one, and gives its card.
-	Meet(ctx context.Context, peer string, mine lane.Card) (lane.Card, error)
+	Meet(ctx context.Context, peer string, mine transfer.Card) (transfer.Card, error)
 	// Relay connects the two ends by way of whoever steers.
-	Relay(ctx context.Context, mine lane.Card) error
+	Relay(ctx context.Context, mine transfer.Card) error
 	// Moved tells him how many bytes more have come.
 	Moved(bytes int64)
 	// Doubt tells whoever steers of a host that gives something else than it should, or nothing.
@@ -81,7 +81,7 @@ type Meeting interface {
 
 // Along opens a lane to a host that gives: directly or, if that does not answer, by way of whoever steers.
 func Along(ctx context.Context, m Meeting, peer string) (net.Conn, error) {
-	end, err := lane.Open(netip.Addr{})
+	end, err := transfer.Open(netip.Addr{})
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func From(ctx context.Context, m Meeting, peer string, take func(net.Conn) error
 	}
 	defer c.Close() //nolint:errcheck // all has come, or nothing more does
 	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
-	return lane.Cut(take(lane.Unhurried(c)))
+	return transfer.Cut(take(transfer.Unhurried(c)))
 }
 
 // Pass lets a host take something from others. Each of them opens its end when that one asks for it; all of that ends with this call.
@@ -151,14 +151,14 @@ type passage struct {
 
 type met struct {
 	giver        *Steered
-	mine, theirs lane.Card
+	mine, theirs transfer.Card
 }
 
 // mostLanes is how many lanes a host can have for one errand: it may be mistaken, or hostile.
 const mostLanes = 1000
 
 // Meet lets a host open its end. What either end says is checked: no host shall lead another one astray.
-func (p *passage) Meet(ctx context.Context, peer string, mine lane.Card) (theirs lane.Card, err error) {
+func (p *passage) Meet(ctx context.Context, peer string, mine transfer.Card) (theirs transfer.Card, err error) {
 	giver, ok := p.fleet.Host(peer)
 	if !ok || !slices.Contains(p.from, peer) {
 		return theirs, problem.New(problem.Surprise, "host %s asks for something of host %q, which is not to give it", p.to.Name, peer)
@@ -180,11 +180,11 @@ func (p *passage) Meet(ctx context.Context, peer string, mine lane.Card) (theirs
 	case !spot.Own.IsValid() && giver.Local():
 		spot.Toward = p.to.place()
 	}
-	ctx, cancel := context.WithTimeout(ctx, lane.Patience)
+	ctx, cancel := context.WithTimeout(ctx, transfer.Patience)
 	defer cancel()
-	opened, failed := make(chan lane.Card, 1), make(chan error, 1)
+	opened, failed := make(chan transfer.Card, 1), make(chan error, 1)
 	p.all.Go(func() {
-		sum, err := giver.Transfers.Send(p.ctx, p.errand, spot, func(card lane.Card) (lane.Card, error) {
+		sum, err := giver.Transfers.Send(p.ctx, p.errand, spot, func(card transfer.Card) (transfer.Card, error) {
 			own := spot.Own
 			if giver.Local() {
 				own = card.At.Addr()
@@ -227,7 +227,7 @@ func strange(h *Steered, err error) error {
 }
 
 // Relay connects two ends that have met, each at the place that is on its own host.
-func (p *passage) Relay(ctx context.Context, mine lane.Card) error {
+func (p *passage) Relay(ctx context.Context, mine transfer.Card) error {
 	p.mutex.Lock()
 	m, ok := p.met[mine.Print]
 	p.relayed = true
@@ -235,7 +235,7 @@ func (p *passage) Relay(ctx context.Context, mine lane.Card) error {
 	if !ok {
 		return strange(p.to, errors.New("nobody has met it"))
 	}
-	ctx, cancel := context.WithTimeout(ctx, lane.Patience)
+	ctx, cancel := context.WithTimeout(ctx, transfer.Patience)
 	defer cancel()
 	a, err := m.giver.Transfers.Dial(ctx, m.theirs.Back)
 	if err != nil {
@@ -246,7 +246,7 @@ func (p *passage) Relay(ctx context.Context, mine lane.Card) error {
 		_ = a.Close()
 		return fmt.Errorf("host %s: %w", p.to.Name, err)
 	}
-	p.all.Go(func() { lane.Join(p.ctx, a, b) })
+	p.all.Go(func() { transfer.Join(p.ctx, a, b) })
 	return nil
 }
 

@@ -9,21 +9,21 @@ import (
 	"strings"
 	"testing"
 
-	"orrery/internal/lane"
 	"orrery/internal/plan"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
+	"orrery/internal/transport/transfer"
 )
 
 // An end is a host at one end of a transfer, which does what a test wants.
 type end struct {
 	TransferHost
-	gives func(at Spot, meet func(lane.Card) (lane.Card, error)) (string, error)
+	gives func(at Spot, meet func(transfer.Card) (transfer.Card, error)) (string, error)
 	takes func(with Meeting) error
 	did   []*plan.Step
 }
 
-func (e *end) Send(_ context.Context, _ Errand, at Spot, meet func(lane.Card) (lane.Card, error), _ func(string)) (string, error) {
+func (e *end) Send(_ context.Context, _ Errand, at Spot, meet func(transfer.Card) (transfer.Card, error), _ func(string)) (string, error) {
 	return e.gives(at, meet)
 }
 
@@ -56,9 +56,9 @@ func ends(stubs ...*stub) (f *Fleet, giver, taker *end) {
 }
 
 // card returns the card of an end that listens until the test is over.
-func card(t *testing.T) lane.Card {
+func card(t *testing.T) transfer.Card {
 	t.Helper()
-	e, err := lane.Open(netip.Addr{})
+	e, err := transfer.Open(netip.Addr{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,8 +73,8 @@ func TestMeet(t *testing.T) {
 	elsewhere.At = netip.MustParseAddrPort("10.8.1.1:80")
 	outside.Back = netip.MustParseAddrPort("10.8.1.9:22")
 	lost := errors.New("lost")
-	says := func(cards ...lane.Card) func(Spot, func(lane.Card) (lane.Card, error)) (string, error) {
-		return func(_ Spot, meet func(lane.Card) (lane.Card, error)) (sum string, err error) {
+	says := func(cards ...transfer.Card) func(Spot, func(transfer.Card) (transfer.Card, error)) (string, error) {
+		return func(_ Spot, meet func(transfer.Card) (transfer.Card, error)) (sum string, err error) {
 			for _, c := range cards {
 				if _, err := meet(c); err != nil {
 					return "", err
@@ -85,8 +85,8 @@ func TestMeet(t *testing.T) {
 	}
 	for what, c := range map[string]struct {
 		peer  string
-		mine  lane.Card
-		gives func(Spot, func(lane.Card) (lane.Card, error)) (string, error)
+		mine  transfer.Card
+		gives func(Spot, func(transfer.Card) (transfer.Card, error)) (string, error)
 		wrong string
 	}{
 		"as it should be":            {"sv1", good, says(another), ""},
@@ -95,15 +95,15 @@ func TestMeet(t *testing.T) {
 		"a host that is not there":   {"sv9", good, says(another), `host sv2 asks for something of host "sv9"`},
 		"a place on another host":    {"sv1", outside, says(another), "host sv2 gives a card for a connection that cannot be"},
 		"an address of another":      {"sv1", elsewhere, says(another), "host sv2 gives a card"},
-		"no key":                     {"sv1", lane.Card{Back: good.Back}, says(another), "host sv2 gives a card"},
+		"no key":                     {"sv1", transfer.Card{Back: good.Back}, says(another), "host sv2 gives a card"},
 		"of the other, outside":      {"sv1", good, says(outside), "host sv1 gives a card"},
 		"of the other, twice":        {"sv1", good, says(another, another, another), "says more than one"},
 		"the other opens nothing":    {"sv1", good, says(), "it has opened nothing"},
-		"the other fails":            {"sv1", good, func(Spot, func(lane.Card) (lane.Card, error)) (string, error) { return "", lost }, "lost"},
+		"the other fails":            {"sv1", good, func(Spot, func(transfer.Card) (transfer.Card, error)) (string, error) { return "", lost }, "lost"},
 	} {
 		f, giver, taker := ends(&stub{})
 		told := make(chan error, 1)
-		giver.gives = func(at Spot, meet func(lane.Card) (lane.Card, error)) (string, error) {
+		giver.gives = func(at Spot, meet func(transfer.Card) (transfer.Card, error)) (string, error) {
 			sum, err := c.gives(at, meet)
 			told <- err
 			return sum, err
@@ -139,7 +139,7 @@ func TestSpot(t *testing.T) {
 			f.Site().Hosts[0].Address = "local"
 		}
 		var spot Spot
-		giver.gives = func(at Spot, _ func(lane.Card) (lane.Card, error)) (string, error) {
+		giver.gives = func(at Spot, _ func(transfer.Card) (transfer.Card, error)) (string, error) {
 			spot = at
 			return "", nil
 		}
@@ -160,9 +160,9 @@ func TestSpot(t *testing.T) {
 func TestRelay(t *testing.T) {
 	f, giver, taker := ends()
 	var spots []Spot
-	giver.gives = func(at Spot, meet func(lane.Card) (lane.Card, error)) (string, error) {
+	giver.gives = func(at Spot, meet func(transfer.Card) (transfer.Card, error)) (string, error) {
 		spots = append(spots, at)
-		e, err := lane.Open(netip.Addr{})
+		e, err := transfer.Open(netip.Addr{})
 		if err != nil {
 			return "", err
 		}
@@ -218,17 +218,17 @@ func TestCarry(t *testing.T) {
 		"the one that takes fails":      {taken: full, want: full},
 		"both fail":                     {taken: full, given: broken, want: full},
 		"the one that gives fails":      {given: broken, want: broken},
-		"and the other is cut off":      {given: broken, taken: lane.ErrCut, want: broken},
-		"the one that takes is cut off": {taken: lane.ErrCut, cut: true},
-		"the one that gives is cut off": {given: lane.ErrCut, cut: true},
-		"both are":                      {taken: lane.ErrCut, given: lane.ErrCut, cut: true},
-		"cut off, and the other fails":  {taken: full, given: lane.ErrCut, want: full},
-		"they have not met":             {unmet: true, want: lane.ErrCut},
+		"and the other is cut off":      {given: broken, taken: transfer.ErrCut, want: broken},
+		"the one that takes is cut off": {taken: transfer.ErrCut, cut: true},
+		"the one that gives is cut off": {given: transfer.ErrCut, cut: true},
+		"both are":                      {taken: transfer.ErrCut, given: transfer.ErrCut, cut: true},
+		"cut off, and the other fails":  {taken: full, given: transfer.ErrCut, want: full},
+		"they have not met":             {unmet: true, want: transfer.ErrCut},
 		"they have not met, and why":    {unmet: true, taken: full, want: full},
 	} {
 		f, giver, taker := ends()
 		mine, theirs := card(t), card(t)
-		giver.gives = func(_ Spot, meet func(lane.Card) (lane.Card, error)) (string, error) {
+		giver.gives = func(_ Spot, meet func(transfer.Card) (transfer.Card, error)) (string, error) {
 			if _, err := meet(theirs); err != nil {
 				t.Errorf("%s: %v", what, err)
 			}
@@ -269,7 +269,7 @@ func TestCarry(t *testing.T) {
 func TestCopyMoved(t *testing.T) {
 	f, giver, taker := ends()
 	mine, theirs := card(t), card(t)
-	giver.gives = func(_ Spot, meet func(lane.Card) (lane.Card, error)) (string, error) {
+	giver.gives = func(_ Spot, meet func(transfer.Card) (transfer.Card, error)) (string, error) {
 		_, err := meet(theirs)
 		return "", err
 	}
@@ -288,7 +288,7 @@ func TestCopyMoved(t *testing.T) {
 		t.Errorf("if nobody asks: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	giver.gives = func(_ Spot, meet func(lane.Card) (lane.Card, error)) (string, error) {
+	giver.gives = func(_ Spot, meet func(transfer.Card) (transfer.Card, error)) (string, error) {
 		_, err := meet(theirs)
 		cancel()
 		return "", errors.Join(err, ctx.Err())
@@ -304,7 +304,7 @@ func TestHaul(t *testing.T) {
 	f, giver, taker := ends()
 	lost := errors.New("lost")
 	var failure error
-	giver.gives = func(_ Spot, meet func(lane.Card) (lane.Card, error)) (string, error) {
+	giver.gives = func(_ Spot, meet func(transfer.Card) (transfer.Card, error)) (string, error) {
 		_, err := meet(card(t))
 		return "new", err
 	}

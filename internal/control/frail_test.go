@@ -12,12 +12,12 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/image"
 	"orrery/internal/journal"
-	ways "orrery/internal/lane"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
 	"orrery/internal/site/spec"
 	"orrery/internal/site/twin"
 	"orrery/internal/snapshot"
+	ways "orrery/internal/transport/transfer"
 	"orrery/internal/volume"
 )
 

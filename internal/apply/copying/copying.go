@@ -12,20 +12,20 @@ import (
 	"orrery/internal/apply"
 	"orrery/internal/cargo"
 	"orrery/internal/host"
-	"orrery/internal/lane"
+	"orrery/internal/transport/transfer"
 )
 
 // Give sends a file or directory of a node along a lane.
 func Give(ctx context.Context, in host.Runner, e *apply.CopyErrand, along net.Conn) error {
-	to := lane.Whole(lane.Unhurried(along))
+	to := transfer.Whole(transfer.Unhurried(along))
 	cut := &cutOff{Writer: to}
 	switch err := (cargo.Place{In: in, Path: e.Path}).Pack(ctx, cut); {
 	case cut.err != nil: // what the node's tar says of that says less
-		return lane.Cut(cut.err)
+		return transfer.Cut(cut.err)
 	case err != nil:
 		return err
 	}
-	return lane.Cut(to.Close())
+	return transfer.Cut(to.Close())
 }
 
 // cutOff remembers that it could not be written to.
@@ -47,7 +47,7 @@ func Take(ctx context.Context, in host.Runner, e *apply.CopyErrand, with apply.M
 	t := &tally{tell: with.Moved, told: time.Now()}
 	defer t.end()
 	from, to := cargo.Place{Path: e.Path, Moved: t.add}, cargo.Place{In: in, Path: e.Into}
-	return apply.From(ctx, with, e.Host, func(c net.Conn) error { return to.Lay(ctx, lane.Parts(c), from, e.Several) })
+	return apply.From(ctx, with, e.Host, func(c net.Conn) error { return to.Lay(ctx, transfer.Parts(c), from, e.Several) })
 }
 
 // telling is how often a host tells how much has come.

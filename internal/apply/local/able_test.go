@@ -18,11 +18,11 @@ import (
 	"orrery/internal/engine"
 	"orrery/internal/engine/fake"
 	"orrery/internal/host"
-	"orrery/internal/lane"
 	"orrery/internal/plan"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
+	"orrery/internal/transport/transfer"
 )
 
 // A renewer is an engine whose nodes go on in other programs, or fail to.
@@ -127,8 +127,8 @@ type meets struct{ apply.Meeting }
 
 func (meets) Moved(int64) {}
 
-func (meets) Meet(context.Context, string, lane.Card) (lane.Card, error) {
-	return lane.Card{}, errors.New("nobody is met")
+func (meets) Meet(context.Context, string, transfer.Card) (transfer.Card, error) {
+	return transfer.Card{}, errors.New("nobody is met")
 }
 
 // TestNoErrand: an errand of a kind that this program does not know is told from one that fails.
@@ -199,9 +199,9 @@ func TestGiveNoErrand(t *testing.T) {
 		"nothing": {}, "a layer of nothing": {Layer: &apply.LayerErrand{}}, "a copy from nowhere": {Copy: &apply.CopyErrand{To: m.node}},
 		"another step of a node": {Node: &apply.NodeErrand{Step: start}},
 	} {
-		taker, err := lane.Open(netip.Addr{})
+		taker, err := transfer.Open(netip.Addr{})
 		must(t, err)
-		_, err = m.on[0].Transfers.Send(t.Context(), errand, apply.Spot{Own: netip.MustParseAddr("127.0.0.2")}, func(card lane.Card) (lane.Card, error) {
+		_, err = m.on[0].Transfers.Send(t.Context(), errand, apply.Spot{Own: netip.MustParseAddr("127.0.0.2")}, func(card transfer.Card) (transfer.Card, error) {
 			go func() {
 				if c, err := taker.Dial(t.Context(), card); err == nil {
 					_, _ = io.Copy(io.Discard, c)

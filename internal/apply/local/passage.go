@@ -9,8 +9,8 @@ import (
 	"orrery/internal/apply"
 	"orrery/internal/apply/copying"
 	"orrery/internal/image"
-	"orrery/internal/lane"
 	"orrery/internal/plan"
+	"orrery/internal/transport/transfer"
 	"orrery/internal/treesync/chunks"
 )
 
@@ -20,12 +20,12 @@ func (h layerHost) Word(_ context.Context, layer string) (image.Word, error) {
 }
 
 // Send opens an end of a lane, waits for the host that takes, and gives it what it asks for.
-func (h transferHost) Send(ctx context.Context, e apply.Errand, at apply.Spot, meet func(lane.Card) (lane.Card, error), say func(string)) (string, error) {
+func (h transferHost) Send(ctx context.Context, e apply.Errand, at apply.Spot, meet func(transfer.Card) (transfer.Card, error), say func(string)) (string, error) {
 	own := at.Own
 	if !own.IsValid() {
-		own = lane.Toward(at.Toward)
+		own = transfer.Toward(at.Toward)
 	}
-	end, err := lane.Open(own)
+	end, err := transfer.Open(own)
 	if err != nil {
 		return "", err
 	}
@@ -48,8 +48,8 @@ func (h transferHost) Send(ctx context.Context, e apply.Errand, at apply.Spot, m
 		if err != nil {
 			return "", err
 		}
-		sum, err := h.moves.send(ctx, s, lane.Unhurried(c), say)
-		return sum, lane.Cut(err)
+		sum, err := h.moves.send(ctx, s, transfer.Unhurried(c), say)
+		return sum, transfer.Cut(err)
 	case e.Copy != nil && e.Copy.From != nil:
 		in, err := nodeHost{h.Place}.Runner(e.Copy.From)
 		if err != nil {

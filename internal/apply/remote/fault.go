@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/host"
-	"orrery/internal/lane"
 	"orrery/internal/problem"
+	"orrery/internal/transport/transfer"
 )
 
 // A fault is an error on its way.
@@ -43,7 +43,7 @@ func faultOf(err error) *fault {
 	if err == nil {
 		return nil
 	}
-	f := &fault{Gone: errors.Is(err, fs.ErrNotExist), Cut: errors.Is(err, lane.ErrCut)}
+	f := &fault{Gone: errors.Is(err, fs.ErrNotExist), Cut: errors.Is(err, transfer.ErrCut)}
 	var run *host.RunError
 	var p *problem.Problem
 	if errors.As(err, &run) && !errors.As(err, &p) {
@@ -96,7 +96,7 @@ func (f *fault) err() error {
 		marks = append(marks, fs.ErrNotExist)
 	}
 	if f.Cut {
-		marks = append(marks, lane.ErrCut)
+		marks = append(marks, transfer.ErrCut)
 	}
 	switch {
 	case len(marks) == 0 && err == nil:

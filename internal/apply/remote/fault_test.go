@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/host"
-	"orrery/internal/lane"
 	"orrery/internal/problem"
+	"orrery/internal/transport/transfer"
 )
 
 // TestFault: an error is the same on the other side; and whatever a helper says is wrong, it is no success.
@@ -79,13 +79,13 @@ func TestAbsentThere(t *testing.T) {
 		"of a secret": problem.New(problem.Mistake, "secret token cannot be read").At("/etc/orrery/token").Because(absent).Try("put it there"),
 		"of several":  problem.List{problem.New(problem.Mistake, "secret token cannot be read").Because(absent), problem.New(problem.Unable, "no room")},
 		"of a run":    &host.RunError{Place: "web1", Command: []string{"cat"}, Status: -1, Err: absent},
-		"of a lane":   problem.New(problem.Failed, "host sv3: /etc/orrery/token").Because(errors.Join(lane.ErrCut, fs.ErrNotExist)),
+		"of a lane":   problem.New(problem.Failed, "host sv3: /etc/orrery/token").Because(errors.Join(transfer.ErrCut, fs.ErrNotExist)),
 	} {
 		got := err
 		for range 3 {
 			got = faultOf(got).err()
 		}
-		if errors.Is(got, fs.ErrNotExist) != errors.Is(err, fs.ErrNotExist) || errors.Is(got, lane.ErrCut) != errors.Is(err, lane.ErrCut) {
+		if errors.Is(got, fs.ErrNotExist) != errors.Is(err, fs.ErrNotExist) || errors.Is(got, transfer.ErrCut) != errors.Is(err, transfer.ErrCut) {
 			t.Errorf("%s: it has become %#v", what, got)
 		}
 		if got.Error() != err.Error() || problem.Exit(got) != problem.Exit(err) {

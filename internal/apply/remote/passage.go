@@ -8,8 +8,8 @@ import (
 
 	"orrery/internal/apply"
 	"orrery/internal/image"
-	"orrery/internal/lane"
 	"orrery/internal/transport/rpc"
+	"orrery/internal/transport/transfer"
 )
 
 // passed is what is said on the way when hosts receive something from one another.
@@ -21,15 +21,15 @@ type passed struct {
 
 // A meeting is what a helper says of its end of a lane: that it is open for one who comes, or that it is to meet another host, or that the two do not reach one another.
 type meeting struct {
-	Peer  string    `json:"peer,omitempty"`
-	Card  lane.Card `json:"card"`
-	Relay bool      `json:"relay,omitempty"`
+	Peer  string        `json:"peer,omitempty"`
+	Card  transfer.Card `json:"card"`
+	Relay bool          `json:"relay,omitempty"`
 }
 
 // A reply is the answer to it.
 type reply struct {
-	Card  lane.Card `json:"card"`
-	Fault *fault    `json:"fault,omitempty"`
+	Card  transfer.Card `json:"card"`
+	Fault *fault        `json:"fault,omitempty"`
 }
 
 // Word says what is in a layer over there.
@@ -45,7 +45,7 @@ var layerMethod = method[string, image.Word]{
 }
 
 // Send does what a host that gives does.
-func (f transferHost) Send(ctx context.Context, e apply.Errand, at apply.Spot, meet func(lane.Card) (lane.Card, error), say func(string)) (sum string, err error) {
+func (f transferHost) Send(ctx context.Context, e apply.Errand, at apply.Spot, meet func(transfer.Card) (transfer.Card, error), say func(string)) (sum string, err error) {
 	return giveMethod.ask(ctx, f.Link, f.at, gift{e, at}, func(t *rpc.Talk, w *word) error {
 		if w.Meet == nil {
 			say(w.Detail)
@@ -68,7 +68,7 @@ var giveMethod = method[gift, string]{
 	name: "give", traits: traits{long: true, displayed: true},
 	answer: func(ctx context.Context, c *received, g gift) (string, error) {
 		steers := &caller{with: c.Caller}
-		return c.host().Transfers.Send(ctx, g.Errand, g.At, func(mine lane.Card) (lane.Card, error) { return steers.ask(meeting{Card: mine}) }, c.detail)
+		return c.host().Transfers.Send(ctx, g.Errand, g.At, func(mine transfer.Card) (transfer.Card, error) { return steers.ask(meeting{Card: mine}) }, c.detail)
 	},
 }
 
@@ -117,26 +117,26 @@ type caller struct {
 	with  *rpc.Caller
 }
 
-func (c *caller) ask(m meeting) (lane.Card, error) {
+func (c *caller) ask(m meeting) (transfer.Card, error) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	if err := c.with.Say(word{passed: passed{Meet: &m}}); err != nil {
-		return lane.Card{}, err
+		return transfer.Card{}, err
 	}
 	var r reply
 	if err := c.with.Hear(&r); err != nil {
-		return lane.Card{}, err
+		return transfer.Card{}, err
 	}
 	return r.Card, r.Fault.err()
 }
 
 // Meet lets another host open its end.
-func (c *caller) Meet(_ context.Context, peer string, mine lane.Card) (lane.Card, error) {
+func (c *caller) Meet(_ context.Context, peer string, mine transfer.Card) (transfer.Card, error) {
 	return c.ask(meeting{Peer: peer, Card: mine})
 }
 
 // Relay lets whoever steers connect the ends.
-func (c *caller) Relay(_ context.Context, mine lane.Card) error {
+func (c *caller) Relay(_ context.Context, mine transfer.Card) error {
 	_, err := c.ask(meeting{Card: mine, Relay: true})
 	return err
 }

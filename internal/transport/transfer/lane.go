@@ -7,7 +7,7 @@
 // Back on their cards, each of which is only for its own host; he cannot read them.
 //
 // In package apply, Passage does the steering: who writes a transfer needs no more than what it does at either end.
-package lane
+package transfer
 
 import (
 	"context"
