@@ -17,7 +17,7 @@ var layers = [][]string{
 	{"text/pattern"},
 	{"text/sanitize", "text/humanize", "knot", "strict/jsonlimit", "pins", "tree/rawfile"},
 	{"strict/jsonlimit/jsonattack", "host/process"},
-	{"problem", "tree", "holders"},
+	{"problem", "tree", "host/holders"},
 	{"transport/frame", "strict", "guest/boot", "waits", "image/sums"},
 	{"site"},
 	{"distro"},

@@ -220,7 +220,7 @@ var paths = map[string]string{
 	"internal/host/schedule/process.go":         ofOwn,
 	"internal/host/systemd.go":                  ofKernel,
 	"internal/host/terminal.go":                 ofKernel,
-	"internal/holders/holders.go":               ofKernel,
+	"internal/host/holders/holders.go":          ofKernel,
 	"internal/host/cgroup/enter.go":             ofKernel,
 	"internal/host/cgroup/weight.go":            ofKernel,
 	"internal/host/lock.go":                     ofOwn,

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"orrery/internal/holders"
+	"orrery/internal/host/holders"
 	"orrery/internal/problem"
 	"orrery/internal/waits"
 )
