@@ -18,7 +18,7 @@ var layers = [][]string{
 	{"text/sanitize", "text/humanize", "knot", "strict/jsonlimit", "pins", "tree/rawfile"},
 	{"strict/jsonlimit/jsonattack", "host/process"},
 	{"problem", "tree", "host/holders"},
-	{"transport/frame", "strict", "guest/boot", "waits", "image/sums"},
+	{"transport/frame", "strict", "guest/boot", "host/waits", "image/sums"},
 	{"site"},
 	{"distro"},
 	{"site/selector", "site/check", "site/render", "site/spec", "site/sitefile", "site/inventory", "site/graph", "site/twin", "observe"},

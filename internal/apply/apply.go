@@ -6,9 +6,9 @@ import (
 	"sync"
 	"time"
 
+	"orrery/internal/host/waits"
 	"orrery/internal/plan"
 	"orrery/internal/problem"
-	"orrery/internal/waits"
 )
 
 // A Worker does single steps on one host. Steps that do not need one another are done at the same time.

@@ -30,9 +30,9 @@ import (
 	"orrery/internal/control/overdue"
 	"orrery/internal/control/register"
 	"orrery/internal/host"
+	"orrery/internal/host/waits"
 	"orrery/internal/problem"
 	"orrery/internal/text/sanitize"
-	"orrery/internal/waits"
 )
 
 // Version is that of the program; the Makefile sets it (-ldflags -X).

@@ -5,8 +5,8 @@ import (
 
 	"orrery/internal/apply"
 	"orrery/internal/host"
+	"orrery/internal/host/waits"
 	"orrery/internal/site"
-	"orrery/internal/waits"
 )
 
 // LockedOn does something to a site on its hosts that is no plan: it holds the lock, clears away what killed runs left, and

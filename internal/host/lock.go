@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"orrery/internal/host/holders"
+	"orrery/internal/host/waits"
 	"orrery/internal/problem"
-	"orrery/internal/waits"
 )
 
 // A Lock is a file held by flock(2). It belongs to the opened file, so it keeps apart goroutines as well as processes, and the kernel gives it

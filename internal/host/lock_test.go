@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"orrery/internal/waits"
+	"orrery/internal/host/waits"
 	"orrery/test/need"
 )
 

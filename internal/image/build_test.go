@@ -19,10 +19,10 @@ import (
 
 	"orrery/internal/distro"
 	"orrery/internal/host"
+	"orrery/internal/host/waits"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/tree"
-	"orrery/internal/waits"
 )
 
 func sayTo(t *testing.T) func(string) {

@@ -17,12 +17,12 @@ import (
 
 	"orrery/internal/apply"
 	"orrery/internal/host"
+	"orrery/internal/host/waits"
 	"orrery/internal/journal"
 	"orrery/internal/plan"
 	"orrery/internal/problem"
 	"orrery/internal/site/spec"
 	"orrery/internal/transport/rpc"
-	"orrery/internal/waits"
 )
 
 // A deaf helper greets and gives signs of life. Of all else it takes the question, says what it likes, and never answers.

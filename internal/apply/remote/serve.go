@@ -14,12 +14,12 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/host/doctor"
 	"orrery/internal/host/path"
+	"orrery/internal/host/waits"
 	"orrery/internal/problem"
 	"orrery/internal/secret"
 	"orrery/internal/site"
 	"orrery/internal/strict/jsonlimit"
 	"orrery/internal/transport/rpc"
-	"orrery/internal/waits"
 )
 
 // A Machine is what a helper gives to others.

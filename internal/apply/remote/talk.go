@@ -9,10 +9,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"orrery/internal/host/waits"
 	"orrery/internal/problem"
 	"orrery/internal/text/sanitize"
 	"orrery/internal/transport/rpc"
-	"orrery/internal/waits"
 )
 
 // How long a host is waited for. A helper that gives signs of life is not lost, and may still never answer.

@@ -8,8 +8,8 @@ import (
 
 	"orrery/internal/apply"
 	"orrery/internal/host"
+	"orrery/internal/host/waits"
 	"orrery/internal/plan"
-	"orrery/internal/waits"
 )
 
 // A busy host waits for somebody with all that it is asked.

@@ -13,9 +13,9 @@ import (
 	"orrery/internal/backup/vault"
 	"orrery/internal/control"
 	"orrery/internal/hook"
+	"orrery/internal/host/waits"
 	"orrery/internal/image"
 	"orrery/internal/site"
-	"orrery/internal/waits"
 )
 
 // Options say what is in a backup besides, and for whom secrets are encrypted.

@@ -9,11 +9,11 @@ import (
 	"orrery/internal/control/hosts"
 	"orrery/internal/control/register"
 	"orrery/internal/host"
+	"orrery/internal/host/waits"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/text/humanize"
-	"orrery/internal/waits"
 )
 
 // AwaitTrial waits for the end of a trial, and returns how it ended. That it has failed on one of several hosts, each of which watches

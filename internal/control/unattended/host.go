@@ -19,6 +19,7 @@ import (
 	"orrery/internal/hook"
 	"orrery/internal/host"
 	"orrery/internal/host/schedule"
+	"orrery/internal/host/waits"
 	"orrery/internal/journal"
 	"orrery/internal/plan"
 	"orrery/internal/problem"
@@ -27,7 +28,6 @@ import (
 	"orrery/internal/site/check"
 	"orrery/internal/site/sitefile"
 	"orrery/internal/site/spec"
-	"orrery/internal/waits"
 )
 
 // A Host is this machine while it carries out one of its plans for a site.

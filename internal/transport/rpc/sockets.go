@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"orrery/internal/host"
+	"orrery/internal/host/waits"
 	"orrery/internal/problem"
-	"orrery/internal/waits"
 )
 
 // Ports is how many serial ports a virtual machine has for clients at most, each of which serves one at a time. Their names in the machine are PortName + ".0" and so on.
