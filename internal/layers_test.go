@@ -25,7 +25,7 @@ var layers = [][]string{
 	{"plan/kernel", "plan/stand", "plan/place", "plan/handover", "plan/orphan", "plan/clash", "plan/overlay", "plan", "plan/wayback", "plan/pack", "plan/boot", "plan/release"},
 	{"host"},
 	{"host/pci", "host/numa", "host/qemu", "host/xl", "host/fork", "tree/staging"},
-	{"host/cgroup", "host/seccomp", "host/doctor", "host/outfit", "host/schedule", "host/login", "host/path", "host/reach", "host/runnertest", "cargo", "transport/rpc", "transport/transfer", "treesync"},
+	{"host/cgroup", "host/seccomp", "host/doctor", "host/outfit", "host/schedule", "host/login", "host/path", "host/reach", "host/runnertest", "host/nodecopy", "transport/rpc", "transport/transfer", "treesync"},
 	{"relay", "host/twins", "host/enter"},
 	{"image/rootfs", "image/archive", "image/access", "treesync/chunks", "edition", "image/imported", "image/tools", "network/ends"},
 	{"network/wireguard", "network/passthrough"},

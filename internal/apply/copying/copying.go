@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"orrery/internal/apply"
-	"orrery/internal/cargo"
 	"orrery/internal/host"
+	"orrery/internal/host/nodecopy"
 	"orrery/internal/transport/transfer"
 )
 
@@ -19,7 +19,7 @@ import (
 func Give(ctx context.Context, in host.Runner, e *apply.CopyErrand, along net.Conn) error {
 	to := transfer.Whole(transfer.Unhurried(along))
 	cut := &cutOff{Writer: to}
-	switch err := (cargo.Place{In: in, Path: e.Path}).Pack(ctx, cut); {
+	switch err := (nodecopy.Place{In: in, Path: e.Path}).Pack(ctx, cut); {
 	case cut.err != nil: // what the node's tar says of that says less
 		return transfer.Cut(cut.err)
 	case err != nil:
@@ -46,7 +46,7 @@ func (c *cutOff) Write(b []byte) (int, error) {
 func Take(ctx context.Context, in host.Runner, e *apply.CopyErrand, with apply.Meeting) error {
 	t := &tally{tell: with.Moved, told: time.Now()}
 	defer t.end()
-	from, to := cargo.Place{Path: e.Path, Moved: t.add}, cargo.Place{In: in, Path: e.Into}
+	from, to := nodecopy.Place{Path: e.Path, Moved: t.add}, nodecopy.Place{In: in, Path: e.Into}
 	return apply.From(ctx, with, e.Host, func(c net.Conn) error { return to.Lay(ctx, transfer.Parts(c), from, e.Several) })
 }
 

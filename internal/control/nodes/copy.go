@@ -8,10 +8,10 @@ import (
 	"strings"
 
 	"orrery/internal/apply"
-	"orrery/internal/cargo"
 	"orrery/internal/control"
 	"orrery/internal/control/way"
 	"orrery/internal/host"
+	"orrery/internal/host/nodecopy"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/selector"
@@ -55,12 +55,12 @@ func (p spot) node(one string) string {
 }
 
 // in returns the place of a spot in one of its nodes.
-func (p spot) in(c *Crowd, one string) cargo.Place {
+func (p spot) in(c *Crowd, one string) nodecopy.Place {
 	node := p.node(one)
 	if node == "" {
-		return cargo.Place{Path: p.path}
+		return nodecopy.Place{Path: p.path}
 	}
-	return cargo.Place{In: c.in(node), Path: p.path}
+	return nodecopy.Place{In: c.in(node), Path: p.path}
 }
 
 // A Copying is what is copied where.
@@ -122,15 +122,15 @@ func (c *Copying) copyOne(ctx context.Context, node string, moved func(int64)) e
 }
 
 // transfer copies between two places, which are in these nodes or on this host.
-func (c *Copying) transfer(ctx context.Context, a, b string, from, to cargo.Place, several bool) error {
+func (c *Copying) transfer(ctx context.Context, a, b string, from, to nodecopy.Place, several bool) error {
 	if a != "" && b != "" {
 		if direct := c.Roll.Between(a, b); direct != nil {
-			return cargo.Told(ctx, from, to, func(ctx context.Context) error {
+			return nodecopy.Told(ctx, from, to, func(ctx context.Context) error {
 				return direct(ctx, apply.CopyErrand{Path: from.Path, Into: to.Path, Several: several}, from.Moved)
 			})
 		}
 	}
-	return cargo.Transfer(ctx, from, to, several)
+	return nodecopy.Transfer(ctx, from, to, several)
 }
 
 func manySpots(all []spot) bool { return slices.ContainsFunc(all, func(p spot) bool { return p.many }) }

@@ -1,4 +1,4 @@
-package cargo
+package nodecopy
 
 import (
 	"cmp"

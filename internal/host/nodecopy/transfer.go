@@ -1,5 +1,5 @@
 // Package cargo copies files to, from and between nodes: it trusts nothing that a node sends.
-package cargo
+package nodecopy
 
 import (
 	"archive/tar"
