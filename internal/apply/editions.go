@@ -6,11 +6,11 @@ import (
 	"io"
 	"path/filepath"
 
-	"orrery/internal/edition"
 	"orrery/internal/problem"
 	"orrery/internal/text/humanize"
 	"orrery/internal/tree"
 	"orrery/internal/treesync"
+	"orrery/internal/treesync/sitearchive"
 )
 
 // Hosts keep the copies of the site directory from which releases were staged, and any of them may send anything in place of one. A copy is used, and passed on to other hosts, only if it has
@@ -63,7 +63,7 @@ func (es Editions) Fetch(ctx context.Context, release int, dir string) error {
 func (h *Steered) CopyEdition(ctx context.Context, release int, dir string) (digest string, err error) {
 	var silent error // the host did not send it
 	err = treesync.Pipe(ctx, func(rw io.ReadWriter) (err error) {
-		digest, err = edition.Receive(ctx, rw, dir)
+		digest, err = sitearchive.Receive(ctx, rw, dir)
 		return err
 	}, func(rw io.ReadWriter) error {
 		silent = h.Releases.SendEdition(ctx, release, rw)
@@ -82,8 +82,8 @@ func (h *Steered) CopyEdition(ctx context.Context, release int, dir string) (dig
 
 // removeCopy removes what was unpacked of a copy.
 func removeCopy(dir string) error {
-	err := tree.RemoveAll(filepath.Join(dir, edition.Site))
-	return errors.Join(err, tree.RemoveAll(filepath.Join(dir, edition.Record)))
+	err := tree.RemoveAll(filepath.Join(dir, sitearchive.Site))
+	return errors.Join(err, tree.RemoveAll(filepath.Join(dir, sitearchive.Record)))
 }
 
 // Digests returns the digests of what each host says that it keeps of some releases; "" for a copy that cannot be read.

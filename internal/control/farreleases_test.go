@@ -13,9 +13,9 @@ import (
 	"orrery/internal/control/releases"
 	"orrery/internal/control/sites"
 	"orrery/internal/control/way"
-	"orrery/internal/edition"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
+	"orrery/internal/treesync/sitearchive"
 )
 
 // elsewhere is another control point of what is on a desk's machine and on others: it has nothing but a site directory.
@@ -339,10 +339,10 @@ func (liar) SendEdition(ctx context.Context, _ int, rw io.ReadWriter) error {
 		return err
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // it is of a test
-	if err := os.Mkdir(filepath.Join(dir, edition.Site), 0o700); err != nil {
+	if err := os.Mkdir(filepath.Join(dir, sitearchive.Site), 0o700); err != nil {
 		return err
 	}
-	return edition.Send(ctx, dir, rw)
+	return sitearchive.Send(ctx, dir, rw)
 }
 
 // TestHostileRelease: the copy of a site directory that a host gives says nothing of what is read or run on the machine that steers, and is what all hosts say that it is.

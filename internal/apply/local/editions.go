@@ -10,10 +10,10 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"orrery/internal/edition"
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/tree"
+	"orrery/internal/treesync/sitearchive"
 )
 
 // Editions tells of which of some releases the host keeps a copy of the site directory, and gives their digests.
@@ -21,10 +21,10 @@ func (h *releaseHost) Editions(_ context.Context, of []int) (map[int]string, err
 	all := map[int]string{}
 	for _, n := range of {
 		dir := h.Dirs.Release(h.Key, n)
-		if !tree.Exists(filepath.Join(dir, edition.Site)) {
+		if !tree.Exists(filepath.Join(dir, sitearchive.Site)) {
 			continue // it was never staged here, or is being forgotten
 		}
-		digest, err := edition.Digest(dir)
+		digest, err := sitearchive.Digest(dir)
 		if err != nil {
 			digest = "" // of one file too few, too
 		}
@@ -36,10 +36,10 @@ func (h *releaseHost) Editions(_ context.Context, of []int) (map[int]string, err
 // SendEdition sends the copy of the site directory from which a release was staged.
 func (h *releaseHost) SendEdition(ctx context.Context, release int, rw io.ReadWriter) error {
 	dir := h.Dirs.Release(h.Key, release)
-	if !tree.Exists(filepath.Join(dir, edition.Site)) {
+	if !tree.Exists(filepath.Join(dir, sitearchive.Site)) {
 		return fs.ErrNotExist
 	}
-	return edition.Send(ctx, dir, rw)
+	return sitearchive.Send(ctx, dir, rw)
 }
 
 // KeepEdition stores such a copy that comes from another host.
@@ -55,12 +55,12 @@ func (h *releaseHost) KeepEdition(ctx context.Context, release int, digest strin
 	if err := os.MkdirAll(fresh, 0o700); err != nil {
 		return err
 	}
-	came, err := edition.Receive(ctx, rw, fresh)
+	came, err := sitearchive.Receive(ctx, rw, fresh)
 	if err == nil && came != digest {
 		err = fmt.Errorf("its digest is %s, and not %s", came, digest)
 	}
 	if err != nil {
 		return errors.Join(problem.New(problem.Failed, "the copy of the site directory of release %d has not come", release).At(fresh).Because(err), tree.RemoveAll(fresh))
 	}
-	return host.ReplaceParts(fresh, to, edition.Site, edition.Record) // the copies of volumes beside them stay
+	return host.ReplaceParts(fresh, to, sitearchive.Site, sitearchive.Record) // the copies of volumes beside them stay
 }

@@ -23,7 +23,6 @@ import (
 	"orrery/internal/apply"
 	"orrery/internal/apply/local/memory"
 	"orrery/internal/apply/remote"
-	"orrery/internal/edition"
 	"orrery/internal/engine"
 	"orrery/internal/host"
 	"orrery/internal/host/doctor"
@@ -38,6 +37,7 @@ import (
 	"orrery/internal/site/sitefile"
 	"orrery/internal/site/spec"
 	"orrery/internal/treesync"
+	"orrery/internal/treesync/sitearchive"
 	"orrery/test/need"
 )
 
@@ -363,12 +363,12 @@ func TestRecords(t *testing.T) {
 	made := t.TempDir()
 	must(t, os.Mkdir(made+"/site", 0o700))
 	must(t, os.WriteFile(made+"/site/site.toml", []byte(strings.Repeat("a line of a site\n", 20_000)), 0o600))
-	digest, err := edition.Digest(made)
+	digest, err := sitearchive.Digest(made)
 	must(t, err)
 	keep := func(release int, digest string, send func(io.ReadWriter) error) error {
 		return treesync.Pipe(t.Context(), send, func(rw io.ReadWriter) error { return p.far.Releases.KeepEdition(t.Context(), release, digest, rw) })
 	}
-	send := func(rw io.ReadWriter) error { return edition.Send(t.Context(), made, rw) }
+	send := func(rw io.ReadWriter) error { return sitearchive.Send(t.Context(), made, rw) }
 	if err := keep(700, "sha256:00", send); err == nil || !strings.Contains(err.Error(), "its digest is "+digest) {
 		t.Errorf("an edition with another digest: %v", err)
 	}
@@ -378,7 +378,7 @@ func TestRecords(t *testing.T) {
 	same(t, kept, map[int]string{700: digest})
 	var came string
 	must(t, treesync.Pipe(t.Context(), func(rw io.ReadWriter) (err error) {
-		came, err = edition.Receive(t.Context(), rw, t.TempDir())
+		came, err = sitearchive.Receive(t.Context(), rw, t.TempDir())
 		return err
 	}, func(rw io.ReadWriter) error { return p.far.Releases.SendEdition(t.Context(), 700, rw) }))
 	same(t, came, digest)

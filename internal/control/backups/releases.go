@@ -9,7 +9,7 @@ import (
 
 	"orrery/internal/backup"
 	"orrery/internal/backup/vault"
-	"orrery/internal/edition"
+	"orrery/internal/treesync/sitearchive"
 )
 
 // liveReleases returns what hosts will have on record of releases: those that were live. What was under way then is not now. While a host is
@@ -59,7 +59,7 @@ func (r *restoring) vouched(ctx context.Context) error {
 	return r.Session.Call(&s).Releases(r.fleet).Admit(r.laid != "", func() (map[int]string, error) {
 		all := map[int]string{}
 		return all, r.editions(ctx, func(number int, dir string) (err error) {
-			all[number], err = edition.Digest(dir)
+			all[number], err = sitearchive.Digest(dir)
 			return err
 		})
 	})

@@ -5,11 +5,11 @@ import (
 
 	"orrery/internal/apply"
 	"orrery/internal/control/register"
-	"orrery/internal/edition"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/sitefile"
 	"orrery/internal/site/twin"
+	"orrery/internal/treesync/sitearchive"
 )
 
 // own is the scope of a site whose only host is this machine. Nothing is asked of other machines, and what this machine keeps is
@@ -63,7 +63,7 @@ func (o own) vouch(ctx context.Context) error {
 		return err
 	}
 	for _, number := range r.Staged {
-		digest, err := edition.Digest(o.Dirs.Release(o.Site.Key(), number))
+		digest, err := sitearchive.Digest(o.Dirs.Release(o.Site.Key(), number))
 		if err != nil { // with the files of images, it may be too large for other hosts
 			o.Notice("what this machine keeps of release %d is not for other hosts: %v", number, err)
 			continue

@@ -8,11 +8,11 @@ import (
 	"slices"
 
 	"orrery/internal/apply"
-	"orrery/internal/edition"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/sitefile"
 	"orrery/internal/treesync"
+	"orrery/internal/treesync/sitearchive"
 )
 
 // Releases are those of a site that the hosts of a fleet keep.
@@ -80,7 +80,7 @@ func (r Releases) Lock() (*sitefile.Lock, error) { return r.call.scope().lock(r.
 
 // Store lets all hosts keep an edition that is in a directory of this machine. Its digest is in releases.lock before any host has it: a run that was cut short is done again.
 func (r Releases) Store(ctx context.Context, number int, dir string) error {
-	digest, err := edition.Digest(dir)
+	digest, err := sitearchive.Digest(dir)
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (r Releases) Store(ctx context.Context, number int, dir string) error {
 		return err
 	}
 	return r.fleet.Each(func(_ int, h *apply.Steered) error {
-		return treesync.Pipe(ctx, func(rw io.ReadWriter) error { return edition.Send(ctx, dir, rw) },
+		return treesync.Pipe(ctx, func(rw io.ReadWriter) error { return sitearchive.Send(ctx, dir, rw) },
 			func(rw io.ReadWriter) error { return h.Releases.KeepEdition(ctx, number, digest, rw) })
 	})
 }

@@ -12,13 +12,13 @@ import (
 	"strings"
 	"time"
 
-	"orrery/internal/edition"
 	"orrery/internal/host"
 	"orrery/internal/plan/release"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/sitefile"
 	"orrery/internal/site/twin"
+	"orrery/internal/treesync/sitearchive"
 )
 
 // A ReleaseRecord says, beside the copy of its site directory, who staged a release and when.
@@ -33,7 +33,7 @@ type ReleaseRecord struct {
 }
 
 func (r Register) releaseSite(key string, number int) string {
-	return filepath.Join(r.Dirs.Release(key, number), edition.Site)
+	return filepath.Join(r.Dirs.Release(key, number), sitearchive.Site)
 }
 
 // LoadRelease returns the site as a release makes it that was staged on this host: from the copy of the site directory that was taken
@@ -60,11 +60,11 @@ func (r Register) LoadRelease(s *site.Site, number int) (*site.Site, error) {
 
 // ReleaseOf returns the site as a release makes it, from an edition in a directory that stands for the site directory at home.
 func (r Register) ReleaseOf(s *site.Site, dir, home string, number int) (*site.Site, error) {
-	record, err := host.ReadJSON[ReleaseRecord](filepath.Join(dir, edition.Record))
+	record, err := host.ReadJSON[ReleaseRecord](filepath.Join(dir, sitearchive.Record))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	return r.keptRelease(s, filepath.Join(dir, edition.Site), home, record.Images, number)
+	return r.keptRelease(s, filepath.Join(dir, sitearchive.Site), home, record.Images, number)
 }
 
 // keptRelease returns a release of a site, or of a twin of it, as a copy of the site directory that was taken
@@ -116,7 +116,7 @@ func (r Register) KeepRelease(s, staged *site.Site, number int, from, who string
 		return err
 	}
 	images := contents(s)
-	if err := r.copySite(s, staged, from, filepath.Join(fresh, edition.Site), images, number); err != nil {
+	if err := r.copySite(s, staged, from, filepath.Join(fresh, sitearchive.Site), images, number); err != nil {
 		return err
 	}
 	record := ReleaseRecord{Number: number, Staged: time.Now().UTC().Truncate(time.Second), Who: who, Dir: from, Images: images}
@@ -125,10 +125,10 @@ func (r Register) KeepRelease(s, staged *site.Site, number int, from, who string
 			record.Notes = declared.Notes
 		}
 	}
-	if err := host.WriteJSON(filepath.Join(fresh, edition.Record), 0o600, record); err != nil {
+	if err := host.WriteJSON(filepath.Join(fresh, sitearchive.Record), 0o600, record); err != nil {
 		return err
 	}
-	return host.ReplaceParts(fresh, to, edition.Site, edition.Record) // the copies of volumes beside them stay
+	return host.ReplaceParts(fresh, to, sitearchive.Site, sitearchive.Record) // the copies of volumes beside them stay
 }
 
 // contents returns the stamps of images that are known by what is in their files; nil: there are none.
@@ -167,7 +167,7 @@ func (r Register) copySite(s, staged *site.Site, from, to string, images map[str
 
 // ReadReleaseRecord returns who staged a release and when, or nothing of that if it was not staged here.
 func (r Register) ReadReleaseRecord(key string, number int) (ReleaseRecord, error) {
-	record, err := host.ReadJSON[ReleaseRecord](filepath.Join(r.Dirs.Release(key, number), edition.Record))
+	record, err := host.ReadJSON[ReleaseRecord](filepath.Join(r.Dirs.Release(key, number), sitearchive.Record))
 	record.Number = number
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil

@@ -12,11 +12,11 @@ import (
 
 	"orrery/internal/apply"
 	"orrery/internal/control"
-	"orrery/internal/edition"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/sitefile"
 	"orrery/internal/tree"
+	"orrery/internal/treesync/sitearchive"
 )
 
 // TrustOptions say which copy of a release is meant, and what happens to it.
@@ -68,7 +68,7 @@ func Trust(ctx context.Context, c *control.Session, s *site.Site, o TrustOptions
 	}
 	kept.Locked = lock.Digest(s.Twin, o.Release)
 	if o.Into != "" {
-		return kept, lay(ctx, filepath.Join(dir, "kept", edition.Site), o.Into)
+		return kept, lay(ctx, filepath.Join(dir, "kept", sitearchive.Site), o.Into)
 	}
 	if kept.Locked == kept.Digest {
 		return kept, nil
@@ -170,7 +170,7 @@ func compare(ctx context.Context, siteDir, dir string) ([]FileDifference, error)
 	if err != nil {
 		return nil, err
 	}
-	after, err := files(ctx, filepath.Join(dir, "kept", edition.Site))
+	after, err := files(ctx, filepath.Join(dir, "kept", sitearchive.Site))
 	if err != nil {
 		return nil, err
 	}
@@ -202,7 +202,7 @@ func files(ctx context.Context, dir string) (map[string][]byte, error) {
 		if e.IsDir() {
 			return nil
 		}
-		content, err := root.ReadFile(e.Path, edition.MaxBytes)
+		content, err := root.ReadFile(e.Path, sitearchive.MaxBytes)
 		all[e.Path] = append([]byte{}, content...) // never nil
 		return err
 	})

@@ -2,7 +2,7 @@
 // release was staged. What comes from another host is laid down in a directory of its own, which it
 // cannot leave, and is bounded. The digest is that of all that decides what the release is: a
 // control host compares it with the one in releases.lock (package lockfile).
-package edition
+package sitearchive
 
 import (
 	"cmp"
