@@ -33,7 +33,7 @@ var layers = [][]string{
 	{"network/ports"},
 	{"guest/agent"},
 	{"image", "role", "network", "volume", "secret", "journal"},
-	{"hook"},
+	{"journal/hook"},
 	{"engine", "engine/nodedir", "engine/confine", "engine/disk", "engine/seed", "engine/vm", "engine/kvm/qmp"},
 	{"engine/lxc", "engine/kvm", "engine/xen", "engine/fake", "engine/enginetest"},
 	{"engine/all", "rehearsal"},

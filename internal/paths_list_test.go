@@ -148,7 +148,7 @@ var paths = map[string]string{
 	"internal/control/site.go":                  ofOwn,
 	"internal/control/sites/named.go":           ofOwn,
 	"internal/control/twins/create.go":          ofNamed,
-	"internal/hook/hook.go":                     ofOwn,
+	"internal/journal/hook/hook.go":             ofOwn,
 	"internal/host/surroundings.go":             ofKernel,
 	"internal/member/configuration.go":          ofHosts,
 	"internal/member/directory.go":              "looked at and not followed, each directory on the way, and what is below through internal/tree",

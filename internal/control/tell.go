@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"orrery/internal/control/unattended"
-	"orrery/internal/hook"
+	"orrery/internal/journal/hook"
 	"orrery/internal/site"
 )
 

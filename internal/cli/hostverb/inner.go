@@ -11,7 +11,7 @@ import (
 	"orrery/internal/control/here"
 	"orrery/internal/control/lab"
 	"orrery/internal/control/overdue"
-	"orrery/internal/hook"
+	"orrery/internal/journal/hook"
 )
 
 // Inner returns the verbs that are begun by Orrery itself, and not by its users.

@@ -12,9 +12,9 @@ import (
 	"orrery/internal/backup"
 	"orrery/internal/backup/vault"
 	"orrery/internal/control"
-	"orrery/internal/hook"
 	"orrery/internal/host/waits"
 	"orrery/internal/image"
+	"orrery/internal/journal/hook"
 	"orrery/internal/site"
 )
 

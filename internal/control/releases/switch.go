@@ -14,7 +14,7 @@ import (
 	"orrery/internal/control/register"
 	"orrery/internal/control/trial"
 	"orrery/internal/control/unattended"
-	"orrery/internal/hook"
+	"orrery/internal/journal/hook"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
 	"orrery/internal/plan/release"

@@ -9,7 +9,7 @@ import (
 
 	"orrery/internal/apply"
 	"orrery/internal/control/hosts"
-	"orrery/internal/hook"
+	"orrery/internal/journal/hook"
 	"orrery/internal/site"
 	"orrery/internal/volume"
 )

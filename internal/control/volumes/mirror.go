@@ -7,7 +7,7 @@ import (
 
 	"orrery/internal/apply"
 	"orrery/internal/control"
-	"orrery/internal/hook"
+	"orrery/internal/journal/hook"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
 	"orrery/internal/site"
