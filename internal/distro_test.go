@@ -23,7 +23,7 @@ var wordsOfHosts = map[string]string{
 	"internal/host/xl":                 "cures on the host",
 	"internal/volume":                  "timers of the host, and cures on it",
 	"internal/host/schedule":           "timers of the host",
-	"internal/mirror":                  "the archive that it makes is one for apt",
+	"internal/control/pkgmirror":       "the archive that it makes is one for apt",
 	"internal/cli":                     "help and examples",
 	"internal/control/logs":            "the journal that nodes are asked for",
 }

@@ -6,9 +6,9 @@ import (
 
 	"orrery/internal/control"
 	"orrery/internal/control/hosts"
+	"orrery/internal/control/pkgmirror"
 	"orrery/internal/image"
 	"orrery/internal/image/access"
-	"orrery/internal/mirror"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
@@ -22,7 +22,7 @@ type PullOptions struct {
 
 // Pulled is what came of getting packages.
 type Pulled struct {
-	mirror.Pulled
+	pkgmirror.Pulled
 	Site      string // its name
 	Dir       string // the mirror
 	Needless  bool   // the site has no nodes, so it needs no packages
@@ -47,7 +47,7 @@ func Pull(ctx context.Context, c *control.Session, o PullOptions) (*Pulled, erro
 	}
 	// The layers are those that are made from the archives themselves: what comes out of the mirror cannot tell what belongs into it.
 	upstream := *s
-	upstream.Mirror = mirror.Upstream(s.Mirror, dir)
+	upstream.Mirror = pkgmirror.Upstream(s.Mirror, dir)
 	recipes, err := recipes(&upstream)
 	if err != nil {
 		return nil, err
@@ -69,13 +69,13 @@ func Pull(ctx context.Context, c *control.Session, o PullOptions) (*Pulled, erro
 	}
 	defer log.Close() //nolint:errcheck // what a log lacks at its end is no reason to fail
 	say := func(text string) { c.Watcher.Tell(control.Event{Kind: control.Progress, Site: s.Key(), Text: text}) }
-	m := &mirror.Mirror{Dir: dir, Keys: filepath.Join(c.Dirs.State, "mirror-key"), Store: store, From: upstream.Mirror, Log: log, Say: say}
+	m := &pkgmirror.Mirror{Dir: dir, Keys: filepath.Join(c.Dirs.State, "mirror-key"), Store: store, From: upstream.Mirror, Log: log, Say: say}
 	done, err := m.Pull(ctx, layers, o.Prune)
 	if err != nil {
 		return nil, err
 	}
 	pulled := &Pulled{Pulled: *done, Site: s.Name, Dir: dir}
-	if apt, pypi := mirror.URLs(dir); s.Mirror.Apt != apt || s.Mirror.PyPI != pypi {
+	if apt, pypi := pkgmirror.URLs(dir); s.Mirror.Apt != apt || s.Mirror.PyPI != pypi {
 		pulled.Apt, pulled.PyPI = apt, pypi
 	}
 	return pulled, nil
@@ -97,15 +97,15 @@ func mirrorAt(c *control.Session, s *site.Site, named string) (string, error) {
 }
 
 // contents returns what is recorded of layers.
-func contents(store *image.Store, recipes []*spec.Layer) ([]*mirror.Layer, error) {
-	bases := map[string]*mirror.Layer{}
-	var all []*mirror.Layer
+func contents(store *image.Store, recipes []*spec.Layer) ([]*pkgmirror.Layer, error) {
+	bases := map[string]*pkgmirror.Layer{}
+	var all []*pkgmirror.Layer
 	for _, recipe := range recipes {
 		r, err := store.Record(recipe.Digest)
 		if err != nil {
 			return nil, err
 		}
-		l := &mirror.Layer{Digest: r.Digest, Title: r.Title, Debian: r.Packages, Python: r.Python, Pins: recipe.Pins, Runs: image.PythonOf(store.Tree(r.Digest))}
+		l := &pkgmirror.Layer{Digest: r.Digest, Title: r.Title, Debian: r.Packages, Python: r.Python, Pins: recipe.Pins, Runs: image.PythonOf(store.Tree(r.Digest))}
 		if recipe.IsBase() {
 			l.Suite, l.Components, l.Imported = r.Suite(store.Tree(r.Digest)), recipe.Image.Components, recipe.Image.Import != ""
 			bases[r.Digest] = l

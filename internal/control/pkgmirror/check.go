@@ -1,4 +1,4 @@
-package mirror
+package pkgmirror
 
 import (
 	"crypto/sha256"

@@ -8,7 +8,7 @@
 //	DIR/pypi/simple/    a simple index for pip (PEP 503)
 //	  six/six-1.16.0-py2.py3-none-any.whl, six/index.html
 //	DIR/.incoming       what is being fetched; nobody else reads it
-package mirror
+package pkgmirror
 
 import (
 	"cmp"
