@@ -41,7 +41,7 @@ var layers = [][]string{
 	{"backup/vault"},
 	{"backup"},
 	{"backup/ferry"},
-	{"drift", "stock"},
+	{"drift", "apply/local/layerstore"},
 	{"apply"},
 	{"apply/copying", "apply/filling", "apply/mirrors"},
 	{"apply/local", "apply/remote"},

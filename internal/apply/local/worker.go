@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"orrery/internal/apply"
+	"orrery/internal/apply/local/layerstore"
 	"orrery/internal/apply/local/spare"
 	"orrery/internal/apply/mirrors"
 	"orrery/internal/engine"
@@ -26,7 +27,6 @@ import (
 	"orrery/internal/plan/kernel"
 	"orrery/internal/problem"
 	"orrery/internal/snapshot"
-	"orrery/internal/stock"
 	"orrery/internal/tree"
 )
 
@@ -61,7 +61,7 @@ type (
 	nodeHost  struct{ *Place }
 	layerHost struct {
 		*Place
-		stock.Room
+		layerstore.Room
 	}
 	volumeHost struct {
 		*Place
@@ -92,7 +92,7 @@ func NewWorker(at Place) *Worker {
 		State:     stateHost{p, w.names, volumes, releases, w.moves},
 		Nodes:     nodeHost{p},
 		Releases:  releases,
-		Layers:    layerHost{p, stock.Of(p.Dirs, nodeHost{p}.ofAllSites)},
+		Layers:    layerHost{p, layerstore.Of(p.Dirs, nodeHost{p}.ofAllSites)},
 		Volumes:   volumes,
 		Snapshots: snapshotHost{p},
 		Backups:   backupHost{p},

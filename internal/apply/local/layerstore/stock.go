@@ -1,6 +1,6 @@
 // Package stock lists the layers in a host's store: which exist, and which are used by nodes of any
 // site or by their snapshots.
-package stock
+package layerstore
 
 import (
 	"context"
