@@ -26,7 +26,7 @@ var layers = [][]string{
 	{"host"},
 	{"host/pci", "host/numa", "host/qemu", "host/xl", "host/fork", "tree/staging"},
 	{"host/cgroup", "host/seccomp", "host/doctor", "host/outfit", "host/schedule", "host/login", "host/path", "host/reach", "host/runnertest", "host/nodecopy", "transport/rpc", "transport/transfer", "treesync"},
-	{"relay", "host/twins", "host/enter"},
+	{"image/egressproxy", "host/twins", "host/enter"},
 	{"image/rootfs", "image/archive", "image/access", "treesync/chunks", "treesync/sitearchive", "image/imported", "image/tools", "network/ends"},
 	{"network/wireguard", "network/passthrough"},
 	{"network/vxlan", "network/kind"},

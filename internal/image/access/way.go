@@ -12,22 +12,22 @@ import (
 	"golang.org/x/net/http/httpproxy"
 
 	"orrery/internal/host"
+	"orrery/internal/image/egressproxy"
 	"orrery/internal/problem"
-	"orrery/internal/relay"
 	"orrery/internal/site"
 )
 
 // A Way is how those who fetch packages get out of where they run, which is a network namespace without links: by proxies on its loopback that
 // lead to the places where packages come from, each through the proxy that the host has for it, and nowhere else.
 type Way struct {
-	relay *relay.Relay
+	relay *egressproxy.Relay
 	ways  []proxied
 }
 
 // A proxied is an address at which a proxy is to be, and what is behind it on the host.
 type proxied struct {
 	address string
-	up      relay.Upstream
+	up      egressproxy.Upstream
 }
 
 // The addresses of the proxies, for who goes by which of the host's settings.
@@ -39,7 +39,7 @@ const (
 
 // Divert turns an access as the host has it into that of one who has no way out but by proxies.
 func (a *Access) Divert(places []string) *Way {
-	w := &Way{relay: relay.New(places)}
+	w := &Way{relay: egressproxy.New(places)}
 	byEnv := envUpstream(a.env)
 	aptProxies, options := aptProxies(a.Apt)
 	w.ways = append(w.ways,
@@ -94,7 +94,7 @@ var ProxyVariables = map[string]bool{
 	"HTTP_PROXY": true, "HTTPS_PROXY": true, "FTP_PROXY": true, "ALL_PROXY": true, "NO_PROXY": true,
 }
 
-func envUpstream(env map[string]string) relay.Upstream {
+func envUpstream(env map[string]string) egressproxy.Upstream {
 	first := func(names ...string) string {
 		i := slices.IndexFunc(names, func(name string) bool { return env[name] != "" })
 		if i < 0 {
@@ -125,7 +125,7 @@ func aptProxies(options []string) (proxies map[string]string, others []string) {
 }
 
 // aptUpstream finds apt's proxy for a place as apt does (apt-transport-http(1)): that for the host, that for all, that of the environment.
-func aptUpstream(proxies map[string]string, u *url.URL, byEnv relay.Upstream) (*url.URL, error) {
+func aptUpstream(proxies map[string]string, u *url.URL, byEnv egressproxy.Upstream) (*url.URL, error) {
 	for _, key := range []string{u.Scheme + "::" + strings.ToLower(u.Hostname()), u.Scheme, "http::" + strings.ToLower(u.Hostname()), "http"} {
 		if text, ok := proxies[key]; ok {
 			return proxyURL(text)
@@ -152,8 +152,8 @@ func proxyURL(text string) (*url.URL, error) {
 func (a *Access) Places(from []distro.Source, m site.Mirror) []string {
 	var all []string
 	add := func(uri string) {
-		if u, err := url.Parse(uri); err == nil && relay.Place(u) != "" {
-			all = append(all, relay.Place(u))
+		if u, err := url.Parse(uri); err == nil && egressproxy.Place(u) != "" {
+			all = append(all, egressproxy.Place(u))
 		}
 	}
 	for _, s := range from {

@@ -1,6 +1,6 @@
 // Package relay is the only way out of a build's network namespace: an HTTP proxy that listens on
 // the namespace's loopback and dials from the host, only to the places that it was given.
-package relay
+package egressproxy
 
 import (
 	"context"
