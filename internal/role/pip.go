@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"orrery/internal/pins"
+	"orrery/internal/site/pins"
 )
 
 // pipArguments says what pip shall install. With hashes in the requirements, pip wants every package in the file and checks it; without,

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"orrery/internal/pins"
+	"orrery/internal/site/pins"
 )
 
 // sdists are the ends of names of source archives.

@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"orrery/internal/distro"
-	"orrery/internal/pins"
 	"orrery/internal/site"
+	"orrery/internal/site/pins"
 )
 
 // A Package is one version of a package of Debian or Python.

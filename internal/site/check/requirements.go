@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"orrery/internal/pins"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/site/pins"
 )
 
 // options may stand on a line of their own: they choose among files of the same version.
