@@ -28,7 +28,7 @@ func TestStart(t *testing.T) {
 	}
 	sum, most, largest := 0, 0, ""
 	for line := range strings.Lines(string(out)) {
-		// init orrery/internal/distro @5.5 ms, 0.027 ms clock, 17816 bytes, 116 allocs
+		// init orrery/internal/site/distro @5.5 ms, 0.027 ms clock, 17816 bytes, 116 allocs
 		fields := strings.Fields(line)
 		if len(fields) < 8 || fields[0] != "init" {
 			continue

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 
-	"orrery/internal/distro"
 	"orrery/internal/host"
 	"orrery/internal/observe"
+	"orrery/internal/site/distro"
 )
 
 // A Unit is one that a role lets run.

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"orrery/internal/distro"
 	"orrery/internal/host"
 	"orrery/internal/observe"
+	"orrery/internal/site/distro"
 )
 
 // A speaker is a node that says one thing whatever it is asked.

@@ -8,12 +8,12 @@ import (
 	"path/filepath"
 	"time"
 
-	"orrery/internal/distro"
 	"orrery/internal/host"
 	"orrery/internal/image/archive"
 	"orrery/internal/image/sums"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/site/distro"
 	"orrery/internal/site/spec"
 )
 

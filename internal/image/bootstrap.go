@@ -9,13 +9,13 @@ import (
 	"path/filepath"
 	"strings"
 
-	"orrery/internal/distro"
 	"orrery/internal/host"
 	"orrery/internal/image/access"
 	"orrery/internal/image/rootfs"
 	"orrery/internal/image/tools"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/site/distro"
 	"orrery/internal/site/spec"
 	"orrery/internal/tree"
 )

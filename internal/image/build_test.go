@@ -17,11 +17,11 @@ import (
 	"testing"
 	"time"
 
-	"orrery/internal/distro"
 	"orrery/internal/host"
 	"orrery/internal/host/waits"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/site/distro"
 	"orrery/internal/tree"
 )
 

@@ -8,10 +8,10 @@ import (
 	"path/filepath"
 	"strings"
 
-	"orrery/internal/distro"
 	"orrery/internal/image/rootfs"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/site/distro"
 	"orrery/internal/site/spec"
 	"orrery/internal/tree"
 )

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"orrery/internal/distro"
 	"orrery/internal/image/access"
+	"orrery/internal/site/distro"
 )
 
 // A fakePackage is one of a fakeArchive.

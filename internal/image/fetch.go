@@ -4,8 +4,8 @@ import (
 	"context"
 	"io"
 
-	"orrery/internal/distro"
 	"orrery/internal/host"
+	"orrery/internal/site/distro"
 )
 
 // Offered returns what the archives of a scratch say of packages, in all versions that they have; of those of apt, paragraphs of deb-control(5).

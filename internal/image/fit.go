@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"orrery/internal/distro"
+	"orrery/internal/site/distro"
 	"orrery/internal/tree"
 )
 

@@ -18,9 +18,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"orrery/internal/distro"
 	"orrery/internal/image/archive"
 	"orrery/internal/problem"
+	"orrery/internal/site/distro"
 	"orrery/test/need"
 )
 

@@ -11,10 +11,10 @@ import (
 	"strings"
 	"time"
 
-	"orrery/internal/distro"
 	"orrery/internal/host"
 	"orrery/internal/image/access"
 	"orrery/internal/problem"
+	"orrery/internal/site/distro"
 	"orrery/internal/site/spec"
 )
 

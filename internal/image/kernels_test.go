@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"orrery/internal/distro"
+	"orrery/internal/site/distro"
 )
 
 // TestKernelsOfArchives: what is unpacked of the kernels that archives really have. Testdata has what apt-cache(8) says of all packages concerned, in Debian 13 and in

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"orrery/internal/distro"
+	"orrery/internal/site/distro"
 )
 
 // TestKeys: a scratch finds the keys of its sources beside their list, and a node finds them in its tree.

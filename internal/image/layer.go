@@ -11,11 +11,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"orrery/internal/distro"
 	"orrery/internal/host"
 	"orrery/internal/image/rootfs"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/site/distro"
 	"orrery/internal/site/spec"
 	"orrery/internal/tree"
 )

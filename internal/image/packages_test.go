@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"orrery/internal/distro"
 	"orrery/internal/host"
+	"orrery/internal/site/distro"
 )
 
 // TestPythonPackages: what pip installed and what setup.py installed say what they are in different files.

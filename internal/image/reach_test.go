@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"orrery/internal/distro"
 	"orrery/internal/host"
 	"orrery/internal/site"
+	"orrery/internal/site/distro"
 )
 
 const reachScript = `

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"orrery/internal/distro"
 	"orrery/internal/host"
+	"orrery/internal/site/distro"
 	"orrery/internal/site/spec"
 )
 

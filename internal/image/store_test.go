@@ -14,10 +14,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"orrery/internal/distro"
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/site/distro"
 	"orrery/internal/site/spec"
 	"orrery/internal/tree"
 	"orrery/test/need"

@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strings"
 
-	"orrery/internal/distro"
 	"orrery/internal/host"
 	"orrery/internal/image/access"
 	"orrery/internal/site"
+	"orrery/internal/site/distro"
 )
 
 // A provision is what every scratch has for building only, at access.InScratch.

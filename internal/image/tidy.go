@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"orrery/internal/distro"
+	"orrery/internal/site/distro"
 	"orrery/internal/tree"
 )
 

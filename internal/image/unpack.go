@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strings"
 
-	"orrery/internal/distro"
 	"orrery/internal/host"
 	"orrery/internal/image/access"
 	"orrery/internal/problem"
+	"orrery/internal/site/distro"
 	"orrery/internal/site/spec"
 )
 

@@ -10,10 +10,10 @@ import (
 	"strings"
 	"testing"
 
-	"orrery/internal/distro"
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/site/distro"
 	"orrery/internal/site/spec"
 	"orrery/internal/tree"
 )

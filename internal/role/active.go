@@ -4,10 +4,10 @@ import (
 	"context"
 	"slices"
 
-	"orrery/internal/distro"
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/site/distro"
 	"orrery/internal/site/spec"
 )
 

@@ -8,8 +8,8 @@ import (
 	"runtime"
 	"testing"
 
-	"orrery/internal/distro"
 	"orrery/internal/host"
+	"orrery/internal/site/distro"
 )
 
 // babbler is a node whose systemctl says much before it says how the node is.

@@ -6,10 +6,10 @@ import (
 	"io"
 	"slices"
 
-	"orrery/internal/distro"
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/site/distro"
 	"orrery/internal/site/spec"
 )
 

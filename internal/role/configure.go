@@ -9,10 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"orrery/internal/distro"
 	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/site/distro"
 	"orrery/internal/site/spec"
 )
 

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"orrery/internal/distro"
 	"orrery/internal/host"
+	"orrery/internal/site/distro"
 	"orrery/internal/site/spec"
 	"orrery/internal/text/sanitize"
 )

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"orrery/internal/distro"
 	"orrery/internal/host"
 	"orrery/internal/problem"
+	"orrery/internal/site/distro"
 	"orrery/internal/site/spec"
 )
 

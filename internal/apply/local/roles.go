@@ -7,13 +7,13 @@ import (
 	"slices"
 	"time"
 
-	"orrery/internal/distro"
 	"orrery/internal/engine"
 	"orrery/internal/host"
 	"orrery/internal/observe"
 	"orrery/internal/problem"
 	"orrery/internal/role"
 	"orrery/internal/site"
+	"orrery/internal/site/distro"
 	"orrery/internal/site/inventory"
 	"orrery/internal/site/spec"
 )

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"orrery/internal/distro"
 	"orrery/internal/site"
+	"orrery/internal/site/distro"
 	"orrery/internal/site/pins"
 )
 

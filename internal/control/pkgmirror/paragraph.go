@@ -3,7 +3,7 @@ package pkgmirror
 import (
 	"strings"
 
-	"orrery/internal/distro"
+	"orrery/internal/site/distro"
 )
 
 // A paragraph is what an index of an archive says of one package (deb-control(5)): fields, by name in lower case.

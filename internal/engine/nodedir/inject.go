@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 
-	"orrery/internal/distro"
 	"orrery/internal/engine"
 	"orrery/internal/host"
 	"orrery/internal/image"
 	"orrery/internal/problem"
+	"orrery/internal/site/distro"
 	"orrery/internal/tree"
 )
 

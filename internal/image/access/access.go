@@ -16,7 +16,7 @@ import (
 	"slices"
 	"strings"
 
-	"orrery/internal/distro"
+	"orrery/internal/site/distro"
 
 	"gopkg.in/ini.v1"
 

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"orrery/internal/distro"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/site/distro"
 )
 
 // TestAccess takes over how the host reaches packages, and lets the site's mirrors win.

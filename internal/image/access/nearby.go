@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"orrery/internal/distro"
+	"orrery/internal/site/distro"
 
 	"orrery/internal/problem"
 	"orrery/internal/site"

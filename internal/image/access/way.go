@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"orrery/internal/distro"
+	"orrery/internal/site/distro"
 
 	"golang.org/x/net/http/httpproxy"
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"orrery/internal/distro"
+	"orrery/internal/site/distro"
 
 	"orrery/internal/site"
 )

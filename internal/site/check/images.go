@@ -3,8 +3,8 @@ package check
 import (
 	"slices"
 
-	"orrery/internal/distro"
 	"orrery/internal/site"
+	"orrery/internal/site/distro"
 	"orrery/internal/text/pattern"
 )
 

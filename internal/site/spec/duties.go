@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"orrery/internal/distro"
 	"orrery/internal/site"
+	"orrery/internal/site/distro"
 	"orrery/internal/site/render"
 )
 

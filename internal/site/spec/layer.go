@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"orrery/internal/distro"
 	"orrery/internal/site"
+	"orrery/internal/site/distro"
 )
 
 // fit is the version of what the image builder itself does to a base image or role layer (package image);

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"orrery/internal/distro"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/host/schedule"
@@ -19,6 +18,7 @@ import (
 	"orrery/internal/network/wireguard"
 	"orrery/internal/observe"
 	"orrery/internal/site"
+	"orrery/internal/site/distro"
 	"orrery/internal/site/spec"
 	"orrery/internal/treesync/chunks"
 	"orrery/internal/volume"
