@@ -15,7 +15,7 @@ import (
 // layers are the packages in their order: each imports only from layers before its own.
 var layers = [][]string{
 	{"text/pattern"},
-	{"text/sanitize", "text/humanize", "knot", "strict/jsonlimit", "site/pins", "tree/rawfile"},
+	{"text/sanitize", "text/humanize", "site/cycles", "strict/jsonlimit", "site/pins", "tree/rawfile"},
 	{"strict/jsonlimit/jsonattack", "host/process"},
 	{"problem", "tree", "host/holders"},
 	{"transport/frame", "strict", "guest/boot", "host/waits", "image/sums"},

@@ -3,7 +3,7 @@ package plan
 import (
 	"slices"
 
-	"orrery/internal/knot"
+	"orrery/internal/site/cycles"
 )
 
 // An assignment puts nodes into batches such that none waits for a node of a later one: for its health, its address or the network that it leaves.
@@ -36,7 +36,7 @@ func assign(all []*Step, rolled, away []*chain) *assignment {
 	for _, c := range slices.Concat(rolled, away) {
 		last = append(last, a.as[c.last()])
 	}
-	knot.Each(len(all), last, a.needs, a.close)
+	cycles.Each(len(all), last, a.needs, a.close)
 	return a
 }
 

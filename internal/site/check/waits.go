@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"orrery/internal/knot"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/site/cycles"
 	"orrery/internal/site/selector"
 )
 
@@ -51,7 +51,7 @@ func checkWaits(ix *index, found *findings) {
 	for v := range all {
 		all[v] = v
 	}
-	knot.Each(len(all), all, func(v int) []int { return g.edges[v] }, func(vertices []int) {
+	cycles.Each(len(all), all, func(v int) []int { return g.edges[v] }, func(vertices []int) {
 		if len(vertices) > 1 {
 			slices.Reverse(vertices)
 			addKnot(ix, found, g, vertices)

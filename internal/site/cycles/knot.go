@@ -1,5 +1,5 @@
 // Package knot finds cycles in a graph.
-package knot
+package cycles
 
 import "slices"
 

@@ -1,4 +1,4 @@
-package knot
+package cycles
 
 import (
 	"slices"
