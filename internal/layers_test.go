@@ -45,7 +45,7 @@ var layers = [][]string{
 	{"apply"},
 	{"apply/copying", "apply/filling", "apply/mirrors"},
 	{"apply/local", "apply/remote"},
-	{"control/pkgmirror", "ci"},
+	{"control/pkgmirror", "control/testrun"},
 	{"lab/stats", "lab/search", "lab/spead", "lab/facts", "lab/probe", "lab/place"},
 	{"member"},
 	{"lab/test"},

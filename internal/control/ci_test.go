@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"orrery/internal/ci"
 	proof "orrery/internal/control/ci"
+	"orrery/internal/control/testrun"
 	"orrery/internal/control/twins"
 	"orrery/internal/engine"
 	"orrery/internal/host"
@@ -21,13 +21,13 @@ import (
 // A proofreader is told how a proof goes.
 type proofreader struct {
 	*told
-	results []ci.Result
+	results []testrun.Result
 	swept   []string
 }
 
-func (p *proofreader) Shown() string      { return p.text() }
-func (p *proofreader) Tested(r ci.Result) { p.results = append(p.results, r) }
-func (p *proofreader) Swept(twin string)  { p.swept = append(p.swept, twin) }
+func (p *proofreader) Shown() string           { return p.text() }
+func (p *proofreader) Tested(r testrun.Result) { p.results = append(p.results, r) }
+func (p *proofreader) Swept(twin string)       { p.swept = append(p.swept, twin) }
 
 func (p *proofreader) outcomes() string {
 	var all []string
@@ -118,7 +118,7 @@ func TestProofBroken(t *testing.T) {
 	d.fault.Fail("Start", "db", 1, nil)
 	p, w, err := d.prove(proof.Options{})
 	d.wantExit(err, problem.Left, "db")
-	if w.outcomes() != "bring-up "+string(ci.Broken) || len(d.Register().Twins()) > 0 {
+	if w.outcomes() != "bring-up "+string(testrun.Broken) || len(d.Register().Twins()) > 0 {
 		t.Errorf("the tests: %s; twins: %+v", w.outcomes(), d.Register().Twins())
 	}
 	left := twin.Record{Site: "toykat", Dir: d.dir, Options: p.Twin.Options, Created: time.Now()}

@@ -8,10 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"orrery/internal/ci"
 	"orrery/internal/cli/verb"
 	"orrery/internal/control"
 	proof "orrery/internal/control/ci"
+	"orrery/internal/control/testrun"
 	"orrery/internal/problem"
 )
 
@@ -74,7 +74,7 @@ func watchProof(o verb.Output) proofWatcher {
 func (w proofWatcher) Shown() string { return w.kept.String() }
 
 // Tested shows how a test ended.
-func (w proofWatcher) Tested(result ci.Result) { ci.Tell(w.Out, result) }
+func (w proofWatcher) Tested(result testrun.Result) { testrun.Tell(w.Out, result) }
 
 // Swept tells of a twin that is ended.
 func (w proofWatcher) Swept(twin string) {

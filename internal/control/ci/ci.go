@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"orrery/internal/ci"
 	"orrery/internal/control"
 	"orrery/internal/control/register"
+	"orrery/internal/control/testrun"
 	"orrery/internal/control/twins"
 	"orrery/internal/problem"
 	"orrery/internal/secret"
@@ -36,13 +36,13 @@ type Options struct {
 type Watcher interface {
 	control.Watcher // how the twin is made and ended
 	Shown() string  // what was shown of that, for the report
-	Tested(result ci.Result)
+	Tested(result testrun.Result)
 	Swept(twin string) // one is about to be ended that was left by a run that was killed
 }
 
 // A Proof is one run of the tests of a site, in a twin made for it.
 type Proof struct {
-	Report ci.Report
+	Report testrun.Report
 	Twin   twin.Record
 	Kept   bool // the twin is left
 
@@ -102,7 +102,7 @@ func New(c *control.Session, w Watcher, o Options) (*Proof, error) {
 		expires = time.Now().Add(o.Timeout + time.Hour).UTC().Truncate(time.Second)
 	}
 	return &Proof{
-		Report:  ci.Report{Site: s.Name, Host: name, Began: time.Now(), Properties: properties(made, t.Release, o.Orrery)},
+		Report:  testrun.Report{Site: s.Name, Host: name, Began: time.Now(), Properties: properties(made, t.Release, o.Orrery)},
 		Twin:    twin.Record{Site: s.Name, Dir: dir, Options: t, Volumes: site.Empty, Created: time.Now().UTC().Truncate(time.Second), Expires: expires},
 		Session: &mine, options: o, watcher: w, original: s, site: made, keys: secret.NewKeyring(made, c.Dirs),
 	}, nil

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"time"
 
-	"orrery/internal/ci"
 	"orrery/internal/control"
+	"orrery/internal/control/testrun"
 	"orrery/internal/control/twins"
 	"orrery/internal/control/way"
 	"orrery/internal/host"
@@ -58,8 +58,8 @@ func (p *Proof) prove(ctx context.Context) error {
 		if cause := context.Cause(ctx); cause != nil {
 			err = errors.Join(cause, err)
 		}
-		p.tested(ci.Result{
-			Name: "bring-up", Outcome: ci.Broken, Reason: p.keys.Redact("the twin does not come up: " + err.Error()),
+		p.tested(testrun.Result{
+			Name: "bring-up", Outcome: testrun.Broken, Reason: p.keys.Redact("the twin does not come up: " + err.Error()),
 			Output: p.keys.Redact(p.watcher.Shown()), Took: time.Since(began),
 		})
 		return err
@@ -78,7 +78,7 @@ func (p *Proof) prove(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ci.Run(ctx, p.site.Tests, ci.Place{Redact: p.keys.Redact, Env: p.env, In: func(node string) (host.Runner, error) {
+	testrun.Run(ctx, p.site.Tests, testrun.Place{Redact: p.keys.Redact, Env: p.env, In: func(node string) (host.Runner, error) {
 		if in, ok := runners[node]; ok {
 			return in, nil
 		}
@@ -86,13 +86,13 @@ func (p *Proof) prove(ctx context.Context) error {
 	}}, p.tested)
 	for _, t := range p.original.Tests {
 		if !slices.ContainsFunc(p.site.Tests, func(x site.Test) bool { return x.Name == t.Name }) {
-			p.tested(ci.Result{Name: t.Name, Node: t.Node, Outcome: ci.Skipped, Reason: "its node is not among those of --only"})
+			p.tested(testrun.Result{Name: t.Name, Node: t.Node, Outcome: testrun.Skipped, Reason: "its node is not among those of --only"})
 		}
 	}
 	return nil
 }
 
-func (p *Proof) tested(result ci.Result) {
+func (p *Proof) tested(result testrun.Result) {
 	p.Report.Results = append(p.Report.Results, result)
 	p.watcher.Tested(result)
 }

@@ -1,6 +1,6 @@
 // Package ci runs the tests that a site declares: each in the node that it names, with a report
 // that continuous integration tools read.
-package ci
+package testrun
 
 import (
 	"context"
