@@ -26,25 +26,26 @@ type floor struct {
 // floors are those of the house, from the top. A room imports only from its own floor and from floors below it.
 var floors = []floor{
 	{"faces", []string{"cli"}},
-	{"operations", []string{"control", "member", "ci"}},
+	{"operations", []string{"control", "member"}},
 	{"the lab", []string{"lab"}},
 	{"carrying out", []string{"apply"}},
-	{"keeping", []string{"snapshot", "backup", "drift", "mirror", "stock"}},
+	{"keeping", []string{"snapshot", "backup", "drift"}},
 	{"making nodes", []string{"engine"}},
-	{"what a host has of a site", []string{"image", "role", "network", "volume", "secret", "journal", "hook", "edition",
-		"guest", "relay"}},
-	{"between machines", []string{"wire", "lane", "treesync", "cargo"}},
-	{"this machine", []string{"host", "holders", "aside", "rehearsal"}},
+	{"what a host has of a site", []string{"image", "role", "network", "volume", "secret", "journal", "guest"}},
+	{"between machines", []string{"transport", "treesync"}},
+	{"this machine", []string{"host", "rehearsal"}},
 	{"deciding", []string{"plan", "observe"}},
-	{"the site", []string{"site", "distro"}},
-	{"the ground", []string{"problem", "strict", "tree", "frame", "jsonlimit", "knot", "pattern", "phrase", "pins",
-		"rawfile", "visible", "waits", "guest/boot", "image/sums"}},
+	{"the site", []string{"site"}},
+	{"the ground", []string{"problem", "strict", "text", "tree", "transport/frame", "host/waits", "guest/boot", "image/sums"}},
 }
 
 // withoutComment are the rooms that have packages but are none themselves, with what they are for.
 var withoutComment = map[string]string{
 	"guest": "is what runs in a virtual machine",
 	"lab":   "measures what virtualization costs",
+	"text":  "words for people, and text that others wrote",
+
+	"transport": "carries calls and data between machines",
 }
 
 const (

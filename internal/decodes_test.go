@@ -8,7 +8,7 @@ import (
 
 // peers are the packages that decode what other machines say: hosts, guests and what runs for them, programs in nodes.
 var peers = []string{
-	"wire", "apply/remote", "treesync", "treesync/chunks", "backup/ferry", "control/lab", "lane",
+	"transport/rpc", "apply/remote", "treesync", "treesync/chunks", "backup/ferry", "control/lab", "transport/transfer",
 	"engine/kvm/qmp", "engine/kvm/slot", "guest/agent",
 	"lab/test", "lab/test/net", "lab/test/net/serve", "lab/test/disk", "lab/test/cpu", "lab/test/micro", "lab/test/mpi",
 	"lab/test/capture", "lab/test/command", "lab/spead", "lab/bundle",

@@ -32,7 +32,7 @@ var wordsOfHosts = map[string]string{
 func TestDistributions(t *testing.T) {
 	used := map[string]bool{}
 	eachFile(t, func(pkg, path string, f *ast.File) {
-		if pkg == "distro" {
+		if pkg == "site/distro" {
 			return
 		}
 		for prefix := range wordsOfHosts {

@@ -38,7 +38,7 @@ func locks(s *ast.SelectorExpr) bool {
 // TestWaits: whoever waits for a lock does so by package waits, which says for whom, and with a context that may end.
 func TestWaits(t *testing.T) {
 	eachFile(t, func(pkg, path string, f *ast.File) {
-		if pkg == "waits" {
+		if pkg == "host/waits" {
 			return
 		}
 		ast.Inspect(f, func(n ast.Node) bool {

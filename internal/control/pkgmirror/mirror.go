@@ -1,4 +1,4 @@
-// Package mirror keeps the packages of layers as an offline archive: Debian and Python packages in
+// Package pkgmirror keeps the packages of layers as an offline archive: Debian and Python packages in
 // exact versions, in directories that apt and pip install from, so that the same layers can be
 // built without other archives.
 //

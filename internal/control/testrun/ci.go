@@ -1,4 +1,4 @@
-// Package ci runs the tests that a site declares: each in the node that it names, with a report
+// Package testrun runs the tests that a site declares: each in the node that it names, with a report
 // that continuous integration tools read.
 package testrun
 

@@ -1,4 +1,4 @@
-// Package cargo copies files to, from and between nodes: it trusts nothing that a node sends.
+// Package nodecopy copies files to, from and between nodes: it trusts nothing that a node sends.
 package nodecopy
 
 import (

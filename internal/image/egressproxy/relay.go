@@ -1,4 +1,4 @@
-// Package relay is the only way out of a build's network namespace: an HTTP proxy that listens on
+// Package egressproxy is the only way out of a build's network namespace: an HTTP proxy that listens on
 // the namespace's loopback and dials from the host, only to the places that it was given.
 package egressproxy
 

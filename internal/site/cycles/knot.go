@@ -1,4 +1,4 @@
-// Package knot finds cycles in a graph.
+// Package cycles finds cycles in a graph.
 package cycles
 
 import "slices"

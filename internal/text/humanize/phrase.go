@@ -1,4 +1,4 @@
-// Package phrase formats numbers, lists and times for messages.
+// Package humanize formats numbers, lists and times for messages.
 package humanize
 
 import (

@@ -1,4 +1,4 @@
-// Package visible makes control characters visible in text that others have written: what nodes
+// Package sanitize makes control characters visible in text that others have written: what nodes
 // print, the names of their files, what archives contain.
 //
 // A terminal obeys what it is sent: an escape sequence moves the cursor over lines that were printed before, sets the title, asks the

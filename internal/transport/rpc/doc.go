@@ -1,4 +1,4 @@
-// Package wire carries the calls of a host.Runner over one connection: to a virtual machine, or to another
+// Package rpc carries the calls of a host.Runner over one connection: to a virtual machine, or to another
 // host.
 //
 // At one end, Open returns a Client, whose Runner has commands run, files written and connections made at the

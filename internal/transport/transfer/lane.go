@@ -1,4 +1,4 @@
-// Package lane connects two hosts for one transfer: no other host can use the connection, and
+// Package transfer connects two hosts for one transfer: no other host can use the connection, and
 // nothing of it remains.
 //
 // Each host calls Open and gets an End with a key that is used once. What the other one must know of it is its Card, which whoever steers both hands over by the ways that he has to

@@ -1,4 +1,4 @@
-// Package aside prepares directories before they are renamed into place. Each is locked for as long
+// Package staging prepares directories before they are renamed into place. Each is locked for as long
 // as somebody is at work in it, so that one without a lock was left by a program that was killed:
 // whoever makes the next one in the same place removes it.
 package staging

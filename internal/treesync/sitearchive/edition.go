@@ -1,4 +1,4 @@
-// Package edition copies the site directory of a release between hosts: the copy from which the
+// Package sitearchive copies the site directory of a release between hosts: the copy from which the
 // release was staged. What comes from another host is laid down in a directory of its own, which it
 // cannot leave, and is bounded. The digest is that of all that decides what the release is: a
 // control host compares it with the one in releases.lock (package lockfile).

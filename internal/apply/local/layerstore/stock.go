@@ -1,4 +1,4 @@
-// Package stock lists the layers in a host's store: which exist, and which are used by nodes of any
+// Package layerstore lists the layers in a host's store: which exist, and which are used by nodes of any
 // site or by their snapshots.
 package layerstore
 
