@@ -24,7 +24,7 @@ var layers = [][]string{
 	{"site/selector", "site/check", "site/render", "site/spec", "site/sitefile", "site/inventory", "site/graph", "site/twin", "observe"},
 	{"plan/kernel", "plan/stand", "plan/place", "plan/handover", "plan/orphan", "plan/clash", "plan/overlay", "plan", "plan/wayback", "plan/pack", "plan/boot", "plan/release"},
 	{"host"},
-	{"host/pci", "host/numa", "host/qemu", "host/xl", "host/fork", "tree/staging"},
+	{"host/pci", "host/numa", "host/qemu", "host/xl", "host/fork", "host/staging"},
 	{"host/cgroup", "host/seccomp", "host/doctor", "host/outfit", "host/schedule", "host/login", "host/path", "host/reach", "host/runnertest", "host/nodecopy", "transport/rpc", "transport/transfer", "treesync"},
 	{"image/egressproxy", "host/twins", "host/enter"},
 	{"image/rootfs", "image/archive", "image/access", "treesync/chunks", "treesync/sitearchive", "image/imported", "image/tools", "network/ends"},

@@ -128,7 +128,7 @@ var paths = map[string]string{
 	"internal/backup/room.go":                   ofNamed,
 	"internal/backup/set.go":                    ofOwn,
 	"internal/backup/stage.go":                  ofTop,
-	"internal/tree/staging/aside.go":            ofNamed,
+	"internal/host/staging/aside.go":            ofNamed,
 	"internal/control/ci/run.go":                ofOwn,
 	"internal/control/ci/sweep.go":              ofOwn,
 	"internal/host/nodecopy/transfer.go":        ofNamed,

@@ -9,8 +9,8 @@ import (
 
 	"orrery/internal/apply"
 	"orrery/internal/apply/filling"
+	"orrery/internal/host/staging"
 	"orrery/internal/problem"
-	"orrery/internal/tree/staging"
 	"orrery/internal/treesync"
 )
 

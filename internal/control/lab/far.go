@@ -14,12 +14,12 @@ import (
 	"orrery/internal/control"
 	"orrery/internal/control/hosts"
 	"orrery/internal/host"
+	"orrery/internal/host/staging"
 	"orrery/internal/lab/bundle"
 	"orrery/internal/lab/experiment"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/text/humanize"
-	"orrery/internal/tree/staging"
 )
 
 // RunOn runs an experiment on the host of the site that is called so; "": on this machine, if it is one of them, or if no site is meant.

@@ -15,10 +15,10 @@ import (
 	"time"
 
 	"orrery/internal/host"
+	"orrery/internal/host/staging"
 	"orrery/internal/problem"
 	"orrery/internal/text/sanitize"
 	"orrery/internal/tree"
-	"orrery/internal/tree/staging"
 )
 
 // A Place is a path somewhere.
