@@ -41,6 +41,9 @@ func TestMethodsListed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range files {
+		if strings.HasSuffix(path, "_test.go") { // what a test declares no helper answers
+			continue
+		}
 		f, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
 		if err != nil {
 			t.Fatal(err)
@@ -91,8 +94,8 @@ func isMethod(of ast.Expr) bool {
 	return ok && name.Name == "method"
 }
 
-// TestCostlyAnswers: whatever an answer of the allowed length has most of, it takes no more memory than that length
-// allows. That holds for what is said on the way, too.
+// TestCostlyAnswers: whatever an answer of the allowed length has most of, it takes no more memory
+// than that length allows. That holds for what is said on the way, too.
 func TestCostlyAnswers(t *testing.T) {
 	tried := map[reflect.Type]int{reflect.TypeFor[word](): 256 << 10, reflect.TypeFor[given](): 256 << 10}
 	for _, m := range methods() {
@@ -119,12 +122,14 @@ func TestCostlyAnswers(t *testing.T) {
 	}
 }
 
-// maxMemoryBytes is what the longest answer may cost the process that has asked: it has 16 MiB, a few times over while it
-// is received, and 8 times that once it is decoded; before the garbage collector runs there may be twice as much.
+// maxMemoryBytes is what the longest answer may cost the process that has asked: it has 16 MiB, a
+// few times over while it is received, and 8 times that once it is decoded; before the garbage
+// collector runs there may be twice as much.
 const maxMemoryBytes = 384 << 20
 
-// TestCostlyHost: a host that answers at the allowed length, with whatever takes most memory, costs the process that
-// has asked no more than is stated above. The process is one of its own, whose peak the kernel knows.
+// TestCostlyHost: a host that answers at the allowed length, with whatever takes most memory, costs
+// the process that has asked no more than is stated above. The process is one of its own, whose
+// peak the kernel knows.
 func TestCostlyHost(t *testing.T) {
 	if os.Getenv("ORRERY_COSTLY") != "" {
 		askCostly()
@@ -133,7 +138,8 @@ func TestCostlyHost(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes half a second for each answer")
 	}
-	for _, text := range []string{"observe {", "observe nodes", "observe networks", "observe long nodes", "nodes nodes", "layers layers", "probe drift"} {
+	for _, text := range []string{"observe {", "observe nodes", "observe networks", "observe long nodes", "nodes nodes",
+		"layers layers", "probe drift"} {
 		t.Run(text, func(t *testing.T) {
 			cmd := exec.Command("/proc/self/exe", "-test.run", "^TestCostlyHost$", "-test.v")
 			cmd.Env = append(os.Environ(), "ORRERY_COSTLY="+text)
